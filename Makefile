@@ -1,0 +1,50 @@
+# One set of commands for people and for CI. `make` alone lists them.
+SHELL := /bin/bash
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+STAMP := $(VENV)/.installed
+YES ?= $(if $(CI),1,)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast check format lock bench-lab clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+$(STAMP): pyproject.toml requirements-dev.txt
+	@YES=$(YES) PYTHON=$(PYTHON) deploy/bootstrap.sh venv "$(VENV)"
+	@touch $@
+
+demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
+	@YES=$(YES) deploy/bootstrap.sh system
+	@exec $(BIN)/cephqos demo
+
+test: $(STAMP) ## every test, on real Ceph clusters too (root, 25 minutes or less)
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/cephqos lab trees
+	$(BIN)/pytest tests
+
+test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)
+	$(BIN)/pytest tests/unit tests/golden -n auto
+
+check: $(STAMP) ## lint, format, types, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## let ruff format and fix what it can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links \
+	  --python-version 3.11 --extra loadgen --group dev pyproject.toml -o requirements-dev.txt
+
+bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
+	$(BIN)/python tests/bench/lab.py
+
+clean: ## remove the virtual environment and caches of this checkout
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,1 @@
+"""The cephqos exporter: what an OSD can tell about QoS, as Prometheus metrics."""
