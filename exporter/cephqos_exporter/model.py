@@ -1,7 +1,8 @@
 """What flows through a scrape: daemons and their replies in, metric families out.
 
-Everything here is plain data. Collectors are pure: they turn a `DaemonView` (one daemon's replies)
-into families; fetching, deadlines, isolation and timing belong to `scrape.py`, writing to `exposition.py`.
+Everything here is plain data. Collectors are pure: they turn a `DaemonView` (one daemon's
+replies) into families; fetching, deadlines, isolation and timing belong to `scrape.py`, writing to
+`exposition.py`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,7 @@ def extend_labels(base: LabelText, labels: Mapping[str, str]) -> LabelText:
 
 @dataclass(slots=True)
 class Family:
-    """One metric family. A counter's name carries its `_total` where it is ours; Ceph's names stay."""
+    """One metric family. A counter of ours carries its `_total` in the name; Ceph's names stay."""
 
     name: str
     type: FamilyType
@@ -121,9 +122,9 @@ class DaemonView:
 class Collector(Protocol):
     """One file, one class. Opens no sockets, starts no processes, times nothing.
 
-    An instance lives as long as the exporter and may keep state per daemon; `forget` drops it when a
-    daemon has gone or restarted. `collect` is called once per daemon and scrape: what it raises costs
-    that daemon's samples of this collector and nothing else.
+    An instance lives as long as the exporter and may keep state per daemon; `forget` drops it when
+    a daemon has gone or restarted. `collect` is called once per daemon and scrape: what it raises
+    costs that daemon's samples of this collector and nothing else.
     """
 
     name: str
@@ -133,7 +134,7 @@ class Collector(Protocol):
     def collect(self, view: DaemonView) -> Iterable[Family]: ...
 
     def finish(self) -> Iterable[Family]:
-        """Families about the host rather than one daemon; called after all `collect` of a scrape."""
+        """Families about the host rather than one daemon, after all `collect` of a scrape."""
         ...
 
     def forget(self, daemon: Daemon) -> None: ...

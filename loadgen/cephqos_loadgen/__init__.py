@@ -1,1 +1,1 @@
-"""The cephqos lab and load generator: real Ceph on loopback, and load that puts its promises to the test."""
+"""The cephqos lab (real Ceph on loopback) and the load generator that tests Ceph's promises."""
