@@ -1,0 +1,109 @@
+"""Every error this package raises on purpose.
+
+A library's exception never crosses a module boundary: it is translated where it is caught, with
+`from exc`. What an operator can put right is a `ConfigError`; what a daemon does wrong is a
+`DaemonError`, which costs that daemon's samples and nothing else.
+"""
+
+from pathlib import Path
+from typing import ClassVar
+
+
+class ExporterError(Exception):
+    """The root of all of them."""
+
+
+class ConfigError(ExporterError):
+    """Bad input, told in one line: where it is, what was found, what is allowed."""
+
+    def __init__(self, *, where: str | Path, key: str, found: object, allowed: str) -> None:
+        subject = f"{where}: {key}" if key else f"{where}"
+        super().__init__(f"{subject}: found {_shown(found)}; allowed: {allowed}")
+        self.where = str(where)
+        self.key = key
+
+
+def _shown(found: object) -> str:
+    text = found if isinstance(found, Nothing) else repr(found)
+    line = " ".join(str(text).split())
+    return line if len(line) <= 120 else line[:117] + "..."
+
+
+class Nothing:
+    """Stands for a value that is not there at all, or for words that say so."""
+
+    def __init__(self, words: str = "nothing") -> None:
+        self._words = words
+
+    def __str__(self) -> str:
+        return self._words
+
+
+class CommandRefused(ExporterError):
+    """A command outside the read-only list was about to be sent. Nothing was sent."""
+
+
+class DaemonError(ExporterError):
+    """A daemon did not give what was asked for; `reason` is a label value of cephqos_daemon_up."""
+
+    reason: ClassVar[str] = "error"
+
+
+class SocketGone(DaemonError):
+    """The socket's file is not there any more."""
+
+    reason = "gone"
+
+
+class ConnectionRefused(DaemonError):
+    """The socket's file is there and nobody listens: the daemon died without removing it."""
+
+    reason = "refused"
+
+
+class PermissionMissing(DaemonError):
+    """Connecting needs write permission on the socket."""
+
+    reason = "permission"
+
+
+class Busy(DaemonError):
+    """The daemon's queue of waiting connections stayed full."""
+
+    reason = "busy"
+
+
+class TimedOut(DaemonError):
+    """No whole answer before the deadline."""
+
+    reason = "timeout"
+
+
+class ClosedEarly(DaemonError):
+    """The connection ended before the announced length had come."""
+
+    reason = "closed"
+
+
+class TooLarge(DaemonError):
+    """The announced length is above the cap."""
+
+    reason = "too_large"
+
+
+class Malformed(DaemonError):
+    """The answer is not what the protocol or the command promises."""
+
+    reason = "malformed"
+
+
+class CommandFailed(DaemonError):
+    """The daemon answered with an error."""
+
+    reason = "failed"
+
+
+class UnknownCommand(DaemonError):
+    """This release of the daemon does not have the command."""
+
+    reason = "unknown_command"
