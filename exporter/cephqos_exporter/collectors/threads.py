@@ -1,0 +1,284 @@
+"""threads: where a daemon's CPU time goes, by thread group; its memory, and BlueStore's share."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from cephqos_exporter.errors import Malformed
+from cephqos_exporter.model import (
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    Host,
+    LabelText,
+    ReplyMissing,
+    extend_labels,
+    render_labels,
+)
+from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE
+from cephqos_exporter.sampler import Group, ProcessSample, Samples
+
+MEMPOOLS = "dump_mempools"
+
+
+class ThreadsCollector:
+    """CPU time, waiting and switches per thread group; resident memory; memory pools.
+
+    Options: `kinds`, the daemons to sample (`osd`; `mon`, `mgr`, `mds`, `client` on request);
+    `processes`, names of processes without an admin socket (`fio`), each name one sum;
+    `per_thread`, a series per thread as well; `samples`, shared with the placement collector, which
+    holds the other options (thread groups, how often switches are read, open descriptors).
+    """
+
+    name = "threads"
+
+    def __init__(
+        self,
+        *,
+        kinds: Collection[str] = ("osd",),
+        processes: Collection[str] = (),
+        per_thread: bool = False,
+        samples: Samples | None = None,
+        host: Host | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._kinds = frozenset(kinds)
+        self._per_thread = per_thread
+        self._samples = samples or Samples()
+        self._labels: dict[tuple[str, str], _Labels] = {}
+        self._pools_seen: dict[tuple[str, str], set[str]] = {}
+        self._processes = _Processes(
+            frozenset(processes), self._samples, (host or Host()).proc, clock
+        )
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        if daemon.kind != "osd" or daemon.kind not in self._kinds:
+            return ()
+        return (Command(MEMPOOLS, ttl=30),)  # pools change slowly
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if view.daemon.kind not in self._kinds:
+            return []
+        sample = self._samples.of(view)
+        labels = self._labels.setdefault(_key(view.daemon), _Labels(view.labels))
+        families = _group_families()
+        _add_groups(families, labels, sample.groups, sample.waits_known)
+        families += _daemon_families(labels, sample)
+        if self._per_thread:
+            families.append(_thread_family(labels, sample))
+        if MEMPOOLS in view.replies:
+            families.append(self._mempools(view, labels))
+        return families
+
+    def finish(self) -> Iterable[Family]:
+        return self._processes.families()
+
+    def forget(self, daemon: Daemon) -> None:
+        self._samples.forget(daemon)
+        self._labels.pop(_key(daemon), None)
+        self._pools_seen.pop(_key(daemon), None)
+
+    def _mempools(self, view: DaemonView, labels: "_Labels") -> Family:
+        family = Family(
+            "cephqos_daemon_mempool_bytes",
+            "gauge",
+            "Memory by Ceph's own account of its pools; a pool shows from its first byte on.",
+        )
+        seen = self._pools_seen.setdefault(_key(view.daemon), set())
+        for pool, size in _pool_bytes(view.reply(MEMPOOLS)):
+            if size:
+                seen.add(pool)
+            if pool in seen:
+                family.add(labels.of("pool", pool), size)
+        return family
+
+
+class _Labels:
+    """Rendered labels of one daemon, kept for its life."""
+
+    def __init__(self, base: LabelText) -> None:
+        self.base = base
+        self._kept: dict[tuple[str, ...], LabelText] = {}
+
+    def of(self, *pairs: str) -> LabelText:
+        """Label names and values in turn."""
+        try:
+            return self._kept[pairs]
+        except KeyError:
+            more = dict(zip(pairs[::2], pairs[1::2], strict=True))
+            text = self._kept[pairs] = extend_labels(self.base, more)
+            return text
+
+
+class _Processes:
+    """Processes found by name, not by socket: their threads, summed over all of one name."""
+
+    def __init__(
+        self,
+        names: frozenset[str],
+        samples: Samples,
+        proc: Path,
+        clock: Callable[[], float],
+    ) -> None:
+        self._names = names
+        self._samples = samples
+        self._proc = proc
+        self._clock = clock
+        self._looks: dict[int, int] = {}  # how often a pid's name was looked at
+        self._live: dict[int, tuple[str, ProcessSample]] = {}
+        self._ended: dict[str, dict[str, Group]] = {name: {} for name in names}
+        self._labels = {name: _Labels(render_labels({"process": name})) for name in names}
+
+    def families(self) -> list[Family]:
+        if not self._names:
+            return []
+        self._discover()
+        now = self._clock()
+        for pid, (_, sample) in list(self._live.items()):
+            try:
+                sample.update(now)
+            except ReplyMissing:
+                self._end(pid)
+        families = _group_families()
+        memory = _memory_family()
+        for name in sorted(self._names):
+            samples = [sample for known, sample in self._live.values() if known == name]
+            groups = _sum_groups([self._ended[name], *(sample.groups for sample in samples)])
+            if groups:
+                waits_known = all(sample.waits_known for sample in samples)
+                _add_groups(families, self._labels[name], groups, waits_known)
+            if samples:
+                resident = sum(sample.process.resident_pages for sample in samples)
+                memory.add(self._labels[name].base, resident * PAGE_SIZE)
+        return [*families, memory]
+
+    def _discover(self) -> None:
+        psutil.PROCFS_PATH = str(self._proc)
+        present = set(psutil.pids())
+        for pid in self._looks.keys() - present:
+            del self._looks[pid]
+        for pid in present - self._live.keys():
+            # Twice: between fork and exec a process has its parent's name.
+            looks = self._looks.get(pid, 0)
+            if looks < 2:
+                self._looks[pid] = looks + 1
+                self._look(pid)
+
+    def _look(self, pid: int) -> None:
+        try:
+            name = psutil.Process(pid).name()
+            if name in self._names:
+                self._live[pid] = (name, self._samples.open(self._proc, pid))
+        except (psutil.Error, ReplyMissing):
+            return
+
+    def _end(self, pid: int) -> None:
+        name, sample = self._live.pop(pid)
+        self._ended[name] = _sum_groups([self._ended[name], sample.groups])
+        for group in self._ended[name].values():
+            group.threads = 0
+        sample.close()
+
+
+def _key(daemon: Daemon) -> tuple[str, str]:
+    return daemon.cluster, daemon.name
+
+
+def _pool_bytes(reply: Any) -> Iterator[tuple[str, int]]:
+    try:
+        pools = reply["mempool"]["by_pool"]
+        for pool, figures in pools.items():
+            yield pool, int(figures["bytes"])
+    except (KeyError, TypeError, ValueError, AttributeError) as exc:
+        raise Malformed(f"{MEMPOOLS}: no bytes by pool") from exc
+
+
+def _sum_groups(parts: Iterable[dict[str, Group]]) -> dict[str, Group]:
+    total: dict[str, Group] = {}
+    for part in parts:
+        for name, group in part.items():
+            into = total.setdefault(name, Group())
+            into.threads += group.threads
+            into.user += group.user
+            into.system += group.system
+            into.wait_ns += group.wait_ns
+            into.busiest_ns += group.busiest_ns
+            into.voluntary += group.voluntary
+            into.involuntary += group.involuntary
+    return total
+
+
+def _group_families() -> list[Family]:
+    return [
+        Family("cephqos_threads", "gauge", "Threads of a group."),
+        Family(
+            "cephqos_threads_cpu_seconds_total",
+            "counter",
+            "CPU time of a group's threads, by mode; ended threads included as last seen.",
+        ),
+        Family(
+            "cephqos_threads_busiest_cpu_seconds_total",
+            "counter",
+            "CPU time of the group's busiest thread, chosen anew between any two collections: "
+            "its rate is the share of one CPU that the busiest thread had; 1 is a thread at its "
+            "ceiling.",
+        ),
+        Family(
+            "cephqos_threads_wait_seconds_total",
+            "counter",
+            "Time that threads of a group were ready to run and waited for a CPU.",
+        ),
+        Family(
+            "cephqos_threads_switches_total",
+            "counter",
+            "Context switches of a group's threads; read at intervals, not at every scrape.",
+        ),
+    ]
+
+
+def _add_groups(
+    families: list[Family], labels: _Labels, groups: dict[str, Group], waits_known: bool
+) -> None:
+    threads, cpu, busiest, wait, switches = families
+    for name, group in groups.items():
+        base = labels.of("group", name)
+        threads.add(base, group.threads)
+        cpu.add(labels.of("group", name, "mode", "user"), group.user / CLOCK_TICKS)
+        cpu.add(labels.of("group", name, "mode", "system"), group.system / CLOCK_TICKS)
+        busiest.add(base, group.busiest_ns / 1e9)
+        if waits_known:
+            wait.add(base, group.wait_ns / 1e9)
+        switches.add(labels.of("group", name, "kind", "voluntary"), group.voluntary)
+        switches.add(labels.of("group", name, "kind", "involuntary"), group.involuntary)
+
+
+def _memory_family() -> Family:
+    return Family("cephqos_daemon_resident_bytes", "gauge", "Resident memory of the process.")
+
+
+def _daemon_families(labels: _Labels, sample: ProcessSample) -> list[Family]:
+    cpu = Family(
+        "cephqos_daemon_cpu_seconds_total",
+        "counter",
+        "CPU time of the whole process since it started, by mode, as the kernel sums it.",
+    )
+    cpu.add(labels.of("mode", "user"), sample.process.user / CLOCK_TICKS)
+    cpu.add(labels.of("mode", "system"), sample.process.system / CLOCK_TICKS)
+    memory = _memory_family()
+    memory.add(labels.base, sample.process.resident_pages * PAGE_SIZE)
+    return [cpu, memory]
+
+
+def _thread_family(labels: _Labels, sample: ProcessSample) -> Family:
+    family = Family(
+        "cephqos_threads_thread_cpu_seconds_total", "counter", "CPU time of one thread."
+    )
+    for thread in sample.threads.values():
+        # Not kept: threads come and go, and this is asked for while somebody is looking.
+        extra = {"group": thread.group, "thread": thread.name, "tid": str(thread.tid)}
+        family.add(extend_labels(labels.base, extra), thread.run_ns / 1e9)
+    return family

@@ -1,0 +1,185 @@
+"""Reading /proc cheaply, and the few of its formats that the host collectors need.
+
+What a read costs decides how this is done. Per thread, measured on Linux 6.18 from CPython 3.11:
+`open()` and `read()` of `stat` 11.9 µs, the three bare system calls 6.7 µs, `pread` on a
+descriptor that stays open 3.0 µs; of `schedstat` 9.5, 4.5 and 0.8 µs; of `status` 16, 10.8 and
+6.9 µs. So what is read at every scrape stays open (`Descriptors` says how much of it may), and
+what is dear is read only when `schedstat` says that the thread has run.
+"""
+
+import errno
+import os
+import resource
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+# A descriptor here costs the kernel about 5.5 KiB (a seq_file keeps the page it printed into).
+# The rest of the process needs some too: sockets of daemons and of those who scrape.
+RESERVED_DESCRIPTORS = 512
+
+CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
+
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD in the flags of stat
+
+
+class Descriptors:
+    """How many descriptors may stay open for reading /proc: shared by all daemons' threads.
+
+    Without a number it is what the soft limit leaves beside `RESERVED_DESCRIPTORS`. Beyond it files
+    are opened for each read, which is slower and nothing else.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is None:
+            soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+            limit = soft - RESERVED_DESCRIPTORS
+        self.limit = max(0, limit)
+        self.used = 0
+
+    def open(self, path: str) -> int:
+        """A descriptor, or -1 where no more may be kept."""
+        if self.used >= self.limit:
+            return -1
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as exc:
+            if exc.errno in _OUT_OF_DESCRIPTORS:
+                self.limit = self.used
+                return -1
+            raise
+        self.used += 1
+        return fd
+
+    def close(self, fd: int) -> None:
+        """Give one back that `open` gave; -1 is nothing."""
+        if fd >= 0:
+            os.close(fd)
+            self.used -= 1
+
+
+_OUT_OF_DESCRIPTORS = frozenset({errno.ENFILE, errno.EMFILE})
+
+
+def raise_descriptor_limit() -> None:
+    """Raise the soft limit of open files to the hard one, as Go's exporters do on their own."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def read_once(path: str, size: int = 4096) -> bytes:
+    """The first `size` bytes by bare system calls: half the cost of a file object."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, size)
+    finally:
+        os.close(fd)
+
+
+class Stat(NamedTuple):
+    """What the collectors need of /proc/PID/stat or /proc/PID/task/TID/stat; times in ticks."""
+
+    name: bytes
+    flags: int
+    user: int
+    system: int
+    threads: int
+    start: int
+    resident_pages: int
+    cpu: int
+
+
+def parse_stat(raw: bytes) -> Stat:
+    """Parse a stat line. The name may hold blanks and parentheses: it ends at the last `)`."""
+    end = raw.rindex(b")")
+    fields = raw[end + 2 :].split()
+    return Stat(
+        raw[raw.index(b"(") + 1 : end],
+        int(fields[6]),
+        int(fields[11]),
+        int(fields[12]),
+        int(fields[17]),
+        int(fields[19]),
+        int(fields[21]),
+        int(fields[36]),
+    )
+
+
+class Status(NamedTuple):
+    """What the collectors need of /proc/PID/task/TID/status."""
+
+    allowed: str  # CPU list
+    voluntary: int
+    involuntary: int
+
+
+def parse_status(raw: bytes) -> Status:
+    """Parse a status file. Only these lines: turning all of it into text would cost as much again.
+
+    The switches are the last two lines, and the CPU list stands before a mask of up to 400 bytes.
+    """
+    voluntary = raw.rindex(b"\nvoluntary_ctxt_switches:") + 25
+    middle = raw.index(b"\nnonvoluntary_ctxt_switches:", voluntary)
+    allowed = raw.rindex(b"\nCpus_allowed_list:", 0, voluntary) + 19
+    return Status(
+        raw[allowed : raw.index(b"\n", allowed)].strip().decode(),
+        int(raw[voluntary:middle]),
+        int(raw[middle + 28 : raw.index(b"\n", middle + 28)]),
+    )
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """`0-2,8` as numbers; an empty text as none."""
+    cpus: list[int] = []
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if first:
+            cpus.extend(range(int(first), int(last or first) + 1))
+    return tuple(cpus)
+
+
+def format_cpu_list(cpus: Iterable[int]) -> str:
+    """Numbers as the kernel writes them: `0-2,8`."""
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
+
+
+class Mount(NamedTuple):
+    """A line of /proc/PID/mountinfo."""
+
+    device: str  # major:minor; 0:N where the file system has no device of its own (btrfs)
+    point: str
+    source: str
+
+
+def parse_mountinfo(text: str) -> list[Mount]:
+    """The mounts that a process sees, paths as it sees them."""
+    mounts = []
+    for line in text.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, tail = left.split(), right.split()
+        if separator and len(fields) >= 5 and len(tail) >= 2:
+            mounts.append(Mount(fields[2], _unescape(fields[4]), _unescape(tail[1])))
+    return mounts
+
+
+def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
+    """The mount that holds `path`; of several on one point the last, which hides the others."""
+    best: Mount | None = None
+    for mount in mounts:
+        prefix = mount.point.rstrip("/") + "/"
+        if (path + "/").startswith(prefix) and (not best or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
+
+
+def _unescape(field: str) -> str:
+    """mountinfo writes blank, tab, newline and backslash as octal."""
+    for code, char in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, char)
+    return field

@@ -1,0 +1,335 @@
+"""The threads of one process, sampled: CPU time, waiting and switches summed by thread group.
+
+Sums are made of differences between readings of the same thread, so that they never fall when a
+thread exits or changes its name. What a thread uses between its last reading and its end is not in
+its group's sum; it is in the process's own times, which the kernel keeps for threads that have
+gone.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cephqos_exporter.model import Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.procfs import (
+    CLOCK_TICKS,
+    Descriptors,
+    Stat,
+    parse_stat,
+    parse_status,
+    read_once,
+)
+
+# What decides an OSD's pace, and what competes with it; everything else is `other`.
+OSD_GROUPS = frozenset(
+    {
+        "tp_osd_tp",
+        "msgr-worker",
+        "bstore_aio",
+        "bstore_kv_sync",
+        "bstore_kv_final",
+        "bstore_mempool",
+        "cfin",
+        "rocksdb:low",
+        "rocksdb:high",
+        "log",
+        "reactor",
+        "alien-store-tp",
+        "tp_fstore_op",
+        "filestore_sync",
+        "journal_write",
+    }
+)
+OTHER = "other"
+
+_NS_PER_TICK = 1_000_000_000 // CLOCK_TICKS
+_DIGITS = re.compile(r"\d+")
+_GONE = (ProcessLookupError, FileNotFoundError)
+
+
+def group_of(name: str, groups: frozenset[str] | None) -> str:
+    """The group of a thread by its name without numbers; None names every group.
+
+    >>> group_of("msgr-worker-2", OSD_GROUPS), group_of("rocksdb:low1", None)
+    ('msgr-worker', 'rocksdb:low')
+    """
+    if name == "crimson-osd":  # Seastar names the reactors from 1 on; 0 is the main thread
+        name = "reactor"
+    group = _DIGITS.sub("", name).rstrip("-_ ")
+    return group if group and (groups is None or group in groups) else OTHER
+
+
+@dataclass(slots=True)
+class Thread:
+    """One thread's last reading; times in clock ticks or nanoseconds as the kernel gives them."""
+
+    tid: int
+    path: str
+    fd: int
+    stat_fd: int = -1
+    raw: bytes = b""
+    name: str = ""
+    group: str = OTHER
+    start: int = 0
+    user: int = 0
+    system: int = 0
+    run_ns: int = 0
+    wait_ns: int = 0
+    cpu: int = -1
+    voluntary: int = 0
+    involuntary: int = 0
+    allowed: str = ""
+    raw_at_status: bytes = b""
+
+
+@dataclass(slots=True)
+class Group:
+    """A thread group's sums since the process, or the exporter, started."""
+
+    threads: int = 0
+    user: int = 0
+    system: int = 0
+    wait_ns: int = 0
+    busiest_ns: int = 0
+    voluntary: int = 0
+    involuntary: int = 0
+    busiest_now: int = field(default=0, repr=False)
+
+
+class ProcessSample:
+    """Samples one process; `update` raises ReplyMissing when it has gone.
+
+    `switches_interval` is the seconds between readings of `status`, the dearest file.
+    """
+
+    def __init__(
+        self,
+        *,
+        proc: Path,
+        pid: int,
+        descriptors: Descriptors,
+        groups: frozenset[str] | None,
+        switches_interval: float,
+    ) -> None:
+        self.pid = pid
+        self.threads: dict[int, Thread] = {}
+        self.groups: dict[str, Group] = {}
+        self.updated: float | None = None
+        self._path = f"{proc}/{pid}"
+        self._descriptors = descriptors
+        self._named = groups
+        self._interval = switches_interval
+        self._status_due: float | None = None
+        try:
+            self._fd = descriptors.open(f"{self._path}/stat")
+            self.process = self._read_process()
+        except _GONE as exc:
+            raise ReplyMissing(self._path, "gone") from exc
+        self._start = self.process.start
+        self.waits_known = self._has_schedstat()
+        self._hot = "schedstat" if self.waits_known else "stat"
+
+    def _has_schedstat(self) -> bool:
+        """Kernels without CONFIG_SCHED_INFO have no such file, or zeros in it."""
+        try:
+            return read_once(f"{self._path}/schedstat", 64).split() != [b"0"] * 3
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        """Close what is kept open; the sample is of no use afterwards."""
+        for thread in self.threads.values():
+            self._close(thread)
+        self.threads.clear()
+        self._descriptors.close(self._fd)
+        self._fd = -1
+
+    def update(self, now: float) -> None:
+        """Read what has changed; once per scrape, whoever asks (`now` is the scrape's time)."""
+        if now == self.updated:
+            return
+        first = self.updated is None
+        try:
+            self.process = self._read_process()
+            if self.process.start != self._start:  # the number was given to another process
+                raise ProcessLookupError
+            gone = self._read_threads(self.threads.values())
+            if gone or self.process.threads != len(self.threads):
+                self._list_threads(gone)
+            self._read_statuses(now)
+        except _GONE as exc:
+            raise ReplyMissing(self._path, "gone") from exc
+        for group in self.groups.values():
+            # What the first reading finds is no interval: the busiest of it is not known.
+            if not first:
+                group.busiest_ns += group.busiest_now
+            group.busiest_now = 0
+        self.updated = now
+
+    def _read_process(self) -> Stat:
+        raw = os.pread(self._fd, 1024, 0) if self._fd >= 0 else read_once(f"{self._path}/stat")
+        return parse_stat(raw)
+
+    def _list_threads(self, gone: list[Thread]) -> None:
+        """Drop those that have gone, take up the new."""
+        for thread in gone:
+            self._drop(thread)
+        present = {int(tid) for tid in os.listdir(f"{self._path}/task")}  # noqa: PTH208 - hot
+        for tid in self.threads.keys() - present:
+            self._drop(self.threads[tid])
+        new = []
+        for tid in sorted(present - self.threads.keys()):
+            path = f"{self._path}/task/{tid}"
+            try:
+                new.append(Thread(tid, path, self._descriptors.open(f"{path}/{self._hot}")))
+            except _GONE:
+                continue
+            self.threads[tid] = new[-1]
+        for thread in self._read_threads(new):
+            self._drop(thread)
+        for group in self.groups.values():
+            group.threads = 0
+        for thread in self.threads.values():
+            self.groups[thread.group].threads += 1
+
+    def _drop(self, thread: Thread) -> None:
+        if self.threads.pop(thread.tid, None):
+            self._close(thread)
+
+    def _close(self, thread: Thread) -> None:
+        self._descriptors.close(thread.fd)
+        self._descriptors.close(thread.stat_fd)
+
+    def _read_threads(self, threads: Iterable[Thread]) -> list[Thread]:
+        """Read each thread that has run since; returns those that are not there any more."""
+        gone = []
+        pread = os.pread
+        for thread in threads:
+            try:
+                fd = thread.fd
+                raw = pread(fd, 512, 0) if fd >= 0 else read_once(f"{thread.path}/{self._hot}")
+                if raw != thread.raw:
+                    self._read_thread(thread, raw)
+            except _GONE:
+                gone.append(thread)
+        return gone
+
+    def _read_thread(self, thread: Thread, raw: bytes) -> None:
+        stat = parse_stat(self._read_stat(thread) if self.waits_known else raw)
+        if stat.start != thread.start:
+            if thread.start:  # the number was given to a new thread
+                raise ProcessLookupError
+            thread.start = stat.start
+        name = stat.name.decode(errors="replace")
+        if name != thread.name:
+            self._rename(thread, name)
+        group = self.groups[thread.group]
+        if self.waits_known:
+            fields = raw.split()
+            run_ns, wait_ns = int(fields[0]), int(fields[1])
+        else:
+            run_ns, wait_ns = (stat.user + stat.system) * _NS_PER_TICK, 0
+        used = run_ns - thread.run_ns
+        if used > group.busiest_now:
+            group.busiest_now = used
+        group.user += max(0, stat.user - thread.user)
+        group.system += max(0, stat.system - thread.system)
+        group.wait_ns += max(0, wait_ns - thread.wait_ns)
+        thread.raw, thread.run_ns, thread.wait_ns = raw, run_ns, wait_ns
+        thread.user, thread.system, thread.cpu = stat.user, stat.system, stat.cpu
+
+    def _read_stat(self, thread: Thread) -> bytes:
+        """Stays open for a thread that runs again and again: two in five of an idle OSD's."""
+        if thread.stat_fd < 0 and thread.start:
+            thread.stat_fd = self._descriptors.open(f"{thread.path}/stat")
+        if thread.stat_fd >= 0:
+            return os.pread(thread.stat_fd, 1024, 0)
+        return read_once(f"{thread.path}/stat", 1024)
+
+    def _rename(self, thread: Thread, name: str) -> None:
+        """A thread gets its name a moment after it starts; what it did stays where it was."""
+        known = thread.name != ""
+        old = self.groups.get(thread.group)
+        thread.name, thread.group = name, group_of(name, self._named)
+        new = self.groups.setdefault(thread.group, Group())
+        if known and old:
+            old.threads -= 1
+            new.threads += 1
+
+    def _read_statuses(self, now: float) -> None:
+        due = self._status_due
+        if due is not None and due - self._interval <= now < due:
+            return
+        # Spread over the interval, or all daemons found at the start would be due together.
+        first = due is None
+        self._status_due = now + self._interval * ((self.pid % 8 + 1) / 8 if first else 1)
+        for thread in self.threads.values():
+            if thread.raw == thread.raw_at_status and thread.tid != self.pid:
+                continue
+            try:
+                status = parse_status(read_once(f"{thread.path}/status"))
+            except _GONE:
+                continue  # its end shows at the next reading
+            group = self.groups[thread.group]
+            group.voluntary += max(0, status.voluntary - thread.voluntary)
+            group.involuntary += max(0, status.involuntary - thread.involuntary)
+            thread.voluntary, thread.involuntary = status.voluntary, status.involuntary
+            thread.allowed, thread.raw_at_status = status.allowed, thread.raw
+
+
+class Samples:
+    """The samples of all daemons, shared by the collectors that need them.
+
+    `groups` as for `group_of`, for OSDs; other daemons' threads are all named.
+    """
+
+    def __init__(
+        self,
+        *,
+        groups: frozenset[str] | None = OSD_GROUPS,
+        switches_interval: float = 30.0,
+        descriptors: Descriptors | None = None,
+    ) -> None:
+        self.descriptors = descriptors or Descriptors()
+        self._groups = groups
+        self._interval = switches_interval
+        self._samples: dict[tuple[str, str], ProcessSample] = {}
+
+    def of(self, view: DaemonView) -> ProcessSample:
+        """The daemon's threads as of this scrape; ReplyMissing where there is no such process."""
+        daemon = view.daemon
+        if not daemon.pid:
+            raise ReplyMissing("pid", "unknown")
+        key = (daemon.cluster, daemon.name)
+        sample = self._samples.get(key)
+        if sample and sample.pid != daemon.pid:
+            self._samples.pop(key).close()
+            sample = None
+        try:
+            if sample is None:
+                groups = self._groups if daemon.kind == "osd" else None
+                sample = self._samples[key] = self.open(view.host.proc, daemon.pid, groups)
+            sample.update(view.time)
+        except ReplyMissing:
+            self.forget(daemon)
+            raise
+        return sample
+
+    def open(self, proc: Path, pid: int, groups: frozenset[str] | None = None) -> ProcessSample:
+        """A sample of any process, which the caller updates and closes."""
+        return ProcessSample(
+            proc=proc,
+            pid=pid,
+            descriptors=self.descriptors,
+            groups=groups,
+            switches_interval=self._interval,
+        )
+
+    def forget(self, daemon: Daemon) -> None:
+        """Drop the daemon's sample, unless it is already that of its successor."""
+        key = (daemon.cluster, daemon.name)
+        sample = self._samples.get(key)
+        if sample and sample.pid == daemon.pid:
+            self._samples.pop(key).close()
