@@ -1,0 +1,224 @@
+"""Bringing a cluster up inside a lab's namespaces: devices, monitor, manager, OSDs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.checks import check_disk
+from cephqos_loadgen.lab.conf import mon_addresses, render_conf
+from cephqos_loadgen.progress import Progress, Say
+
+if TYPE_CHECKING:
+    from cephqos_loadgen.lab.lab import RunningLab
+
+_COMMAND_TIMEOUT = 60.0
+_LOG_LINES = 12
+_WRAPPED = ("ceph", "rados", "rbd", "fio", "ceph-osd", "ceph-objectstore-tool")
+_CEPH_USER = "ceph"
+# Every manager module imports bcrypt, and Debian's cannot be loaded into the manager's Python
+# sub-interpreters: without this stand-in (which hashes nothing) no module works at all.
+_BCRYPT = '"""A stand-in: the lab has no passwords to hash."""\n'
+
+
+class BringUp:
+    """The steps from an empty namespace to an active cluster."""
+
+    def __init__(self, lab: RunningLab, progress: Progress) -> None:
+        self.lab = lab
+        self.spec = lab.spec
+        self.paths = lab.paths
+        self.progress = progress
+        self.osds = [f"osd.{osd}" for osd in range(self.spec.osds)]
+        self._said = "not begun"
+        self.uuids = {osd: str(uuid.uuid4()) for osd in self.osds}
+
+    async def run(self) -> None:
+        """Do it all, or raise a LabError with the last lines of the daemon that failed."""
+        what = f"Ceph {self.spec.ceph.version} ({self.spec.release}), {self.spec.osds} OSDs"
+        with self.progress.step(f"starting {what}") as say:
+            try:
+                async with asyncio.timeout(self.spec.timeout):
+                    await self._run(lambda text: self._say(say, text))
+            except TimeoutError:
+                raise LabError(
+                    f"the cluster was not active within {self.spec.timeout:g} s ({self._said})"
+                    + await self._blame()
+                ) from None
+            except (LabError, CommandFailed, ClusterUnreachable) as error:
+                raise LabError(f"{error}{await self._blame()}") from error
+
+    def _say(self, say: Say, text: str) -> None:
+        self._said = text
+        say(text)
+
+    async def _run(self, say: Say) -> None:
+        check_disk(self.spec, self.paths.base)
+        say("devices and configuration")
+        self._write_files()
+        await self._make_devices()
+        say("making the monitor's and the OSDs' stores")
+        await self._make_monitor()
+        making_osds = asyncio.gather(*(self._make_osd(osd) for osd in self.osds))
+        try:
+            await self._start("mon.a", ["ceph-mon", "-i", "a"])
+            await self._start("mgr.x", ["ceph-mgr", "-i", "x"])
+            async with self.lab.client() as client:
+                say("waiting for the monitor")
+                await self._until(lambda: self._monitor_answers(client))
+                for name in self.osds:
+                    number = int(name.partition(".")[2])
+                    await client.command("osd new", uuid=self.uuids[name], id=number)
+                await making_osds
+                say("starting OSDs")
+                for osd in range(self.spec.osds):
+                    await self.start_osd(osd)
+                await self._until(lambda: self._is_active(client, say))
+        except BaseException:
+            making_osds.cancel()
+            await asyncio.gather(making_osds, return_exceptions=True)
+            raise
+
+    def _write_files(self) -> None:
+        state = self.lab.state
+        conf = render_conf(self.spec, self.paths, state.fsid, state.port)
+        self.paths.conf.write_text(conf)
+        in_tree = ["chroot", str(self.paths.root)]
+        enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", *in_tree]
+        for command in _WRAPPED:
+            script = self.paths.bin / command
+            setting = f"CEPH_CONF={self.paths.conf}"
+            script.write_text(f'#!/bin/sh\nexec {" ".join(enter)} env {setting} {command} "$@"\n')
+            script.chmod(0o755)
+
+    async def _make_devices(self) -> None:
+        for folder in ("disks", "data", "crash"):
+            (self.paths.dir / folder).mkdir()
+        await self._inside("mkdir", "-p", "/etc/ceph")
+        await self._inside("tee", "/usr/share/ceph/mgr/bcrypt.py", data=_BCRYPT)
+        await self._inside("ln", "-sf", str(self.paths.conf), "/etc/ceph/ceph.conf")
+        for daemon in ("mon.a", "mgr.x", *self.osds):
+            self.paths.data(daemon).mkdir()
+        for osd in range(self.spec.osds):
+            await self._make_osd_devices(osd)
+        if self.spec.setuser:
+            owned = [str(self.paths.data("")), str(self.paths.dir / "crash")]
+            owned += [str(self.paths.sockets), str(self.paths.logs), str(self.paths.dir / "disks")]
+            devices = sorted(self.lab.state.devices.values())
+            await self._inside("chown", "-R", f"{_CEPH_USER}:{_CEPH_USER}", *owned, *devices)
+        self.lab.state.save(self.paths)
+
+    async def _make_osd_devices(self, osd: int) -> None:
+        data = self.paths.data(f"osd.{osd}")
+        scheduler = self.spec.io_scheduler or "none"
+        rotational = bool(self.spec.rotational)
+        if self.spec.objectstore == "filestore":
+            device = await self._attach(osd, "block", self.spec.osd_size, scheduler, rotational)
+            await self._inside(f"mkfs.{self.spec.fs}", device)
+            await self.lab.ask_init(op="mount", device=device, target=str(data), fs=self.spec.fs)
+            return
+        if not self.spec.loop:
+            block = self.paths.disk(osd, "block")
+            block.touch()
+            os.truncate(block, self.spec.osd_size)
+            (data / "block").symlink_to(block)
+            return
+        device = await self._attach(osd, "block", self.spec.osd_size, scheduler, rotational)
+        (data / "block").symlink_to(device)
+        if self.spec.db_size is not None:
+            # What such a device is for: a fast one beside a slow one.
+            device = await self._attach(osd, "db", self.spec.db_size, "none", rotational=False)
+            (data / "block.db").symlink_to(device)
+
+    async def _attach(
+        self, osd: int, role: str, size: int, scheduler: str, rotational: bool
+    ) -> str:
+        backing = self.paths.disk(osd, role)
+        backing.touch()
+        os.truncate(backing, size)
+        key = f"osd.{osd}.{role}"
+        device: str = await self.lab.ask_init(
+            op="attach", key=key, backing=str(backing), scheduler=scheduler, rotational=rotational
+        )
+        self.lab.state.devices[key] = device
+        return device
+
+    async def _make_monitor(self) -> None:
+        v2, v1 = mon_addresses(self.lab.state.port)
+        monmap = str(self.paths.dir / "monmap")
+        create = ["monmaptool", "--create", "--clobber", "--fsid", self.lab.state.fsid]
+        await self._inside(*create, "--addv", "a", f"[v2:{v2},v1:{v1}]", monmap)
+        await self._inside("ceph-mon", "--mkfs", "-i", "a", "--monmap", monmap, *self._user())
+
+    async def _make_osd(self, osd: str) -> None:
+        number = osd.partition(".")[2]
+        monmap = str(self.paths.dir / "monmap")
+        identity = ["-i", number, "--osd-uuid", self.uuids[osd], "--monmap", monmap]
+        await self._inside("ceph-osd", "--mkfs", *identity, "--no-mon-config", *self._user())
+
+    async def _start(self, name: str, argv: list[str]) -> None:
+        command = [*argv, "-f", "--conf", str(self.paths.conf), *self._user()]
+        output = str(self.paths.output(name))
+        await self.lab.ask_init(op="spawn", name=name, argv=command, output=output)
+
+    async def start_osd(self, osd: int) -> None:
+        """Start one OSD, on its CPUs if it has any."""
+        cpus = ",".join(map(str, self.spec.cpus_of(osd)))
+        pin = ["taskset", "--cpu-list", cpus] if cpus else []
+        await self._start(f"osd.{osd}", [*pin, "ceph-osd", "-i", str(osd)])
+
+    def _user(self) -> list[str]:
+        return ["--setuser", _CEPH_USER, "--setgroup", _CEPH_USER] if self.spec.setuser else []
+
+    async def _inside(self, *argv: str, data: str = "") -> None:
+        await self.lab.exec(argv, within=_COMMAND_TIMEOUT, data=data)
+
+    # -- waiting --------------------------------------------------------------------------------
+
+    async def _until(self, condition: Callable[[], Awaitable[bool]]) -> None:
+        """Ask until it is so; the caller's deadline bounds it, a daemon that ended breaks it."""
+        while not await condition():
+            exits = (await self.lab.ask_init(op="list"))["exits"]
+            if exits:
+                name, status = next(iter(exits.items()))
+                raise LabError(f"{name} ended with status {status}")
+            await asyncio.sleep(0.1)
+
+    async def _monitor_answers(self, client: MonClient) -> bool:
+        try:
+            await client.command("mon stat", within=5.0)
+        except (ClusterUnreachable, CommandFailed):
+            return False
+        return True
+
+    async def _is_active(self, client: MonClient, say: Say) -> bool:
+        status: dict[str, Any] = await client.command("status")
+        osds = status["osdmap"]
+        up, count = osds["num_up_osds"], self.spec.osds
+        in_ = osds["num_in_osds"]
+        manager = status["mgrmap"].get("available", False)
+        say(f"{up} of {count} OSDs up, {in_} in, manager {'active' if manager else 'starting'}")
+        return up == count and in_ == count and bool(manager)
+
+    async def _blame(self) -> str:
+        """The last lines of whichever daemon ended, else of the one that wrote last."""
+        try:
+            names = list((await self.lab.ask_init(op="list"))["exits"])
+        except LabError:
+            names = []
+        files = [self.paths.output(name) for name in names if self.paths.output(name).exists()]
+        files += [self.paths.log(name) for name in names if self.paths.log(name).exists()]
+        if not files:
+            logs = sorted(self.paths.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)
+            files = logs[-1:]
+        said = "".join(
+            f"\n--- last lines of {file.name} ---\n"
+            + "\n".join(file.read_text(errors="replace").splitlines()[-_LOG_LINES:])
+            for file in files
+        )
+        return said or "; no daemon has written anything"

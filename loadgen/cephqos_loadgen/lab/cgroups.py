@@ -1,0 +1,61 @@
+"""Throttling one OSD's device, through cgroup v1 `blkio` or cgroup v2 `io`."""
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from cephqos_loadgen.errors import LabError, UsageError
+
+_V1 = Path("/sys/fs/cgroup/blkio")
+_V2 = Path("/sys/fs/cgroup")
+_V1_FILES = {
+    "riops": "blkio.throttle.read_iops_device",
+    "wiops": "blkio.throttle.write_iops_device",
+    "rbps": "blkio.throttle.read_bps_device",
+    "wbps": "blkio.throttle.write_bps_device",
+}
+
+
+def _base() -> tuple[Path, bool]:
+    """The hierarchy that can throttle block I/O, and whether it is version 2."""
+    if (_V1 / "blkio.throttle.write_iops_device").exists():
+        return _V1, False
+    controllers = _V2 / "cgroup.controllers"
+    if controllers.exists() and "io" in controllers.read_text().split():
+        return _V2, True
+    raise UsageError("this host has neither the cgroup v1 blkio nor the cgroup v2 io controller")
+
+
+def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) -> None:
+    """Hold a process to `limits` (riops, wiops, rbps, wbps; none: no limit) on a device."""
+    base, v2 = _base()
+    group = base / f"cephqos-{lab}-osd.{osd}"
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        group.mkdir(exist_ok=True)
+        if v2:
+            with contextlib.suppress(OSError):  # there already, or delegated by systemd
+                (base / "cgroup.subtree_control").write_text("+io")
+            wanted = " ".join(f"{key}={limits.get(key) or 'max'}" for key in _V1_FILES)
+            (group / "io.max").write_text(f"{number} {wanted}")
+        else:
+            for key, file in _V1_FILES.items():
+                (group / file).write_text(f"{number} {limits.get(key, 0)}")
+        (group / "cgroup.procs").write_text(str(pid))
+    except OSError as error:
+        raise LabError(f"cannot throttle osd.{osd} in {group}: {error}") from error
+
+
+def remove_cgroups(lab: str) -> None:
+    """Remove the cgroups of a lab whose processes are ending."""
+    for base in (_V1, _V2):
+        for group in base.glob(f"cephqos-{lab}-osd.*"):
+            for _ in range(20):
+                try:
+                    group.rmdir()
+                    break
+                except FileNotFoundError:
+                    break
+                except OSError:  # a process is still on its way out
+                    time.sleep(0.05)

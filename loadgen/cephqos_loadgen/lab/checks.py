@@ -1,0 +1,79 @@
+"""What must hold before a lab touches anything; each failure is one line and exit status 2."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.spec import GIB, LabSpec
+
+TOOLS = ("unshare", "nsenter", "setpriv", "chroot", "mount", "umount", "taskset")
+MEMORY_BASE = 600 << 20  # monitor, manager and a client or two
+MEMORY_PER_OSD = 350 << 20  # an OSD at work on a small data set; idle ones take 80 MB
+DISK_BASE = 1 * GIB  # monitor store and logs
+DISK_PER_OSD = 1 * GIB  # backing files are sparse: this is room to work, not their whole size
+_UNIX_PATH_MAX = 107
+
+
+def check_host(spec: LabSpec) -> None:
+    """Root, tools, memory and disk."""
+    if os.geteuid() != 0:
+        raise UsageError("the lab needs root, for namespaces and mounts: run it with sudo")
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        raise UsageError(f"not found: {', '.join(missing)}; install util-linux and coreutils")
+    _check_memory(spec.osds)
+
+
+def _check_memory(osds: int) -> None:
+    need = MEMORY_BASE + osds * MEMORY_PER_OSD
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            have = int(line.split()[1]) << 10
+            if have < need:
+                raise UsageError(
+                    f"{osds} OSDs need {need / GIB:.1f} GiB of memory;"
+                    f" {have / GIB:.1f} GiB are available: ask for fewer with --osds"
+                )
+
+
+def check_disk(spec: LabSpec, base: Path) -> None:
+    """Room where the labs live."""
+    base.mkdir(parents=True, exist_ok=True)
+    need = DISK_BASE + spec.osds * DISK_PER_OSD
+    free = shutil.disk_usage(base).free
+    if free < need:
+        raise UsageError(
+            f"{base} has {free / GIB:.1f} GiB free; {spec.osds} OSDs need {need / GIB:.0f} GiB"
+            " (set CEPHQOS_LABS to put labs elsewhere)"
+        )
+
+
+def check_socket_length(paths: LabPaths) -> None:
+    """The kernel allows 107 characters for a Unix socket's path, and Ceph only logs a failure."""
+    longest = str(paths.sockets / "ceph-client.admin.1234567.12345678901234.asok")
+    if len(longest) > _UNIX_PATH_MAX:
+        raise UsageError(
+            f"{paths.base} is too long a path for admin sockets (by"
+            f" {len(longest) - _UNIX_PATH_MAX} characters): set CEPHQOS_LABS to a shorter one"
+        )
+
+
+def check_options(spec: LabSpec, tree: Path) -> None:
+    """Every `--set` option must exist in this release and take the value: Ceph ignores others."""
+    for setting in spec.settings:
+        argv = [
+            *("chroot", str(tree), "ceph-osd", "--id", "0", "--no-mon-config"),
+            *("--conf", "/dev/null", f"--{setting.option}={setting.value}"),
+            *("--show-config-value", setting.option),
+        ]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+        said = done.stderr.strip().splitlines()
+        if done.returncode or any("error" in line.lower() for line in said):
+            reason = said[0] if said else "the option does not exist"
+            raise UsageError(
+                f"--set {setting.section}:{setting.option}={setting.value}:"
+                f" Ceph {spec.ceph.version} refuses it: {reason}"
+            )

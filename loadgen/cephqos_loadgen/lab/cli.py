@@ -1,0 +1,261 @@
+"""`cephqos lab …`: real Ceph on loopback from the command line."""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab import keeper
+from cephqos_loadgen.lab.lab import RunningLab, end_lab
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.releases import RELEASES, find_release
+from cephqos_loadgen.lab.spec import (
+    BACKINGS,
+    FILESYSTEMS,
+    GIB,
+    IO_SCHEDULERS,
+    OBJECTSTORES,
+    OP_QUEUES,
+    LabSpec,
+    Setting,
+    parse_cpu_list,
+    parse_size,
+)
+from cephqos_loadgen.lab.state import LabState, clean_dead_labs, is_alive, lab_names
+from cephqos_loadgen.lab.trees import ensure_tree, tree_path, tree_ready
+from cephqos_loadgen.progress import Progress
+
+DEFAULT_NAME = "lab"
+DEFAULT_DB_SIZE = 2 * GIB
+
+
+def add_parser(commands: Any) -> None:
+    lab = commands.add_parser("lab", help="real Ceph clusters on loopback")
+    verbs = lab.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _add_up(verbs.add_parser("up", help="start a cluster; returns when it is active"))
+    down = verbs.add_parser("down", help="end a cluster and remove all of it")
+    _add_name(down)
+    down.set_defaults(run=_down)
+    status = verbs.add_parser("status", help="what a cluster is and where its parts are")
+    _add_name(status)
+    status.add_argument("--json", action="store_true", help="for programs")
+    status.set_defaults(run=_status)
+    execute = verbs.add_parser("exec", help="run a command inside: lab exec -- ceph -s")
+    _add_name(execute)
+    execute.add_argument("argv", nargs="+", metavar="COMMAND")
+    execute.set_defaults(run=_exec)
+    listing = verbs.add_parser("list", help="all labs of this machine")
+    listing.add_argument("--json", action="store_true", help="for programs")
+    listing.set_defaults(run=_list)
+    trees = verbs.add_parser("trees", help="make the release trees before they are needed")
+    trees.add_argument("--release", action="append", help="one or more (default: all)")
+    trees.set_defaults(run=_trees)
+    _add_fault(verbs.add_parser("fault", help="make an OSD fail, slow down or fill up"))
+
+
+def _add_name(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--name", default=DEFAULT_NAME, help="which lab (default: %(default)s)")
+
+
+def _add_up(up: argparse.ArgumentParser) -> None:
+    defaults = LabSpec()
+    _add_name(up)
+    releases = ", ".join(f"{r.name} ({r.version})" for r in RELEASES.values())
+    up.add_argument("--release", default=defaults.release, help=f"{releases}; default %(default)s")
+    up.add_argument("--osds", type=int, default=defaults.osds, help="1 to 16 (default 4)")
+    up.add_argument("--osd-size", default="10G", help="sparse (default 10G)")
+    up.add_argument("--backing", default=defaults.backing, help=f"{' or '.join(BACKINGS)}")
+    up.add_argument("--io-scheduler", help=f"of the loop devices: {', '.join(IO_SCHEDULERS)}")
+    up.add_argument("--rotational", type=int, choices=(0, 1), help="what the loop devices say")
+    up.add_argument(
+        "--db-device",
+        nargs="?",
+        const=str(DEFAULT_DB_SIZE),
+        metavar="SIZE",
+        help="a second loop device per OSD for BlueStore's DB and WAL (default size 2G)",
+    )
+    up.add_argument("--setuser", help="ceph: daemons unprivileged, as in production")
+    up.add_argument("--op-queue", help=f"{' or '.join(OP_QUEUES)} (default: the release's)")
+    up.add_argument("--objectstore", default=defaults.objectstore, help=" or ".join(OBJECTSTORES))
+    up.add_argument("--fs", default=defaults.fs, help=f"of filestore: {', '.join(FILESYSTEMS)}")
+    up.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="settings",
+        metavar="SECTION:OPTION=VALUE",
+        help="a line of ceph.conf, repeatable: --set osd:osd_max_backfills=2",
+    )
+    up.add_argument(
+        "--cpus", action="append", default=[], metavar="OSD=LIST", help="pin an OSD: 0=0,2-3"
+    )
+    up.add_argument("--port", type=int, help="first of the lab's 400 ports (default: a free block)")
+    up.add_argument("--timeout", type=float, default=defaults.timeout, help="seconds (default 120)")
+    up.set_defaults(run=_up)
+
+
+def _add_fault(fault: argparse.ArgumentParser) -> None:
+    kinds = fault.add_subparsers(dest="kind", required=True, metavar="KIND")
+    for kind, text in (
+        ("stop", "SIGSTOP: it answers nothing, and holds its connections"),
+        ("continue", "SIGCONT"),
+        ("kill", "SIGKILL"),
+        ("restart", "kill it if it runs, start it again"),
+        ("cut", "remove its admin socket's name, until it is restarted"),
+        ("delay", "hold each of its ops back"),
+        ("throttle", "limit its device (loop backing); no limit given: none"),
+        ("fill", "let it report itself nearfull, backfillfull, full; none ends it"),
+    ):
+        parser = kinds.add_parser(kind, help=text)
+        _add_name(parser)
+        parser.add_argument("--osd", type=int, required=True)
+        parser.set_defaults(run=_fault)
+        if kind == "delay":
+            parser.add_argument("--seconds", type=float, required=True, help="0 ends it")
+            parser.add_argument("--probability", type=float, default=1.0)
+        elif kind == "throttle":
+            for limit in ("riops", "wiops", "rbps", "wbps"):
+                parser.add_argument(f"--{limit}", type=int)
+        elif kind == "fill":
+            parser.add_argument("--state", default="full")
+
+
+def spec_from(arguments: argparse.Namespace) -> LabSpec:
+    """The spec that the options ask for, validated."""
+    cpus = []
+    for text in arguments.cpus:
+        osd, equals, cpu_list = text.partition("=")
+        if not equals or not osd.isdigit():
+            raise UsageError(f"--cpus {text!r}: expected OSD=LIST, as in 0=0,2-3")
+        cpus.append((int(osd), parse_cpu_list(cpu_list)))
+    spec = LabSpec(
+        name=arguments.name,
+        release=find_release(arguments.release).name,
+        osds=arguments.osds,
+        osd_size=parse_size(arguments.osd_size),
+        backing=arguments.backing,
+        io_scheduler=arguments.io_scheduler,
+        rotational=None if arguments.rotational is None else bool(arguments.rotational),
+        db_size=None if arguments.db_device is None else parse_size(arguments.db_device),
+        setuser=arguments.setuser,
+        op_queue=arguments.op_queue,
+        objectstore=arguments.objectstore,
+        fs=arguments.fs,
+        settings=tuple(Setting.parse(text) for text in arguments.settings),
+        cpus=tuple(cpus),
+        port=arguments.port,
+        timeout=arguments.timeout,
+    )
+    spec.validate()
+    return spec
+
+
+async def _up(arguments: argparse.Namespace) -> int:
+    spec = spec_from(arguments)
+    await keeper.start(spec, Progress())
+    status = await RunningLab.find(spec.name).status()
+    print(f"lab {spec.name!r} is up: fsid {status['fsid']}, sockets in {status['socket_dir']}")
+    print(f"try: cephqos lab exec --name {spec.name} -- ceph -s")
+    return 0
+
+
+async def _down(arguments: argparse.Namespace) -> int:
+    if not is_alive(LabPaths.of(arguments.name)) and arguments.name in clean_dead_labs(
+        LabPaths.of(arguments.name).base
+    ):
+        print(f"lab {arguments.name!r} had died; removed what it left")
+        return 0
+    with Progress().step(f"ending lab {arguments.name!r}"):
+        await end_lab(arguments.name)
+    return 0
+
+
+async def _status(arguments: argparse.Namespace) -> int:
+    lab = RunningLab.find(arguments.name)
+    status = await lab.status()
+    if arguments.json:
+        print(json.dumps(status, indent=1))
+        return 0
+    print(f"lab {status['name']}: Ceph {status['version']} ({status['release']})")
+    for key in ("fsid", "conf", "socket_dir", "log_dir", "work_dir", "bin_dir"):
+        print(f"  {key:11} {status[key]}")
+    print(f"  mon         {status['mon_address']['v2']} (v2), {status['mon_address']['v1']} (v1)")
+    for osd in status["osds"]:
+        pid = f"pid {osd['pid']}" if osd["pid"] else "not running"
+        device = " ".join(filter(None, (osd["device"], osd["db_device"])))
+        print(f"  osd.{osd['id']:<7} {pid:12} {device}")
+    return 0
+
+
+async def _exec(arguments: argparse.Namespace) -> int:
+    lab = RunningLab.find(arguments.name)
+    argv = lab.enter_argv(arguments.argv)
+    sys.stdout.flush()
+    # Becoming the command keeps its terminal, its signals and its exit status.
+    os.execvp(argv[0], argv)  # noqa: S606
+
+
+async def _list(arguments: argparse.Namespace) -> int:
+    rows = []
+    for name in lab_names():
+        paths = LabPaths.of(name)
+        alive = is_alive(paths)
+        row: dict[str, Any] = {"name": name, "state": "died; `lab down` removes its files"}
+        if alive:
+            row["state"] = "starting"
+            if paths.state.exists():
+                state = LabState.load(paths)
+                row |= {
+                    "state": "up" if state.ready else "starting",
+                    "release": state.spec.release,
+                    "osds": state.spec.osds,
+                    "port": state.port,
+                }
+        rows.append(row)
+    if arguments.json:
+        print(json.dumps(rows, indent=1))
+    elif not rows:
+        print("no lab is up; start one with: cephqos lab up")
+    else:
+        for row in rows:
+            what = f"{row['release']}, {row['osds']} OSDs" if "release" in row else ""
+            print(f"{row['name']:20} {row['state']:10} {what}")
+    return 0
+
+
+async def _trees(arguments: argparse.Namespace) -> int:
+    releases = [find_release(name) for name in arguments.release or RELEASES]
+    progress = Progress()
+    missing = [release for release in releases if not tree_ready(release)]
+    # Unpacking is half of the work and one process each: together they take half as long.
+    results = await asyncio.gather(
+        *(ensure_tree(release, progress.quieter(len(missing) > 1)) for release in missing),
+        return_exceptions=True,
+    )
+    failures = [result for result in results if isinstance(result, BaseException)]
+    for failure in failures[1:]:
+        progress.note(str(failure))
+    if failures:
+        raise failures[0]
+    for release in releases:
+        print(f"{release.name:10} {tree_path(release)}")
+    return 0
+
+
+async def _fault(arguments: argparse.Namespace) -> int:
+    faults = RunningLab.find(arguments.name).faults
+    osd = arguments.osd
+    kind = arguments.kind
+    if kind == "delay":
+        await faults.delay(osd, arguments.seconds, arguments.probability)
+    elif kind == "throttle":
+        limits = {key: getattr(arguments, key) for key in ("riops", "wiops", "rbps", "wbps")}
+        await faults.throttle(osd, **{key: value for key, value in limits.items() if value})
+    elif kind == "fill":
+        await faults.fill(osd, arguments.state)
+    else:
+        await getattr(faults, "resume" if kind == "continue" else kind)(osd)
+    return 0

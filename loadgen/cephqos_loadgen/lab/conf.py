@@ -1,0 +1,99 @@
+"""The lab's ceph.conf, as text from a spec."""
+
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.spec import LabSpec
+
+# Every lab has this many ports of its own; an OSD listens on up to 16 (4 messengers, 2 protocols,
+# some slack while it restarts).
+PORTS_PER_LAB = 400
+FIRST_PORT = 20000
+LAST_PORT = 32000
+
+Sections = dict[str, dict[str, str]]
+
+
+def render_conf(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> str:
+    """The whole file. What `--set` says comes last in its section and wins."""
+    sections = _defaults(spec, paths, fsid, port)
+    for setting in spec.settings:
+        sections.setdefault(setting.section, {})[setting.option] = setting.value
+    lines: list[str] = []
+    for section, options in sections.items():
+        lines.append(f"[{section}]")
+        lines.extend(f"{option} = {value}" for option, value in options.items())
+        lines.append("")
+    return "\n".join(lines)
+
+
+def mon_addresses(port: int) -> tuple[str, str]:
+    """The monitor's v2 and v1 addresses."""
+    return f"127.0.0.1:{port}", f"127.0.0.1:{port + 1}"
+
+
+def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
+    v2, v1 = mon_addresses(port)
+    return {
+        "global": {
+            "fsid": fsid,
+            "mon_host": f"[v2:{v2},v1:{v1}]",
+            "public_addr": "127.0.0.1",
+            "cluster_addr": "127.0.0.1",
+            "ms_bind_port_min": str(port + 2),
+            "ms_bind_port_max": str(port + PORTS_PER_LAB - 1),
+            # Loopback only, one user: keys would only cost time.
+            "auth_cluster_required": "none",
+            "auth_service_required": "none",
+            "auth_client_required": "none",
+            "admin_socket": f"{paths.sockets}/$cluster-$name.asok",
+            "log_file": f"{paths.logs}/$cluster-$name.log",
+            "run_dir": str(paths.sockets),
+            "crash_dir": str(paths.dir / "crash"),
+            # One host holds every replica.
+            "osd_crush_chooseleaf_type": "0",
+            "osd_pool_default_size": str(min(3, spec.osds)),
+            "osd_pool_default_min_size": "1",
+            "osd_pool_default_pg_num": "32",
+            "osd_pool_default_pg_autoscale_mode": "off",
+        },
+        "mon": {
+            "mon_data": str(paths.data("$name")),
+            "mon_cluster_log_file": str(paths.logs / "ceph.log"),
+            "mon_allow_pool_delete": "true",
+            "mon_allow_pool_size_one": "true",
+            "mon_max_pg_per_osd": "2000",
+            "mon_warn_on_pool_no_redundancy": "false",
+            "mon_warn_on_insecure_global_id_reclaim": "false",
+            "mon_warn_on_insecure_global_id_reclaim_allowed": "false",
+            # The host's disk is not the lab's: near-full there must not stop the monitor.
+            "mon_data_avail_warn": "2",
+            "mon_data_avail_crit": "1",
+        },
+        "mgr": {"mgr_data": str(paths.data("$name")), "mgr_initial_modules": "iostat"},
+        "osd": _osd_defaults(spec, paths),
+        "client": {
+            "admin_socket": f"{paths.sockets}/$cluster-$name.$pid.$cctid.asok",
+            "log_file": "",
+        },
+    }
+
+
+def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
+    options = {
+        "osd_data": str(paths.data("$name")),
+        "osd_objectstore": spec.objectstore,
+        "osd_memory_target": "939524096",
+        "osd_memory_cache_min": "134217728",
+        # Several OSDs that measure one shared disk at once measure nothing. Give a capacity with
+        # `--set`, or let them measure all the same.
+        "osd_mclock_skip_benchmark": "true",
+        "osd_max_object_name_len": "256",
+        "osd_max_object_namespace_len": "64",
+    }
+    if spec.objectstore == "filestore":
+        options["osd_journal"] = str(paths.data("$name") / "journal")
+        options["osd_journal_size"] = "256"
+    else:
+        options["bluestore_block_size"] = str(spec.osd_size)
+    if spec.op_queue:
+        options["osd_op_queue"] = spec.op_queue
+    return options

@@ -1,0 +1,236 @@
+"""Process 1 of a lab: makes mounts and devices, runs daemons, and removes it all at the end.
+
+It runs in the lab's own PID and mount namespaces and holds the lab's lock. It ends when its
+lifeline (a pipe from the keeper) closes, on SIGTERM, or when the kernel ends it; daemons and mounts
+cannot outlive it, loop devices detach by themselves, and unless it was killed it removes the files.
+
+It answers one JSON object per line on a Unix socket: `{"op": …}` gives `{"ok": …}` or
+`{"error": …}`. It starts daemons but knows nothing of Ceph.
+"""
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab import loopdev
+from cephqos_loadgen.lab.cgroups import remove_cgroups
+from cephqos_loadgen.lab.paths import LabPaths
+
+_DEVICE_NODES = ("null", "zero", "full", "random", "urandom", "tty")
+
+
+class Init:
+    """State of process 1."""
+
+    def __init__(self, paths: LabPaths, tree: Path, lifeline: int) -> None:
+        self.paths = paths
+        self.tree = tree
+        self.lifeline = lifeline
+        self.daemons: dict[str, int] = {}  # name -> pid, as this namespace counts
+        self.exits: dict[str, int] = {}  # name -> how the last one ended
+        self.loops: dict[str, loopdev.LoopDevice] = {}
+        self.operations: dict[str, Callable[..., Any]] = {
+            "spawn": self.spawn,
+            "list": self.list,
+            "attach": self.attach,
+            "mount": self.mount,
+        }
+
+    # -- what the keeper can ask for ------------------------------------------------------------
+
+    def spawn(self, name: str, argv: list[str], output: str) -> int:
+        """Start a daemon inside the tree; the pid is this namespace's."""
+        if name in self.daemons:
+            raise LabError(f"{name} is running already")
+        write = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        path = shutil.which("chroot") or "/usr/sbin/chroot"
+        pid = os.posix_spawn(
+            path,
+            [path, str(self.paths.root), *argv],
+            {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, output, write, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+            setsigmask=[],
+        )
+        self.daemons[name] = pid
+        self.exits.pop(name, None)
+        return pid
+
+    def list(self) -> dict[str, Any]:
+        return {"daemons": self.daemons, "exits": self.exits}
+
+    def attach(self, key: str, backing: str, scheduler: str, rotational: bool) -> str:
+        """Attach a backing file; its device node exists only in this lab's /dev."""
+        device = loopdev.attach(Path(backing), scheduler, rotational=rotational)
+        self.loops[key] = device
+        node = self.paths.root / device.path.relative_to("/")
+        node.unlink(missing_ok=True)
+        os.mknod(node, 0o660 | 0o060000, device.rdev)
+        return str(device.path)
+
+    def mount(self, device: str, target: str, fs: str) -> None:
+        """Mount a lab's device inside the tree."""
+        inside = self.paths.root / target.lstrip("/")
+        inside.mkdir(parents=True, exist_ok=True)
+        node = self.paths.root / device.lstrip("/")
+        _run("mount", "-t", fs, str(node), str(inside))
+
+    # -- life and death -------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the root that daemons see: the tree, read-only below; what they write, in memory."""
+        root = str(self.paths.root)
+        _run("mount", "-t", "proc", "proc", "/proc")
+        scratch = self.paths.dir / "scratch"
+        scratch.mkdir()
+        _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(scratch))
+        for name in ("upper", "work"):
+            (scratch / name).mkdir()
+        layers = f"lowerdir={self.tree},upperdir={scratch}/upper,workdir={scratch}/work"
+        _run("mount", "-t", "overlay", "-o", layers, "overlay", root)
+        _run("mount", "-t", "proc", "proc", f"{root}/proc")
+        _run("mount", "--rbind", "/sys", f"{root}/sys")
+        _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", f"{root}/dev")
+        self._make_dev()
+        for name in ("run", "tmp"):
+            _run("mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", f"{root}/{name}")
+        inside = self.paths.root / self.paths.dir.relative_to("/")
+        inside.mkdir(parents=True)
+        _run("mount", "--bind", str(self.paths.dir), str(inside))
+
+    def _make_dev(self) -> None:
+        dev = self.paths.root / "dev"
+        for name in _DEVICE_NODES:
+            os.mknod(dev / name, 0o666 | 0o020000, Path("/dev", name).stat().st_rdev)
+            (dev / name).chmod(0o666)
+        (dev / "fd").symlink_to("/proc/self/fd")
+        for number, name in enumerate(("stdin", "stdout", "stderr")):
+            (dev / name).symlink_to(f"/proc/self/fd/{number}")
+        (dev / "shm").mkdir()
+        _run("mount", "-t", "tmpfs", "tmpfs", str(dev / "shm"))
+
+    def serve(self) -> None:
+        """Answer requests and reap children until told to end or the lifeline closes."""
+        wake, waker = socket.socketpair()
+        wake.setblocking(False)
+        waker.setblocking(False)
+        signal.set_wakeup_fd(waker.fileno())
+        ending = False
+
+        def end(*_: object) -> None:
+            nonlocal ending
+            ending = True
+
+        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            listener.bind(str(self.paths.control))
+            listener.listen(16)
+            selector = selectors.DefaultSelector()
+            for source in (self.lifeline, wake, listener):
+                selector.register(source, selectors.EVENT_READ)
+            while not ending:
+                for key, _ in selector.select():
+                    if key.fileobj is wake:
+                        with contextlib.suppress(BlockingIOError):
+                            wake.recv(4096)
+                        self.reap()
+                    elif key.fileobj is listener:
+                        self.answer(listener.accept()[0])
+                    elif not os.read(self.lifeline, 1):
+                        ending = True
+
+    def reap(self) -> None:
+        """Collect whoever ended; orphans of the namespace come to process 1 as well."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for name, daemon in list(self.daemons.items()):
+                if daemon == pid:
+                    del self.daemons[name]
+                    self.exits[name] = os.waitstatus_to_exitcode(status)
+
+    def answer(self, connection: socket.socket) -> None:
+        """One request, one reply. A client that stalls cannot stall the lab."""
+        with connection, contextlib.suppress(OSError):
+            connection.settimeout(2.0)
+            with connection.makefile("rb") as lines:
+                request = json.loads(lines.readline() or "null")
+            reply: dict[str, Any]
+            try:
+                operation = self.operations[request.pop("op")]
+                reply = {"ok": operation(**request)}
+            except (LabError, OSError, KeyError, TypeError, AttributeError) as error:
+                reply = {"error": f"{type(error).__name__}: {error}"}
+            connection.sendall(json.dumps(reply).encode() + b"\n")
+
+    def finish(self) -> None:
+        """End all of the namespace, then remove what the lab left on the host."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)  # everyone in this PID namespace but process 1
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                os.waitpid(-1, 0)
+        subprocess.run(["umount", "--recursive", "--lazy", str(self.paths.root)], check=False)
+        subprocess.run(["umount", "--lazy", str(self.paths.dir / "scratch")], check=False)
+        for device in self.loops.values():
+            with contextlib.suppress(OSError, LabError):
+                device.restore_and_close()
+        remove_files(self.paths)
+
+
+def remove_files(paths: LabPaths) -> None:
+    """Remove a dead lab's files and cgroups; the lock goes last and only for who holds it."""
+    remove_cgroups(paths.name)
+    shutil.rmtree(paths.dir, ignore_errors=True)
+    paths.lock.unlink(missing_ok=True)
+
+
+def _run(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise LabError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
+
+
+def main() -> int:
+    """Called by the keeper: BASE NAME TREE LIFELINE-FD LOCK-FD PORTS-FD.
+
+    The last two are only held: they say that the lab lives and that its ports are taken.
+    """
+    base, name, tree, *fds = sys.argv[1:]
+    lifeline, lock, ports = map(int, fds)
+    for fd in (lifeline, lock, ports):
+        os.set_inheritable(fd, False)
+    init = Init(LabPaths(Path(base), name), Path(tree), lifeline)
+    try:
+        init.prepare()
+        init.serve()
+    except (LabError, OSError) as error:
+        print(f"the lab's process 1: {error}", file=sys.stderr, flush=True)
+        return 1
+    finally:
+        init.finish()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""The process that keeps a lab of the command line alive after `lab up` has returned.
+
+`lab up` starts it detached and reads its progress as JSON lines from a pipe until the lab is ready
+or has failed. It ends on SIGTERM, taking the lab with it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from cephqos_loadgen.errors import CephqosError, LabError, UsageError
+from cephqos_loadgen.lab.lab import Lab
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.progress import Progress, Say
+
+
+class _PipeProgress(Progress):
+    """Progress, told to whoever ran `lab up`; nobody reads it any more once the lab is ready."""
+
+    def __init__(self, pipe: IO[str]) -> None:
+        self._pipe = pipe
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[Say]:
+        start = time.monotonic()
+        self._send(begin=title)
+        yield lambda text: self._send(say=text)
+        self._send(done=title, seconds=time.monotonic() - start)
+
+    def note(self, text: str) -> None:
+        self._send(note=text)
+
+    def _send(self, **message: Any) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._pipe.write(json.dumps(message) + "\n")
+            self._pipe.flush()
+
+
+async def start(spec: LabSpec, progress: Progress) -> None:
+    """Start a keeper and wait until its lab is ready; raises what the keeper failed with."""
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as pipe:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "cephqos_loadgen.lab.keeper",
+            json.dumps(spec.to_json()),
+            str(write_end),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            pass_fds=(write_end,),
+            start_new_session=True,
+        )
+        os.close(write_end)
+        try:
+            await _follow(pipe, progress)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            await asyncio.shield(process.wait())
+            raise
+
+
+async def _follow(pipe: IO[bytes], progress: Progress) -> None:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    with contextlib.closing(transport), contextlib.ExitStack() as steps:
+        say: Say | None = None
+        while line := await reader.readline():
+            match json.loads(line):
+                case {"begin": title}:
+                    say = steps.enter_context(progress.step(title))
+                case {"say": text} if say:
+                    say(text)
+                case {"done": _}:
+                    steps.close()
+                case {"note": text}:
+                    progress.note(text)
+                case {"error": text, "exit_status": status}:
+                    raise (UsageError if status == UsageError.exit_status else LabError)(text)
+                case {"ready": True}:
+                    return
+    raise LabError("the lab's keeper ended without a word")
+
+
+async def _keep(spec: LabSpec, pipe: IO[str]) -> int:
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101 - asyncio.run gives one
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, task.cancel)
+    progress = _PipeProgress(pipe)
+    try:
+        async with Lab(spec, progress) as lab:
+            progress._send(ready=True)
+            pipe.close()
+            await lab.ended()
+    except asyncio.CancelledError:
+        return 0
+    except CephqosError as error:
+        progress._send(error=str(error), exit_status=error.exit_status)
+        return error.exit_status
+    return 0
+
+
+def main() -> int:
+    """SPEC-JSON PIPE-FD."""
+    spec = LabSpec.from_json(json.loads(sys.argv[1]))
+    pipe_fd = int(sys.argv[2])
+    os.set_inheritable(pipe_fd, False)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with os.fdopen(pipe_fd, "w") as pipe:
+        # A defect of ours must reach the terminal too: this process has none.
+        sys.excepthook = lambda kind, error, trace: _PipeProgress(pipe)._send(
+            error="".join(traceback.format_exception(kind, error, trace)), exit_status=1
+        )
+        return asyncio.run(_keep(spec, pipe))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,272 @@
+"""A lab from inside Python: `async with Lab(LabSpec(osds=3)) as lab: …`.
+
+Whoever enters the block is the lab's keeper: the lab lives for as long as the keeper holds the
+lifeline, a pipe that process 1 of the lab watches, and not longer, however the keeper ends.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+import uuid
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from cephqos_exporter.ceph.monclient import Connection, MonClient
+from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.lab import checks, process
+from cephqos_loadgen.lab.bringup import BringUp
+from cephqos_loadgen.lab.conf import mon_addresses
+from cephqos_loadgen.lab.faults import Faults
+from cephqos_loadgen.lab.init import remove_files
+from cephqos_loadgen.lab.paths import LabPaths, labs_dir
+from cephqos_loadgen.lab.ports import reserve_ports
+from cephqos_loadgen.lab.process import Completed
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.lab.state import (
+    LabState,
+    LockHeld,
+    clean_dead_labs,
+    load_living,
+    owns_lock,
+    take_lock,
+)
+from cephqos_loadgen.lab.trees import ensure_tree
+from cephqos_loadgen.progress import Progress, Silent
+
+_INIT_START_TIMEOUT = 10.0
+_DOWN_TIMEOUT = 10.0
+
+
+class RunningLab:
+    """A lab that is up, whoever keeps it."""
+
+    def __init__(self, paths: LabPaths, state: LabState) -> None:
+        self.paths = paths
+        self.state = state
+        self.faults = Faults(self)
+
+    @classmethod
+    def find(cls, name: str) -> "RunningLab":
+        """The running lab of that name, or a UsageError that says which there are."""
+        return cls(*load_living(name))
+
+    @property
+    def spec(self) -> LabSpec:
+        return self.state.spec
+
+    def enter_argv(self, argv: Sequence[str]) -> list[str]:
+        """The command line that runs `argv` inside this lab and dies with who starts it."""
+        return process.enter_argv(self.state.init_pid, self.paths.root, argv)
+
+    async def exec(
+        self, argv: Sequence[str], *, within: float = 60.0, data: str = "", check: bool = True
+    ) -> Completed:
+        """Run a command inside the lab to its end; with `check` a failure is a LabError."""
+        done = await process.run(self.enter_argv(argv), within=within, data=data)
+        if check and done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise LabError(f"{' '.join(argv)} failed with status {done.returncode}: {said}")
+        return done
+
+    def client(self) -> MonClient:
+        """A connection to the cluster for commands; close it, or use it as a context."""
+        python = tuple(self.enter_argv(["python3"]))
+        return MonClient(Connection(conf=str(self.paths.conf), python=python))
+
+    async def ask_init(self, **request: Any) -> Any:
+        return await process.ask_init(self.paths.control, **request)
+
+    async def pids(self) -> dict[str, int]:
+        """The running daemons' pids as the host counts them."""
+        listed = await self.ask_init(op="list")
+        found = {
+            name: process.host_pid(self.state.init_pid, inner)
+            for name, inner in listed["daemons"].items()
+        }
+        return {name: pid for name, pid in found.items() if pid is not None}
+
+    async def status(self) -> dict[str, Any]:
+        """What `cephqos lab status --json` prints."""
+        pids = await self.pids()
+        v2, v1 = mon_addresses(self.state.port)
+        return {
+            "name": self.paths.name,
+            "ready": self.state.ready,
+            "release": self.spec.release,
+            "version": self.spec.ceph.version,
+            "fsid": self.state.fsid,
+            "mon_address": {"v2": v2, "v1": v1},
+            "conf": str(self.paths.conf),
+            "socket_dir": str(self.paths.sockets),
+            "log_dir": str(self.paths.logs),
+            "work_dir": str(self.paths.work),
+            "bin_dir": str(self.paths.bin),
+            "keeper_pid": self.state.keeper_pid,
+            "init_pid": self.state.init_pid,
+            "daemons": pids,
+            "osds": [
+                {
+                    "id": osd,
+                    "pid": pids.get(f"osd.{osd}"),
+                    "socket": str(self.paths.socket(f"osd.{osd}")),
+                    "device": self.state.devices.get(f"osd.{osd}.block"),
+                    "db_device": self.state.devices.get(f"osd.{osd}.db"),
+                    "cpus": list(self.spec.cpus_of(osd)),
+                }
+                for osd in range(self.spec.osds)
+            ],
+        }
+
+
+class Lab(RunningLab):
+    """A lab of one's own: up on entry, gone on exit."""
+
+    def __init__(self, spec: LabSpec, progress: Progress | None = None) -> None:
+        self._wanted = spec
+        self._progress = progress or Silent()
+        self._open = contextlib.ExitStack()
+        self._unshare: asyncio.subprocess.Process | None = None
+        self._lifeline: int | None = None
+        self._lock: int | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._up()
+        except BaseException:
+            await self.down()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.down()
+
+    async def _up(self) -> None:
+        spec = self._wanted
+        spec.validate()
+        checks.check_host(spec)
+        paths = LabPaths(labs_dir(), spec.name)
+        checks.check_socket_length(paths)
+        tree = await ensure_tree(spec.ceph, self._progress)
+        checks.check_options(spec, tree)
+        for name in clean_dead_labs(paths.base):
+            self._progress.note(f"removed what a crash left of lab {name!r}")
+        try:
+            lock = take_lock(paths)
+        except LockHeld:
+            raise UsageError(
+                f"lab {spec.name!r} is up already: use it, end it with"
+                f" `cephqos lab down --name {spec.name}`, or choose another --name"
+            ) from None
+        self._open.callback(os.close, lock)
+        self._lock, self.paths = lock, paths
+        port, reservation = reserve_ports(spec.port)
+        self._open.enter_context(reservation)
+        state = LabState(spec, str(uuid.uuid4()), port, os.getpid(), 0, str(tree))
+        super().__init__(paths, state)
+        paths.dir.mkdir()
+        for folder in (paths.root, paths.sockets, paths.logs, paths.work, paths.bin):
+            folder.mkdir()
+        await self._start_init(lock, reservation)
+        await BringUp(self, self._progress).run()
+        state.ready = True
+        state.save(paths)
+
+    async def _start_init(self, lock: int, reservation: socket.socket) -> None:
+        read_end, write_end = os.pipe()
+        self._lifeline = write_end
+        isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
+        module = [sys.executable, "-m", "cephqos_loadgen.lab.init"]
+        where = [str(self.paths.base), self.paths.name, self.state.tree]
+        with (self.paths.logs / "init.out").open("wb") as output:
+            self._unshare = await asyncio.create_subprocess_exec(
+                *isolate,
+                *module,
+                *where,
+                str(read_end),
+                str(lock),
+                str(reservation.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                pass_fds=(read_end, lock, reservation.fileno()),
+                start_new_session=True,
+            )
+        os.close(read_end)
+        try:
+            async with asyncio.timeout(_INIT_START_TIMEOUT):
+                while not self.paths.control.exists():
+                    if self._unshare.returncode is not None:
+                        raise LabError(f"the lab's process 1 ended at once: {self._init_said()}")
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            raise LabError(f"the lab's process 1 did not start: {self._init_said()}") from None
+        self.state.init_pid = process.children(self._unshare.pid)[0]
+        self.state.save(self.paths)
+
+    async def ended(self) -> None:
+        """Wait until the lab ends by itself: its process 1 was killed."""
+        if self._unshare is not None:
+            await self._unshare.wait()
+
+    def _init_said(self) -> str:
+        with contextlib.suppress(OSError):
+            return (self.paths.logs / "init.out").read_text(errors="replace").strip()
+        return "(nothing)"
+
+    async def down(self) -> None:
+        """End everything; safe to call twice."""
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
+        unshare, self._unshare = self._unshare, None
+        if unshare is not None:
+            try:
+                async with asyncio.timeout(_DOWN_TIMEOUT):
+                    await unshare.wait()
+            except TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.state.init_pid, signal.SIGKILL)
+                await unshare.wait()
+        lock, self._lock = self._lock, None
+        if lock is not None and owns_lock(self.paths, lock):
+            remove_files(self.paths)  # process 1 was killed before it could
+        self._open.close()
+
+
+async def end_lab(name: str) -> None:
+    """`lab down`: end a lab that another process keeps, gently first, then for certain."""
+    paths, state = load_living(name)
+    for pid, number in (
+        (state.keeper_pid, signal.SIGTERM),
+        (state.keeper_pid, signal.SIGKILL),
+        (state.init_pid, signal.SIGKILL),
+    ):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        if await _is_gone(paths, _DOWN_TIMEOUT):
+            break
+    else:
+        raise LabError(f"lab {name!r} did not end; its process 1 has pid {state.init_pid}")
+    clean_dead_labs(paths.base)
+
+
+async def _is_gone(paths: LabPaths, within: float) -> bool:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    while loop.time() < deadline:
+        try:
+            os.close(take_lock(paths))
+        except LockHeld:
+            await asyncio.sleep(0.05)
+            continue
+        return True
+    return False

@@ -1,0 +1,117 @@
+"""Loop devices that end by themselves.
+
+A loop device made with the autoclear flag goes when its last user closes it: no crash of whoever
+made it can leave it behind. losetup(8) cannot ask for that flag, so this speaks to the kernel
+itself (LOOP_CONFIGURE, Linux 5.8).
+"""
+
+import errno
+import fcntl
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from cephqos_loadgen.errors import LabError
+
+_LOOP_CTL_GET_FREE = 0x4C82
+_LOOP_CONFIGURE = 0x4C0A
+_LO_FLAGS_AUTOCLEAR = 4
+_LO_FLAGS_DIRECT_IO = 16
+_LOOP_MAJOR = 7
+# struct loop_config: fd, block_size, struct loop_info64, 8 reserved words.
+_LOOP_INFO = struct.Struct("=5Q4I64s64s32s2Q")
+_ATTEMPTS = 50
+
+
+@dataclass(slots=True)
+class LoopDevice:
+    """A loop device held open by `fd`."""
+
+    number: int
+    fd: int
+    backing: Path
+    # queue settings as they were before: they stay with the device's number, not with its file
+    before: dict[str, str]
+
+    @property
+    def path(self) -> Path:
+        return Path(f"/dev/loop{self.number}")
+
+    @property
+    def rdev(self) -> int:
+        return os.makedev(_LOOP_MAJOR, self.number)
+
+    @property
+    def queue(self) -> Path:
+        return Path(f"/sys/block/loop{self.number}/queue")
+
+    def restore_and_close(self) -> None:
+        for key, value in self.before.items():
+            _write_queue(self.queue, key, value)
+        os.close(self.fd)
+
+
+def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
+    """Attach a file with direct I/O and autoclear, and set its queue up."""
+    number, fd = _configure(backing)
+    queue = Path(f"/sys/block/loop{number}/queue")
+    before = {"rotational": _read(queue / "rotational"), "scheduler": _scheduler(queue)}
+    device = LoopDevice(number, fd, backing, before)
+    try:
+        _write_queue(queue, "scheduler", scheduler)
+        _write_queue(queue, "rotational", "1" if rotational else "0")
+    except LabError:
+        device.restore_and_close()
+        raise
+    return device
+
+
+def backing_files() -> dict[int, str]:
+    """Every attached loop device's number and backing file, whoever owns it."""
+    return {
+        int(file.parent.parent.name.removeprefix("loop")): _read(file)
+        for file in Path("/sys/block").glob("loop*/loop/backing_file")
+    }
+
+
+def _configure(backing: Path) -> tuple[int, int]:
+    with backing.open("rb+") as file, Path("/dev/loop-control").open("rb") as control:
+        for _ in range(_ATTEMPTS):
+            number = fcntl.ioctl(control, _LOOP_CTL_GET_FREE)
+            fd = os.open(f"/dev/loop{number}", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.ioctl(fd, _LOOP_CONFIGURE, _loop_config(file.fileno(), backing))
+                return number, fd
+            except OSError as error:
+                os.close(fd)
+                # Somebody else took it between the question and the answer: ask again.
+                if error.errno != errno.EBUSY:
+                    raise LabError(f"cannot attach {backing} to a loop device: {error}") from error
+    raise LabError(f"no free loop device for {backing} after {_ATTEMPTS} attempts")
+
+
+def _loop_config(fd: int, backing: Path) -> bytes:
+    flags = _LO_FLAGS_AUTOCLEAR | _LO_FLAGS_DIRECT_IO
+    name = str(backing).encode()[:63]
+    info = _LOOP_INFO.pack(0, 0, 0, 0, 0, 0, 0, 0, flags, name, b"", b"", 0, 0)
+    return struct.pack("=II", fd, 4096) + info + bytes(64)
+
+
+def _scheduler(queue: Path) -> str:
+    """The one in brackets: `none [mq-deadline] kyber bfq`."""
+    text = _read(queue / "scheduler")
+    return text[text.index("[") + 1 : text.index("]")] if "[" in text else text.strip()
+
+
+def _write_queue(queue: Path, key: str, value: str) -> None:
+    file = queue / key
+    try:
+        file.write_text(value)
+    except OSError as error:
+        there = _read(file)
+        raise LabError(f"cannot set {file} to {value!r}: {error}; it has {there}") from error
+
+
+def _read(file: Path) -> str:
+    return file.read_text().strip()

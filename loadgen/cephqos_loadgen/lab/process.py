@@ -1,0 +1,96 @@
+"""Running commands and daemons inside a lab's namespaces, from outside."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.errors import LabError
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended, with all it said."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
+    """The command line that runs `argv` inside the lab; it dies with whoever starts it."""
+    return [
+        *("setpriv", "--pdeathsig", "KILL"),
+        *("nsenter", "--target", str(init_pid), "--mount", "--pid"),
+        *("setpriv", "--pdeathsig", "KILL"),
+        *("chroot", str(root)),
+        *argv,
+    ]
+
+
+async def run(argv: Sequence[str], *, within: float, data: str = "") -> Completed:
+    """Run a command to its end; past the deadline its process group is killed: LabError."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.PIPE if data else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(within):
+            out, err = await process.communicate(data.encode() if data else None)
+    except TimeoutError:
+        raise LabError(f"{' '.join(argv)}: not done within {within:g} s") from None
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.communicate()
+    status = process.returncode if process.returncode is not None else -1
+    return Completed(
+        tuple(argv), status, out.decode(errors="replace"), err.decode(errors="replace")
+    )
+
+
+async def ask_init(control: Path, within: float = 10.0, **request: Any) -> Any:
+    """One request to the lab's process 1."""
+    try:
+        async with asyncio.timeout(within):
+            reader, writer = await asyncio.open_unix_connection(control)
+            writer.write(json.dumps(request).encode() + b"\n")
+            await writer.drain()
+            line = await reader.readline()
+            writer.close()
+    except (OSError, TimeoutError) as error:
+        raise LabError(f"the lab's process 1 does not answer: {error}") from error
+    reply = json.loads(line or '{"error": "it closed the connection"}')
+    if "error" in reply:
+        raise LabError(f"{request['op']}: {reply['error']}")
+    return reply["ok"]
+
+
+def children(pid: int) -> list[int]:
+    """Child processes, as the host counts them."""
+    try:
+        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    except OSError:
+        return []
+    return [int(word) for word in text.split()]
+
+
+def host_pid(init_pid: int, inner: int) -> int | None:
+    """The host's pid of a child of process 1 that calls itself `inner`."""
+    for pid in children(init_pid):
+        with contextlib.suppress(OSError, StopIteration):
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            ids = next(line for line in lines if line.startswith("NSpid:")).split()
+            if int(ids[-1]) == inner:
+                return pid
+    return None

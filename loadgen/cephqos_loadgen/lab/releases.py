@@ -1,0 +1,37 @@
+"""The Ceph releases that the lab can run, and where they come from. All else asks this table."""
+
+from dataclasses import dataclass
+
+from cephqos_loadgen.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A Ceph release as one Debian suite packages it."""
+
+    name: str
+    version: str
+    suite: str
+    # debootstrap's script name: older debootstraps do not know suites newer than
+    # themselves, but all Debian suites are made the same way.
+    script: str
+    filestore: bool = False
+
+
+RELEASES = {
+    release.name: release
+    for release in (
+        Release("pacific", "16.2", "bookworm", "bookworm", filestore=True),
+        Release("reef", "18.2", "trixie", "sid"),
+        Release("tentacle", "20.2", "forky", "sid"),
+    )
+}
+
+
+def find_release(name: str) -> Release:
+    """The release of that name (or version, 18.2), or a UsageError that lists what there is."""
+    for release in RELEASES.values():
+        if name in (release.name, release.version):
+            return release
+    known = ", ".join(f"{r.name} ({r.version})" for r in RELEASES.values())
+    raise UsageError(f"unknown release {name!r}: the lab has {known}")

@@ -1,0 +1,153 @@
+"""What a lab should be: validated once, then frozen."""
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab.releases import Release, find_release
+
+MAX_OSDS = 16
+IO_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+OP_QUEUES = ("wpq", "mclock_scheduler")
+BACKINGS = ("file", "loop")
+OBJECTSTORES = ("bluestore", "filestore")
+FILESYSTEMS = ("xfs", "ext4", "btrfs")
+SECTIONS = re.compile(r"global|mon|mgr|osd|client|(mon|mgr|osd|client)\.[a-z0-9]+")
+GIB = 1 << 30
+# BlueStore refuses smaller devices, and FileStore's journal alone takes half of it.
+MIN_OSD_SIZE = 1 * GIB
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+
+
+def parse_size(text: str) -> int:
+    """`10G`, `512M` or plain bytes."""
+    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise UsageError(f"size {text!r}: expected a number with K, M, G or T, as in 10G")
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def parse_cpu_list(text: str) -> tuple[int, ...]:
+    """`0,2-3` as the kernel writes CPU lists."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
+        if not match:
+            raise UsageError(f"CPU list {text!r}: expected numbers and ranges, as in 0,2-3")
+        cpus.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+    return tuple(sorted(cpus))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One line of ceph.conf."""
+
+    section: str
+    option: str
+    value: str
+
+    @classmethod
+    def parse(cls, text: str) -> "Setting":
+        match = re.fullmatch(r"([a-z0-9.]+):([A-Za-z0-9_ -]+)=(.*)", text)
+        if not match:
+            raise UsageError(
+                f"--set {text!r}: expected section:option=value, as in osd:osd_max_backfills=2"
+            )
+        return cls(match[1], re.sub(r"[ -]", "_", match[2]), match[3])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabSpec:
+    """What to build. `validate` is called before anything is touched."""
+
+    name: str = "lab"
+    release: str = "reef"
+    osds: int = 4
+    osd_size: int = 10 * GIB
+    backing: str = "file"
+    io_scheduler: str | None = None
+    rotational: bool | None = None
+    db_size: int | None = None
+    setuser: str | None = None
+    op_queue: str | None = None
+    objectstore: str = "bluestore"
+    fs: str = "xfs"
+    settings: tuple[Setting, ...] = ()
+    cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    port: int | None = None
+    timeout: float = 120.0
+
+    @property
+    def ceph(self) -> Release:
+        return find_release(self.release)
+
+    @property
+    def loop(self) -> bool:
+        return self.backing == "loop"
+
+    def cpus_of(self, osd: int) -> tuple[int, ...]:
+        return dict(self.cpus).get(osd, ())
+
+    def validate(self) -> None:
+        """Raise a UsageError for whatever the lab cannot do, whichever machine it is."""
+        find_release(self.release)
+        if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
+            raise UsageError(
+                f"name {self.name!r}: expected at most 30 of a-z, 0-9 and -, not starting with -"
+            )
+        if not 1 <= self.osds <= MAX_OSDS:
+            raise UsageError(f"--osds {self.osds}: expected 1 to {MAX_OSDS}")
+        if self.osd_size < MIN_OSD_SIZE:
+            raise UsageError(f"--osd-size {self.osd_size}: expected at least 1G")
+        _one_of("--backing", self.backing, BACKINGS)
+        _one_of("--op-queue", self.op_queue, OP_QUEUES)
+        _one_of("--io-scheduler", self.io_scheduler, IO_SCHEDULERS)
+        _one_of("--objectstore", self.objectstore, OBJECTSTORES)
+        _one_of("--fs", self.fs, FILESYSTEMS)
+        if self.setuser not in (None, "ceph"):
+            raise UsageError(f"--setuser {self.setuser!r}: the release trees have only ceph")
+        self._validate_devices()
+        for setting in self.settings:
+            if not SECTIONS.fullmatch(setting.section):
+                raise UsageError(
+                    f"--set {setting.section}:{setting.option}: section {setting.section!r} is not"
+                    " one of global, mon, mgr, osd, client or a daemon such as osd.0"
+                )
+        for osd, _ in self.cpus:
+            if osd >= self.osds:
+                raise UsageError(f"--cpus {osd}=…: there are OSDs 0 to {self.osds - 1} only")
+
+    def _validate_devices(self) -> None:
+        for option, value in (
+            ("--io-scheduler", self.io_scheduler),
+            ("--rotational", self.rotational),
+            ("--db-device", self.db_size),
+        ):
+            if value is not None and not self.loop:
+                raise UsageError(f"{option} needs a device of the OSD's own: add --backing loop")
+        if self.objectstore == "filestore":
+            if not self.ceph.filestore:
+                raise UsageError(
+                    f"--objectstore filestore: Ceph {self.ceph.version} no longer has FileStore;"
+                    " of the lab's releases only pacific (16.2) has"
+                )
+            if not self.loop:
+                raise UsageError("--objectstore filestore needs --backing loop for its filesystem")
+            if self.db_size is not None:
+                raise UsageError("--db-device is BlueStore's: FileStore has no DB device")
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "LabSpec":
+        settings = tuple(Setting(**setting) for setting in data["settings"])
+        cpus = tuple((osd, tuple(cpus)) for osd, cpus in data["cpus"])
+        return cls(**{**data, "settings": settings, "cpus": cpus})
+
+
+def _one_of(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
+    if value is not None and value not in allowed:
+        raise UsageError(f"{option} {value!r}: expected one of {', '.join(allowed)}")

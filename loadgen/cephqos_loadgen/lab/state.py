@@ -1,0 +1,128 @@
+"""The labs of this machine: what each wrote about itself, who holds its lock, what a crash left."""
+
+import errno
+import fcntl
+import itertools
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.lab.init import remove_files
+from cephqos_loadgen.lab.paths import LabPaths, labs_dir
+from cephqos_loadgen.lab.spec import LabSpec
+
+
+@dataclass(slots=True)
+class LabState:
+    """lab.json: enough to find, enter and end a lab from another process."""
+
+    spec: LabSpec
+    fsid: str
+    port: int
+    keeper_pid: int
+    init_pid: int
+    tree: str
+    ready: bool = False
+    devices: dict[str, str] = field(default_factory=dict)  # "osd.0.block" -> /dev/loop3
+
+    def save(self, paths: LabPaths) -> None:
+        data = asdict(self) | {"spec": self.spec.to_json()}
+        beside = paths.state.with_suffix(".new")
+        beside.write_text(json.dumps(data, indent=1))
+        beside.rename(paths.state)
+
+    @classmethod
+    def load(cls, paths: LabPaths) -> "LabState":
+        data: dict[str, Any] = json.loads(paths.state.read_text())
+        return cls(**{**data, "spec": LabSpec.from_json(data["spec"])})
+
+
+class LockHeld(Exception):
+    """Somebody keeps this lab alive."""
+
+
+# Whoever asks whether a lab lives holds its lock for a moment.
+_LOCK_ATTEMPTS = 5
+
+
+def take_lock(paths: LabPaths) -> int:
+    """The lab's lock, as an open file descriptor, or LockHeld."""
+    paths.base.mkdir(parents=True, exist_ok=True)
+    for attempt in itertools.count(1):
+        fd = os.open(paths.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if owns_lock(paths, fd):
+                return fd
+        except BlockingIOError:
+            if attempt >= _LOCK_ATTEMPTS:
+                os.close(fd)
+                raise LockHeld(paths.name) from None
+            time.sleep(0.02)
+        os.close(fd)  # a lab that just ended removed it between our open and our lock
+    raise AssertionError("unreachable")
+
+
+def owns_lock(paths: LabPaths, fd: int) -> bool:
+    """Whether the lock that `fd` holds is still the one that others see under the lab's name."""
+    try:
+        return os.fstat(fd).st_ino == paths.lock.stat().st_ino
+    except FileNotFoundError:
+        return False
+
+
+def is_alive(paths: LabPaths) -> bool:
+    """Whether anything of the lab lives."""
+    try:
+        fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EAGAIN, errno.EACCES):
+            return True
+        raise
+    finally:
+        os.close(fd)
+    return False
+
+
+def lab_names() -> list[str]:
+    """All labs that live or left something behind."""
+    base = labs_dir()
+    found = {path.stem if path.suffix == ".lock" else path.name for path in base.glob("[!.]*")}
+    return sorted(found)
+
+
+def load_living(name: str) -> tuple[LabPaths, LabState]:
+    """A lab that is up, for exec, status, faults; a UsageError otherwise."""
+    paths = LabPaths.of(name)
+    if not is_alive(paths):
+        others = ", ".join(n for n in lab_names() if is_alive(LabPaths.of(n))) or "none"
+        raise UsageError(f"no lab {name!r} is up (up: {others}); start it with: cephqos lab up")
+    try:
+        return paths, LabState.load(paths)
+    except (FileNotFoundError, ValueError):
+        raise LabError(f"lab {name!r} is still starting") from None
+
+
+def clean_dead_labs(base: Path) -> list[str]:
+    """Remove what labs that died without warning left on disk; their names."""
+    cleaned = []
+    for name in lab_names():
+        paths = LabPaths(base, name)
+        try:
+            fd = take_lock(paths)
+        except LockHeld:
+            continue
+        try:
+            remove_files(paths)
+            cleaned.append(name)
+        finally:
+            os.close(fd)
+    return cleaned

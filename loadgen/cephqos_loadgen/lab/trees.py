@@ -1,0 +1,162 @@
+"""Release trees: one Debian with one Ceph each, made once and kept in the cache.
+
+A tree is built beside its final name and renamed when whole, so that an interrupted build is never
+mistaken for a tree; a lock per release makes two builds at once one build.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.lab.paths import cache_dir
+from cephqos_loadgen.lab.releases import Release
+from cephqos_loadgen.progress import Progress, Say
+
+PACKAGES = (
+    "ceph-mon",
+    "ceph-mgr",
+    "ceph-osd",
+    "ceph-common",  # ceph, rados, rbd and python3-rados
+    "fio",  # Debian builds it with the rbd, rados and nbd engines
+    "prometheus",  # with promtool
+    "prometheus-alertmanager",  # with amtool
+    "qemu-utils",
+    "qemu-block-extra",  # QEMU's rbd driver
+    "xfsprogs",
+    "btrfs-progs",
+    "e2fsprogs",
+)
+TREE_BYTES = 3 << 30  # 1.2 GiB when ready, more while packages unpack
+BUILD_TIMEOUT = 1200.0
+_STAMP = "cephqos-tree"
+
+
+def tree_path(release: Release) -> Path:
+    """Where the release's tree is or will be. Another recipe makes another tree."""
+    recipe = hashlib.sha256(" ".join((release.suite, *PACKAGES)).encode()).hexdigest()[:8]
+    return cache_dir() / "trees" / f"{release.name}-{recipe}"
+
+
+def tree_ready(release: Release) -> bool:
+    return (tree_path(release) / "etc" / _STAMP).exists()
+
+
+async def ensure_tree(release: Release, progress: Progress) -> Path:
+    """The release's tree, built if it is not there yet."""
+    tree = tree_path(release)
+    if tree_ready(release):
+        return tree
+    _check_can_build(tree)
+    title = f"making the Ceph {release.version} ({release.name}) tree, once"
+    with progress.step(title) as say:
+        async with _build_lock(tree, say):
+            if not tree_ready(release):
+                await _build(release, tree, say)
+    return tree
+
+
+def _check_can_build(tree: Path) -> None:
+    if shutil.which("debootstrap") is None:
+        raise UsageError("debootstrap not found: install it (apt-get install debootstrap)")
+    tree.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(tree.parent).free
+    if free < TREE_BYTES:
+        raise UsageError(
+            f"{tree.parent} has {free / 2**30:.1f} GiB free; making a release tree needs"
+            f" {TREE_BYTES / 2**30:.0f} GiB (set CEPHQOS_CACHE to put it elsewhere)"
+        )
+
+
+@asynccontextmanager
+async def _build_lock(tree: Path, say: Say) -> AsyncIterator[None]:
+    fd = os.open(tree.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                say("waiting for another build of the same tree")
+                await asyncio.sleep(0.5)
+        yield
+    finally:
+        os.close(fd)
+
+
+async def _build(release: Release, tree: Path, say: Say) -> None:
+    for leftover in tree.parent.glob(f"{release.name}-*.building"):
+        shutil.rmtree(leftover)
+    building = tree.with_suffix(".building")
+    log = tree.with_suffix(".log")
+    with log.open("wb") as output:
+        await _run(_debootstrap_argv(release, building), output.fileno(), log, say)
+        # Packages must not start services while they are being set up.
+        policy = building / "usr/sbin/policy-rc.d"
+        policy.write_text("#!/bin/sh\nexit 101\n")
+        policy.chmod(0o755)
+        apt = ["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES]
+        await _run(["chroot", str(building), *apt], output.fileno(), log, say)
+        await _run(["chroot", str(building), "apt-get", "clean"], output.fileno(), log, say)
+    for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists"):
+        shutil.rmtree(building / waste, ignore_errors=True)
+    (building / "etc" / _STAMP).write_text(f"{release.name} {release.version}\n")
+    building.rename(tree)
+    log.unlink()
+
+
+def _debootstrap_argv(release: Release, target: Path) -> list[str]:
+    # debootstrap's own default is the Debian mirror; a site's mirror can be set.
+    mirror = os.environ.get("CEPHQOS_DEBIAN_MIRROR", "")
+    argv = ["debootstrap", "--variant=minbase"]
+    return [*argv, release.suite, str(target), mirror, release.script]
+
+
+async def _run(argv: list[str], output: int, log: Path, say: Say) -> None:
+    """Run one build step; its processes and mounts cannot outlive it or us."""
+    guard = ["setpriv", "--pdeathsig", "KILL"]
+    isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    process = await asyncio.create_subprocess_exec(
+        *guard,
+        *isolate,
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
+        start_new_session=True,
+    )
+    ending = asyncio.ensure_future(process.wait())
+    try:
+        async with asyncio.timeout(BUILD_TIMEOUT):
+            while not ending.done():
+                await asyncio.wait([ending], timeout=0.5)
+                say(_last_line(log))
+    except TimeoutError:
+        raise LabError(
+            f"{argv[0]} did not finish within {BUILD_TIMEOUT:.0f} s; its output is in {log}"
+        ) from None
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            await ending
+    if process.returncode != 0:
+        tail = _tail(log)
+        raise LabError(f"{argv[0]} failed with status {process.returncode} ({log}):\n{tail}")
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-8:])
+
+
+def _last_line(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 400))
+        lines = file.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
