@@ -117,6 +117,14 @@ def decode_reply(body: bytes | bytearray | memoryview) -> Any:
         raise CommandFailed(message) from exc
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One command's parsed reply, and the pid of the daemon that gave it (see Answers)."""
+
+    value: Any
+    pid: int | None
+
+
 async def ask(
     path: str,
     prefix: str,
@@ -124,14 +132,14 @@ async def ask(
     *,
     timeout: float,  # noqa: ASYNC109 - the batch owns one timer for all of its exchanges
     max_bytes: int = MAX_REPLY_BYTES,
-) -> Any:
-    """One command's parsed reply, or a DaemonError."""
+) -> Answer:
+    """Ask one command; raises a DaemonError if there is no whole answer in time."""
     deadline = asyncio.get_running_loop().time() + timeout
     request = (prefix, encode_request(prefix, tuple((arguments or {}).items())))
     answers = await _Batch(path, [request], deadline, max_bytes).run()
     if prefix in answers.errors:
         raise answers.errors[prefix]
-    return answers.replies[prefix]
+    return Answer(answers.replies[prefix], answers.pid)
 
 
 async def ask_all(
@@ -295,6 +303,8 @@ class _Batch:
                 if self._open
                 else Busy("no room in the daemon's queue of connections")
             )
+        if not self._open and self._todo:
+            self._answers.hung.append(self._todo[0][0])  # it does not even take connections
         self._todo.clear()
         self._open.clear()
         if not self._done.done():

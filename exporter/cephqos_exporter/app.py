@@ -1,0 +1,172 @@
+"""Puts the exporter together from its settings, runs it, reloads it, ends it."""
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from cephqos_exporter import options
+from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_exporter.collectors import build_enabled
+from cephqos_exporter.collectors.own import OwnReporter
+from cephqos_exporter.config import Settings
+from cephqos_exporter.errors import ConfigError
+from cephqos_exporter.model import Host
+from cephqos_exporter.scrape import ClusterSource, Scraper
+from cephqos_exporter.web import config as web_config
+from cephqos_exporter.web.server import (
+    Server,
+    Service,
+    listen_on,
+    split_address,
+    systemd_sockets,
+)
+from cephqos_exporter.web.tls import server_context
+
+log = logging.getLogger(__name__)
+
+_DRAIN_SECONDS = 10.0
+
+
+def check(settings: Settings) -> None:
+    """Raise the ConfigError that starting with these settings would end in."""
+    if "probe" in settings[options.ROLE]:
+        raise settings.error(options.ROLE, "osd, cluster (probe is not available in this version)")
+    _addresses(settings)
+    if not settings[options.TELEMETRY_PATH].startswith("/"):
+        raise settings.error(options.TELEMETRY_PATH, "a path that starts with /")
+    for pattern in settings[options.SOCKETS]:
+        if not Path(pattern).is_absolute():
+            raise settings.error(options.SOCKETS, options.SOCKETS.allowed)
+    path = _web_config_path(settings)
+    if path is not None:
+        checked = web_config.load(path)
+        if checked.tls is not None:
+            server_context(checked.tls, path)
+    build_enabled(settings)
+
+
+def _addresses(settings: Settings) -> Sequence[str]:
+    addresses = settings[options.LISTEN_ADDRESS]
+    try:
+        for address in addresses:
+            split_address(address)
+    except ValueError:
+        addresses = ()
+    if not addresses:
+        raise settings.error(options.LISTEN_ADDRESS, options.LISTEN_ADDRESS.allowed)
+    return addresses
+
+
+def _web_config_path(settings: Settings) -> Path | None:
+    path = settings[options.WEB_CONFIG]
+    return Path(path) if path else None
+
+
+def build_scraper(settings: Settings) -> Scraper:
+    """A scraper for the roles that are set, its daemons not looked for yet."""
+    host = Host(
+        proc=Path(settings[options.PROC]),
+        sys=Path(settings[options.SYS]),
+        dev=Path(settings[options.DEV]),
+        run=Path(settings[options.RUN]),
+    )
+    patterns, kinds = settings[options.SOCKETS], settings[options.DAEMONS]
+    roles = settings[options.ROLE]
+    return Scraper(
+        host=host,
+        find=(lambda: find_sockets(patterns, kinds)) if "osd" in roles else list,
+        collectors=build_enabled(settings) if "osd" in roles else (),
+        sources=_cluster_sources(settings) if "cluster" in roles else (),
+        reporter=OwnReporter(process=not settings[options.DISABLE_OWN_METRICS]),
+    )
+
+
+def _cluster_sources(_settings: Settings) -> Sequence[ClusterSource]:
+    return ()
+
+
+class App:
+    """One running exporter."""
+
+    def __init__(self, settings: Settings, read: Callable[[], Settings]) -> None:
+        self._settings = settings
+        self._read = read
+        self._scraper = build_scraper(settings)
+        self._server = Server(
+            self._service(),
+            web_config=_web_config_path(settings),
+            drain_seconds=_DRAIN_SECONDS,
+        )
+        self._stop = asyncio.Event()
+        self._reloading = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def _service(self) -> Service:
+        settings, scraper = self._settings, self._scraper
+        return Service(
+            page=scraper.page,
+            daemons=lambda: scraper.daemons,
+            telemetry_path=settings[options.TELEMETRY_PATH],
+            roles=settings[options.ROLE],
+            timeout=settings[options.TIMEOUT],
+            timeout_offset=settings[options.TIMEOUT_OFFSET],
+            max_requests=settings[options.MAX_REQUESTS],
+        )
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT; finish what is under way, then return."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        loop.add_signal_handler(signal.SIGHUP, self._start_reload)
+        try:
+            await self._server.start(self._sockets())
+            await self._stop.wait()
+            log.info("ending: letting requests under way finish")
+            await self._server.drain()
+        finally:
+            await self._scraper.close()
+
+    def _sockets(self) -> list[socket.socket]:
+        if self._settings[options.SYSTEMD_SOCKET]:
+            sockets = systemd_sockets()
+            if not sockets:
+                allowed = "false, when systemd hands over no socket"
+                raise self._settings.error(options.SYSTEMD_SOCKET, allowed)
+            return sockets
+        try:
+            return listen_on(_addresses(self._settings))
+        except OSError as exc:
+            allowed = f"an address that can be had ({exc.strerror or exc})"
+            raise self._settings.error(options.LISTEN_ADDRESS, allowed) from exc
+
+    def _start_reload(self) -> None:
+        task = asyncio.get_running_loop().create_task(self._reload())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _reload(self) -> None:
+        """Take the configuration anew; if it is bad, say so and go on with the old one."""
+        async with self._reloading:
+            try:
+                settings = self._read()
+                check(settings)
+                self._server.reload_web_config()
+            except ConfigError as exc:
+                log.error("kept the configuration in force: %s", exc)
+                return
+            if settings != self._settings:
+                await self._replace(settings)
+            log.info("reloaded the configuration")
+
+    async def _replace(self, settings: Settings) -> None:
+        for option in (options.LISTEN_ADDRESS, options.SYSTEMD_SOCKET, options.WEB_CONFIG):
+            if settings[option] != self._settings[option]:
+                log.warning("%s takes effect after a restart only", option.name)
+        old, self._scraper = self._scraper, build_scraper(settings)
+        self._settings = settings
+        self._server.service = self._service()
+        await old.close()

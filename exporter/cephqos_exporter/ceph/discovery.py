@@ -1,0 +1,175 @@
+"""Finds the admin sockets of a host and the daemons behind them.
+
+Package, cephadm and Rook layouts, several clusters side by side. A socket's name tells which
+daemon it is; the daemon itself tells which cluster it belongs to. A daemon that restarted has a
+new socket, so the file's identity is the sign of a restart, whether or not its pid can be seen.
+"""
+
+import asyncio
+import os
+import re
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_exporter.ceph import asok
+from cephqos_exporter.errors import DaemonError
+from cephqos_exporter.model import Daemon, Host
+
+# Relative to the root of the run directory or of the host. Rook's operator keeps the daemons'
+# sockets below /var/lib/rook; newer versions mount /run/ceph from the host.
+DEFAULT_PATTERNS: Final = (
+    "/run/ceph/*.asok",
+    "/run/ceph/*/*.asok",
+    "/var/lib/rook/*/*.asok",
+    "/var/lib/rook/*/*/*.asok",
+    "/var/lib/rook/exporter/*.asok",
+)
+
+KINDS: Final = ("osd", "mon", "mgr", "mds", "client")
+
+# $cluster-$type.$id.asok, of which the cluster may be left out; for clients $pid.$cctid follow.
+_SOCKET_NAME: Final = re.compile(
+    r"(?:(?P<cluster>.+?)-)?(?P<kind>osd|mon|mgr|mds|client)\.(?P<id>.+)\.asok"
+)
+_FSID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_NO_FSID: Final = "00000000-0000-0000-0000-000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """An admin socket's file. Equal as long as the same daemon listens there."""
+
+    path: Path
+    kind: str
+    id: str
+    identity: tuple[int, int]  # inode and change time: a restart makes a new file
+
+
+def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket]:
+    """The admin sockets that match, in a stable order, each file once."""
+    found: dict[tuple[int, int], Socket] = {}
+    for pattern in patterns:
+        for path in _expand(pattern):
+            named = _SOCKET_NAME.fullmatch(path.name)
+            if named is None or named["kind"] not in kinds:
+                continue
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # gone between the listing and now
+            if not stat.S_ISSOCK(status.st_mode):
+                continue
+            # /var/run is /run on most systems: one file under two names is one socket.
+            file = (status.st_dev, status.st_ino)
+            if file not in found:
+                identity = (status.st_ino, status.st_ctime_ns)
+                found[file] = Socket(path, named["kind"], named["id"], identity)
+    return sorted(found.values(), key=_order)
+
+
+def _expand(pattern: str) -> Iterator[Path]:
+    """Paths matching an absolute glob pattern; a directory stands for the sockets in it."""
+    path = Path(pattern)
+    if path.is_dir():
+        path = path / "*.asok"
+    parts = path.parts
+    fixed = next((i for i, part in enumerate(parts) if _is_glob(part)), len(parts) - 1)
+    base = Path(*parts[:fixed])
+    yield from sorted(base.glob("/".join(parts[fixed:])))
+
+
+def _is_glob(part: str) -> bool:
+    return any(character in part for character in "*?[")
+
+
+def _order(socket: Socket) -> tuple[str, int, str, str]:
+    number = int(socket.id) if socket.id.isdecimal() else -1
+    return socket.kind, number, socket.id, str(socket.path)
+
+
+def fsid_in_path(path: Path) -> str:
+    """The cluster that a cephadm path names, or an empty string."""
+    return next((part for part in reversed(path.parts) if _FSID.fullmatch(part)), "")
+
+
+async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
+    """Ask the daemon which cluster it belongs to; DaemonError if it does not say.
+
+    `deadline` is of the event loop's clock.
+    """
+    loop = asyncio.get_running_loop()
+    answer = await asok.ask(
+        str(socket.path),
+        "config get",
+        {"var": "fsid"},
+        timeout=deadline - loop.time(),
+    )
+    fsid = _field(answer.value, "fsid")
+    if fsid in ("", _NO_FSID):
+        status = await asok.ask(str(socket.path), "status", timeout=deadline - loop.time())
+        fsid = _field(status.value, "cluster_fsid")
+    pid = await asyncio.to_thread(find_pid, socket, answer.pid, host)
+    start = process_start_time(host, pid) if pid is not None else None
+    return Daemon(
+        socket.kind, socket.id, fsid or fsid_in_path(socket.path), socket.path, pid, start
+    )
+
+
+def _field(reply: Any, key: str) -> str:
+    value = reply.get(key) if isinstance(reply, dict) else None
+    if not isinstance(value, str):
+        raise DaemonError(f"no {key!r} in the reply")
+    return value
+
+
+def find_pid(socket: Socket, peer: int | None, host: Host) -> int | None:
+    """The daemon's pid as `host.proc` counts: the socket's peer, or else found by its arguments.
+
+    The peer's pid is 0 when the daemon's PID namespace cannot be seen from ours, and another
+    process's when `host.proc` is not our own /proc (a container with the host's /proc mounted).
+    """
+    if peer is not None and _looks_like(host, peer, socket.kind):
+        return peer
+    if socket.kind == "client":
+        return None
+    matches = [pid for pid in _pids(host) if _is_daemon(host, pid, socket.kind, socket.id)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def _looks_like(host: Host, pid: int, kind: str) -> bool:
+    comm = _read(host.proc / str(pid) / "comm").strip()
+    return bool(comm) if kind == "client" else kind in comm
+
+
+def _pids(host: Host) -> Iterator[int]:
+    with os.scandir(host.proc) as entries:
+        yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
+
+
+def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
+    if not _looks_like(host, pid, kind):  # before its arguments: reading those can block
+        return False
+    arguments = _read(host.proc / str(pid) / "cmdline").split("\0")
+    pairs = set(pairwise(arguments))
+    names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}
+    return bool(pairs & names) or f"--id={id_}" in arguments or f"-i{id_}" in arguments
+
+
+def process_start_time(host: Host, pid: int) -> float | None:
+    """When a process started, in seconds since the epoch, or None if it has gone."""
+    fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
+    boot = re.search(r"^btime (\d+)$", _read(host.proc / "stat"), re.MULTILINE)
+    if len(fields) < 20 or boot is None:
+        return None
+    return int(boot[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

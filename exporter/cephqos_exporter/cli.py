@@ -1,0 +1,115 @@
+"""The `cephqos-exporter` command."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cephqos_exporter import log, options
+from cephqos_exporter.app import App, check
+from cephqos_exporter.collectors import all_options
+from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
+from cephqos_exporter.errors import ConfigError
+from cephqos_exporter.version import __version__
+
+PROGRAM = "cephqos-exporter"
+_FILE_VARIABLE = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as everything else here does."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{PROGRAM}: flags: {message}; --help lists what is allowed", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
+    """A flag for every option; values stay raw until they are resolved with the other sources."""
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Prometheus exporter for the QoS of Ceph OSDs.",
+        epilog=(
+            "A flag beats its environment variable (CEPHQOS_EXPORTER_ and the flag's name in "
+            "capitals, other characters as _), which beats the file, which beats the default."
+        ),
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument(
+        "--config.file",
+        dest="config.file",
+        metavar="PATH",
+        help=f"Configuration file (YAML; also {_FILE_VARIABLE}).",
+    )
+    parser.add_argument(
+        "--config.check",
+        dest="config.check",
+        action="store_true",
+        help="Check flags, environment and files, say what is wrong, and exit.",
+    )
+    for option in known:
+        _add(parser, option)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, option: Option[Any]) -> None:
+    # Percent signs are argparse's own; %(default)s would show the tuple of a list.
+    shown = option.default
+    if isinstance(shown, tuple):
+        shown = ",".join(shown)
+    text = f"{option.help} [default: {shown}]".replace("%", "%%")
+    common: dict[str, Any] = {"dest": option.name, "default": None}
+    if option.boolean:
+        parser.add_argument(f"--{option.name}", action="store_true", help=text, **common)
+        parser.add_argument(
+            f"--no-{option.name}", action="store_false", help=argparse.SUPPRESS, **common
+        )
+        return
+    action = "append" if option.repeatable else "store"
+    parser.add_argument(f"--{option.name}", action=action, metavar="VALUE", help=text, **common)
+
+
+def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) -> Settings:
+    """Resolve every source; called again on SIGHUP."""
+    flags = {
+        name: ",".join(value) if isinstance(value, list) else value
+        for name, value in arguments.items()
+        if value is not None and not name.startswith("config.")
+    }
+    path = arguments.get("config.file") or variables.get(_FILE_VARIABLE)
+    rest = {name: value for name, value in variables.items() if name != _FILE_VARIABLE}
+    return resolve(
+        (*options.SPINE, *all_options()),
+        flags=flags,
+        environment=rest,
+        file=Path(path) if path else None,
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the exporter until a signal ends it; 2 if it was told something that is not allowed."""
+    known = (*options.SPINE, *all_options())
+    arguments = vars(build_parser(known).parse_args(argv))
+
+    def read() -> Settings:
+        return read_settings(arguments, environment())
+
+    try:
+        settings = read()
+        check(settings)
+        if arguments["config.check"]:
+            print("the configuration is valid")
+            return 0
+        log.set_up(settings[options.LOG_LEVEL], settings[options.LOG_FORMAT])
+        asyncio.run(App(settings, read).run())
+    except ConfigError as exc:
+        print(f"{PROGRAM}: {exc}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,276 @@
+"""Settings: declared options, resolved from flags, environment, file and defaults.
+
+Precedence: a flag beats the environment, the environment beats the file, the file beats the
+default. Whatever is not known, or not allowed, is refused with one line that says where it stands.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import yaml
+
+from cephqos_exporter.errors import ConfigError, Nothing
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+ENVIRONMENT_PREFIX: Final = "CEPHQOS_EXPORTER_"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option(Generic[T_co]):
+    """One setting. `parse` takes text (flags, environment) or what YAML gives; ValueError: no."""
+
+    name: str
+    default: T_co
+    help: str
+    parse: Callable[[Any], T_co]
+    allowed: str
+    repeatable: bool = False
+    boolean: bool = False
+
+    @property
+    def environment(self) -> str:
+        name = "".join(c if c.isalnum() else "_" for c in self.name).upper()
+        return ENVIRONMENT_PREFIX + name
+
+    def read(self, value: object, where: str, key: str) -> T_co:
+        """The parsed value, or a ConfigError that names where it stands."""
+        try:
+            return self.parse(value)
+        except (ValueError, TypeError) as exc:
+            raise ConfigError(where=where, key=key, found=value, allowed=self.allowed) from exc
+
+
+def text(name: str, default: str, help: str, *, allowed: str = "text") -> Option[str]:
+    return Option(name=name, default=default, help=help, parse=_text, allowed=allowed)
+
+
+def texts(
+    name: str, default: tuple[str, ...], help: str, *, allowed: str = "a list of texts"
+) -> Option[tuple[str, ...]]:
+    """A list: a repeated flag, a comma-separated variable, a list in the file."""
+    return Option(
+        name=name, default=default, help=help, parse=_texts, allowed=allowed, repeatable=True
+    )
+
+
+def flag(name: str, default: bool, help: str) -> Option[bool]:
+    return Option(
+        name=name, default=default, help=help, parse=_flag, allowed="true or false", boolean=True
+    )
+
+
+def number(
+    name: str, default: float, help: str, *, least: float, most: float, unit: str = ""
+) -> Option[float]:
+    def parse(value: Any) -> float:
+        result = float(_not_bool(value))
+        if not least <= result <= most:
+            raise ValueError(value)
+        return result
+
+    allowed = f"a number {unit + ' ' if unit else ''}from {least:g} to {most:g}"
+    return Option(name=name, default=default, help=help, parse=parse, allowed=allowed)
+
+
+def integer(name: str, default: int, help: str, *, least: int, most: int) -> Option[int]:
+    def parse(value: Any) -> int:
+        result = int(_not_bool(value))
+        if result != float(value) or not least <= result <= most:
+            raise ValueError(value)
+        return result
+
+    allowed = f"a whole number from {least} to {most}"
+    return Option(name=name, default=default, help=help, parse=parse, allowed=allowed)
+
+
+def choice(name: str, default: str, help: str, choices: Sequence[str]) -> Option[str]:
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(value)
+        return str(value)
+
+    return Option(name=name, default=default, help=help, parse=parse, allowed=", ".join(choices))
+
+
+def choices(
+    name: str, default: tuple[str, ...], help: str, among: Sequence[str]
+) -> Option[tuple[str, ...]]:
+    def parse(value: Any) -> tuple[str, ...]:
+        result = _texts(value)
+        if not result or not set(result) <= set(among):
+            raise ValueError(value)
+        return result
+
+    allowed = f"one or more of {', '.join(among)}"
+    return Option(
+        name=name, default=default, help=help, parse=parse, allowed=allowed, repeatable=True
+    )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    if not isinstance(value, list | tuple):
+        raise TypeError(value)
+    return tuple(_text(item) for item in value)
+
+
+def _flag(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+    if not isinstance(value, str) or value.lower() not in words:
+        raise ValueError(value)
+    return words[value.lower()]
+
+
+def _not_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Resolved options: `settings[options.TELEMETRY_PATH]` is typed as the option is."""
+
+    _values: Mapping[str, Any] = field(default_factory=dict)
+    # Where each value that is not a default was found, for errors that only show later.
+    _origins: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, option: Option[T]) -> T:
+        value: T = self._values.get(option.name, option.default)
+        return value
+
+    def origin(self, option: Option[Any]) -> str:
+        return self._origins.get(option.name, "default")
+
+    def error(self, option: Option[Any], allowed: str) -> ConfigError:
+        """A ConfigError about an option whose value only turned out wrong when it was used."""
+        return ConfigError(
+            where=self.origin(option), key=option.name, found=self[option], allowed=allowed
+        )
+
+
+def resolve(
+    options: Sequence[Option[Any]],
+    *,
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    file: Path | None,
+) -> Settings:
+    """Settings from all sources; `flags` maps option names to their raw values."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    known = {option.name: option for option in options}
+    for origin, name, raw in _raw_values(known, flags, environment, file):
+        if name not in values:  # the sources come in order of precedence
+            key = f"--{name}" if origin == "flags" else name
+            if origin == "environment":
+                key = known[name].environment
+            values[name] = known[name].read(raw, origin, key)
+            origins[name] = origin
+    return Settings(values, origins)
+
+
+def _raw_values(
+    known: Mapping[str, Option[Any]],
+    flags: Mapping[str, object],
+    environment: Mapping[str, str],
+    file: Path | None,
+) -> Iterator[tuple[str, str, object]]:
+    for name, raw in flags.items():
+        yield "flags", name, raw
+    variables = {option.environment: name for name, option in known.items()}
+    for variable, raw in environment.items():
+        if variable.startswith(ENVIRONMENT_PREFIX):
+            if variable not in variables:
+                raise ConfigError(
+                    where="environment",
+                    key=variable,
+                    found=Nothing("an unknown variable"),
+                    allowed=_hint(variable, variables),
+                )
+            yield "environment", variables[variable], raw
+    if file is not None:
+        for name, raw in _flatten(load_yaml(file), "", known, str(file)):
+            yield str(file), name, raw
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping (an empty one holds an empty mapping)."""
+    try:
+        document = yaml.load(path.read_bytes(), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
+    except OSError as exc:
+        reason = Nothing(exc.strerror or str(exc))
+        raise ConfigError(where=path, key="", found=reason, allowed="a readable file") from exc
+    except (yaml.YAMLError, UnicodeDecodeError) as exc:
+        mark = getattr(exc, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else path
+        problem = Nothing(getattr(exc, "problem", None) or str(exc))
+        raise ConfigError(where=where, key="", found=problem, allowed="valid YAML") from exc
+    if document is None:
+        return {}
+    if not isinstance(document, dict):
+        raise ConfigError(where=path, key="", found=document, allowed="a mapping of keys")
+    return document
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML as it should be: a key given twice is an error, not the last one's word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str | int | float | bool) or key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} twice or not plain", key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _flatten(
+    node: Mapping[Any, Any], prefix: str, known: Mapping[str, Option[Any]], where: str
+) -> Iterator[tuple[str, object]]:
+    """`{web: {telemetry-path: /m}}` as `web.telemetry-path`; `enabled` stands for the key above."""
+    for key, value in node.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict):
+            if not any(option == name or option.startswith(f"{name}.") for option in known):
+                raise _unknown_key(where, name, known)
+            yield from _flatten(value, f"{name}.", known, where)
+        elif key == "enabled" and prefix[:-1] in known:
+            yield prefix[:-1], value
+        elif name in known:
+            yield name, value
+        else:
+            raise _unknown_key(where, name, known)
+
+
+def _unknown_key(where: str, name: str, known: Mapping[str, Option[Any]]) -> ConfigError:
+    found = Nothing("an unknown key")
+    return ConfigError(where=where, key=name, found=found, allowed=_hint(name, known))
+
+
+def _hint(name: str, known: Mapping[str, Any]) -> str:
+    """What may have been meant, or where the known names stand."""
+    close = get_close_matches(name, known, n=3, cutoff=0.6)
+    return f"such as {', '.join(close)}" if close else "the names that --help lists"
+
+
+def environment() -> Mapping[str, str]:
+    return os.environ

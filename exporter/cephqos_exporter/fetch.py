@@ -1,0 +1,198 @@
+"""Keeps one daemon's connection state between scrapes: identity, cached replies, health.
+
+A daemon that did not answer by the deadline is left alone by the scrapes that follow, and probed in
+the background over a single connection that waits, so that it costs them neither time nor
+connections. It is asked again once it has answered a probe promptly.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+from zlib import crc32
+
+from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify
+from cephqos_exporter.errors import (
+    Busy,
+    CommandFailed,
+    DaemonError,
+    TimedOut,
+    UnknownCommand,
+)
+from cephqos_exporter.model import Command, Daemon, Host
+
+log = logging.getLogger(__name__)
+
+# A probe waits this long on one connection before it tries another one: each that is given up
+# stays in the daemon's backlog until it wakes, so few are better than many.
+PROBE_PATIENCE_SECONDS: Final = 60.0
+# A daemon that needs longer than this for `version` would still hold up a scrape.
+PROMPT_SECONDS: Final = 0.5
+_PROBE_PAUSE_SECONDS: Final = 1.0
+
+
+class SharedReplies:
+    """Makes daemons of one version share one copy of a reply that never changes.
+
+    A parsed schema takes about a megabyte; sixty daemons would hold sixty of them.
+    """
+
+    _KEPT = 8  # versions side by side during an upgrade, and then some
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Any]] = {}
+
+    def same(self, prefix: str, value: Any) -> Any:
+        known = self._known.setdefault(prefix, [])
+        for candidate in known:
+            if candidate == value:
+                return candidate
+        known.append(value)
+        del known[: -self._KEPT]
+        return value
+
+
+@dataclass(slots=True)
+class Fetched:
+    """What a scrape got from one daemon."""
+
+    replies: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    up: bool = False
+    reason: str = ""  # why it is not up
+    asked: int = 0
+
+
+@dataclass(slots=True)
+class _Kept:
+    value: Any
+    expires: float
+
+
+class DaemonFetcher:
+    """One admin socket, from its appearance to the daemon's restart or end."""
+
+    def __init__(self, socket: Socket, host: Host, shared: SharedReplies) -> None:
+        self.socket = socket
+        self._host = host
+        self._shared = shared
+        self._path = str(socket.path)
+        self.daemon: Daemon | None = None  # known once it has answered
+        self._kept: dict[str, _Kept] = {}
+        self._unknown: set[str] = set()
+        self._hung: set[str] = set()
+        self._silent = False  # hangs altogether, not in one command
+        self._probe: asyncio.Task[None] | None = None
+        # Replies that are kept must not all expire in the same scrape: a daemon's share of the
+        # time to live is between a half and all of it, the first time.
+        self._share = 0.5 + (crc32(self._path.encode()) % 1024) / 2048
+
+    @property
+    def unidentified(self) -> Daemon:
+        """The daemon as far as its socket's path tells."""
+        path = self.socket.path
+        return Daemon(self.socket.kind, self.socket.id, fsid_in_path(path), path)
+
+    @property
+    def probing(self) -> bool:
+        return self._probe is not None and not self._probe.done()
+
+    async def identify(self, deadline: float) -> str:
+        """Learn which daemon this is, once; the reason if it does not say."""
+        if self.daemon is not None:
+            return ""
+        if self._silent:
+            return TimedOut.reason
+        try:
+            self.daemon = await identify(self.socket, self._host, deadline=deadline)
+        except DaemonError as exc:
+            if isinstance(exc, TimedOut | Busy):
+                self._start_probe(silent=True, hung=())
+            return exc.reason
+        return ""
+
+    async def fetch(self, commands: Iterable[Command], deadline: float) -> Fetched:
+        """Every command's reply, from the daemon or from what is still good, by `deadline`."""
+        result = Fetched()
+        ask: dict[str, float] = {}
+        now = asyncio.get_running_loop().time()
+        for command in commands:
+            prefix = command.prefix
+            kept = self._kept.get(prefix)
+            if kept is not None and now < kept.expires:
+                result.replies[prefix] = kept.value
+            elif prefix in self._unknown:
+                result.errors[prefix] = UnknownCommand.reason
+            elif self._silent or prefix in self._hung:
+                result.errors[prefix] = TimedOut.reason
+            else:
+                ask[prefix] = min(command.ttl, ask.get(prefix, math.inf))
+        if not ask:
+            result.up = not self._silent
+            result.reason = TimedOut.reason if self._silent else ""
+            return result
+        result.asked = len(ask)
+        answers = await asok.ask_all(self._path, ask, deadline=deadline)
+        self._digest(answers, ask, result)
+        return result
+
+    def _digest(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
+        now = asyncio.get_running_loop().time()
+        for prefix, value in answers.replies.items():
+            ttl = ttls[prefix]
+            if ttl == math.inf:
+                value = self._shared.same(prefix, value)
+            if ttl > 0:
+                share = 1.0 if prefix in self._kept else self._share
+                self._kept[prefix] = _Kept(value, now + ttl * share)
+            result.replies[prefix] = value
+        answered = bool(answers.replies)
+        for prefix, error in answers.errors.items():
+            result.errors[prefix] = error.reason
+            self._kept.pop(prefix, None)
+            if isinstance(error, UnknownCommand):
+                self._unknown.add(prefix)
+            answered = answered or isinstance(error, UnknownCommand | CommandFailed)
+            log.debug("%s: %s: %s", self._path, prefix, error)
+        result.up = answered
+        if not answered:
+            result.reason = next(iter(answers.errors.values())).reason
+        if answers.hung:
+            self._start_probe(silent=not answered, hung=answers.hung)
+
+    def _start_probe(self, *, silent: bool, hung: Iterable[str]) -> None:
+        self._silent = silent
+        self._hung.update(hung)
+        if not self.probing:
+            log.warning("%s does not answer; probing it in the background", self._path)
+            self._probe = asyncio.create_task(self._probe_until_well(), name=f"probe {self._path}")
+
+    async def _probe_until_well(self) -> None:
+        await self._until_prompt("version")
+        self._silent = False
+        # It may be one command that hangs while the others work (each on its own thread or fiber).
+        for prefix in sorted(self._hung):
+            await self._until_prompt(prefix)
+            self._hung.discard(prefix)
+        log.info("%s answers again", self._path)
+
+    async def _until_prompt(self, prefix: str) -> None:
+        """Ask until asking would cost a scrape no time: a quick error is as good as a reply."""
+        loop = asyncio.get_running_loop()
+        while True:
+            started = loop.time()
+            try:
+                await asok.ask(self._path, prefix, timeout=PROBE_PATIENCE_SECONDS)
+            except DaemonError as exc:
+                log.debug("probe of %s: %s: %s", self._path, prefix, exc)
+            if loop.time() - started < PROMPT_SECONDS:
+                return
+            await asyncio.sleep(_PROBE_PAUSE_SECONDS)
+
+    async def close(self) -> None:
+        if self._probe is not None:
+            self._probe.cancel()
+            await asyncio.gather(self._probe, return_exceptions=True)

@@ -1,0 +1,99 @@
+"""Every option of the exporter: a flag, an environment variable and a key of the file in one."""
+
+from typing import Any, Final
+
+from cephqos_exporter.ceph.discovery import DEFAULT_PATTERNS, KINDS
+from cephqos_exporter.config import (
+    Option,
+    choice,
+    choices,
+    flag,
+    integer,
+    number,
+    text,
+    texts,
+)
+
+# 9128 is assigned to an exporter of the monitors' data, 9283 and 9926 are Ceph's own. The list of
+# default ports that Prometheus keeps assigns 9090-9999 nearly through; 10130 is neither on it nor
+# on IANA's.
+DEFAULT_PORT: Final = 10130
+
+ROLES: Final = ("osd", "cluster", "probe")
+
+LISTEN_ADDRESS = texts(
+    "web.listen-address",
+    (f":{DEFAULT_PORT}",),
+    "Address to listen on; repeat for more than one.",
+    allowed="addresses such as :10130, 127.0.0.1:10130 or [::1]:10130",
+)
+SYSTEMD_SOCKET = flag(
+    "web.systemd-socket", False, "Listen on the sockets that systemd hands over instead."
+)
+WEB_CONFIG = text(
+    "web.config.file", "", "File that switches on TLS and authentication.", allowed="a path"
+)
+TELEMETRY_PATH = text("web.telemetry-path", "/metrics", "Path of the metrics.")
+DISABLE_OWN_METRICS = flag(
+    "web.disable-exporter-metrics", False, "Leave out the process metrics of the exporter."
+)
+MAX_REQUESTS = integer(
+    "web.max-requests", 40, "Most scrapes served at once; 0: no bound.", least=0, most=100_000
+)
+
+LOG_LEVEL = choice(
+    "log.level", "info", "Least severity to log.", ("debug", "info", "warn", "error")
+)
+LOG_FORMAT = choice("log.format", "logfmt", "How to write the log.", ("logfmt", "json"))
+
+ROLE = choices("role", ("osd",), "What to report: the OSDs of this host, the cluster.", ROLES)
+
+SOCKETS = texts(
+    "discovery.sockets",
+    DEFAULT_PATTERNS,
+    "Where admin sockets are: directories or patterns; repeat for more than one.",
+    allowed="absolute paths of directories or patterns such as /run/ceph/*.asok",
+)
+DAEMONS = choices("discovery.daemons", ("osd",), "Kinds of daemons to report.", KINDS)
+
+TIMEOUT = number(
+    "scrape.timeout",
+    10.0,
+    "Deadline of a scrape that comes without X-Prometheus-Scrape-Timeout-Seconds.",
+    least=0.05,
+    most=600,
+    unit="of seconds",
+)
+TIMEOUT_OFFSET = number(
+    "scrape.timeout-offset",
+    0.5,
+    "Taken off the timeout that Prometheus sends, to leave time to write and transfer.",
+    least=0,
+    most=60,
+    unit="of seconds",
+)
+
+PROC = text("path.procfs", "/proc", "Where the host's procfs is mounted.", allowed="a path")
+SYS = text("path.sysfs", "/sys", "Where the host's sysfs is mounted.", allowed="a path")
+DEV = text("path.dev", "/dev", "Where the host's device files are.", allowed="a path")
+RUN = text("path.run", "/run", "Where the host's run directory is.", allowed="a path")
+
+SPINE: Final[tuple[Option[Any], ...]] = (
+    LISTEN_ADDRESS,
+    SYSTEMD_SOCKET,
+    WEB_CONFIG,
+    TELEMETRY_PATH,
+    DISABLE_OWN_METRICS,
+    MAX_REQUESTS,
+    LOG_LEVEL,
+    LOG_FORMAT,
+    ROLE,
+    SOCKETS,
+    DAEMONS,
+    TIMEOUT,
+    TIMEOUT_OFFSET,
+    PROC,
+    SYS,
+    DEV,
+    RUN,
+)

@@ -1,0 +1,1 @@
+"""HTTP: the server and its pages, TLS and authentication as exporter-toolkit configures them."""

@@ -1,0 +1,257 @@
+"""The HTTP server: metrics, health, service discovery, behind TLS and authentication if told so."""
+
+import asyncio
+import logging
+import os
+import socket
+import ssl
+import zlib
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from cephqos_exporter.errors import ConfigError, Nothing
+from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
+from cephqos_exporter.model import Daemon
+from cephqos_exporter.web.auth import BasicAuth, RateLimiter
+from cephqos_exporter.web.config import WebConfig, load
+from cephqos_exporter.web.landing import landing_page
+from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
+from cephqos_exporter.web.tls import load_certificates, names_of, server_context
+
+log = logging.getLogger(__name__)
+
+_FIRST_SYSTEMD_FD: Final = 3
+# Fast and nearly as small: the text repeats itself so much that level 1 takes 95 % off.
+_GZIP_LEVEL: Final = 1
+_GZIP_WINDOW: Final = 31  # 15 bits, and 16 for the gzip header
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """What the pages need; the settings behind it may change while the server runs."""
+
+    page: Callable[[float], Awaitable[Page]]
+    daemons: Callable[[], Sequence[Daemon]]
+    telemetry_path: str
+    roles: Sequence[str]
+    timeout: float
+    timeout_offset: float
+    max_requests: int
+
+
+class Server:
+    """Listens, authenticates, answers. `service` may be replaced at any time."""
+
+    def __init__(self, service: Service, *, web_config: Path | None, drain_seconds: float) -> None:
+        self.service = service
+        self._path = web_config
+        self._mark: object = None
+        self._config = WebConfig()
+        self._auth = BasicAuth({})
+        self._limiter = RateLimiter(self._config.rate_limit)
+        self._context: ssl.SSLContext | None = None
+        self._scrapes = 0
+        self._draining = False
+        app = web.Application(middlewares=[self._guard])
+        app.router.add_get("/{path:.*}", self._route)  # the metrics' path may change
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=drain_seconds, handle_signals=False
+        )
+        self.reload_web_config()
+
+    def reload_web_config(self) -> None:
+        """Take the web configuration file's present content, or raise and keep what there was."""
+        if self._path is None:
+            return
+        mark = _mark(self._path)
+        config = load(self._path)
+        if self._context is not None and config.tls is None:
+            found = Nothing("no TLS any more")
+            allowed = "a certificate, or a restart"
+            raise ConfigError(
+                where=self._path, key="tls_server_config", found=found, allowed=allowed
+            )
+        if config.tls is not None:
+            fresh = server_context(config.tls, self._path)
+            if self._context is None:
+                self._context = fresh
+            else:  # listening sockets hold on to the first context
+                load_certificates(self._context, config.tls, self._path)
+                self._context.verify_mode = fresh.verify_mode
+        if config.users != self._config.users:
+            self._auth = BasicAuth(config.users)
+        if config.rate_limit != self._config.rate_limit:
+            self._limiter = RateLimiter(config.rate_limit)
+        self._config = config
+        self._mark = mark
+
+    def _follow_web_config(self) -> None:
+        """As exporter-toolkit does, notice a changed file without being told."""
+        if self._path is None or self._mark == _mark(self._path):
+            return
+        try:
+            self.reload_web_config()
+        except ConfigError as exc:
+            self._mark = _mark(self._path)
+            log.error("kept the web configuration in force: %s", exc)
+
+    async def start(self, sockets: Sequence[socket.socket]) -> None:
+        """Begin to serve on sockets that listen_on() or systemd_sockets() gave."""
+        await self._runner.setup()
+        for sock in sockets:
+            await web.SockSite(self._runner, sock, ssl_context=self._context).start()
+            scheme = "https" if self._context else "http"
+            log.info("listening on %s://%s", scheme, _shown(sock))
+
+    async def drain(self) -> None:
+        """Say that we are not ready, let requests under way finish, stop."""
+        self._draining = True
+        await self._runner.cleanup()
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._follow_web_config()
+        response = await self._refusal(request) or await handler(request)
+        for name, value in self._config.headers.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    async def _refusal(self, request: web.Request) -> web.Response | None:
+        tls = self._config.tls
+        if tls is not None and tls.client_allowed_sans:
+            transport = request.transport
+            certificate = transport.get_extra_info("peercert") if transport else None
+            if not names_of(certificate) & set(tls.client_allowed_sans):
+                return web.Response(status=403, text="no allowed name in the certificate\n")
+        if self._config.users and not await self._auth.allows(request.headers.get("Authorization")):
+            headers = {"WWW-Authenticate": "Basic"}
+            return web.Response(status=401, text="Unauthorized\n", headers=headers)
+        if not self._limiter.allows():
+            return web.Response(status=429, text="too many requests\n")
+        return None
+
+    async def _route(self, request: web.Request) -> web.StreamResponse:
+        if request.path == self.service.telemetry_path:
+            return await self._metrics(request)
+        match request.path:
+            case "/-/healthy":
+                return web.Response(text="healthy\n")
+            case "/-/ready":
+                return web.Response(
+                    status=503 if self._draining else 200,
+                    text="draining\n" if self._draining else "ready\n",
+                )
+            case "/sd":
+                return web.json_response(self._targets(request))
+            case "/":
+                text = landing_page(self.service.telemetry_path, self.service.daemons())
+                return web.Response(text=text, content_type="text/html")
+        return web.Response(status=404, text="not found\n")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        service = self.service
+        if service.max_requests and self._scrapes >= service.max_requests:
+            return web.Response(status=503, text=f"{self._scrapes} scrapes under way already\n")
+        seconds = scrape_seconds(
+            request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"),
+            offset=service.timeout_offset,
+            otherwise=service.timeout,
+        )
+        self._scrapes += 1
+        try:
+            page = await service.page(seconds)
+            return await _written(page, request)
+        finally:
+            self._scrapes -= 1
+
+    def _targets(self, request: web.Request) -> list[dict[str, object]]:
+        daemons = self.service.daemons()
+        labels = {
+            "__metrics_path__": self.service.telemetry_path,
+            "__scheme__": "https" if self._context else "http",
+            "__meta_cephqos_role": ",".join(self.service.roles),
+            "__meta_cephqos_daemons": ",".join(daemon.name for daemon in daemons),
+            "__meta_cephqos_clusters": ",".join(sorted({daemon.cluster for daemon in daemons})),
+        }
+        return [{"targets": [request.host], "labels": labels}]
+
+
+async def _written(page: Page, request: web.Request) -> web.Response:
+    openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
+    body = page.body(openmetrics=openmetrics)
+    kind = OPENMETRICS_CONTENT_TYPE if openmetrics else TEXT_CONTENT_TYPE
+    headers = {"Content-Type": kind, "Vary": "Accept, Accept-Encoding"}
+    if accepts_gzip(request.headers.get("Accept-Encoding", "")):
+        # zlib lets go of the interpreter: other requests and probes go on meanwhile.
+        body = await asyncio.to_thread(_gzip, body)
+        headers["Content-Encoding"] = "gzip"
+    return web.Response(body=body, headers=headers)
+
+
+def _gzip(body: bytes) -> bytes:
+    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    return compressor.compress(body) + compressor.flush()
+
+
+def _mark(path: Path) -> object:
+    """Changes when a file does; secrets mounted by Kubernetes change their link's target."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def listen_on(addresses: Sequence[str]) -> list[socket.socket]:
+    """Bound, listening sockets; OSError if an address cannot be had, ValueError if it is none."""
+    sockets: list[socket.socket] = []
+    try:
+        for address in addresses:
+            sockets.append(_listen(*split_address(address)))
+    except BaseException:
+        for sock in sockets:
+            sock.close()
+        raise
+    return sockets
+
+
+def split_address(address: str) -> tuple[str, int]:
+    """Host (empty: all addresses) and port of `[host]:port`; ValueError if it is not that."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535 or "/" in host:
+        raise ValueError(address)
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(address)
+    return host, int(port)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    if not host:
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        return socket.create_server(("", port), family=family, dualstack_ipv6=both, backlog=128)
+    family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return socket.create_server(place[:2], family=family, backlog=128)
+
+
+def systemd_sockets() -> list[socket.socket]:
+    """The sockets that systemd handed over (LISTEN_FDS), if they are for this process."""
+    if os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return []
+    count = int(os.environ.get("LISTEN_FDS", "0"))
+    return [socket.socket(fileno=_FIRST_SYSTEMD_FD + i) for i in range(count)]
+
+
+def _shown(sock: socket.socket) -> str:
+    name = sock.getsockname()
+    if isinstance(name, str):
+        return name
+    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
