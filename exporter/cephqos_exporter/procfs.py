@@ -76,6 +76,18 @@ def read_once(path: str, size: int = 4096) -> bytes:
         os.close(fd)
 
 
+def read_all(path: str) -> bytes:
+    """A whole file of any length."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = []
+        while part := os.read(fd, 65536):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        os.close(fd)
+
+
 class Stat(NamedTuple):
     """What the collectors need of /proc/PID/stat or /proc/PID/task/TID/stat; times in ticks."""
 

@@ -8,13 +8,13 @@ from typing import Any
 import psutil
 
 from cephqos_exporter.errors import Malformed
+from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import (
     Command,
     Daemon,
     DaemonView,
     Family,
     Host,
-    LabelText,
     ReplyMissing,
     extend_labels,
     render_labels,
@@ -49,7 +49,7 @@ class ThreadsCollector:
         self._kinds = frozenset(kinds)
         self._per_thread = per_thread
         self._samples = samples or Samples()
-        self._labels: dict[tuple[str, str], _Labels] = {}
+        self._labels: dict[tuple[str, str], Labels] = {}
         self._pools_seen: dict[tuple[str, str], set[str]] = {}
         self._processes = _Processes(
             frozenset(processes), self._samples, (host or Host()).proc, clock
@@ -64,7 +64,7 @@ class ThreadsCollector:
         if view.daemon.kind not in self._kinds:
             return []
         sample = self._samples.of(view)
-        labels = self._labels.setdefault(_key(view.daemon), _Labels(view.labels))
+        labels = self._labels.setdefault(_key(view.daemon), Labels(view.labels))
         families = _group_families()
         _add_groups(families, labels, sample.groups, sample.waits_known)
         families += _daemon_families(labels, sample)
@@ -82,7 +82,7 @@ class ThreadsCollector:
         self._labels.pop(_key(daemon), None)
         self._pools_seen.pop(_key(daemon), None)
 
-    def _mempools(self, view: DaemonView, labels: "_Labels") -> Family:
+    def _mempools(self, view: DaemonView, labels: Labels) -> Family:
         family = Family(
             "cephqos_daemon_mempool_bytes",
             "gauge",
@@ -95,23 +95,6 @@ class ThreadsCollector:
             if pool in seen:
                 family.add(labels.of("pool", pool), size)
         return family
-
-
-class _Labels:
-    """Rendered labels of one daemon, kept for its life."""
-
-    def __init__(self, base: LabelText) -> None:
-        self.base = base
-        self._kept: dict[tuple[str, ...], LabelText] = {}
-
-    def of(self, *pairs: str) -> LabelText:
-        """Label names and values in turn."""
-        try:
-            return self._kept[pairs]
-        except KeyError:
-            more = dict(zip(pairs[::2], pairs[1::2], strict=True))
-            text = self._kept[pairs] = extend_labels(self.base, more)
-            return text
 
 
 class _Processes:
@@ -131,7 +114,7 @@ class _Processes:
         self._looks: dict[int, int] = {}  # how often a pid's name was looked at
         self._live: dict[int, tuple[str, ProcessSample]] = {}
         self._ended: dict[str, dict[str, Group]] = {name: {} for name in names}
-        self._labels = {name: _Labels(render_labels({"process": name})) for name in names}
+        self._labels = {name: Labels(render_labels({"process": name})) for name in names}
 
     def families(self) -> list[Family]:
         if not self._names:
@@ -241,7 +224,7 @@ def _group_families() -> list[Family]:
 
 
 def _add_groups(
-    families: list[Family], labels: _Labels, groups: dict[str, Group], waits_known: bool
+    families: list[Family], labels: Labels, groups: dict[str, Group], waits_known: bool
 ) -> None:
     threads, cpu, busiest, wait, switches = families
     for name, group in groups.items():
@@ -260,7 +243,7 @@ def _memory_family() -> Family:
     return Family("cephqos_daemon_resident_bytes", "gauge", "Resident memory of the process.")
 
 
-def _daemon_families(labels: _Labels, sample: ProcessSample) -> list[Family]:
+def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
     cpu = Family(
         "cephqos_daemon_cpu_seconds_total",
         "counter",
@@ -273,7 +256,7 @@ def _daemon_families(labels: _Labels, sample: ProcessSample) -> list[Family]:
     return [cpu, memory]
 
 
-def _thread_family(labels: _Labels, sample: ProcessSample) -> Family:
+def _thread_family(labels: Labels, sample: ProcessSample) -> Family:
     family = Family(
         "cephqos_threads_thread_cpu_seconds_total", "counter", "CPU time of one thread."
     )

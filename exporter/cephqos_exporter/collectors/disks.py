@@ -1,0 +1,252 @@
+"""disks: all that the kernel counts for the devices an OSD lives on, and their queue settings."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cephqos_exporter.model import (
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    Host,
+    LabelText,
+    ReplyMissing,
+    extend_labels,
+)
+from cephqos_exporter.procfs import read_all
+from cephqos_exporter.sysfs import (
+    DataDirectoryMissing,
+    OsdDevice,
+    disks_under,
+    osd_devices,
+    read_queue,
+)
+
+CONFIG = "config show"
+DATA_DIRECTORIES = ("/var/lib/ceph/osd/ceph-{id}", "/var/lib/ceph/{cluster}/osd.{id}")
+
+_SECTOR = 512  # of diskstats, whatever the device's sectors are
+
+# Fields of a diskstats line after the name, 11 to 17 of them by the kernel's age:
+# field -> (family, value of label `op`, factor, divisor)
+_FIELDS: tuple[tuple[int, str, str, int, int], ...] = (
+    (0, "ops", "read", 1, 1),
+    (4, "ops", "write", 1, 1),
+    (11, "ops", "discard", 1, 1),
+    (15, "ops", "flush", 1, 1),
+    (1, "merged", "read", 1, 1),
+    (5, "merged", "write", 1, 1),
+    (12, "merged", "discard", 1, 1),
+    (2, "bytes", "read", _SECTOR, 1),
+    (6, "bytes", "write", _SECTOR, 1),
+    (13, "bytes", "discard", _SECTOR, 1),
+    (3, "time", "read", 1, 1000),
+    (7, "time", "write", 1, 1000),
+    (14, "time", "discard", 1, 1000),
+    (16, "time", "flush", 1, 1000),
+    (8, "in_progress", "", 1, 1),
+    (9, "busy", "", 1, 1000),
+    (10, "weighted", "", 1, 1000),
+)
+
+
+class DisksCollector:
+    """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
+
+    Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
+    beneath; a disk that the OSD opens itself shows as `disk` only); `data_dirs`, where to look for
+    data directories that the daemon's own view does not give; `devices_interval` and
+    `queue_interval`, the seconds after which devices and queue settings are read anew.
+    """
+
+    name = "disks"
+
+    def __init__(
+        self,
+        *,
+        layers: Collection[str] = ("osd", "disk"),
+        data_dirs: Sequence[str] = DATA_DIRECTORIES,
+        devices_interval: float = 300.0,
+        queue_interval: float = 30.0,
+    ) -> None:
+        self._layers = frozenset(layers)
+        self._data_dirs = tuple(data_dirs)
+        self._devices_interval = devices_interval
+        self._queue_interval = queue_interval
+        self._osds: dict[tuple[str, str], _Osd] = {}
+        self._rows: dict[bytes, list[bytes]] | None = None
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        # For osd_data, which does not change while the daemon runs.
+        return (Command(CONFIG, ttl=float("inf")),) if daemon.kind == "osd" else ()
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if view.daemon.kind != "osd":
+            return []
+        osd = self._osds.get(_key(view.daemon))
+        if osd is None or osd.pid != view.daemon.pid:  # a restart may come with other devices
+            osd = self._osds[_key(view.daemon)] = _Osd(view.daemon.pid)
+        interval = self._queue_interval if osd.missing else self._devices_interval
+        if _due(osd.devices_read, view.time, interval):
+            self._find_devices(osd, view)
+        if osd.missing:
+            raise ReplyMissing("data directory", osd.missing)
+        if _due(osd.queues_read, view.time, self._queue_interval):
+            _read_queues(osd, view)
+        if self._rows is None:
+            self._rows = read_diskstats(view.host)
+        return [*_statistics(osd, self._rows), _info(osd)]
+
+    def finish(self) -> Iterable[Family]:
+        self._rows = None  # read once per scrape, by the first OSD
+        return []
+
+    def forget(self, daemon: Daemon) -> None:
+        self._osds.pop(_key(daemon), None)
+
+    def _find_devices(self, osd: "_Osd", view: DaemonView) -> None:
+        osd_data = _osd_data(view.replies.get(CONFIG))
+        osd.devices_read = view.time
+        try:
+            devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
+        except DataDirectoryMissing as exc:
+            osd.missing, osd.rows = exc.reason, []
+            return
+        osd.missing = ""
+        wanted = [row for row in _layered(view.host, devices) if row[1] in self._layers]
+        if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
+            osd.rows = [_Row(*row, view.labels) for row in wanted]
+            osd.queues_read = None
+
+
+@dataclass(slots=True)
+class _Row:
+    """A device shown for an OSD, with its labels rendered."""
+
+    role: str
+    layer: str
+    device: str
+    base: LabelText
+    key: bytes = b""
+    labels: list[LabelText] = field(default_factory=list)  # one for each of _FIELDS
+    info: LabelText = field(default_factory=lambda: LabelText(""))
+
+    def __post_init__(self) -> None:
+        self.key = self.device.encode()
+        place = {"role": self.role, "layer": self.layer, "device": self.device}
+        self.base = extend_labels(self.base, place)
+        self.labels = [
+            extend_labels(self.base, {"op": op} if op else {}) for _, _, op, _, _ in _FIELDS
+        ]
+
+
+@dataclass(slots=True)
+class _Osd:
+    pid: int | None
+    rows: list[_Row] = field(default_factory=list)
+    missing: str = ""
+    devices_read: float | None = None
+    queues_read: float | None = None
+
+
+def read_diskstats(host: Host) -> dict[bytes, list[bytes]]:
+    """Every line's fields after the name, by the device's name."""
+    rows = {}
+    for line in read_all(f"{host.proc}/diskstats").splitlines():
+        fields = line.split()
+        if len(fields) >= 14:
+            rows[fields[2]] = fields[3:]
+    return rows
+
+
+def _key(daemon: Daemon) -> tuple[str, str]:
+    return daemon.cluster, daemon.name
+
+
+def _due(last: float | None, now: float, interval: float) -> bool:
+    return last is None or not last <= now < last + interval
+
+
+def _osd_data(config: Any) -> str | None:
+    value = config.get("osd_data") if isinstance(config, dict) else None
+    return value if isinstance(value, str) and value.startswith("/") else None
+
+
+def _layered(host: Host, devices: Iterable[OsdDevice]) -> list[tuple[str, str, str]]:
+    """(role, layer, device) for what the OSD opens and for the disks beneath, each once."""
+    rows: dict[tuple[str, str, str], None] = {}
+    for item in devices:
+        disks = disks_under(host, item.device)
+        if disks != (item.device,):
+            rows[item.role, "osd", item.device] = None
+        for disk in disks:
+            rows[item.role, "disk", disk] = None
+    return list(rows)
+
+
+def _read_queues(osd: _Osd, view: DaemonView) -> None:
+    osd.queues_read = view.time
+    for row in osd.rows:
+        queue = read_queue(view.host.sys, row.device)
+        row.info = extend_labels(
+            row.base,
+            {
+                "scheduler": queue.scheduler,
+                "nr_requests": queue.nr_requests,
+                "read_ahead_kb": queue.read_ahead_kb,
+                "rotational": queue.rotational,
+                "write_cache": queue.write_cache,
+            },
+        )
+
+
+def _info(osd: _Osd) -> Family:
+    family = Family(
+        "cephqos_disks_info",
+        "gauge",
+        "Queue settings of a device of an OSD. Layer osd: the device that the OSD opens; "
+        "disk: a disk beneath it, which other OSDs may share.",
+    )
+    for row in osd.rows:
+        family.add(row.info, 1)
+    return family
+
+
+def _families() -> dict[str, Family]:
+    return {
+        "ops": Family("cephqos_disks_ops_total", "counter", "Requests completed."),
+        "merged": Family(
+            "cephqos_disks_merged_total", "counter", "Requests merged with one that was queued."
+        ),
+        "bytes": Family("cephqos_disks_bytes_total", "counter", "Bytes transferred or discarded."),
+        "time": Family(
+            "cephqos_disks_time_seconds_total",
+            "counter",
+            "Time that requests took, queueing included, summed over requests.",
+        ),
+        "in_progress": Family(
+            "cephqos_disks_in_progress", "gauge", "Requests given to the device and not completed."
+        ),
+        "busy": Family(
+            "cephqos_disks_busy_seconds_total",
+            "counter",
+            "Time with at least one request in progress. An SSD or an array at 1 may have more "
+            "to give: read it together with the time per request.",
+        ),
+        "weighted": Family(
+            "cephqos_disks_weighted_seconds_total",
+            "counter",
+            "Time weighted by the requests in progress: its rate is the mean queue depth.",
+        ),
+    }
+
+
+def _statistics(osd: _Osd, stats: dict[bytes, list[bytes]]) -> Iterable[Family]:
+    families = _families()
+    for row in osd.rows:
+        fields = stats.get(row.key, ())
+        for (index, name, _, factor, divisor), labels in zip(_FIELDS, row.labels, strict=True):
+            if index < len(fields):
+                families[name].add(labels, int(fields[index]) * factor / divisor)
+    return families.values()

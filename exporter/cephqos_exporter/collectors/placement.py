@@ -1,0 +1,306 @@
+"""placement: which CPUs and NUMA nodes an OSD may use and uses, and who shares a reactor's core."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import (
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    LabelText,
+    extend_labels,
+    render_labels,
+)
+from cephqos_exporter.procfs import (
+    KERNEL_THREAD,
+    PAGE_SIZE,
+    format_cpu_list,
+    parse_cpu_list,
+    parse_stat,
+    read_all,
+    read_once,
+)
+from cephqos_exporter.sampler import Samples, Thread
+from cephqos_exporter.strategy import strategy_of
+from cephqos_exporter.sysfs import Topology, read_topology
+
+_TOPOLOGY_SECONDS = 300.0
+
+
+class PlacementCollector:
+    """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
+
+    Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
+    seconds between readings of numa_maps, 0 for never (14 ms per GB of the process, at most one OSD
+    per scrape); `scan_interval`, the seconds between looks at every thread of a host with reactors
+    (9 µs per thread); `samples`, shared with the threads collector.
+    """
+
+    name = "placement"
+
+    def __init__(
+        self,
+        *,
+        per_cpu: bool = False,
+        memory_interval: float = 0.0,
+        scan_interval: float = 60.0,
+        samples: Samples | None = None,
+    ) -> None:
+        self._per_cpu = per_cpu
+        self._memory_interval = memory_interval
+        self._samples = samples or Samples()
+        self._osds: dict[tuple[str, str], _Osd] = {}
+        self._scan = _Scan(scan_interval)
+        self._topology: Topology | None = None
+        self._topology_read = 0.0
+        self._memory_taken = False
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        return ()
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if view.daemon.kind != "osd":
+            return []
+        topology = self._read_topology(view)
+        sample = self._samples.of(view)
+        osd = self._osds.setdefault(
+            (view.daemon.cluster, view.daemon.name), _Osd(Labels(view.labels))
+        )
+        osd.seen, osd.id = True, view.daemon.id
+        osd.look(sample.threads.values(), topology)
+        families = osd.families(self._per_cpu)
+        if self._memory_interval and osd.memory_due(view.time, self._memory_interval):
+            self._take_memory(osd, view)
+        if osd.memory:
+            families.append(osd.memory_family())
+        if osd.reactors:
+            self._scan.look(view.host.proc, view.time)
+        return families
+
+    def finish(self) -> Iterable[Family]:
+        self._memory_taken = False
+        osds = [osd for osd in self._osds.values() if osd.seen]
+        for osd in osds:
+            osd.seen = False
+        if not osds or self._topology is None:
+            return []
+        families = [_strategy_family(osds, self._topology)]
+        if any(osd.reactors for osd in osds):
+            families.append(_sharing_family(osds, self._topology, self._scan))
+        return families
+
+    def forget(self, daemon: Daemon) -> None:
+        self._samples.forget(daemon)
+        self._osds.pop((daemon.cluster, daemon.name), None)
+
+    def _read_topology(self, view: DaemonView) -> Topology:
+        age = view.time - self._topology_read
+        if self._topology is None or not 0 <= age < _TOPOLOGY_SECONDS:
+            self._topology, self._topology_read = read_topology(view.host.sys), view.time
+        return self._topology
+
+    def _take_memory(self, osd: "_Osd", view: DaemonView) -> None:
+        if self._memory_taken:
+            return
+        self._memory_taken = True
+        osd.memory_read = view.time
+        try:
+            osd.memory = node_memory(read_all(f"{view.host.proc}/{view.daemon.pid}/numa_maps"))
+        except OSError:  # needs the same user or CAP_SYS_PTRACE: where not, the series is absent
+            osd.memory = {}
+
+
+@dataclass(slots=True)
+class _Osd:
+    """What is known of one OSD's placement."""
+
+    labels: Labels
+    id: str = ""
+    seen: bool = False
+    allowed: frozenset[int] = frozenset()
+    used: Mapping[int, int] = field(default_factory=dict)  # CPU -> threads that last ran there
+    nodes: Mapping[int, int] = field(default_factory=dict)  # node -> threads
+    reactors: Mapping[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
+    memory: Mapping[int, int] = field(default_factory=dict)
+    memory_read: float | None = None
+    info: LabelText = field(default_factory=lambda: LabelText(""))
+    _lists: frozenset[str] = frozenset()
+
+    def look(self, threads: Iterable[Thread], topology: Topology) -> None:
+        """Take up where the threads are now."""
+        threads = list(threads)
+        self.used = Counter(thread.cpu for thread in threads if thread.cpu >= 0)
+        nodes = dict.fromkeys(sorted(set(topology.node.values())), 0)
+        for cpu, number in self.used.items():
+            node = topology.node.get(cpu, 0)
+            nodes[node] = nodes.get(node, 0) + number
+        self.nodes = nodes
+        self.reactors = {
+            _reactor_number(thread.name): (thread.cpu, frozenset(parse_cpu_list(thread.allowed)))
+            for thread in threads
+            if thread.group == "reactor"
+        }
+        lists = frozenset(thread.allowed for thread in threads if thread.allowed)
+        if lists != self._lists:
+            self._lists = lists
+            self.allowed = frozenset(cpu for text in lists for cpu in parse_cpu_list(text))
+            allowed_nodes = {topology.node[cpu] for cpu in self.allowed if cpu in topology.node}
+            extra = {"cpus": format_cpu_list(self.allowed), "nodes": format_cpu_list(allowed_nodes)}
+            self.info = extend_labels(self.labels.base, extra)
+
+    def memory_due(self, now: float, interval: float) -> bool:
+        return self.memory_read is None or not 0 <= now - self.memory_read < interval
+
+    def memory_family(self) -> Family:
+        family = Family(
+            "cephqos_placement_memory_bytes", "gauge", "Memory of the process by NUMA node."
+        )
+        for node, size in sorted(self.memory.items()):
+            family.add(self.labels.of("node", str(node)), size)
+        return family
+
+    def families(self, per_cpu: bool) -> list[Family]:
+        info = Family("cephqos_placement_info", "gauge", "CPUs and NUMA nodes an OSD may use.")
+        if self.info:
+            info.add(self.info, 1)
+        allowed = Family("cephqos_placement_cpus_allowed", "gauge", "CPUs that an OSD may use.")
+        if self.allowed:
+            allowed.add(self.labels.base, len(self.allowed))
+        used = Family(
+            "cephqos_placement_cpus_used", "gauge", "CPUs on which a thread of the OSD last ran."
+        )
+        used.add(self.labels.base, len(self.used))
+        threads = Family(
+            "cephqos_placement_threads", "gauge", "Threads of an OSD that last ran on a NUMA node."
+        )
+        for node, number in self.nodes.items():
+            threads.add(self.labels.of("node", str(node)), number)
+        families = [info, allowed, used, threads]
+        if self.reactors:
+            families.append(self._reactor_family())
+        if per_cpu:
+            families.append(self._cpu_family())
+        return families
+
+    def _reactor_family(self) -> Family:
+        family = Family(
+            "cephqos_placement_reactor_cpu", "gauge", "The CPU on which a reactor last ran."
+        )
+        for number, (cpu, _) in self.reactors.items():
+            family.add(self.labels.of("reactor", number), cpu)
+        return family
+
+    def _cpu_family(self) -> Family:
+        family = Family(
+            "cephqos_placement_cpu_threads", "gauge", "Threads of an OSD that last ran on a CPU."
+        )
+        for cpu, number in sorted(self.used.items()):
+            family.add(self.labels.of("cpu", str(cpu)), number)
+        return family
+
+
+class _Scan:
+    """Which CPUs are used by threads that are no reactors, of whatever process of the host."""
+
+    def __init__(self, interval: float) -> None:
+        self.busy: frozenset[int] | None = None  # unknown until two looks can be compared
+        self._interval = interval
+        self._ticks: dict[tuple[int, int], int] = {}
+        self._last: float | None = None
+
+    def look(self, proc: Path, now: float) -> None:
+        if self._last is not None and 0 <= now - self._last < self._interval:
+            return
+        psutil.PROCFS_PATH = str(proc)
+        ticks: dict[tuple[int, int], int] = {}
+        busy = set()
+        for pid in psutil.pids():
+            for key, cpu, used in _user_threads(proc, pid):
+                ticks[key] = used
+                if used > self._ticks.get(key, used):
+                    busy.add(cpu)
+        self.busy = frozenset(busy) if self._last is not None else None
+        self._ticks, self._last = ticks, now
+
+
+def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, int]]:
+    """((tid, start), last CPU, ticks used) of a process's threads that are no reactors."""
+    try:
+        for task in (proc / str(pid) / "task").iterdir():
+            stat = parse_stat(read_once(f"{task}/stat", 1024))
+            if stat.flags & KERNEL_THREAD:
+                return
+            if not (stat.name.startswith(b"reactor-") or stat.name == b"crimson-osd"):
+                yield (int(task.name), stat.start), stat.cpu, stat.user + stat.system
+    except OSError:
+        return
+
+
+def _reactor_number(name: str) -> str:
+    return name.removeprefix("reactor-") if name.startswith("reactor-") else "0"
+
+
+def _sharing_family(osds: Sequence[_Osd], topology: Topology, scan: _Scan) -> Family:
+    family = Family(
+        "cephqos_placement_reactors_shared",
+        "gauge",
+        "Reactors of an OSD whose CPU is also: reactor, another reactor's; sibling, a hardware "
+        "thread beside another reactor's; thread, used by a thread that is no reactor.",
+    )
+    homes = Counter(cpu for osd in osds for cpu, _ in osd.reactors.values())
+    for osd in osds:
+        cpus = [cpu for cpu, _ in osd.reactors.values()]
+        if not cpus:
+            continue
+        shared = {
+            "reactor": sum(homes[cpu] > 1 for cpu in cpus),
+            "sibling": sum(any(homes[c] for c in topology.siblings(cpu)) for cpu in cpus),
+        }
+        if scan.busy is not None:
+            shared["thread"] = sum(cpu in scan.busy for cpu in cpus)
+        for by, number in shared.items():
+            family.add(osd.labels.of("by", by), number)
+    return family
+
+
+def _strategy_family(osds: Sequence[_Osd], topology: Topology) -> Family:
+    family = Family(
+        "cephqos_placement_strategy",
+        "gauge",
+        "How the OSDs of this host look placed: default (consecutive cores), by_osd (OSDs in turn "
+        "on one socket and the other), by_socket (each OSD spread over the sockets), unpinned, "
+        "other.",
+    )
+    cpus = {osd.id: _home(osd) for osd in osds}
+    family.add(render_labels({"strategy": strategy_of(cpus, topology)}), 1)
+    return family
+
+
+def _home(osd: _Osd) -> frozenset[int]:
+    """The CPUs meant for the OSD: its reactors', or all it may use."""
+    if osd.reactors:
+        return frozenset(cpu for _, allowed in osd.reactors.values() for cpu in allowed)
+    return osd.allowed
+
+
+def node_memory(numa_maps: bytes) -> dict[int, int]:
+    """Bytes by NUMA node; mappings of huge pages count in pages of their own size."""
+    total: Counter[int] = Counter()
+    for line in numa_maps.splitlines():
+        size = PAGE_SIZE
+        pages: list[tuple[int, int]] = []
+        for word in line.split()[2:]:
+            key, _, value = word.partition(b"=")
+            if key[:1] == b"N" and key[1:].isdigit():
+                pages.append((int(key[1:]), int(value)))
+            elif key == b"kernelpagesize_kB":
+                size = int(value) * 1024
+        for node, number in pages:
+            total[node] += number * size
+    return dict(total)

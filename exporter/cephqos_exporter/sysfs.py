@@ -1,0 +1,246 @@
+"""Block devices, CPUs and NUMA nodes as /sys tells them, and which devices an OSD lives on."""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from cephqos_exporter.model import Daemon, Host
+from cephqos_exporter.procfs import Mount, mount_of, parse_cpu_list, parse_mountinfo
+
+# What an OSD's data directory holds, and what it means. SeaStore adds block.<type>.<number>.
+_ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "journal"}
+_LINK_LIMIT = 16
+
+
+def read_text(path: Path) -> str | None:
+    """A small file without its newline; None where it is not there or cannot be read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
+
+
+def device_by_number(sys: Path, number: str) -> str | None:
+    """The kernel's name of the block device `major:minor`."""
+    link = sys / "dev" / "block" / number
+    return link.resolve().name if link.exists() else None
+
+
+def disks_under(host: Host, device: str) -> tuple[str, ...]:
+    """The disks that a device ends on, through partitions, device-mapper, md and loop.
+
+    A disk is what lies on nothing else here; a whole disk is its own answer.
+    """
+    found: dict[str, None] = {}
+    seen: set[str] = set()
+    pending = [device]
+    while pending:
+        name = pending.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        below = _directly_under(host, name)
+        if below:
+            pending.extend(below)
+        else:
+            found[name] = None
+    return tuple(found)
+
+
+def _directly_under(host: Host, device: str) -> list[str]:
+    node = host.sys / "class" / "block" / device
+    if (node / "partition").exists():
+        return [node.resolve().parent.name]
+    backing = read_text(node / "loop" / "backing_file")
+    if backing:
+        below = _file_system_device(host, backing.removesuffix(" (deleted)"), "", pid=1)
+        return [below] if below else []
+    try:
+        return sorted(slave.name for slave in (node / "slaves").iterdir())
+    except OSError:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The settings of a block device's queue, as text; empty where the kernel has none."""
+
+    scheduler: str
+    nr_requests: str
+    read_ahead_kb: str
+    rotational: str
+    write_cache: str
+
+
+def read_queue(sys: Path, device: str) -> Queue:
+    """Queue settings; a partition has those of its disk."""
+    node = sys / "class" / "block" / device
+    if not (node / "queue").is_dir():
+        node = node.resolve().parent
+    text = {name: read_text(node / "queue" / name) or "" for name in Queue.__dataclass_fields__}
+    # `[none] mq-deadline`: the one in force is in brackets; a device with one only has no brackets.
+    before, bracket, rest = text["scheduler"].partition("[")
+    text["scheduler"] = rest.partition("]")[0] if bracket else before
+    return Queue(**text)
+
+
+@dataclass(frozen=True, slots=True)
+class OsdDevice:
+    """A block device that an OSD opens, or that holds the files it lives in."""
+
+    role: str  # block, db, wal; journal
+    device: str
+
+
+class DataDirectoryMissing(Exception):
+    """No data directory of the OSD can be reached; `reason` is gone or permission."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def osd_devices(
+    host: Host, daemon: Daemon, osd_data: str | None, data_dirs: Sequence[str]
+) -> list[OsdDevice]:
+    """Find an OSD's devices by its data directory.
+
+    First as the daemon itself sees it (`osd_data` of its configuration, through /proc/PID/root,
+    which takes a process of the same user or CAP_SYS_PTRACE and works in containers), then
+    `data_dirs` of the host, templates of `{id}` and `{cluster}`.
+    """
+    reason = "gone"
+    for root, directory in _candidates(host, daemon, osd_data, data_dirs):
+        try:
+            names = [entry.name for entry in Path(root + directory).iterdir()]
+        except PermissionError:
+            reason = "permission"
+            continue
+        except OSError:
+            continue
+        return list(_devices_in(host, daemon, root, directory, names))
+    raise DataDirectoryMissing(reason)
+
+
+def _candidates(
+    host: Host, daemon: Daemon, osd_data: str | None, data_dirs: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    inside = [osd_data] if osd_data else [f"/var/lib/ceph/osd/ceph-{daemon.id}"]
+    if daemon.pid:
+        for directory in inside:
+            yield f"{host.proc}/{daemon.pid}/root", directory
+    for template in data_dirs:
+        yield "", template.format(id=daemon.id, cluster=daemon.cluster)
+
+
+def _devices_in(
+    host: Host, daemon: Daemon, root: str, directory: str, names: Sequence[str]
+) -> Iterator[OsdDevice]:
+    pid = daemon.pid if root else None
+    roles = [(name, role) for name in sorted(names) if (role := _role(name))]
+    if "current" in names:  # FileStore: its data are files here
+        roles.insert(0, ("current", "block"))
+    for name, role in roles:
+        device = _device_of(host, root, f"{directory}/{name}", pid)
+        if device:
+            yield OsdDevice(role, device)
+
+
+def _role(name: str) -> str | None:
+    if name in _ROLES:
+        return _ROLES[name]
+    parts = name.split(".")
+    return "block" if len(parts) == 3 and parts[0] == "block" and parts[2].isdigit() else None
+
+
+def _device_of(host: Host, root: str, path: str, pid: int | None) -> str | None:
+    """The block device at `path`, or the one whose file system holds that file."""
+    for _ in range(_LINK_LIMIT):
+        try:
+            target = _on_host(host, root, path).readlink()
+        except OSError:
+            break
+        path = os.path.normpath(PurePosixPath(path).parent / target)
+    try:
+        status = _on_host(host, root, path).stat()
+    except OSError:
+        return None
+    if stat.S_ISBLK(status.st_mode):
+        return device_by_number(host.sys, _number(status.st_rdev))
+    if path.startswith("/dev/"):  # a recorded tree has plain files for nodes
+        name = PurePosixPath(path).name
+        return name if (host.sys / "class" / "block" / name).exists() else None
+    return _file_system_device(host, path, root, pid)
+
+
+def _on_host(host: Host, root: str, path: str) -> Path:
+    return host.dev / path[5:] if path.startswith("/dev/") else Path(root + path)
+
+
+def _number(device: int) -> str:
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+def _file_system_device(host: Host, path: str, root: str, pid: int | None) -> str | None:
+    """By the mounts that the process sees, and where those do not say, by the file's own number."""
+    mount = mount_of(path, _mounts(host, pid)) if pid else None
+    numbers = [mount.device] if mount else []
+    if mount and mount.device.startswith("0:") and mount.source.startswith("/dev/"):
+        return _device_of(host, root, mount.source, None)
+    if not numbers:
+        try:
+            numbers = [_number(Path(root + path).stat().st_dev)]
+        except OSError:
+            return None
+    return device_by_number(host.sys, numbers[0])
+
+
+def _mounts(host: Host, pid: int) -> list[Mount]:
+    try:
+        return parse_mountinfo((host.proc / str(pid) / "mountinfo").read_text())
+    except OSError:
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """CPUs that are online: their NUMA node, and the physical core they are a thread of."""
+
+    node: Mapping[int, int]
+    core: Mapping[
+        int, int
+    ]  # numbered socket by socket, so that neighbours have neighbouring numbers
+    socket: Mapping[int, int]
+
+    @property
+    def sockets(self) -> int:
+        return len(set(self.socket.values()))
+
+    def siblings(self, cpu: int) -> frozenset[int]:
+        """The other hardware threads of the CPU's core."""
+        core = self.core.get(cpu)
+        return frozenset(c for c, other in self.core.items() if other == core and c != cpu)
+
+
+def read_topology(sys: Path) -> Topology:
+    """Read nodes, sockets and cores; a machine without NUMA or topology files is one of each."""
+    base = sys / "devices" / "system"
+    cpus = parse_cpu_list(read_text(base / "cpu" / "online") or "")
+    node = dict.fromkeys(cpus, 0)
+    for directory in sorted((base / "node").glob("node[0-9]*")):
+        for cpu in parse_cpu_list(read_text(directory / "cpulist") or ""):
+            node[cpu] = int(directory.name[4:])
+    places = {}
+    for cpu in cpus:
+        topology = base / "cpu" / f"cpu{cpu}" / "topology"
+        socket = int(read_text(topology / "physical_package_id") or 0)
+        siblings = parse_cpu_list(read_text(topology / "thread_siblings_list") or str(cpu))
+        places[cpu] = (socket, min(siblings, default=cpu))
+    order = {place: number for number, place in enumerate(sorted(set(places.values())))}
+    return Topology(
+        node={cpu: node[cpu] for cpu in cpus},
+        core={cpu: order[place] for cpu, place in places.items()},
+        socket={cpu: socket for cpu, (socket, _) in places.items()},
+    )
