@@ -12,6 +12,7 @@ import shutil
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from cephqos_loadgen.errors import LabError, UsageError
@@ -95,15 +96,18 @@ async def _build(release: Release, tree: Path, say: Say) -> None:
         shutil.rmtree(leftover)
     building = tree.with_suffix(".building")
     log = tree.with_suffix(".log")
+    chroot = ["chroot", str(building)]
+    apt = ["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES]
     with log.open("wb") as output:
-        await _run(_debootstrap_argv(release, building), output.fileno(), log, say)
+        host = _Step(output.fileno(), log, Path("/proc"), say)
+        inside = _Step(output.fileno(), log, building / "proc", say)
+        await _run(_debootstrap_argv(release, building), host)
         # Packages must not start services while they are being set up.
         policy = building / "usr/sbin/policy-rc.d"
         policy.write_text("#!/bin/sh\nexit 101\n")
         policy.chmod(0o755)
-        apt = ["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES]
-        await _run(["chroot", str(building), *apt], output.fileno(), log, say)
-        await _run(["chroot", str(building), "apt-get", "clean"], output.fileno(), log, say)
+        await _run([*chroot, *apt], inside)
+        await _run([*chroot, "apt-get", "clean"], inside)
     for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists"):
         shutil.rmtree(building / waste, ignore_errors=True)
     (building / "etc" / _STAMP).write_text(f"{release.name} {release.version}\n")
@@ -118,17 +122,29 @@ def _debootstrap_argv(release: Release, target: Path) -> list[str]:
     return [*argv, release.suite, str(target), mirror, release.script]
 
 
-async def _run(argv: list[str], output: int, log: Path, say: Say) -> None:
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """How to run a step of a build: where it writes, where it finds /proc, who hears of it."""
+
+    output: int
+    log: Path
+    proc: Path
+    say: Say
+
+
+async def _run(argv: list[str], step: _Step) -> None:
     """Run one build step; its processes and mounts cannot outlive it or us."""
+    log = step.log
     guard = ["setpriv", "--pdeathsig", "KILL"]
-    isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+    isolate += [f"--mount-proc={step.proc}"]
     process = await asyncio.create_subprocess_exec(
         *guard,
         *isolate,
         *argv,
         stdin=asyncio.subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
+        stdout=step.output,
+        stderr=step.output,
         env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
         start_new_session=True,
     )
@@ -137,7 +153,7 @@ async def _run(argv: list[str], output: int, log: Path, say: Say) -> None:
         async with asyncio.timeout(BUILD_TIMEOUT):
             while not ending.done():
                 await asyncio.wait([ending], timeout=0.5)
-                say(_last_line(log))
+                step.say(_last_line(log))
     except TimeoutError:
         raise LabError(
             f"{argv[0]} did not finish within {BUILD_TIMEOUT:.0f} s; its output is in {log}"
