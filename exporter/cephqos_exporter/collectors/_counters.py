@@ -1,0 +1,70 @@
+"""Perf counters of a daemon, whichever of two commands its release has for them.
+
+From 17.2 on `counter dump` gives all counters, each logger a list of sets told apart by labels;
+before that `perf dump` gives one set per logger.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cephqos_exporter.model import Command, Daemon, DaemonView, ReplyMissing
+
+LABELLED = "counter"
+PLAIN = "perf"
+
+_UNKNOWN = "unknown_command"
+
+
+class CounterCommands:
+    """Knows which of the two commands each daemon has; asks for both until it does."""
+
+    def __init__(self) -> None:
+        self._known: dict[Daemon, str] = {}
+
+    def commands(self, daemon: Daemon, what: str = "dump") -> Sequence[Command]:
+        """The commands for a daemon's counters (`dump`) or their description (`schema`)."""
+        known = self._known.get(daemon)
+        kinds = (known,) if known else (LABELLED, PLAIN)
+        return [Command(f"{kind} {what}") for kind in kinds]
+
+    def kind(self, view: DaemonView) -> str:
+        """Which of the two answered in this scrape; ReplyMissing if neither did."""
+        known = self._known.get(view.daemon)
+        if known is None:
+            if "counter dump" in view.replies:
+                known = self._known[view.daemon] = LABELLED
+            elif view.errors.get("counter dump") == _UNKNOWN and "perf dump" in view.replies:
+                known = self._known[view.daemon] = PLAIN
+            else:
+                raise ReplyMissing("counter dump", view.errors.get("counter dump", "not fetched"))
+        return known
+
+    def forget(self, daemon: Daemon) -> None:
+        self._known.pop(daemon, None)
+
+    def loggers(self, view: DaemonView) -> "Loggers":
+        """The unlabelled counters of a daemon."""
+        kind = self.kind(view)
+        return Loggers(view.reply(f"{kind} dump"), labelled=kind == LABELLED)
+
+
+class Loggers:
+    """Looks up a daemon's unlabelled counters by logger."""
+
+    def __init__(self, reply: Mapping[str, Any], *, labelled: bool) -> None:
+        self._reply = reply
+        self._labelled = labelled
+
+    def __iter__(self) -> Any:
+        return iter(self._reply)
+
+    def get(self, logger: str) -> Mapping[str, Any] | None:
+        """The counters of a logger; None where there is no such logger."""
+        found = self._reply.get(logger)
+        if found is None or not self._labelled:
+            return found
+        for entry in found:
+            if not entry["labels"]:
+                counters: Mapping[str, Any] = entry["counters"]
+                return counters
+        return None

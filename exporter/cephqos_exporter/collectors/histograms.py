@@ -1,0 +1,189 @@
+"""The op histograms of an OSD as Prometheus histograms in seconds.
+
+Ceph labels the latency axis "usec"; its values are nanoseconds. The first row of the axis holds
+what lies below 0, the last is open-ended, and each in between ends at twice the end of the one
+before: a quantile is at most a factor of two off.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+from cephqos_exporter.collectors._counters import CounterCommands
+from cephqos_exporter.model import (
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    LabelText,
+    ReplyMissing,
+    Sample,
+    extend_labels,
+)
+
+COMMAND: Final = "perf histogram dump"
+
+# Client ops -> the histogram that has each once, and the counter with the sum of its latencies.
+OPS: Final[Mapping[str, tuple[str, str]]] = {
+    "read": ("op_r_latency_out_bytes_histogram", "op_r_latency"),
+    "write": ("op_w_latency_in_bytes_histogram", "op_w_latency"),
+    "rw": ("op_rw_latency_in_bytes_histogram", "op_rw_latency"),
+}
+
+# Above this many seconds a request is stuck, not slow; one bucket holds them all.
+DEFAULT_LONGEST_SECONDS: Final = 120.0
+
+# Lower ends of the request-size classes.
+DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
+
+_NANOSECONDS: Final = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    """How many latency rows become each bucket's upper bound."""
+
+    bounds: Sequence[str]  # the `le` values, +Inf last
+    rows: Sequence[int]  # rows up to and with each bound
+
+
+@dataclass(frozen=True, slots=True)
+class _OpLabels:
+    base: LabelText
+    buckets: Sequence[LabelText]
+
+
+class HistogramsCollector:
+    """Latency histograms of client ops.
+
+    Options:
+    `longest`: the highest bucket bound in seconds.
+    `by_size`: also split by request size (seven times the series).
+    `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
+    """
+
+    name = "histograms"
+
+    def __init__(
+        self,
+        *,
+        longest: float = DEFAULT_LONGEST_SECONDS,
+        by_size: bool = False,
+        size_classes: Sequence[int] = DEFAULT_SIZE_CLASSES,
+    ) -> None:
+        self._longest = longest
+        self._size_classes = size_classes if by_size else ()
+        self._counters = CounterCommands()
+        self._labels: dict[Daemon, dict[tuple[str, str], _OpLabels]] = {}
+        self._axes: dict[Daemon, _Axis] = {}
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        if daemon.kind != "osd":
+            return ()
+        return [Command(COMMAND), *self._counters.commands(daemon)]
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if view.daemon.kind != "osd":
+            return ()
+        histograms = view.reply(COMMAND).get("osd")
+        counters = self._counters.loggers(view).get("osd")
+        if histograms is None or counters is None:
+            raise ReplyMissing(COMMAND, "malformed")
+        families = [self._latency(view, histograms, counters)]
+        if self._size_classes:
+            families.append(self._by_size(view, histograms))
+        return families
+
+    def finish(self) -> Iterable[Family]:
+        return ()
+
+    def forget(self, daemon: Daemon) -> None:
+        self._labels.pop(daemon, None)
+        self._axes.pop(daemon, None)
+        self._counters.forget(daemon)
+
+    def _latency(
+        self, view: DaemonView, histograms: Mapping[str, Any], counters: Mapping[str, Any]
+    ) -> Family:
+        family = Family(
+            "cephqos_osd_op_latency_seconds",
+            "histogram",
+            "Latency of client operations, queueing included, from the OSD's op histograms.",
+        )
+        for op, (histogram, latency) in OPS.items():
+            axis, values = self._read(view.daemon, histograms[histogram])
+            labels = self._op_labels(view, axis, op, "")
+            family.samples += _samples(axis, labels, list(map(sum, values)))
+            family.samples.append(("_sum", labels.base, counters[latency]["sum"]))
+        return family
+
+    def _by_size(self, view: DaemonView, histograms: Mapping[str, Any]) -> Family:
+        family = Family(
+            "cephqos_osd_op_size_latency_seconds",
+            "histogram",
+            "Latency of client operations of at least size_min_bytes and less than the next class.",
+        )
+        for op, (name, _) in OPS.items():
+            histogram = histograms[name]
+            axis, values = self._read(view.daemon, histogram)
+            columns = _size_columns(histogram["axes"][1], self._size_classes)
+            for least, (first, end) in zip(self._size_classes, columns, strict=True):
+                labels = self._op_labels(view, axis, op, str(least))
+                family.samples += _samples(axis, labels, [sum(row[first:end]) for row in values])
+        return family
+
+    def _read(
+        self, daemon: Daemon, histogram: Mapping[str, Any]
+    ) -> tuple[_Axis, Sequence[Sequence[int]]]:
+        axis = self._axes.get(daemon)
+        if axis is None:
+            # All op histograms of a daemon have the same latency axis.
+            axis = self._axes[daemon] = _latency_axis(histogram["axes"][0], self._longest)
+        values: Sequence[Sequence[int]] = histogram["values"]
+        if len(values) != axis.rows[-1]:
+            raise ReplyMissing(COMMAND, "malformed")
+        return axis, values
+
+    def _op_labels(self, view: DaemonView, axis: _Axis, op: str, size: str) -> _OpLabels:
+        known = self._labels.setdefault(view.daemon, {})
+        labels = known.get((op, size))
+        if labels is None:
+            pairs = {"op": op, "size_min_bytes": size} if size else {"op": op}
+            base = extend_labels(view.labels, pairs)
+            labels = _OpLabels(base, [extend_labels(base, {"le": le}) for le in axis.bounds])
+            known[op, size] = labels
+        return labels
+
+
+def _latency_axis(axis: Mapping[str, Any], longest: float) -> _Axis:
+    bounds: list[str] = []
+    rows: list[int] = []
+    ranges = axis["ranges"]
+    for i, row in enumerate(ranges):
+        if "max" not in row or row["max"] < 0:
+            continue
+        # Rows are bounded by whole nanoseconds, both ends included.
+        seconds = (row["max"] + 1) / _NANOSECONDS
+        if seconds > longest:
+            break
+        bounds.append(repr(seconds))
+        rows.append(i + 1)
+    return _Axis([*bounds, "+Inf"], [*rows, len(ranges)])
+
+
+def _size_columns(axis: Mapping[str, Any], classes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The columns of each size class: rows of the size axis from its lower end to the next's."""
+    lows = [row.get("min", -1) for row in axis["ranges"]]
+    # What lies below 0 (it cannot) would belong to the lowest class.
+    starts = [0] + [sum(low < least for low in lows) for least in classes[1:]]
+    return zip(starts, [*starts[1:], len(lows)], strict=True)
+
+
+def _samples(axis: _Axis, labels: _OpLabels, counts: Sequence[int]) -> list[Sample]:
+    below = list(accumulate(counts, initial=0))
+    samples: list[Sample] = [
+        ("_bucket", text, below[rows]) for text, rows in zip(labels.buckets, axis.rows, strict=True)
+    ]
+    samples.append(("_count", labels.base, below[-1]))
+    return samples

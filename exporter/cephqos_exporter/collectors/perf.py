@@ -1,0 +1,271 @@
+"""Ceph's own perf counters, under the names and labels that Ceph's own exporter gives them.
+
+The schema says what there is: from it a plan is made once per daemon, so that a scrape only picks
+numbers. The schema is asked for again when a dump has loggers or labels that the plan has not.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from typing import Any, Final
+
+from cephqos_exporter.collectors._counters import LABELLED, CounterCommands
+from cephqos_exporter.model import (
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    FamilyType,
+    LabelText,
+    extend_labels,
+)
+
+# Bits of a counter's `type` in the schema.
+_LONG_RUNNING_AVERAGE: Final = 4
+_COUNTER: Final = 8
+_HISTOGRAM: Final = 16
+
+# Declared as one thing and used as another in Ceph's sources (QOS.md has the reasons).
+TYPE_CORRECTIONS: Final[Mapping[str, FamilyType]] = {
+    **dict.fromkeys(
+        (
+            "mclock_immediate_queue_len",
+            "mclock_client_queue_len",
+            "mclock_recovery_queue_len",
+            "mclock_best_effort_queue_len",
+            "mclock_all_type_queue_len",
+            "msgr_active_connections",
+            "alloc_unit_main",
+            "alloc_unit_db",
+            "alloc_unit_wal",
+            "alloc_unit_slow",
+            "max_bytes_wal",
+            "max_bytes_db",
+            "max_bytes_slow",
+            "omap_iterator_count",
+            "compact_running",
+            "discard_threads",
+            "active_queue_pair",
+            "inflight_tx_chunks",
+            "pending_sent_conns",
+            "polling",
+            "rx_bufs_in_use",
+            "rx_bufs_total",
+        ),
+        "gauge",
+    ),
+    **dict.fromkeys(
+        (
+            "msgr_running_total_time",
+            "msgr_running_send_time",
+            "msgr_running_recv_time",
+            "msgr_running_fast_dispatch_time",
+            "read_zeros_candidate",
+            "read_zeros_errors",
+            "cached_crc",
+            "cached_crc_adjusted",
+            "missed_crc",
+        ),
+        "counter",
+    ),
+}
+
+# Below the default priority, yet the answer to "who took the OSD?": replica writes and pushes.
+DEFAULT_INCLUDE: Final = (
+    "osd.subop",
+    "osd.subop_in_bytes",
+    "osd.subop_latency",
+    "osd.subop_w",
+    "osd.subop_w_in_bytes",
+    "osd.subop_w_latency",
+    "osd.push",
+    "osd.push_out_bytes",
+)
+
+_UNDERSCORES: Final = str.maketrans("./ -", "____")
+
+
+def metric_name(logger: str, counter: str) -> str:
+    """The name that Ceph's exporter and its mgr module give a counter."""
+    name = f"{logger}_{counter}"
+    if name.endswith("-"):
+        name = name[:-1] + "_minus"
+    return "ceph_" + name.translate(_UNDERSCORES).replace("::", "_").replace("+", "_plus")
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    key: str
+    name: str
+    type: FamilyType
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class _LoggerPlan:
+    """What to pick from one logger: from each of its sets the same counters."""
+
+    logger: str
+    sets: Sequence[tuple[int, Mapping[str, str], LabelText]]
+    plain: Sequence[_Entry]
+    averages: Sequence[_Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    shape: tuple[int, int]
+    loggers: Sequence[_LoggerPlan]
+
+
+class PerfCollector:
+    """All perf counters of a daemon.
+
+    Options:
+    `min_priority`: counters of a lower priority are left out (0: all; Ceph's own default is 5).
+    `include`: patterns of `logger.counter` (as in a shell) to report whatever their priority.
+    `exclude`: patterns to leave out; these win.
+    """
+
+    name = "perf"
+
+    def __init__(
+        self,
+        *,
+        min_priority: int = 5,
+        include: Sequence[str] = DEFAULT_INCLUDE,
+        exclude: Sequence[str] = (),
+    ) -> None:
+        self._min_priority = min_priority
+        self._include = _matcher(include)
+        self._exclude = _matcher(exclude)
+        self._counters = CounterCommands()
+        self._plans: dict[Daemon, _Plan] = {}
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        wanted = [*self._counters.commands(daemon)]
+        if daemon not in self._plans:
+            wanted += self._counters.commands(daemon, "schema")
+        return wanted
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        kind = self._counters.kind(view)
+        dump = view.reply(f"{kind} dump")
+        if kind != LABELLED:
+            dump = _as_sets(dump)
+        plan = self._plans.get(view.daemon)
+        if plan is None:
+            schema = view.reply(f"{kind} schema")
+            if kind != LABELLED:
+                schema = _as_sets(schema)
+            plan = self._plans[view.daemon] = self._make_plan(schema, dump, view.labels)
+        elif not _still_fits(plan, dump):
+            # The next scrape brings the schema; until then, what the plan still knows.
+            del self._plans[view.daemon]
+        return list(_walk(plan, dump))
+
+    def finish(self) -> Iterable[Family]:
+        return ()
+
+    def forget(self, daemon: Daemon) -> None:
+        self._plans.pop(daemon, None)
+        self._counters.forget(daemon)
+
+    def _make_plan(
+        self, schema: Mapping[str, Any], dump: Mapping[str, Any], labels: LabelText
+    ) -> _Plan:
+        loggers = []
+        for logger, described in schema.items():
+            entries = self._entries(logger, described[0]["counters"]) if described else []
+            if entries:
+                loggers.append(
+                    _LoggerPlan(
+                        logger=logger,
+                        sets=[
+                            (i, one["labels"], extend_labels(labels, one["labels"]))
+                            for i, one in enumerate(described)
+                        ],
+                        plain=[entry for entry in entries if entry.type != "summary"],
+                        averages=[entry for entry in entries if entry.type == "summary"],
+                    )
+                )
+        return _Plan(_shape(dump), loggers)
+
+    def _entries(self, logger: str, counters: Mapping[str, Any]) -> list[_Entry]:
+        return [
+            _Entry(key, metric_name(logger, key), _type_of(key, about), _help(about))
+            for key, about in counters.items()
+            if not about["type"] & _HISTOGRAM and self._wanted(f"{logger}.{key}", about)
+        ]
+
+    def _wanted(self, path: str, about: Mapping[str, Any]) -> bool:
+        if self._exclude and self._exclude.match(path):
+            return False
+        if about["priority"] >= self._min_priority:
+            return True
+        return bool(self._include and self._include.match(path))
+
+
+def _matcher(patterns: Sequence[str]) -> re.Pattern[str] | None:
+    return re.compile("|".join(map(translate, patterns))) if patterns else None
+
+
+def _as_sets(loggers: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`perf dump` or `perf schema` in the form of the newer command."""
+    return {name: [{"labels": {}, "counters": found}] for name, found in loggers.items()}
+
+
+def _shape(dump: Mapping[str, Any]) -> tuple[int, int]:
+    """Changes when a logger or a labelled set comes or goes."""
+    return len(dump), sum(map(len, dump.values()))
+
+
+def _still_fits(plan: _Plan, dump: Mapping[str, Any]) -> bool:
+    if plan.shape != _shape(dump):
+        return False
+    return all(
+        logger.logger in dump
+        and all(dump[logger.logger][i]["labels"] == labels for i, labels, _ in logger.sets)
+        for logger in plan.loggers
+        if len(logger.sets) > 1 or logger.sets[0][1]
+    )
+
+
+def _type_of(key: str, about: Mapping[str, Any]) -> FamilyType:
+    kind: int = about["type"]
+    if kind & _LONG_RUNNING_AVERAGE:
+        return "summary"
+    return TYPE_CORRECTIONS.get(key) or ("counter" if kind & _COUNTER else "gauge")
+
+
+def _help(about: Mapping[str, Any]) -> str:
+    # Ceph's exporters write the description as it is; a few counters have none.
+    return about["description"] or "A perf counter without a description."
+
+
+def _walk(plan: _Plan, dump: Mapping[str, Any]) -> Iterator[Family]:
+    """The hot path: nothing is looked up twice, no text is made."""
+    for logger in plan.loggers:
+        found = dump.get(logger.logger)
+        if found is None:
+            continue
+        sets = [
+            (labels, found[i]["counters"])
+            for i, expected, labels in logger.sets
+            if i < len(found) and found[i]["labels"] == expected
+        ]
+        if len(sets) == 1:
+            labels, values = sets[0]
+            for entry in logger.plain:
+                yield Family(entry.name, entry.type, entry.help, [("", labels, values[entry.key])])
+        elif sets:
+            for entry in logger.plain:
+                samples = [("", labels, values[entry.key]) for labels, values in sets]
+                yield Family(entry.name, entry.type, entry.help, samples)
+        for entry in logger.averages:
+            family = Family(entry.name, "summary", entry.help)
+            for labels, values in sets:
+                average = values[entry.key]
+                family.samples.append(("_sum", labels, average["sum"]))
+                family.samples.append(("_count", labels, average["avgcount"]))
+            yield family

@@ -1,0 +1,212 @@
+"""What an operation costs and what each class was promised, in both generations of mClock.
+
+Everything is expressed in *normalised ops*: the cost of one small operation. Which generation an
+OSD speaks is told by the options it has, never by its release: the newer one was backported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor
+from typing import Literal
+
+from cephqos_exporter.qos.classes import SCHEDULED
+from cephqos_exporter.qos.config import EffectiveConfig, Origin
+
+Media = Literal["hdd", "ssd"]
+MEDIA: tuple[Media, Media] = ("hdd", "ssd")
+
+# The early model writes this where a class has no limit.
+_EARLY_NO_LIMIT = 999_999
+
+_BANDWIDTH_OPTION = "osd_mclock_max_sequential_bandwidth_"
+_CAPACITY_OPTION = "osd_mclock_max_capacity_iops_"
+_EARLY_PER_IO_OPTION = "osd_mclock_cost_per_io_usec"
+_EARLY_PER_BYTE_OPTION = "osd_mclock_cost_per_byte_usec"
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthModel:
+    """From 18.2 on, and 17.2 by backport: an item costs its bytes, and cost_per_io at least."""
+
+    bandwidth: float  # bytes/s
+    iops: float
+    name: str = "bandwidth"
+
+    @property
+    def cost_per_io(self) -> float:
+        return self.bandwidth / self.iops
+
+    @property
+    def capacity(self) -> float:
+        return self.iops
+
+    @property
+    def capacity_bytes(self) -> float | None:
+        return self.bandwidth
+
+    def normalised(self, size: float) -> float:
+        return max(size / self.cost_per_io, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyModel:
+    """16.2 and early 17.2: a whole number of cost units, one for anything small.
+
+    `per_io` and `per_byte` are in the scheduler's own units: seconds on HDDs, milliseconds on SSDs.
+    """
+
+    iops: float
+    per_io: float
+    per_byte: float
+    name: str = "early"
+
+    @property
+    def capacity(self) -> float:
+        return self.iops
+
+    @property
+    def capacity_bytes(self) -> float | None:
+        return None
+
+    def normalised(self, size: float) -> float:
+        return max(1.0, _round_half_up(self.per_io + self.per_byte * size))
+
+
+# Both give: `capacity`, what the OSD believes it can do in normalised ops/s; `capacity_bytes`, the
+# same in bytes/s where the model has such a notion; `normalised`, the cost of an operation that is
+# charged for so many bytes.
+CostModel = BandwidthModel | EarlyModel
+
+
+def _round_half_up(value: float) -> float:
+    """As the scheduler's std::round does it; Python's own rounds halves to even."""
+    return float(floor(value + 0.5))
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What the configuration gives a class, for the whole OSD; None where there is no bound.
+
+    Ratios are shares of the capacity. Each shard has a scheduler of its own, which promises the
+    class a `shards`-th part of this.
+    """
+
+    reservation_ratio: float
+    reservation: float  # normalised ops/s
+    limit_ratio: float | None
+    limit: float | None  # normalised ops/s
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Qos:
+    """The QoS settings of an OSD in force: how it charges and what it promises."""
+
+    cost: CostModel
+    media: Media
+    shards: int
+    capacity_origin: Origin
+    promises: Mapping[str, Promise]
+    # The early model charges a recovery operation this configured size, whatever it moves.
+    recovery_item_bytes: float | None
+
+
+def model_name(config: EffectiveConfig) -> str | None:
+    """`bandwidth`, `early`, or None for an OSD that knows neither."""
+    if f"{_BANDWIDTH_OPTION}ssd" in config:
+        return "bandwidth"
+    if f"{_EARLY_PER_IO_OPTION}_ssd" in config:
+        return "early"
+    return None
+
+
+def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
+    """Whether the OSD took its device for rotational, from what it does; None if nothing tells.
+
+    An OSD does not report it on its socket. The number of shards tells where the defaults for the
+    two differ and nobody set it; else a capacity that only one of the two has been given.
+    """
+    by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
+    if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
+        return by_shards[0]
+    by_capacity = [m for m in MEDIA if config.origin(f"{_CAPACITY_OPTION}{m}") != "default"]
+    return by_capacity[0] if len(by_capacity) == 1 else None
+
+
+def read_qos(config: EffectiveConfig, *, media: Media, shards: int) -> Qos | None:
+    """The QoS settings in force, or None for an OSD without either model."""
+    name = model_name(config)
+    if name is None:
+        return None
+    cost: CostModel = (
+        _bandwidth_model(config, media) if name == "bandwidth" else _early_model(config, media)
+    )
+    read = _bandwidth_promise if name == "bandwidth" else _early_promise
+    return Qos(
+        cost=cost,
+        media=media,
+        shards=shards,
+        capacity_origin=config.origin(f"{_CAPACITY_OPTION}{media}"),
+        promises={cls: read(config, cls, cost.capacity, shards) for cls in SCHEDULED},
+        recovery_item_bytes=config.number("osd_recovery_cost") if name == "early" else None,
+    )
+
+
+def _required(config: EffectiveConfig, key: str) -> float:
+    value = config.number(key)
+    if value is None:
+        raise ValueError(f"{key}: not a number in the OSD's configuration")
+    return value
+
+
+def _bandwidth_model(config: EffectiveConfig, media: Media) -> BandwidthModel:
+    # The scheduler bounds both from below by 1 in the same way.
+    return BandwidthModel(
+        bandwidth=max(1.0, _required(config, f"{_BANDWIDTH_OPTION}{media}")),
+        iops=max(1.0, _required(config, f"{_CAPACITY_OPTION}{media}")),
+    )
+
+
+def _early_model(config: EffectiveConfig, media: Media) -> EarlyModel:
+    return EarlyModel(
+        iops=_required(config, f"{_CAPACITY_OPTION}{media}"),
+        per_io=_early_cost(config, _EARLY_PER_IO_OPTION, media),
+        per_byte=_early_cost(config, _EARLY_PER_BYTE_OPTION, media),
+    )
+
+
+def _early_cost(config: EffectiveConfig, option: str, media: Media) -> float:
+    override = config.number(option)
+    if override:
+        # The scheduler takes an override as it stands, without converting microseconds.
+        return override
+    scale = 1e6 if media == "hdd" else 1e3
+    return _required(config, f"{option}_{media}") / scale
+
+
+def _bandwidth_promise(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> Promise:
+    option = f"osd_mclock_scheduler_{cls}"
+    reservation = _required(config, f"{option}_res")
+    limit = _required(config, f"{option}_lim") or None
+    return Promise(
+        reservation_ratio=reservation,
+        reservation=reservation * capacity,
+        limit_ratio=limit,
+        limit=None if limit is None else limit * capacity,
+        weight=_required(config, f"{option}_wgt"),
+    )
+
+
+def _early_promise(config: EffectiveConfig, cls: str, capacity: float, shards: int) -> Promise:
+    """Reservation and limit are configured per shard, in operations per second."""
+    option = f"osd_mclock_scheduler_{cls}"
+    reservation = _required(config, f"{option}_res") * shards
+    per_shard = _required(config, f"{option}_lim")
+    limit = None if per_shard == 0 or per_shard >= _EARLY_NO_LIMIT else per_shard * shards
+    return Promise(
+        reservation_ratio=reservation / capacity if capacity else 0.0,
+        reservation=reservation,
+        limit_ratio=None if limit is None or not capacity else limit / capacity,
+        limit=limit,
+        weight=_required(config, f"{option}_wgt"),
+    )

@@ -1,0 +1,220 @@
+"""How much work an OSD has done for each class, in normalised ops.
+
+No counter of an OSD says so. What there is: counts and byte sums since the daemon started, and
+histograms that split client ops by powers of two of their size. A meter turns what was added since
+the last look into cost, at the cost in force then: when an OSD's capacity changes, work done
+earlier keeps the value that it had.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cephqos_exporter.qos.classes import ALL, BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_exporter.qos.model import BandwidthModel, Qos
+
+# One row of a histogram's size axis: smallest and largest size in it.
+SizeAxis = Sequence[tuple[float, float]]
+
+# How many ops of which size.
+SizeMix = Sequence[tuple[float, float]]
+
+# Reservations of PGs with all replicas in place, whose data is merely in the wrong place, have
+# priorities 100 to 139; everything that repairs redundancy has more. (OSD_BACKFILL_PRIORITY_BASE
+# and OSD_BACKFILL_DEGRADED_PRIORITY_BASE in osd_types.h.)
+_LEAST_DEGRADED_PRIORITY: Final = 140
+
+
+def read_size_axis(axis: Mapping[str, Any]) -> SizeAxis:
+    """The rows of a histogram's size axis, from its `ranges`.
+
+    The first row is what lies below 0, the last has no upper end: it is taken to be as wide as the
+    one before it would double to.
+    """
+    rows: list[tuple[float, float]] = []
+    for bounds in axis["ranges"]:
+        low = float(bounds.get("min", 0))
+        high = float(bounds.get("max", 2 * low))
+        rows.append((max(low, 0.0), max(high, 0.0)))
+    return rows
+
+
+def spread(counts: Sequence[float], axis: SizeAxis, total_bytes: float) -> SizeMix:
+    """Give the ops of each row a size, such that together they make up `total_bytes`.
+
+    All rows are filled to the same share of their width. That is exact for sizes that are powers
+    of two (each is the lower end of its row), and for any mix whose rows hold one size each as
+    far as the sum goes.
+    """
+    rows = [(n, low, high) for n, (low, high) in zip(counts, axis, strict=True) if n > 0]
+    lowest = sum(n * low for n, low, _ in rows)
+    width = sum(n * (high - low) for n, low, high in rows)
+    share = min(max((total_bytes - lowest) / width, 0.0), 1.0) if width else 0.0
+    return [(n, low + share * (high - low)) for n, low, high in rows]
+
+
+@dataclass(slots=True)
+class SizedOps:
+    """Follows one kind of client op: a histogram's size columns and the byte counter beside it.
+
+    The two come in different replies, some ops apart. What does not fit is carried to the next
+    interval, or an OSD under load would be charged for more than it did, look by look.
+    """
+
+    _counts: Sequence[float] | None = None
+    _bytes: float = 0.0
+    _carry: float = 0.0
+
+    def advance(self, counts: Sequence[float], byte_count: float, axis: SizeAxis) -> SizeMix:
+        """What was added since the last call; nothing at the first."""
+        before, bytes_before = self._counts, self._bytes
+        self._counts, self._bytes = counts, byte_count
+        if before is None:
+            return []
+        if sum(counts) < sum(before) or byte_count < bytes_before:
+            # Counters were reset (`perf reset`): what they hold is what was added since.
+            before, bytes_before, self._carry = [0.0] * len(counts), 0.0, 0.0
+        added = [max(new - old, 0) for new, old in zip(counts, before, strict=True)]
+        fresh = byte_count - bytes_before
+        mix = spread(added, axis, fresh + self._carry)
+        spent = sum(n * size for n, size in mix)
+        bound = max(fresh, spent)
+        self._carry = min(max(self._carry + fresh - spent, -bound), bound) if bound else self._carry
+        return mix
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What an OSD has counted since it started; None where its release does not count it."""
+
+    reads: float
+    writes: Sequence[float]  # by row of the size axis
+    write_bytes: float
+    read_writes: Sequence[float]
+    read_write_bytes: float
+    subops: float
+    subop_bytes: float
+    recovery_ops: float
+    recovery_bytes: float
+    pushes_sent: float
+    push_bytes: float
+    pushes_received: float | None
+    scrub_objects: float | None
+    scrub_bytes: float | None
+
+
+_SCALARS: Final = (
+    "reads",
+    "subops",
+    "subop_bytes",
+    "recovery_ops",
+    "recovery_bytes",
+    "pushes_sent",
+    "push_bytes",
+    "pushes_received",
+    "scrub_objects",
+    "scrub_bytes",
+)
+
+
+def _added(now: Totals, before: Totals) -> dict[str, float]:
+    """What the plain counters gained; a counter that went back was reset and holds its gain."""
+    gained: dict[str, float] = {}
+    for name in _SCALARS:
+        new, old = getattr(now, name) or 0.0, getattr(before, name) or 0.0
+        gained[name] = new - old if new >= old else new
+    return gained
+
+
+def degraded_share(reservations: Mapping[str, Any]) -> float | None:
+    """Of the PGs recovering on this OSD, the share that restores redundancy; None if none is.
+
+    Read from the priorities in `dump_recovery_reservations`: recovery of degraded data belongs to
+    background_recovery, of merely misplaced data to background_best_effort.
+    """
+    under_way = [
+        entry["prio"]
+        for side in ("local_reservations", "remote_reservations")
+        for entry in reservations[side]["in_progress"]
+    ]
+    if not under_way:
+        return None
+    degraded = sum(1 for priority in under_way if priority >= _LEAST_DEGRADED_PRIORITY)
+    return degraded / len(under_way)
+
+
+@dataclass(slots=True)
+class WorkMeter:
+    """Adds up the normalised work of one OSD by class, from 0 at the first look.
+
+    From 0 and not from the OSD's totals: those would be valued at today's cost, and an exporter
+    that restarts after a change of capacity would show a jump.
+    """
+
+    done: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ALL, 0.0))
+    _before: Totals | None = None
+    _writes: SizedOps = field(default_factory=SizedOps)
+    _read_writes: SizedOps = field(default_factory=SizedOps)
+    _write_mix: SizeMix = ()
+    _mean_push: float = 0.0
+    _degraded: float = 1.0
+
+    def advance(self, now: Totals, axis: SizeAxis, qos: Qos, degraded: float | None) -> None:
+        """Take in what the OSD did since the last call, at the cost now in force."""
+        writes = self._writes.advance(now.writes, now.write_bytes, axis)
+        read_writes = self._read_writes.advance(now.read_writes, now.read_write_bytes, axis)
+        before, self._before = self._before, now
+        if degraded is not None:
+            self._degraded = degraded
+        if before is None:
+            return
+        if writes:
+            self._write_mix = writes
+        gained = _added(now, before)
+        charge = qos.cost.normalised
+        # A read is charged as a request without data, whatever it brings back.
+        self.done[CLIENT] += gained["reads"] * charge(0)
+        self.done[CLIENT] += sum(n * charge(size) for n, size in (*writes, *read_writes))
+        self.done[IMMEDIATE] += self._subop_work(gained, qos)
+        self._add_recovery(gained, qos)
+        self.done[BEST_EFFORT] += _scrub_work(gained, qos)
+
+    def _subop_work(self, gained: Mapping[str, float], qos: Qos) -> float:
+        """Replica writes: counts and bytes are known, sizes are not.
+
+        They are other OSDs' client writes, spread like this one's own by placement: so they get
+        this OSD's mix of write sizes, scaled to their own mean.
+        """
+        count = gained["subops"]
+        if not count:
+            return 0.0
+        mean = gained["subop_bytes"] / count
+        ops = sum(n for n, _ in self._write_mix)
+        own = sum(n * size for n, size in self._write_mix)
+        if not own:
+            return count * qos.cost.normalised(mean)
+        scale = mean * ops / own
+        return count / ops * sum(n * qos.cost.normalised(s * scale) for n, s in self._write_mix)
+
+    def _add_recovery(self, gained: Mapping[str, float], qos: Qos) -> None:
+        if gained["pushes_sent"]:
+            self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
+        elif gained["recovery_ops"] and gained["recovery_bytes"]:
+            self._mean_push = gained["recovery_bytes"] / gained["recovery_ops"]
+        charge = qos.cost.normalised
+        received = gained["pushes_received"] * charge(self._mean_push)
+        if qos.recovery_item_bytes is not None:
+            # The early model: a fixed cost per recovery item, one class, pushes outside it.
+            self.done[RECOVERY] += gained["recovery_ops"] * charge(qos.recovery_item_bytes)
+            self.done[IMMEDIATE] += received
+            return
+        work = gained["recovery_ops"] * charge(self._mean_push) + received
+        self.done[RECOVERY] += work * self._degraded
+        self.done[BEST_EFFORT] += work * (1.0 - self._degraded)
+
+
+def _scrub_work(gained: Mapping[str, float], qos: Qos) -> float:
+    """A scrubbed object is charged one op, and a deep scrubbed one its bytes on top."""
+    if not isinstance(qos.cost, BandwidthModel):
+        return 0.0
+    return gained["scrub_objects"] + gained["scrub_bytes"] / qos.cost.cost_per_io
