@@ -9,11 +9,10 @@ from pathlib import Path
 
 from cephqos_exporter import options
 from cephqos_exporter.ceph.discovery import find_sockets
-from cephqos_exporter.collectors import build_enabled
+from cephqos_exporter.collectors import Making, build_enabled
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
-from cephqos_exporter.model import Host
 from cephqos_exporter.scrape import ClusterSource, Scraper
 from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.server import (
@@ -45,7 +44,7 @@ def check(settings: Settings) -> None:
         checked = web_config.load(path)
         if checked.tls is not None:
             server_context(checked.tls, path)
-    build_enabled(settings)
+    build_enabled(Making(settings))
 
 
 def _addresses(settings: Settings) -> Sequence[str]:
@@ -67,18 +66,13 @@ def _web_config_path(settings: Settings) -> Path | None:
 
 def build_scraper(settings: Settings) -> Scraper:
     """A scraper for the roles that are set, its daemons not looked for yet."""
-    host = Host(
-        proc=Path(settings[options.PROC]),
-        sys=Path(settings[options.SYS]),
-        dev=Path(settings[options.DEV]),
-        run=Path(settings[options.RUN]),
-    )
+    making = Making(settings)
     patterns, kinds = settings[options.SOCKETS], settings[options.DAEMONS]
     roles = settings[options.ROLE]
     return Scraper(
-        host=host,
+        host=making.host,
         find=(lambda: find_sockets(patterns, kinds)) if "osd" in roles else list,
-        collectors=build_enabled(settings) if "osd" in roles else (),
+        collectors=build_enabled(making) if "osd" in roles else (),
         sources=_cluster_sources(settings) if "cluster" in roles else (),
         reporter=OwnReporter(process=not settings[options.DISABLE_OWN_METRICS]),
     )

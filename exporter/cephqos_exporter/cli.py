@@ -2,6 +2,8 @@
 
 import argparse
 import asyncio
+import contextlib
+import resource
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -89,6 +91,13 @@ def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) ->
     )
 
 
+def _raise_descriptor_limit() -> None:
+    """Allow ourselves as many files as the hard limit does: reading /proc cheaply takes many."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the exporter until a signal ends it; 2 if it was told something that is not allowed."""
     known = (*options.SPINE, *all_options())
@@ -97,6 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def read() -> Settings:
         return read_settings(arguments, environment())
 
+    _raise_descriptor_limit()
     try:
         settings = read()
         check(settings)

@@ -123,9 +123,11 @@ class Scraper:
         return await asyncio.shield(self._running)
 
     async def close(self) -> None:
+        """End the probes and drop all state, once the scrape under way has ended."""
         if self._running is not None:
-            self._running.cancel()
             await asyncio.gather(self._running, return_exceptions=True)
+        for tracked in self._tracked.values():
+            self._forget(tracked.daemon)
         closing: list[Awaitable[None]] = [t.fetcher.close() for t in self._tracked.values()]
         await asyncio.gather(*closing, *(source.close() for source in self._sources))
         self._tracked.clear()

@@ -6,10 +6,47 @@ switch it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
-from cephqos_exporter.config import Option, Settings, flag
-from cephqos_exporter.model import Collector
+from cephqos_exporter import options
+from cephqos_exporter.collectors.crimson import CrimsonCollector
+from cephqos_exporter.collectors.disks import DATA_DIRECTORIES, DisksCollector
+from cephqos_exporter.collectors.placement import PlacementCollector
+from cephqos_exporter.collectors.threads import ThreadsCollector
+from cephqos_exporter.config import Option, Settings, flag, integer, number, texts
+from cephqos_exporter.model import Collector, Host
+from cephqos_exporter.procfs import Descriptors
+from cephqos_exporter.sampler import OSD_GROUPS, Samples
+
+
+class Making:
+    """What the collectors of one exporter are made from."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def host(self) -> Host:
+        """Where the host's files are."""
+        settings = self.settings
+        return Host(
+            proc=Path(settings[options.PROC]),
+            sys=Path(settings[options.SYS]),
+            dev=Path(settings[options.DEV]),
+            run=Path(settings[options.RUN]),
+        )
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The threads of all daemons, read once per scrape however many collectors need them."""
+        limit = self.settings[THREAD_DESCRIPTORS]
+        return Samples(
+            groups=None if self.settings[THREAD_ALL_GROUPS] else OSD_GROUPS,
+            switches_interval=self.settings[THREAD_SWITCHES_INTERVAL],
+            descriptors=Descriptors(limit if limit >= 0 else None),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +55,7 @@ class Registration:
 
     name: str
     help: str
-    build: Callable[[Settings], Collector]
+    build: Callable[[Making], Collector]
     options: tuple[Option[Any], ...] = ()
     on: bool = True
 
@@ -27,7 +64,107 @@ class Registration:
         return flag(f"collector.{self.name}", self.on, self.help)
 
 
-REGISTRY: Final[tuple[Registration, ...]] = ()
+THREAD_PROCESSES = texts(
+    "collector.threads.processes",
+    (),
+    "Names of processes without an admin socket whose threads to report too, such as fio.",
+)
+THREAD_SERIES = flag("collector.threads.per-thread", False, "A series for every thread as well.")
+THREAD_ALL_GROUPS = flag(
+    "collector.threads.all-groups", False, "Name every thread group, not only those that matter."
+)
+THREAD_SWITCHES_INTERVAL = number(
+    "collector.threads.switches-interval",
+    30.0,
+    "How often context switches are read, the dearest figure of a thread.",
+    least=0,
+    most=3600,
+    unit="of seconds",
+)
+THREAD_DESCRIPTORS = integer(
+    "collector.threads.descriptors",
+    -1,
+    "Most files of /proc to keep open, which makes reading them cheap; -1: what the limit allows.",
+    least=-1,
+    most=10_000_000,
+)
+DISK_DATA_DIRECTORIES = texts(
+    "collector.disks.data-directories",
+    DATA_DIRECTORIES,
+    "Where OSDs keep their data, should the daemon's own view not be readable.",
+    allowed="paths with {id} and {cluster} in them",
+)
+PLACEMENT_PER_CPU = flag(
+    "collector.placement.per-cpu", False, "A series for every CPU that a thread last ran on."
+)
+PLACEMENT_MEMORY = number(
+    "collector.placement.memory-interval",
+    0.0,
+    "How often to read memory per NUMA node (14 ms per GB of a process); 0: never.",
+    least=0,
+    most=86400,
+    unit="of seconds",
+)
+CRIMSON_EVERYTHING = flag(
+    "collector.crimson.everything", False, "Seastar's other metrics too, hundreds per shard."
+)
+
+
+def _threads(making: Making) -> Collector:
+    settings = making.settings
+    return ThreadsCollector(
+        kinds=settings[options.DAEMONS],
+        processes=settings[THREAD_PROCESSES],
+        per_thread=settings[THREAD_SERIES],
+        samples=making.samples,
+        host=making.host,
+    )
+
+
+def _disks(making: Making) -> Collector:
+    return DisksCollector(data_dirs=making.settings[DISK_DATA_DIRECTORIES])
+
+
+def _placement(making: Making) -> Collector:
+    return PlacementCollector(
+        per_cpu=making.settings[PLACEMENT_PER_CPU],
+        memory_interval=making.settings[PLACEMENT_MEMORY],
+        samples=making.samples,
+    )
+
+
+REGISTRY: Final[tuple[Registration, ...]] = (
+    Registration(
+        name="threads",
+        help="CPU time, waiting and switches of the daemons' threads; memory.",
+        build=_threads,
+        options=(
+            THREAD_PROCESSES,
+            THREAD_SERIES,
+            THREAD_ALL_GROUPS,
+            THREAD_SWITCHES_INTERVAL,
+            THREAD_DESCRIPTORS,
+        ),
+    ),
+    Registration(
+        name="disks",
+        help="Statistics and queue settings of the devices that OSDs use.",
+        build=_disks,
+        options=(DISK_DATA_DIRECTORIES,),
+    ),
+    Registration(
+        name="placement",
+        help="CPUs and NUMA nodes that OSDs may use and do use.",
+        build=_placement,
+        options=(PLACEMENT_PER_CPU, PLACEMENT_MEMORY),
+    ),
+    Registration(
+        name="crimson",
+        help="Seastar's metrics of Crimson OSDs.",
+        build=lambda making: CrimsonCollector(everything=making.settings[CRIMSON_EVERYTHING]),
+        options=(CRIMSON_EVERYTHING,),
+    ),
+)
 
 
 def all_options() -> tuple[Option[Any], ...]:
@@ -38,6 +175,6 @@ def all_options() -> tuple[Option[Any], ...]:
     return tuple(found)
 
 
-def build_enabled(settings: Settings) -> list[Collector]:
+def build_enabled(making: Making) -> list[Collector]:
     """New instances of the collectors that the settings switch on."""
-    return [r.build(settings) for r in REGISTRY if settings[r.switch]]
+    return [r.build(making) for r in REGISTRY if making.settings[r.switch]]
