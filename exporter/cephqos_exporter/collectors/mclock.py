@@ -1,0 +1,290 @@
+"""What each class of an OSD was promised, what it got, and how far behind its promise it is.
+
+QOS.md has the formula of every figure by class, model and release, and what cannot be known.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cephqos_exporter.collectors import _mclock_families as families
+from cephqos_exporter.collectors._counters import CounterCommands, Loggers
+from cephqos_exporter.collectors._mclock_families import THROTTLES, Labels
+from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.model import (
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    ReplyMissing,
+)
+from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCHEDULED
+from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
+from cephqos_exporter.qos.model import BandwidthModel, Promise, Qos, guess_media, read_qos
+from cephqos_exporter.qos.policy import Policy, Target
+from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
+from cephqos_exporter.qos.work import (
+    SizeAxis,
+    Totals,
+    WorkMeter,
+    degraded_share,
+    read_size_axis,
+)
+
+_MCLOCK: Final = "mclock_scheduler"
+_QUEUES: Final = "dump_op_pq_state"
+_DIFF: Final = "config diff"
+_SHOW: Final = "config show"
+_RESERVATIONS: Final = "dump_recovery_reservations"
+
+_QUEUE_LOGGER: Final = "mclock-shard-queue-"
+_QUEUE_COUNTERS: Final[Mapping[str, str]] = {
+    CLIENT: "mclock_client_queue_len",
+    RECOVERY: "mclock_recovery_queue_len",
+    BEST_EFFORT: "mclock_best_effort_queue_len",
+    IMMEDIATE: "mclock_immediate_queue_len",
+}
+
+
+@dataclass(slots=True)
+class _Waited:
+    """A sum of waiting times that never goes back.
+
+    Its parts are read one after the other while ops complete: their difference can shrink by some
+    microseconds, which Prometheus would take for a restart and count all of it once more.
+    """
+
+    seconds: float = 0.0
+
+    def at(self, seconds: float) -> float:
+        # After `perf reset` the sums start anew, and so does this.
+        if seconds > self.seconds or seconds < self.seconds / 2:
+            self.seconds = seconds
+        return self.seconds
+
+
+@dataclass(slots=True)
+class _Osd:
+    """What is kept of an OSD between scrapes."""
+
+    labels: Labels
+    config: ConfigTracker = field(default_factory=ConfigTracker)
+    meter: WorkMeter = field(default_factory=WorkMeter)
+    waited: _Waited = field(default_factory=_Waited)
+    axis: SizeAxis | None = None
+    # What was derived from this configuration and number of shards.
+    derived_from: tuple[EffectiveConfig, int] | None = None
+    qos: Qos | None = None
+
+
+class MclockCollector:
+    """Promises, queues, tags and work of an OSD's scheduler.
+
+    Options:
+    `policy`: targets from a policy file (`qos.policy.load_policy`), for OSDs whose scheduler
+    promises nothing, or to hold any OSD or the whole cluster to something else.
+    """
+
+    name = "mclock"
+
+    def __init__(self, *, policy: Policy | None = None) -> None:
+        self._policy = policy or Policy()
+        self._counters = CounterCommands()
+        self._osds: dict[Daemon, _Osd] = {}
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        if daemon.kind != "osd":
+            return ()
+        wanted = [Command(_QUEUES), Command(_DIFF), Command(HISTOGRAMS), Command(_RESERVATIONS)]
+        osd = self._osds.get(daemon)
+        if osd is None or osd.config.needs_full:
+            wanted.append(Command(_SHOW))
+        return [*wanted, *self._counters.commands(daemon)]
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if view.daemon.kind != "osd":
+            return ()
+        osd = self._osds.get(view.daemon)
+        if osd is None:
+            osd = self._osds[view.daemon] = _Osd(Labels(view.labels))
+        queues = read_queue_dump(view.reply(_QUEUES))
+        config = _effective_config(view, osd.config)
+        loggers = self._counters.loggers(view)
+        qos = _derive(osd, config, len(queues.shards))
+        found = [*self._promised(view, osd, queues, config)]
+        found += _waiting(queues, loggers, osd)
+        if qos is not None:
+            found += _attained(view, osd, qos, loggers)
+        return found
+
+    def finish(self) -> Iterable[Family]:
+        clusters = sorted({daemon.cluster for daemon in self._osds})
+        held = [(c, target) for c in clusters for target in self._policy.for_cluster(c)]
+        return families.cluster_targets(held)
+
+    def forget(self, daemon: Daemon) -> None:
+        self._osds.pop(daemon, None)
+        self._counters.forget(daemon)
+
+    def _promised(
+        self, view: DaemonView, osd: _Osd, queues: QueueDump, config: EffectiveConfig
+    ) -> Iterable[Family]:
+        qos = osd.qos
+        held = self._targets(view.daemon)
+        in_force = queues.scheduler == _MCLOCK
+        promised: Mapping[str, Promise] = {}
+        if qos is not None:
+            promised = qos.promises if in_force else _policy_promises(held, qos)
+        about = {
+            "in_force": queues.scheduler,
+            "configured": config.text("osd_op_queue") or "",
+            "profile": config.text("osd_mclock_profile") or "" if in_force else "",
+            "model": qos.cost.name if qos else "",
+            "media": qos.media if qos else "",
+            "capacity_origin": qos.capacity_origin if qos and in_force else "",
+            "promise": "config" if in_force and qos else "policy" if promised else "none",
+        }
+        yield families.scheduler_info(osd.labels, about)
+        if qos is None:
+            return
+        yield from families.settings(qos, osd.labels, in_force=in_force)
+        per_op = qos.cost.cost_per_io if isinstance(qos.cost, BandwidthModel) else None
+        yield from families.promises(promised, osd.labels, shards=qos.shards, bytes_per_op=per_op)
+        if in_force:
+            yield from families.tags(queues, promised, view.time, osd.labels)
+        yield from families.targets(held, qos.cost.capacity, osd.labels)
+
+    def _targets(self, daemon: Daemon) -> Mapping[str, Target]:
+        found = {c: self._policy.for_osd(c, daemon.id, daemon.cluster) for c in SCHEDULED}
+        return {cls: target for cls, target in found.items() if target is not None}
+
+
+def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConfig:
+    diff = view.reply(_DIFF)
+    show = view.reply(_SHOW) if tracker.needs_full else None
+    return tracker.update(diff, show)
+
+
+def _derive(osd: _Osd, config: EffectiveConfig, shards: int) -> Qos | None:
+    """The QoS settings in force, worked out anew only when something changed."""
+    if (
+        osd.derived_from is None
+        or osd.derived_from[0] is not config
+        or (osd.derived_from[1] != shards)
+    ):
+        media = guess_media(config, shards)
+        osd.qos = read_qos(config, media=media, shards=shards) if media else None
+        osd.derived_from = (config, shards)
+    return osd.qos
+
+
+def _policy_promises(held: Mapping[str, Target], qos: Qos) -> Mapping[str, Promise]:
+    """Where the scheduler promises nothing, the targets of the policy are the promise."""
+    promised = {}
+    for cls, target in held.items():
+        baseline = target.baseline or qos.cost.capacity
+        limit = target.limit_ratio
+        promised[cls] = Promise(
+            reservation_ratio=target.reservation_ratio or 0.0,
+            reservation=(target.reservation_ratio or 0.0) * baseline,
+            limit_ratio=limit,
+            limit=None if limit is None else limit * baseline,
+            weight=0.0,
+        )
+    return promised
+
+
+def _waiting(queues: QueueDump, loggers: Loggers, osd: _Osd) -> Iterable[Family]:
+    """Client demand, in all the places where it shows."""
+    if queues.scheduler == _MCLOCK:
+        yield families.queue_lengths(queues, _counted_lengths(queues, loggers), osd.labels)
+    counters = loggers.get("osd")
+    if counters is None:
+        raise ReplyMissing("counter dump", "malformed")
+    waited = counters["op_latency"]["sum"] - counters["op_process_latency"]["sum"]
+    base = osd.labels.base
+    text = (
+        "Time that completed client operations waited in queues, summed over operations: its rate "
+        "is how many were waiting on average (Little's law). Requeued operations wait again."
+    )
+    seconds = osd.waited.at(waited)
+    yield families.one("client_wait_seconds_total", "counter", text, base, seconds)
+    text = "Client operations that the OSD has taken up as primary and not completed."
+    yield families.one("client_ops_in_progress", "gauge", text, base, counters["op_wip"])
+    found = {short: loggers.get(logger) for logger, short in THROTTLES.items()}
+    throttles = {short: values for short, values in found.items() if values is not None}
+    yield families.throttle_use(throttles, osd.labels)
+    yield _throttle_waits(throttles, osd.labels)
+
+
+def _throttle_waits(throttles: Mapping[str, Mapping[str, Any]], labels: Labels) -> Family:
+    family = Family(
+        "cephqos_qos_throttle_wait_seconds_total",
+        "counter",
+        "Time that operations waited at a throttle, summed over operations.",
+    )
+    for throttle, counters in throttles.items():
+        family.add(labels.of(throttle=throttle), counters["wait"]["sum"])
+    return family
+
+
+def _counted_lengths(queues: QueueDump, loggers: Loggers) -> Mapping[str, Mapping[str, float]]:
+    """Queue lengths from counters, which 18.x and later have."""
+    lengths = {}
+    for shard in queues.shards:
+        counters = loggers.get(f"{_QUEUE_LOGGER}{shard.index}")
+        if counters is not None:
+            lengths[shard.index] = {c: counters[key] for c, key in _QUEUE_COUNTERS.items()}
+    return lengths
+
+
+def _attained(view: DaemonView, osd: _Osd, qos: Qos, loggers: Loggers) -> Iterable[Family]:
+    histograms = view.reply(HISTOGRAMS).get("osd")
+    counters = loggers.get("osd")
+    if histograms is None or counters is None:
+        raise ReplyMissing(HISTOGRAMS, "malformed")
+    if osd.axis is None:
+        osd.axis = read_size_axis(histograms["op_w_latency_in_bytes_histogram"]["axes"][1])
+    totals = _totals(counters, histograms)
+    # What belongs to which class is a finer point: without the reply the last answer stays good.
+    reservations = view.replies.get(_RESERVATIONS)
+    degraded = None if reservations is None else degraded_share(reservations)
+    osd.meter.advance(totals, osd.axis, qos, degraded)
+    # Where scrubs are not counted, what best effort got cannot be known.
+    shown = [CLIENT, RECOVERY, IMMEDIATE]
+    if totals.scrub_objects is not None:
+        shown.append(BEST_EFFORT)
+    return families.work(osd.meter.done, shown, osd.labels)
+
+
+def _totals(counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Totals:
+    pushes = counters.get("l_osd_recovery_push_queue_latency")
+    scrubbed = [counters.get(f"scrub_{kind}_stats_cnt") for kind in ("replicated", "ec")]
+    scrub_read = [counters.get(f"scrub_{kind}_read_bytes") for kind in ("replicated", "ec")]
+    return Totals(
+        reads=counters["op_r"],
+        writes=_by_size(histograms["op_w_latency_in_bytes_histogram"]),
+        write_bytes=counters["op_w_in_bytes"],
+        read_writes=_by_size(histograms["op_rw_latency_in_bytes_histogram"]),
+        read_write_bytes=counters["op_rw_in_bytes"],
+        subops=counters["subop_w"],
+        subop_bytes=counters["subop_w_in_bytes"],
+        recovery_ops=counters["recovery_ops"],
+        recovery_bytes=counters["recovery_bytes"],
+        pushes_sent=counters["push"],
+        push_bytes=counters["push_out_bytes"],
+        # Only its count is sound: its time is not, in any release.
+        pushes_received=None if pushes is None else pushes["avgcount"],
+        scrub_objects=_sum_known(scrubbed),
+        scrub_bytes=_sum_known(scrub_read),
+    )
+
+
+def _sum_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _by_size(histogram: Mapping[str, Any]) -> Sequence[float]:
+    """How many ops of each row of the size axis, whatever their latency."""
+    return [sum(column) for column in zip(*histogram["values"], strict=True)]
