@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cephqos_exporter.ceph.discovery import Socket
@@ -64,12 +64,20 @@ class DaemonReport:
 class ScrapeReport:
     """How a scrape went; the `own` families are made from it."""
 
-    daemons: list[DaemonReport] = field(default_factory=list)
+    daemons: dict[LabelText, DaemonReport] = field(default_factory=dict)
+    # Those that never told their cluster; what they are called is settled last.
+    nameless: list[tuple[Daemon, DaemonReport]] = field(default_factory=list)
     collector_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, bool] = field(default_factory=dict)
     finish: dict[str, bool] = field(default_factory=dict)
     seconds: float = 0.0
     samples: int = 0
+
+    def add(self, report: DaemonReport) -> None:
+        """Note how a daemon fared; what answered wins over a stale socket of the same name."""
+        other = self.daemons.get(report.labels)
+        if other is None or (report.up and not other.up):
+            self.daemons[report.labels] = report
 
     def spend(self, collector: str, seconds: float) -> None:
         self.collector_seconds[collector] = self.collector_seconds.get(collector, 0.0) + seconds
@@ -88,6 +96,7 @@ class _Tracked:
     fetcher: DaemonFetcher
     daemon: Daemon
     labels: LabelText
+    up: bool = False
 
 
 class Scraper:
@@ -109,6 +118,8 @@ class Scraper:
         self._reporter = reporter
         self._shared = SharedReplies()
         self._tracked: dict[Socket, _Tracked] = {}
+        # Whose samples count where two sockets speak for one daemon, one of them left behind.
+        self._speakers: dict[LabelText, _Tracked] = {}
         self._running: asyncio.Task[Page] | None = None
 
     @property
@@ -141,6 +152,9 @@ class Scraper:
         sources = [asyncio.create_task(self._ask(s, deadline, report)) for s in self._sources]
         daemons = [self._daemon(tracked, deadline, report) for tracked in self._tracked.values()]
         parts = await asyncio.gather(*daemons, *sources)
+        for daemon, fared in report.nameless:  # now that their neighbours have answered
+            fared.labels = render_labels(self._guess(daemon).labels)
+            report.add(fared)
         page = Page()
         for chunks in parts:
             page.add(chunks)
@@ -155,6 +169,8 @@ class Scraper:
         for socket in set(self._tracked).difference(found):
             tracked = self._tracked.pop(socket)
             self._forget(tracked.daemon)
+            if self._speakers.get(tracked.labels) is tracked:
+                del self._speakers[tracked.labels]
             await tracked.fetcher.close()
         for socket in found:
             if socket not in self._tracked:
@@ -176,19 +192,39 @@ class Scraper:
         loop = asyncio.get_running_loop()
         started = loop.time()
         reason = await tracked.fetcher.identify(deadline)
-        daemon = tracked.fetcher.daemon
-        if daemon is None:
-            report.daemons.append(
-                DaemonReport(tracked.labels, False, reason, loop.time() - started)
-            )
+        if tracked.fetcher.daemon is None:
+            fared = DaemonReport(tracked.labels, False, reason, loop.time() - started)
+            report.nameless.append((tracked.daemon, fared))
             return []
+        daemon = self._known(tracked, tracked.fetcher.daemon)
+        if daemon is None:
+            return []
+        fetched = await tracked.fetcher.fetch(self._commands(daemon), deadline)
+        fared = DaemonReport(tracked.labels, fetched.up, fetched.reason, loop.time() - started)
+        tracked.up = fetched.up
+        report.add(fared)
+        return self._collect(tracked, fetched, fared, report)
+
+    def _known(self, tracked: _Tracked, daemon: Daemon) -> Daemon | None:
+        """Take the daemon's identity over; None if another socket speaks for it already."""
         if daemon is not tracked.daemon:
             tracked.daemon = daemon
             tracked.labels = render_labels(daemon.labels)
-        fetched = await tracked.fetcher.fetch(self._commands(daemon), deadline)
-        fared = DaemonReport(tracked.labels, fetched.up, fetched.reason, loop.time() - started)
-        report.daemons.append(fared)
-        return self._collect(tracked, fetched, fared, report)
+        speaker = self._speakers.setdefault(tracked.labels, tracked)
+        if speaker is not tracked and not speaker.up:
+            speaker = self._speakers[tracked.labels] = tracked
+        return daemon if speaker is tracked else None
+
+    def _guess(self, daemon: Daemon) -> Daemon:
+        """A daemon that never answered, in the cluster of all others of its directory."""
+        if daemon.cluster:
+            return daemon
+        clusters = {
+            other.daemon.cluster
+            for other in self._tracked.values()
+            if other.daemon.cluster and other.daemon.socket.parent == daemon.socket.parent
+        }
+        return replace(daemon, cluster=clusters.pop()) if len(clusters) == 1 else daemon
 
     def _commands(self, daemon: Daemon) -> list[Command]:
         """Each command once, with the shortest of the times that the collectors let it live."""

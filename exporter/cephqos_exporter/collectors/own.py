@@ -22,7 +22,7 @@ class OwnReporter:
         )
 
     def families(self, report: ScrapeReport) -> Iterable[Family]:
-        yield from self._daemons(report.daemons)
+        yield from self._daemons(report.daemons.values())
         yield from self._collectors(report)
         build = Family("cephqos_exporter_build_info", "info", "Version of the exporter.")
         build.add(self._build, 1)
@@ -38,7 +38,7 @@ class OwnReporter:
             self._extended[key] = extend_labels(labels, {name: value})
         return self._extended[key]
 
-    def _daemons(self, daemons: list[DaemonReport]) -> Iterable[Family]:
+    def _daemons(self, daemons: Iterable[DaemonReport]) -> Iterable[Family]:
         up = Family(
             "cephqos_daemon_up",
             "gauge",

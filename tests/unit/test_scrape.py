@@ -1,0 +1,357 @@
+"""The scrape loop: isolation, deadlines, sharing, restarts; with replayed daemons."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from cephqos_exporter import fetch
+from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_exporter.ceph.fake import FakeHost, Fault, Recording
+from cephqos_exporter.collectors.own import OwnReporter
+from cephqos_exporter.model import (
+    Collector,
+    Command,
+    Daemon,
+    DaemonView,
+    Family,
+    Host,
+    render_labels,
+)
+from cephqos_exporter.scrape import ClusterSource, Scraper
+
+FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"
+REPLIES = {
+    "config get": f'{{"fsid":"{FSID}"}}'.encode(),
+    "version": b'{"version":"18.2.7"}',
+    "status": b'{"num_pgs":9}',
+    "perf schema": b'{"osd":{}}',
+}
+
+
+class StatusCollector:
+    """Reads one reply; remembers what the loop did with it."""
+
+    name = "status"
+
+    def __init__(self) -> None:
+        self.forgotten: list[str] = []
+        self.collected = 0
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        return (Command("status"),)
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        self.collected += 1
+        family = Family("cephqos_test_pgs", "gauge", "Placement groups.")
+        family.add(view.labels, view.reply("status")["num_pgs"])
+        return [family]
+
+    def finish(self) -> Iterable[Family]:
+        return ()
+
+    def forget(self, daemon: Daemon) -> None:
+        self.forgotten.append(daemon.name)
+
+
+class SchemaCollector(StatusCollector):
+    """Needs a reply that is fetched once per daemon start."""
+
+    name = "schema"
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        return (Command("perf schema", ttl=float("inf")),)
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        view.reply("perf schema")
+        return ()
+
+
+class RaisingCollector(StatusCollector):
+    """Fails in every way a collector can."""
+
+    name = "raising"
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self._where = where
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        self._fail("commands")
+        return super().commands(daemon)
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        family = Family("cephqos_test_raising", "gauge", "Never whole.")
+        family.add(view.labels, 1)
+        yield family
+        self._fail("collect")
+        if self._where == "value":
+            family = Family("cephqos_test_text", "gauge", "No number.")
+            family.add(view.labels, view.reply("status"))
+            yield family
+
+    def finish(self) -> Iterable[Family]:
+        self._fail("finish")
+        return ()
+
+    def forget(self, daemon: Daemon) -> None:
+        self._fail("forget")
+
+    def _fail(self, where: str) -> None:
+        if where == self._where:
+            raise RuntimeError(where)
+
+
+@asynccontextmanager
+async def scraping(
+    host: FakeHost, collectors: Sequence[Collector], sources: Sequence[ClusterSource] = ()
+) -> AsyncIterator[Scraper]:
+    scraper = Scraper(
+        host=Host(),
+        find=lambda: find_sockets([str(host.directory)], ("osd",)),
+        collectors=collectors,
+        sources=sources,
+        reporter=OwnReporter(process=False),
+    )
+    async with host:
+        try:
+            yield scraper
+        finally:
+            await scraper.close()
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> FakeHost:
+    host = FakeHost(tmp_path)
+    for _ in range(4):
+        host.add(Recording(REPLIES))
+    return host
+
+
+async def text(scraper: Scraper, seconds: float = 2.0) -> str:
+    return (await scraper.page(seconds)).body(openmetrics=False).decode()
+
+
+def names(page: str, metric: str, value: str = "1") -> list[str]:
+    return re.findall(rf'^{metric}{{ceph_daemon="([^"]+)"[^}}]*}} {value}$', page, re.MULTILINE)
+
+
+def up(page: str) -> list[str]:
+    return names(page, "cephqos_daemon_up")
+
+
+async def test_every_daemon_is_up_and_has_its_samples(host: FakeHost) -> None:
+    async with scraping(host, [StatusCollector()]) as scraper:
+        page = await text(scraper)
+    assert up(page) == names(page, "cephqos_test_pgs", "9") == ["osd.0", "osd.1", "osd.2", "osd.3"]
+    assert f'cephqos_daemon_up{{ceph_daemon="osd.0",cluster="{FSID}",reason=""}} 1' in page
+
+
+@pytest.mark.parametrize("fault", [f for f in Fault if f not in (Fault.NONE, Fault.SLOW)])
+async def test_a_faulty_daemon_costs_only_its_own_samples(host: FakeHost, fault: Fault) -> None:
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[1].fault = fault
+        page = await text(scraper, 0.2)
+    assert up(page) == names(page, "cephqos_test_pgs", "9") == ["osd.0", "osd.2", "osd.3"]
+    assert names(page, "cephqos_daemon_up", "0") == ["osd.1"]
+    assert re.search(r'cephqos_daemon_up{ceph_daemon="osd.1",[^}]*reason="\w+"} 0', page)
+    assert names(page, "cephqos_collector_success", "0") == ["osd.1"]
+
+
+async def test_a_daemon_that_hangs_from_the_start_is_reported_in_its_neighbours_cluster(
+    host: FakeHost,
+) -> None:
+    host.daemons[2].fault = Fault.HANG
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper, 0.2)
+        page = await text(scraper, 0.2)
+    line = f'cephqos_daemon_up{{ceph_daemon="osd.2",cluster="{FSID}",reason="timeout"}} 0'
+    assert line in page
+
+
+async def test_a_daemon_known_to_hang_costs_the_next_scrapes_nothing(host: FakeHost) -> None:
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[0].fault = Fault.HANG
+        await text(scraper, 0.3)
+        started = time.monotonic()
+        for _ in range(20):
+            page = await text(scraper, 5)
+        assert time.monotonic() - started < 1
+        assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
+        assert host.daemons[0].open_connections == 1  # the probe, waiting
+
+
+async def test_a_daemon_that_answers_again_is_asked_again(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "PROBE_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.05)
+    monkeypatch.setattr(fetch, "_PROBE_PAUSE_SECONDS", 0.01)
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[0].fault = Fault.HANG
+        assert len(up(await text(scraper, 0.1))) == 3
+        host.daemons[0].fault = Fault.NONE
+        await asyncio.sleep(0.4)
+        assert len(up(await text(scraper))) == 4
+
+
+async def test_a_daemon_too_slow_for_the_deadline_does_not_slow_every_second_scrape(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.1)
+    monkeypatch.setattr(fetch, "_PROBE_PAUSE_SECONDS", 0.01)
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[0].delay = 0.3  # answers the probe, but late
+        await text(scraper, 0.2)
+        for _ in range(8):
+            await asyncio.sleep(0.1)
+            started = time.monotonic()
+            page = await text(scraper, 0.2)
+            assert time.monotonic() - started < 0.15
+        assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
+
+
+async def test_one_command_that_hangs_leaves_the_daemons_others(host: FakeHost) -> None:
+    async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
+        host.daemons[0].fault, host.daemons[0].only = Fault.HANG, {"perf schema"}
+        await text(scraper, 0.2)
+        await asyncio.sleep(0.1)
+        started = time.monotonic()
+        page = await text(scraper, 5)
+        assert time.monotonic() - started < 1
+    assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
+    failed = re.findall(r"cephqos_collector_success{(.*)} 0", page)
+    assert failed == [f'ceph_daemon="osd.0",cluster="{FSID}",collector="schema"']
+
+
+@pytest.mark.parametrize("where", ["commands", "collect", "value", "finish", "forget"])
+async def test_a_collector_that_raises_costs_its_own_samples_only(
+    host: FakeHost, where: str
+) -> None:
+    async with scraping(host, [RaisingCollector(where), StatusCollector()]) as scraper:
+        page = await text(scraper)
+        host.daemons[3].stop()
+        await text(scraper)  # forgets osd.3
+    assert len(names(page, "cephqos_test_pgs", "9")) == 4
+    whole = where in ("finish", "forget", "commands")
+    assert len(names(page, "cephqos_test_raising")) == (4 if whole else 0)
+    failures = re.findall(r'cephqos_collector_(?:host_)?success{.*collector="raising"} 0', page)
+    assert len(failures) == {"collect": 4, "value": 4, "finish": 1}.get(where, 0)
+
+
+async def test_what_never_changes_is_fetched_once_until_the_daemon_restarts(
+    host: FakeHost,
+) -> None:
+    collector = SchemaCollector()
+    async with scraping(host, [collector]) as scraper:
+        for _ in range(3):
+            await text(scraper)
+        assert host.asked["perf schema"] == 4
+        host.daemons[0].stop()
+        host.daemons[0].start()
+        await text(scraper)
+        assert host.daemons[0].asked["perf schema"] == 2
+        assert host.asked["perf schema"] == 5
+        assert collector.forgotten == ["osd.0"]
+        host.daemons[0].stop()
+        assert len(up(await text(scraper))) == 3
+        assert collector.forgotten == ["osd.0", "osd.0"]
+
+
+async def test_a_command_that_a_release_lacks_is_asked_once_and_costs_no_success(
+    host: FakeHost,
+) -> None:
+    for daemon in host.daemons:
+        daemon.recording = Recording({k: v for k, v in REPLIES.items() if k != "status"})
+    async with scraping(host, [StatusCollector()]) as scraper:
+        for _ in range(3):
+            page = await text(scraper)
+    assert len(up(page)) == 4
+    assert host.asked["status"] == 4
+    assert "cephqos_collector_success{" not in page
+
+
+async def test_two_scrapes_at_once_share_one_collection(host: FakeHost) -> None:
+    for daemon in host.daemons:
+        daemon.delay = 0.05
+    async with scraping(host, [StatusCollector()]) as scraper:
+        one, two = await asyncio.gather(scraper.page(2), scraper.page(2))
+        assert one is two
+        assert host.asked["status"] == 4
+        assert await scraper.page(2) is not one
+        assert host.asked["status"] == 8
+
+
+async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: FakeHost) -> None:
+    stale = host.add(Recording(REPLIES), "x-osd.0")
+    stale.path = host.directory / "a-osd.0.asok"  # found before the living one
+    async with scraping(host, [StatusCollector()]) as scraper:
+        stale.stop(unlink=False)
+        page = await text(scraper)
+        assert names(page, "cephqos_daemon_up", "[01]") == ["osd.0", "osd.1", "osd.2", "osd.3"]
+        assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
+
+
+async def test_a_socket_that_is_replaced_by_another_of_the_same_daemon_hands_over(
+    host: FakeHost,
+) -> None:
+    other = host.add(Recording(REPLIES), "x-osd.0")
+    other.path = host.directory / "z-osd.0.asok"
+    async with scraping(host, [StatusCollector()]) as scraper:
+        assert len(names(await text(scraper), "cephqos_test_pgs", "9")) == 4  # each one once
+        host.daemons[0].stop(unlink=False)
+        await text(scraper)
+        page = await text(scraper)
+        assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
+
+
+class Source:
+    """A cluster source that is quick, late or broken."""
+
+    name = "cluster"
+
+    def __init__(self, seconds: float = 0.0, error: Exception | None = None) -> None:
+        self._seconds = seconds
+        self._error = error
+        self.closed = False
+
+    async def collect(self, deadline: float) -> Iterable[Family]:
+        await asyncio.sleep(self._seconds)
+        if self._error is not None:
+            raise self._error
+        family = Family("cephqos_test_cluster", "gauge", "Of the cluster.")
+        family.add(render_labels({"cluster": FSID}), 1)
+        return [family]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("source", "good"),
+    [(Source(), 1), (Source(seconds=30), 0), (Source(error=RuntimeError("no monitors")), 0)],
+)
+async def test_the_cluster_costs_the_daemons_nothing(
+    host: FakeHost, source: Source, good: int
+) -> None:
+    async with scraping(host, [StatusCollector()], [source]) as scraper:
+        page = await text(scraper, 0.3)
+    assert len(up(page)) == 4
+    assert page.count("cephqos_test_cluster{") == good
+    assert f'cephqos_collector_host_success{{collector="cluster"}} {good}' in page
+    assert source.closed
+
+
+async def test_nothing_outside_the_read_only_list_is_ever_asked(host: FakeHost) -> None:
+    async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
+        await text(scraper)
+    assert host.asked.keys() <= asok.READ_ONLY_COMMANDS
