@@ -69,7 +69,17 @@ class Fetched:
 @dataclass(slots=True)
 class _Kept:
     value: Any
-    expires: float
+    time: float
+    share: float  # of the time to live
+
+
+def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
+    """Each command once: the freshness that the strictest wants, and the longest to keep it for."""
+    found: dict[str, tuple[float, float]] = {}
+    for command in commands:
+        least, most = found.get(command.prefix, (math.inf, 0.0))
+        found[command.prefix] = (min(least, command.ttl), max(most, command.ttl))
+    return found
 
 
 class DaemonFetcher:
@@ -119,17 +129,16 @@ class DaemonFetcher:
         result = Fetched()
         ask: dict[str, float] = {}
         now = asyncio.get_running_loop().time()
-        for command in commands:
-            prefix = command.prefix
+        for prefix, (least, most) in _lifetimes(commands).items():
             kept = self._kept.get(prefix)
-            if kept is not None and now < kept.expires:
+            if kept is not None and now - kept.time < least * kept.share:
                 result.replies[prefix] = kept.value
             elif prefix in self._unknown:
                 result.errors[prefix] = UnknownCommand.reason
             elif self._silent or prefix in self._hung:
                 result.errors[prefix] = TimedOut.reason
             else:
-                ask[prefix] = min(command.ttl, ask.get(prefix, math.inf))
+                ask[prefix] = most
         if not ask:
             result.up = not self._silent
             result.reason = TimedOut.reason if self._silent else ""
@@ -147,7 +156,7 @@ class DaemonFetcher:
                 value = self._shared.same(prefix, value)
             if ttl > 0:
                 share = 1.0 if prefix in self._kept else self._share
-                self._kept[prefix] = _Kept(value, now + ttl * share)
+                self._kept[prefix] = _Kept(value, now, share)
             result.replies[prefix] = value
         answered = bool(answers.replies)
         for prefix, error in answers.errors.items():

@@ -227,21 +227,16 @@ class Scraper:
         return replace(daemon, cluster=clusters.pop()) if len(clusters) == 1 else daemon
 
     def _commands(self, daemon: Daemon) -> list[Command]:
-        """Each command once, with the shortest of the times that the collectors let it live."""
-        union: dict[str, Command] = {}
+        """What the collectors want to know of a daemon at this scrape."""
+        found: list[Command] = []
         for collector in self._collectors:
             try:
-                wanted = collector.commands(daemon)
+                found += collector.commands(daemon)
             except Exception:
                 log.exception("collector %s: no commands for %s", collector.name, daemon.name)
-                continue
-            for command in wanted:
-                known = union.get(command.prefix)
-                if known is None or command.ttl < known.ttl:
-                    union[command.prefix] = command
-        if all(command.ttl for command in union.values()):
-            union[_ALIVE.prefix] = _ALIVE
-        return list(union.values())
+        if all(command.ttl for command in found):
+            found.append(_ALIVE)
+        return found
 
     def _collect(
         self, tracked: _Tracked, fetched: Fetched, fared: DaemonReport, report: ScrapeReport

@@ -13,11 +13,20 @@ from typing import Any, Final
 from cephqos_exporter import options
 from cephqos_exporter.collectors.crimson import CrimsonCollector
 from cephqos_exporter.collectors.disks import DATA_DIRECTORIES, DisksCollector
+from cephqos_exporter.collectors.histograms import (
+    DEFAULT_LONGEST_SECONDS,
+    DEFAULT_SIZE_CLASSES,
+    HistogramsCollector,
+)
+from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.ops import OpsCollector
+from cephqos_exporter.collectors.perf import DEFAULT_INCLUDE, PerfCollector
 from cephqos_exporter.collectors.placement import PlacementCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
-from cephqos_exporter.config import Option, Settings, flag, integer, number, texts
+from cephqos_exporter.config import Option, Settings, flag, integer, number, text, texts
 from cephqos_exporter.model import Collector, Host
 from cephqos_exporter.procfs import Descriptors
+from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.sampler import OSD_GROUPS, Samples
 
 
@@ -64,6 +73,51 @@ class Registration:
         return flag(f"collector.{self.name}", self.on, self.help)
 
 
+PERF_PRIORITY = integer(
+    "collector.perf.min-priority",
+    5,
+    "Counters of a lower priority are left out; 0: all.",
+    least=0,
+    most=10,
+)
+PERF_INCLUDE = texts(
+    "collector.perf.include",
+    DEFAULT_INCLUDE,
+    "Counters to report whatever their priority.",
+    allowed="patterns of logger.counter such as osd.op_*",
+)
+PERF_EXCLUDE = texts(
+    "collector.perf.exclude",
+    (),
+    "Counters to leave out; this wins.",
+    allowed="patterns of logger.counter such as rocksdb.*",
+)
+HISTOGRAM_LONGEST = number(
+    "collector.histograms.longest",
+    DEFAULT_LONGEST_SECONDS,
+    "The highest bucket bound.",
+    least=0.001,
+    most=1000,
+    unit="of seconds",
+)
+HISTOGRAM_BY_SIZE = flag(
+    "collector.histograms.by-size",
+    False,
+    f"Also by request size, in {len(DEFAULT_SIZE_CLASSES)} classes.",
+)
+QOS_POLICY = text(
+    "qos.policy",
+    "",
+    "File of targets for OSDs whose scheduler promises nothing, or something else.",
+    allowed="a path",
+)
+OPS_LIST_AT_MOST = integer(
+    "collector.ops.list-at-most",
+    32,
+    "Operations in progress up to which they are listed, to find the oldest.",
+    least=0,
+    most=10_000,
+)
 THREAD_PROCESSES = texts(
     "collector.threads.processes",
     (),
@@ -110,6 +164,27 @@ CRIMSON_EVERYTHING = flag(
 )
 
 
+def _perf(making: Making) -> Collector:
+    settings = making.settings
+    return PerfCollector(
+        min_priority=settings[PERF_PRIORITY],
+        include=settings[PERF_INCLUDE],
+        exclude=settings[PERF_EXCLUDE],
+    )
+
+
+def _histograms(making: Making) -> Collector:
+    settings = making.settings
+    return HistogramsCollector(
+        longest=settings[HISTOGRAM_LONGEST], by_size=settings[HISTOGRAM_BY_SIZE]
+    )
+
+
+def _mclock(making: Making) -> Collector:
+    path = making.settings[QOS_POLICY]
+    return MclockCollector(policy=load_policy(Path(path)) if path else Policy())
+
+
 def _threads(making: Making) -> Collector:
     settings = making.settings
     return ThreadsCollector(
@@ -134,6 +209,30 @@ def _placement(making: Making) -> Collector:
 
 
 REGISTRY: Final[tuple[Registration, ...]] = (
+    Registration(
+        name="perf",
+        help="The daemons' own counters, named as Ceph's exporter names them.",
+        build=_perf,
+        options=(PERF_PRIORITY, PERF_INCLUDE, PERF_EXCLUDE),
+    ),
+    Registration(
+        name="histograms",
+        help="Latency histograms of client operations.",
+        build=_histograms,
+        options=(HISTOGRAM_LONGEST, HISTOGRAM_BY_SIZE),
+    ),
+    Registration(
+        name="mclock",
+        help="What the scheduler promises, what waits in it and what was done.",
+        build=_mclock,
+        options=(QOS_POLICY,),
+    ),
+    Registration(
+        name="ops",
+        help="Operations in progress, blocked and slow.",
+        build=lambda making: OpsCollector(list_at_most=making.settings[OPS_LIST_AT_MOST]),
+        options=(OPS_LIST_AT_MOST,),
+    ),
     Registration(
         name="threads",
         help="CPU time, waiting and switches of the daemons' threads; memory.",
