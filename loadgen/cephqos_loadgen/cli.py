@@ -7,6 +7,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn
 
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.version import __version__
 from cephqos_loadgen import demo
 from cephqos_loadgen.errors import CephqosError
@@ -46,6 +47,9 @@ def run_command(work: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(guarded())
     except asyncio.CancelledError:
         return 130
+    except (CommandFailed, ClusterUnreachable) as error:
+        print(f"cephqos: {error}", file=sys.stderr)
+        return 1
     except CephqosError as error:
         print(f"cephqos: {error}", file=sys.stderr)
         return error.exit_status

@@ -48,10 +48,10 @@ class BringUp:
             except TimeoutError:
                 raise LabError(
                     f"the cluster was not active within {self.spec.timeout:g} s ({self._said})"
-                    + await self._blame()
+                    + await self._last_words(anyone=True)
                 ) from None
             except (LabError, CommandFailed, ClusterUnreachable) as error:
-                raise LabError(f"{error}{await self._blame()}") from error
+                raise LabError(f"{error}{await self._last_words()}") from error
 
     def _say(self, say: Say, text: str) -> None:
         self._said = text
@@ -119,8 +119,10 @@ class BringUp:
         rotational = bool(self.spec.rotational)
         if self.spec.objectstore == "filestore":
             device = await self._attach(osd, "block", self.spec.osd_size, scheduler, rotational)
-            await self._inside(f"mkfs.{self.spec.fs}", device)
-            await self.lab.ask_init(op="mount", device=device, target=str(data), fs=self.spec.fs)
+            await self._inside(f"mkfs.{self.spec.filesystem}", device)
+            await self.lab.ask_init(
+                op="mount", device=device, target=str(data), fs=self.spec.filesystem
+            )
             return
         if not self.spec.loop:
             block = self.paths.disk(osd, "block")
@@ -205,20 +207,19 @@ class BringUp:
         say(f"{up} of {count} OSDs up, {in_} in, manager {'active' if manager else 'starting'}")
         return up == count and in_ == count and bool(manager)
 
-    async def _blame(self) -> str:
-        """The last lines of whichever daemon ended, else of the one that wrote last."""
+    async def _last_words(self, *, anyone: bool = False) -> str:
+        """The last lines of the daemons that ended; with `anyone`, else of who wrote last."""
         try:
             names = list((await self.lab.ask_init(op="list"))["exits"])
         except LabError:
             names = []
-        files = [self.paths.output(name) for name in names if self.paths.output(name).exists()]
-        files += [self.paths.log(name) for name in names if self.paths.log(name).exists()]
-        if not files:
+        files = [log for name in names for log in (self.paths.output(name), self.paths.log(name))]
+        files = [file for file in files if file.exists()]
+        if not files and anyone:
             logs = sorted(self.paths.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)
             files = logs[-1:]
-        said = "".join(
+        return "".join(
             f"\n--- last lines of {file.name} ---\n"
             + "\n".join(file.read_text(errors="replace").splitlines()[-_LOG_LINES:])
             for file in files
         )
-        return said or "; no daemon has written anything"

@@ -80,7 +80,7 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument("--setuser", help="ceph: daemons unprivileged, as in production")
     up.add_argument("--op-queue", help=f"{' or '.join(OP_QUEUES)} (default: the release's)")
     up.add_argument("--objectstore", default=defaults.objectstore, help=" or ".join(OBJECTSTORES))
-    up.add_argument("--fs", default=defaults.fs, help=f"of filestore: {', '.join(FILESYSTEMS)}")
+    up.add_argument("--fs", help=f"of filestore: {', '.join(FILESYSTEMS)} (default xfs)")
     up.add_argument(
         "--set",
         action="append",

@@ -58,6 +58,8 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
         "mon": {
             "mon_data": str(paths.data("$name")),
             "mon_cluster_log_file": str(paths.logs / "ceph.log"),
+            # The release's own list has modules that cannot load on Debian (restful).
+            "mgr_initial_modules": "iostat",
             "mon_allow_pool_delete": "true",
             "mon_allow_pool_size_one": "true",
             "mon_max_pg_per_osd": "2000",
@@ -68,10 +70,11 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
             "mon_data_avail_warn": "2",
             "mon_data_avail_crit": "1",
         },
-        "mgr": {"mgr_data": str(paths.data("$name")), "mgr_initial_modules": "iostat"},
+        "mgr": {"mgr_data": str(paths.data("$name"))},
         "osd": _osd_defaults(spec, paths),
         "client": {
-            "admin_socket": f"{paths.sockets}/$cluster-$name.$pid.$cctid.asok",
+            # Clients that are killed leave their sockets behind: they get none.
+            "admin_socket": "",
             "log_file": "",
         },
     }
@@ -92,6 +95,8 @@ def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
     if spec.objectstore == "filestore":
         options["osd_journal"] = str(paths.data("$name") / "journal")
         options["osd_journal_size"] = "256"
+        if spec.filesystem == "btrfs":
+            options["enable_experimental_unrecoverable_data_corrupting_features"] = "btrfs"
     else:
         options["bluestore_block_size"] = str(spec.osd_size)
     if spec.op_queue:

@@ -50,7 +50,7 @@ class Faults:
                 ("osd_debug_inject_dispatch_delay_probability", probability if seconds else 0),
             ):
                 await client.command(
-                    "config set", target=self._name(osd), key=option, value=[str(value)]
+                    "config set", target=self._name(osd), var=option, val=[str(value)]
                 )
 
     async def throttle(self, osd: int, **limits: int) -> None:

@@ -129,7 +129,7 @@ class Lab(RunningLab):
         self._wanted = spec
         self._progress = progress or Silent()
         self._open = contextlib.ExitStack()
-        self._unshare: asyncio.subprocess.Process | None = None
+        self._ended: asyncio.Task[None] | None = None
         self._lifeline: int | None = None
         self._lock: int | None = None
 
@@ -157,6 +157,8 @@ class Lab(RunningLab):
         checks.check_socket_length(paths)
         tree = await ensure_tree(spec.ceph, self._progress)
         checks.check_options(spec, tree)
+        if raised := checks.raise_aio_limit():
+            self._progress.note(raised)
         for name in clean_dead_labs(paths.base):
             self._progress.note(f"removed what a crash left of lab {name!r}")
         try:
@@ -187,7 +189,7 @@ class Lab(RunningLab):
         module = [sys.executable, "-m", "cephqos_loadgen.lab.init"]
         where = [str(self.paths.base), self.paths.name, self.state.tree]
         with (self.paths.logs / "init.out").open("wb") as output:
-            self._unshare = await asyncio.create_subprocess_exec(
+            unshare = await asyncio.create_subprocess_exec(
                 *isolate,
                 *module,
                 *where,
@@ -201,44 +203,50 @@ class Lab(RunningLab):
                 start_new_session=True,
             )
         os.close(read_end)
+        self._ended = asyncio.create_task(self._watch(unshare))
         try:
             async with asyncio.timeout(_INIT_START_TIMEOUT):
                 while not self.paths.control.exists():
-                    if self._unshare.returncode is not None:
+                    if self._ended.done():
                         raise LabError(f"the lab's process 1 ended at once: {self._init_said()}")
                     await asyncio.sleep(0.02)
         except TimeoutError:
             raise LabError(f"the lab's process 1 did not start: {self._init_said()}") from None
-        self.state.init_pid = process.children(self._unshare.pid)[0]
+        self.state.init_pid = process.children(unshare.pid)[0]
         self.state.save(self.paths)
 
     async def ended(self) -> None:
         """Wait until the lab ends by itself: its process 1 was killed."""
-        if self._unshare is not None:
-            await self._unshare.wait()
+        if self._ended is not None:
+            await asyncio.shield(self._ended)
 
     def _init_said(self) -> str:
         with contextlib.suppress(OSError):
             return (self.paths.logs / "init.out").read_text(errors="replace").strip()
         return "(nothing)"
 
+    async def _watch(self, unshare: asyncio.subprocess.Process) -> None:
+        """Remove what the lab's process 1 could not, should it have been killed."""
+        await unshare.wait()
+        self._remove_files()
+
+    def _remove_files(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None and owns_lock(self.paths, lock):
+            remove_files(self.paths)
+
     async def down(self) -> None:
         """End everything; safe to call twice."""
         if self._lifeline is not None:
             os.close(self._lifeline)
             self._lifeline = None
-        unshare, self._unshare = self._unshare, None
-        if unshare is not None:
-            try:
-                async with asyncio.timeout(_DOWN_TIMEOUT):
-                    await unshare.wait()
-            except TimeoutError:
+        if self._ended is not None:
+            done, _ = await asyncio.wait([self._ended], timeout=_DOWN_TIMEOUT)
+            if not done:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.state.init_pid, signal.SIGKILL)
-                await unshare.wait()
-        lock, self._lock = self._lock, None
-        if lock is not None and owns_lock(self.paths, lock):
-            remove_files(self.paths)  # process 1 was killed before it could
+            await self._ended
+        self._remove_files()  # where it failed before there was a process 1
         self._open.close()
 
 

@@ -73,7 +73,7 @@ class LabSpec:
     setuser: str | None = None
     op_queue: str | None = None
     objectstore: str = "bluestore"
-    fs: str = "xfs"
+    fs: str | None = None
     settings: tuple[Setting, ...] = ()
     cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
     port: int | None = None
@@ -86,6 +86,11 @@ class LabSpec:
     @property
     def loop(self) -> bool:
         return self.backing == "loop"
+
+    @property
+    def filesystem(self) -> str:
+        """What FileStore lies on."""
+        return self.fs or FILESYSTEMS[0]
 
     def cpus_of(self, osd: int) -> tuple[int, ...]:
         return dict(self.cpus).get(osd, ())
@@ -127,6 +132,8 @@ class LabSpec:
         ):
             if value is not None and not self.loop:
                 raise UsageError(f"{option} needs a device of the OSD's own: add --backing loop")
+        if self.fs is not None and self.objectstore != "filestore":
+            raise UsageError("--fs is FileStore's: add --objectstore filestore")
         if self.objectstore == "filestore":
             if not self.ceph.filestore:
                 raise UsageError(

@@ -1,0 +1,102 @@
+"""Labs for tests: one shared per release, kept by this process, gone with it however it ends.
+
+A lab's keeper has to hold its lifeline for as long as tests run, and pytest gives each test an
+event loop of its own; so the keepers live in one background thread with one loop.
+"""
+
+import asyncio
+import os
+import secrets
+import shutil
+import threading
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import pytest
+
+from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+
+RELEASES = ("pacific", "reef", "tentacle")
+T = TypeVar("T")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/lab/" in item.path.as_posix():
+            item.add_marker(pytest.mark.lab)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def real_ceph() -> None:
+    """Skip, saying why, where no lab can be made."""
+    if os.geteuid() != 0:
+        pytest.skip("real Ceph needs root: run the tests with sudo")
+    if shutil.which("debootstrap") is None:
+        pytest.skip("debootstrap is missing: apt-get install debootstrap")
+
+
+def lab_name(purpose: str) -> str:
+    """A name that no other test run has."""
+    return f"t-{purpose}-{secrets.token_hex(3)}"
+
+
+class LabPool:
+    """Starts labs in a background thread; the shared ones live until the session ends."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._labs: dict[str, Lab] = {}
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        future: Future[T] = asyncio.run_coroutine_threadsafe(work, self._loop)
+        return future.result()
+
+    def start(self, spec: LabSpec) -> Lab:
+        lab = Lab(spec)
+        self.call(lab.__aenter__())
+        self._labs[spec.name] = lab
+        return lab
+
+    def end(self, lab: RunningLab) -> None:
+        del self._labs[lab.paths.name]
+        assert isinstance(lab, Lab)
+        self.call(lab.down())
+
+    def shared(self, release: str) -> Lab:
+        """The session's lab of that release: 3 OSDs on loop devices, as the release comes."""
+        for lab in self._labs.values():
+            if lab.paths.name.startswith(f"t-shared-{release}-"):
+                return lab
+        name = lab_name(f"shared-{release}")
+        return self.start(LabSpec(name=name, release=release, osds=3, backing="loop"))
+
+    def close(self) -> None:
+        for lab in list(self._labs.values()):
+            self.end(lab)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+@pytest.fixture(scope="session")
+def labs(real_ceph: None) -> Iterator[LabPool]:
+    pool = LabPool()
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def shared_lab(labs: LabPool, release: str) -> RunningLab:
+    """A running cluster of each release in turn. Leave it as you found it."""
+    return labs.shared(release)

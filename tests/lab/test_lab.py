@@ -1,0 +1,281 @@
+"""The lab on real Ceph: it comes up, serves, and leaves nothing, however it ends."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab import loopdev
+from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.lab.state import is_alive
+
+from .conftest import LabPool, lab_name
+
+CEPHQOS = [sys.executable, "-m", "cephqos_loadgen.cli"]
+
+
+def cephqos(*argv: str, data: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*CEPHQOS, *argv], capture_output=True, text=True, timeout=150, check=False, input=data
+    )
+
+
+def traces(name: str) -> dict[str, list[str]]:
+    """Everything of a lab that can be seen on this machine, by looking."""
+    paths = LabPaths.of(name)
+    prefix = f"{paths.dir}"
+    processes = []
+    for cmdline in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            text = cmdline.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            conf = f"{prefix}/ceph.conf" in text
+            if conf or (f" {name} " in text and "lab.init" in text):
+                processes.append(text)
+    mounts = [
+        line for line in Path("/proc/self/mountinfo").read_text().splitlines() if prefix in line
+    ]
+    loops = [file for file in loopdev.backing_files().values() if file.startswith(prefix)]
+    files = [str(path) for path in (paths.dir, paths.lock) if path.exists()]
+    cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/cephqos-{name}-*")]
+    found = {
+        "processes": processes,
+        "mounts": mounts,
+        "loop devices": loops,
+        "files": files,
+        "cgroups": cgroups,
+    }
+    return {kind: what for kind, what in found.items() if what}
+
+
+def wait_until_gone(name: str, within: float) -> None:
+    deadline = time.monotonic() + within
+    while left := traces(name):
+        assert time.monotonic() < deadline, f"still there after {within} s: {left}"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def child_lab() -> Iterator[subprocess.Popen[str]]:
+    """A Python process that keeps a lab of its own and says its name when it is up."""
+    name = lab_name("child")
+    program = f"""
+import asyncio
+from cephqos_loadgen.lab.lab import Lab
+from cephqos_loadgen.lab.spec import LabSpec
+async def main():
+    async with Lab(LabSpec(name={name!r}, osds=2, backing="loop")) as lab:
+        await lab.faults.throttle(0, wiops=500)
+        print("up", flush=True)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert child.stdout and child.stdout.readline().strip() == "up", child.communicate()[1]
+        child.args = name  # for the tests
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+async def test_an_object_written_with_rados_is_read_back(shared_lab: RunningLab) -> None:
+    await shared_lab.exec(["ceph", "osd", "pool", "create", "basics", "8"])
+    await shared_lab.exec(["rados", "-p", "basics", "put", "greeting", "-"], data="hello, osd")
+    done = await shared_lab.exec(["rados", "-p", "basics", "get", "greeting", "-"])
+    assert done.stdout == "hello, osd"
+    async with shared_lab.client() as client:
+        assert "basics" in await client.command("osd pool ls")
+        await client.command(
+            "osd pool delete",
+            pool="basics",
+            pool2="basics",
+            yes_i_really_really_mean_it=True,
+        )
+        assert "basics" not in await client.command("osd pool ls")
+
+
+async def test_the_status_names_living_processes_sockets_and_devices(
+    shared_lab: RunningLab,
+) -> None:
+    status = json.loads(cephqos("lab", "status", "--json", "--name", shared_lab.paths.name).stdout)
+    async with shared_lab.client() as client:
+        told = await client.command("status")
+        versions = await client.command("versions")
+    assert status["fsid"] == told["fsid"]
+    assert all(f"ceph version {status['version']}" in text for text in versions["osd"])
+    assert len(status["osds"]) == told["osdmap"]["num_up_osds"] == 3
+    for osd in status["osds"]:
+        cmdline = Path(f"/proc/{osd['pid']}/cmdline").read_bytes().split(b"\0")
+        assert cmdline[0] == b"ceph-osd"
+        assert Path(osd["socket"]).is_socket()
+        assert Path(osd["device"]).is_block_device()
+
+
+async def test_exec_gives_the_commands_own_exit_status(shared_lab: RunningLab) -> None:
+    name = shared_lab.paths.name
+    assert cephqos("lab", "exec", "--name", name, "--", "true").returncode == 0
+    assert cephqos("lab", "exec", "--name", name, "--", "sh", "-c", "exit 7").returncode == 7
+
+
+def test_three_releases_run_side_by_side(labs: LabPool) -> None:
+    running = [labs.shared(release) for release in ("pacific", "reef", "tentacle")]
+    listed = json.loads(cephqos("lab", "list", "--json").stdout)
+    states = {row["name"]: row for row in listed}
+    assert all(states[lab.paths.name]["state"] == "up" for lab in running)
+    assert len({lab.state.port for lab in running}) == 3
+
+
+def test_a_second_up_with_the_same_name_says_so(labs: LabPool) -> None:
+    name = labs.shared("reef").paths.name
+    second = cephqos("lab", "up", "--name", name)
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert f"lab '{name}' is up already" in second.stderr
+    assert is_alive(LabPaths.of(name))
+
+
+def test_the_command_line_brings_a_lab_up_and_down(release: str) -> None:
+    name = lab_name("cli")
+    up = cephqos("lab", "up", "--name", name, "--release", release, "--osds", "1")
+    assert up.returncode == 0, up.stderr
+    put = cephqos("lab", "exec", "--name", name, "--", "ceph", "osd", "stat", "--format=json")
+    assert json.loads(put.stdout)["num_up_osds"] == 1
+    start = time.monotonic()
+    down = cephqos("lab", "down", "--name", name)
+    assert down.returncode == 0, down.stderr
+    assert time.monotonic() - start < 5
+    wait_until_gone(name, within=2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_lab_ends_with_its_parent_process(
+    child_lab: subprocess.Popen[str], number: signal.Signals
+) -> None:
+    name = str(child_lab.args)
+    before = traces(name)
+    assert {"processes", "loop devices", "files", "cgroups"} <= before.keys()
+    child_lab.send_signal(number)
+    child_lab.wait(10)
+    wait_until_gone(name, within=5)
+
+
+def test_a_lab_ends_when_its_process_1_is_killed(child_lab: subprocess.Popen[str]) -> None:
+    name = str(child_lab.args)
+    os.kill(_state(name)["init_pid"], signal.SIGKILL)
+    wait_until_gone(name, within=5)
+    assert child_lab.poll() is None
+
+
+def test_what_a_crash_left_is_cleaned_by_the_next_up(child_lab: subprocess.Popen[str]) -> None:
+    name = str(child_lab.args)
+    init = _state(name)["init_pid"]
+    child_lab.send_signal(signal.SIGSTOP)  # so that neither can clean up after the other
+    os.kill(init, signal.SIGKILL)
+    child_lab.kill()
+    child_lab.wait(10)
+    deadline = time.monotonic() + 10
+    while is_alive(LabPaths.of(name)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert LabPaths.of(name).dir.exists()
+    again = cephqos("lab", "up", "--name", name, "--osds", "1")
+    assert again.returncode == 0, again.stderr
+    assert f"removed what a crash left of lab '{name}'" in again.stderr
+    assert cephqos("lab", "down", "--name", name).returncode == 0
+    wait_until_gone(name, within=2)
+
+
+def test_interrupting_up_leaves_nothing() -> None:
+    name = lab_name("ctrlc")
+    up = subprocess.Popen(
+        [*CEPHQOS, "lab", "up", "--name", name], stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 20
+    while not LabPaths.of(name).socket("mon.a").exists():
+        assert time.monotonic() < deadline, "no monitor came up"
+        time.sleep(0.02)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(15) == 130
+    assert up.stderr
+    up.stderr.close()
+    wait_until_gone(name, within=5)
+
+
+async def test_an_option_that_the_release_lacks_is_refused_before_anything_starts(
+    release: str,
+) -> None:
+    setting = Setting("osd", "osd_no_such_option", "1")
+    lab = Lab(LabSpec(name=lab_name("option"), release=release, settings=(setting,)))
+    with pytest.raises(UsageError, match=r"osd_no_such_option.*option not found"):
+        async with lab:
+            pass
+
+
+async def test_a_cluster_that_cannot_come_up_fails_with_the_daemons_last_words() -> None:
+    # A device smaller than its DB and WAL need: the OSD gives up when it makes its store.
+    name = lab_name("broken")
+    asked = cephqos("lab", "up", "--name", name, "--set", "osd:osd_data=/nowhere", "--osds", "1")
+    assert asked.returncode == 1
+    assert "/nowhere" in asked.stderr
+    wait_until_gone(name, within=5)
+
+
+def _state(name: str) -> dict[str, int]:
+    state: dict[str, int] = json.loads(LabPaths.of(name).state.read_text())
+    return state
+
+
+async def test_spec_options_are_what_the_daemons_see() -> None:
+    spec = LabSpec(
+        name=lab_name("options"),
+        osds=1,
+        backing="loop",
+        rotational=True,
+        io_scheduler="bfq",
+        db_size=1536 << 20,
+        setuser="ceph",
+        op_queue="wpq",
+        cpus=((0, (1,)),),
+        settings=(Setting("osd", "osd_max_backfills", "7"),),
+    )
+    async with Lab(spec) as lab, lab.client() as client:
+        metadata = await client.command("osd metadata", id=0)
+        config = await client.command("config show", target="osd.0")
+        status = await lab.status()
+        queue = Path("/sys/block") / Path(status["osds"][0]["device"]).name / "queue"
+        process = Path(f"/proc/{status['osds'][0]['pid']}/status").read_text()
+        scheduler = (queue / "scheduler").read_text()
+    assert metadata["bluestore_bdev_type"] == "hdd"
+    assert metadata["bluefs_db_type"] == "ssd"
+    assert config["osd_op_queue"] == "wpq"
+    assert config["osd_max_backfills"] == "7"
+    assert "[bfq]" in scheduler
+    assert "Cpus_allowed_list:\t1\n" in process
+    assert "Uid:\t64045" in process
+    await asyncio.to_thread(wait_until_gone, spec.name, 2)
+
+
+@pytest.mark.parametrize("fs", ["xfs", "ext4", "btrfs"])
+async def test_pacific_runs_filestore(fs: str) -> None:
+    spec = LabSpec(
+        name=lab_name(fs), release="pacific", osds=1, backing="loop", objectstore="filestore", fs=fs
+    )
+    async with Lab(spec) as lab, lab.client() as client:
+        metadata = await client.command("osd metadata", id=0)
+    assert metadata["osd_objectstore"] == "filestore"
+    # FileStore calls every filesystem without snapshots of its own "generic".
+    assert metadata["filestore_backend"] == {"ext4": "generic"}.get(fs, fs)
