@@ -27,11 +27,11 @@ class Labels:
 
     def __init__(self, base: LabelText) -> None:
         self.base = base
-        self._known: dict[tuple[str, ...], LabelText] = {}
+        self._known: dict[tuple[tuple[str, str], ...], LabelText] = {}
 
     def of(self, **pairs: str) -> LabelText:
         """The OSD's own labels and these; a trailing underscore keeps a name off the keywords."""
-        key = tuple(pairs.values())
+        key = tuple(pairs.items())
         found = self._known.get(key)
         if found is None:
             found = extend_labels(self.base, {k.rstrip("_"): v for k, v in pairs.items()})
@@ -130,6 +130,8 @@ def queue_lengths(
     )
     for shard in dump.shards:
         lengths = counted.get(shard.index)
+        if lengths is None and not shard.told:
+            continue
         if lengths is None:
             # A class that has never been used is not in the dump.
             known = (*SCHEDULED, IMMEDIATE) if IMMEDIATE in shard.lengths else SCHEDULED
@@ -155,6 +157,8 @@ def tags(
         "For how long the limit of the class yet holds back the request at the head of the queue.",
     )
     for shard in dump.shards:
+        if not shard.told:
+            continue
         for cls, promise in promised.items():
             own = labels.of(class_=cls, shard=shard.index)
             heads = shard.heads.get(cls, ())

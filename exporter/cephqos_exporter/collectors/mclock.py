@@ -22,8 +22,9 @@ from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVER
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
 from cephqos_exporter.qos.model import BandwidthModel, Promise, Qos, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, Target
-from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
+from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.qos.work import (
+    Counted,
     SizeAxis,
     Totals,
     WorkMeter,
@@ -31,7 +32,6 @@ from cephqos_exporter.qos.work import (
     read_size_axis,
 )
 
-_MCLOCK: Final = "mclock_scheduler"
 _QUEUES: Final = "dump_op_pq_state"
 _DIFF: Final = "config diff"
 _SHOW: Final = "config show"
@@ -131,7 +131,7 @@ class MclockCollector:
     ) -> Iterable[Family]:
         qos = osd.qos
         held = self._targets(view.daemon)
-        in_force = queues.scheduler == _MCLOCK
+        in_force = queues.scheduler == MCLOCK
         promised: Mapping[str, Promise] = {}
         if qos is not None:
             promised = qos.promises if in_force else _policy_promises(held, qos)
@@ -196,7 +196,7 @@ def _policy_promises(held: Mapping[str, Target], qos: Qos) -> Mapping[str, Promi
 
 def _waiting(queues: QueueDump, loggers: Loggers, osd: _Osd) -> Iterable[Family]:
     """Client demand, in all the places where it shows."""
-    if queues.scheduler == _MCLOCK:
+    if queues.scheduler == MCLOCK:
         yield families.queue_lengths(queues, _counted_lengths(queues, loggers), osd.labels)
     counters = loggers.get("osd")
     if counters is None:
@@ -263,10 +263,8 @@ def _totals(counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Total
     scrub_read = [counters.get(f"scrub_{kind}_read_bytes") for kind in ("replicated", "ec")]
     return Totals(
         reads=counters["op_r"],
-        writes=_by_size(histograms["op_w_latency_in_bytes_histogram"]),
-        write_bytes=counters["op_w_in_bytes"],
-        read_writes=_by_size(histograms["op_rw_latency_in_bytes_histogram"]),
-        read_write_bytes=counters["op_rw_in_bytes"],
+        writes=_counted("op_w", counters, histograms),
+        read_writes=_counted("op_rw", counters, histograms),
         subops=counters["subop_w"],
         subop_bytes=counters["subop_w_in_bytes"],
         recovery_ops=counters["recovery_ops"],
@@ -285,6 +283,10 @@ def _sum_known(values: Sequence[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _by_size(histogram: Mapping[str, Any]) -> Sequence[float]:
-    """How many ops of each row of the size axis, whatever their latency."""
-    return [sum(column) for column in zip(*histogram["values"], strict=True)]
+def _counted(kind: str, counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Counted:
+    latency_by_size = histograms[f"{kind}_latency_in_bytes_histogram"]["values"]
+    return Counted(
+        rows=[sum(column) for column in zip(*latency_by_size, strict=True)],
+        ops=counters[kind],
+        bytes=counters[f"{kind}_in_bytes"],
+    )

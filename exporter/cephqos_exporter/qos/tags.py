@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from cephqos_exporter.qos.classes import BY_DUMP_ID, IMMEDIATE
 
+MCLOCK: Final = "mclock_scheduler"
+
 TAG_MODULO: Final = 1_000_000.0
 
 # One record per entity that dmClock knows: a class, or in the early model a client of a class.
@@ -31,9 +33,13 @@ class Head:
 
 @dataclass(slots=True)
 class ShardQueue:
-    """The queue of one shard: how many requests wait in each class, and the heads of the queues."""
+    """The queue of one shard: how many requests wait in each class, and the heads of the queues.
+
+    `told` is False where the dump says nothing of classes: WPQ, and mClock before 17.2.
+    """
 
     index: str
+    told: bool = False
     lengths: dict[str, int] = field(default_factory=dict)
     heads: dict[str, list[Head]] = field(default_factory=dict)
 
@@ -50,19 +56,19 @@ def read_queue_dump(reply: Mapping[str, Any]) -> QueueDump:
     """Read the whole dump; a shape that no known scheduler prints gives `unknown`."""
     kinds = {_scheduler_of(body) for body in reply.values()}
     scheduler = kinds.pop() if len(kinds) == 1 else "unknown"
-    if scheduler != "mclock_scheduler":
+    if scheduler != MCLOCK:
         # WPQ prints neither classes nor how many requests wait.
         return QueueDump(scheduler, [ShardQueue(_index(name)) for name in reply])
     return QueueDump(scheduler, [_read_shard(_index(name), body) for name, body in reply.items()])
 
 
 def _scheduler_of(body: Any) -> str:
-    if isinstance(body, dict):
-        if "mClockClients" in body:
-            return "mclock_scheduler"
-        if "high_queues" in body:
-            return "wpq"
-    return "unknown"
+    if not isinstance(body, dict):
+        return "unknown"
+    # The mClock of 16.2 prints nothing at all; WPQ prints its two arrays even when empty.
+    if not body or "mClockClients" in body:
+        return MCLOCK
+    return "wpq" if "high_queues" in body else "unknown"
 
 
 def _index(name: str) -> str:
@@ -71,7 +77,9 @@ def _index(name: str) -> str:
 
 
 def _read_shard(index: str, body: Mapping[str, Any]) -> ShardQueue:
-    shard = ShardQueue(index)
+    if not body:
+        return ShardQueue(index)
+    shard = ShardQueue(index, told=True)
     text: str = body["mClockClients"]["clients"]
     # Behind the records the same requests follow again, as tops of the heaps.
     records = text.partition("{ reservation_top:")[0]

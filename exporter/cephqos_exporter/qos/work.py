@@ -53,34 +53,42 @@ def spread(counts: Sequence[float], axis: SizeAxis, total_bytes: float) -> SizeM
     return [(n, low + share * (high - low)) for n, low, high in rows]
 
 
-@dataclass(slots=True)
-class SizedOps:
-    """Follows one kind of client op: a histogram's size columns and the byte counter beside it.
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """One kind of client op since the OSD started: by size row, and in count and bytes.
 
-    The two come in different replies, some ops apart. What does not fit is carried to the next
-    interval, or an OSD under load would be charged for more than it did, look by look.
+    The rows come from the histograms, the other two from the counters: two replies, some ops apart.
     """
 
-    _counts: Sequence[float] | None = None
-    _bytes: float = 0.0
-    _carry: float = 0.0
+    rows: Sequence[float]
+    ops: float
+    bytes: float
 
-    def advance(self, counts: Sequence[float], byte_count: float, axis: SizeAxis) -> SizeMix:
+
+@dataclass(slots=True)
+class SizedOps:
+    """Follows one kind of client op and gives what was added its sizes.
+
+    Bytes and ops are of one reply, so their quotient is a true mean; it is applied to the ops of
+    the other. Comparing bytes of one with rows of the other instead would charge an OSD under load
+    for ops that the histogram has not seen yet.
+    """
+
+    _before: Counted | None = None
+    _mean: float = 0.0
+
+    def advance(self, now: Counted, axis: SizeAxis) -> SizeMix:
         """What was added since the last call; nothing at the first."""
-        before, bytes_before = self._counts, self._bytes
-        self._counts, self._bytes = counts, byte_count
+        before, self._before = self._before, now
         if before is None:
             return []
-        if sum(counts) < sum(before) or byte_count < bytes_before:
+        if now.ops < before.ops or sum(now.rows) < sum(before.rows):
             # Counters were reset (`perf reset`): what they hold is what was added since.
-            before, bytes_before, self._carry = [0.0] * len(counts), 0.0, 0.0
-        added = [max(new - old, 0) for new, old in zip(counts, before, strict=True)]
-        fresh = byte_count - bytes_before
-        mix = spread(added, axis, fresh + self._carry)
-        spent = sum(n * size for n, size in mix)
-        bound = max(fresh, spent)
-        self._carry = min(max(self._carry + fresh - spent, -bound), bound) if bound else self._carry
-        return mix
+            before = Counted([0.0] * len(now.rows), 0.0, 0.0)
+        if now.ops > before.ops:
+            self._mean = max(now.bytes - before.bytes, 0.0) / (now.ops - before.ops)
+        added = [max(new - old, 0) for new, old in zip(now.rows, before.rows, strict=True)]
+        return spread(added, axis, self._mean * sum(added))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +96,8 @@ class Totals:
     """What an OSD has counted since it started; None where its release does not count it."""
 
     reads: float
-    writes: Sequence[float]  # by row of the size axis
-    write_bytes: float
-    read_writes: Sequence[float]
-    read_write_bytes: float
+    writes: Counted
+    read_writes: Counted
     subops: float
     subop_bytes: float
     recovery_ops: float
@@ -161,8 +167,8 @@ class WorkMeter:
 
     def advance(self, now: Totals, axis: SizeAxis, qos: Qos, degraded: float | None) -> None:
         """Take in what the OSD did since the last call, at the cost now in force."""
-        writes = self._writes.advance(now.writes, now.write_bytes, axis)
-        read_writes = self._read_writes.advance(now.read_writes, now.read_write_bytes, axis)
+        writes = self._writes.advance(now.writes, axis)
+        read_writes = self._read_writes.advance(now.read_writes, axis)
         before, self._before = self._before, now
         if degraded is not None:
             self._degraded = degraded
