@@ -55,6 +55,9 @@ TABLE: Mapping[str, _Shown] = {
         100,
     ),
     "reactor_cpu_busy_ms": _c("reactor_busy_seconds", "Time a reactor was busy.", 1000),
+    "reactor_awake_time_ms_total": _c(
+        "reactor_awake_seconds", "Time a reactor did not sleep.", 1000
+    ),
     "reactor_cpu_used_time_ms": _c("reactor_cpu_seconds", "CPU time of a reactor's thread.", 1000),
     "reactor_cpu_steal_time_ms": _c(
         "reactor_steal_seconds",

@@ -60,6 +60,7 @@ class PlacementCollector:
         self._topology: Topology | None = None
         self._topology_read = 0.0
         self._memory_taken = False
+        self._view: DaemonView | None = None  # the last of this scrape
 
     def commands(self, daemon: Daemon) -> Sequence[Command]:
         return ()
@@ -79,8 +80,7 @@ class PlacementCollector:
             self._take_memory(osd, view)
         if osd.memory:
             families.append(osd.memory_family())
-        if osd.reactors:
-            self._scan.look(view.host.proc, view.time)
+        self._view = view
         return families
 
     def finish(self) -> Iterable[Family]:
@@ -88,10 +88,11 @@ class PlacementCollector:
         osds = [osd for osd in self._osds.values() if osd.seen]
         for osd in osds:
             osd.seen = False
-        if not osds or self._topology is None:
+        if not osds or self._topology is None or self._view is None:
             return []
         families = [_strategy_family(osds, self._topology)]
         if any(osd.reactors for osd in osds):
+            self._scan.look(self._view.host.proc, self._view.time)
             families.append(_sharing_family(osds, self._topology, self._scan))
         return families
 
