@@ -4,6 +4,10 @@ librados calls can hang for good when the monitors are gone, and the `ceph` comm
 second of CPU to start. So one child of the system's Python (which has the rados bindings) keeps a
 connection and answers commands; whoever asks sets a deadline, and a child that misses it is killed
 and made anew for the next command.
+
+The child ends with its parent, however that ends: its standard input closes, and a thread of its
+own watches for that while librados hangs. This holds behind any prefix (nsenter, sudo, docker
+exec), which a signal at the parent's death would not.
 """
 
 import asyncio
@@ -15,34 +19,54 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Final, Self
 
-# Runs in another Python than ours: standard library and rados only, any Python 3.
-CHILD_SOURCE = r"""
-import json, os, sys
-import rados
+import orjson
 
-conf, name, connect_timeout = sys.argv[1], sys.argv[2], int(sys.argv[3])
-replies = os.fdopen(os.dup(1), "w")
-os.dup2(2, 1)  # librados may print: keep that out of the replies
+from cephqos_exporter.errors import ExporterError
+
+# Runs in another Python than ours: standard library and rados only, any Python from 3.6 on.
+CHILD_SOURCE: Final = r"""
+import json, os, queue, sys, threading
+
+requests = queue.Queue()
 
 
-def answer(**reply):
-    replies.write(json.dumps(reply) + "\n")
+def read():
+    for line in sys.stdin:
+        requests.put(json.loads(line))
+    os._exit(0)
+
+
+def answer(out, **header):
+    header["length"] = len(out)
+    replies.write(json.dumps(header).encode() + b"\n" + out)
     replies.flush()
 
 
-cluster = rados.Rados(conffile=conf, name=name)
+replies = os.fdopen(os.dup(1), "wb")
+os.dup2(2, 1)  # librados may print: keep that out of the replies
+where = json.loads(sys.argv[1])
+threading.Thread(target=read, daemon=True).start()
 try:
-    cluster.connect(timeout=connect_timeout)
+    import rados
+except ImportError as error:
+    answer(b"", error=str(error), missing=True)
+    os._exit(1)
+# One that is killed would leave its socket behind, each time another.
+settings = {"admin_socket": ""}
+if where["keyring"]:
+    settings["keyring"] = where["keyring"]
+try:
+    cluster = rados.Rados(conffile=where["conf"], name=where["name"], conf=settings)
+    cluster.connect(timeout=where["timeout"])
 except Exception as error:
-    answer(ready=False, error=str(error))
-    sys.exit(1)
-answer(ready=True, fsid=cluster.get_fsid())
-for line in sys.stdin:
-    request = json.loads(line)
-    command = json.dumps(request["command"])
-    data = request["input"].encode()
+    answer(b"", error=str(error))
+    os._exit(1)
+answer(b"")
+while True:
+    request = requests.get()
+    command, data = json.dumps(request["command"]), request["input"].encode()
     kind, _, target = request["target"].partition(".")
     try:
         if kind == "mon":
@@ -57,14 +81,16 @@ for line in sys.stdin:
         code, out, err = getattr(error, "errno", None) or 5, b"", str(error)
     if isinstance(err, bytes):
         err = err.decode(errors="replace")
-    answer(code=code, out=out.decode(errors="replace"), err=err)
+    answer(out, code=code, err=err)
 """
 
-# A `pg dump` of a large cluster is one line of tens of megabytes.
-_LINE_LIMIT = 256 << 20
+# A `pg dump` of a large cluster takes tens of megabytes.
+MAX_REPLY_BYTES: Final = 256 << 20
+# The end of a connection attempt should be librados' own word, not our deadline.
+_CONNECT_MARGIN_SECONDS: Final = 1.0
 
 
-class CommandFailed(Exception):
+class CommandFailed(ExporterError):
     """The cluster answered, and the answer is no: a code and its text."""
 
     def __init__(self, command: str, code: int, text: str) -> None:
@@ -72,8 +98,28 @@ class CommandFailed(Exception):
         self.code = code
 
 
-class ClusterUnreachable(Exception):
-    """No answer within the deadline, or the child could not connect at all."""
+class ClusterUnreachable(ExporterError):
+    """No answer; `reason` is a label value of cephqos_cluster_up."""
+
+    reason: ClassVar[str] = "unreachable"
+
+
+class ClusterSilent(ClusterUnreachable):
+    """No answer within the deadline."""
+
+    reason = "timeout"
+
+
+class ReplyTooLarge(ClusterUnreachable):
+    """The answer is larger than the caller is willing to hold."""
+
+    reason = "too_large"
+
+
+class BindingsMissing(ClusterUnreachable):
+    """The child's Python has no rados module, or there is no such Python."""
+
+    reason = "no_bindings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +129,19 @@ class Connection:
     conf: str
     python: tuple[str, ...] = ("/usr/bin/python3",)
     name: str = "client.admin"
+    keyring: str = ""  # empty: where the conf says
 
 
 class MonClient:
     """One cluster, one child, one command at a time."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self._connection = connection
+        self._max_bytes = max_bytes
         self._child: asyncio.subprocess.Process | None = None
         self._lock = asyncio.Lock()
+        self.starts = 0  # children made so far
+        self.reply_bytes = 0  # of the last reply
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,74 +172,105 @@ class MonClient:
             "command": {"prefix": prefix, "format": "json", **arguments},
             "input": data,
         }
-        async with self._lock:
-            reply = await self._exchange(prefix, request, within)
-        if reply["code"] != 0:
-            raise CommandFailed(prefix, reply["code"], reply["err"])
+        deadline = asyncio.get_running_loop().time() + within
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._lock.acquire()
+        except TimeoutError:
+            raise ClusterSilent(f"{prefix}: busy with another command for {within:g} s") from None
+        try:
+            header, out = await self._exchange(prefix, request, deadline)
+        finally:
+            self._lock.release()
+        if header["code"] != 0:
+            raise CommandFailed(prefix, header["code"], header["err"])
         # Some commands say what they did as JSON, some as text, some on the error channel.
-        text = reply["out"] or reply["err"]
-        try:
-            return json.loads(text)
-        except ValueError:
-            return text
+        return parse_reply(out or header["err"].encode())
 
-    async def _exchange(self, prefix: str, request: dict[str, Any], within: float) -> Any:
+    async def _exchange(
+        self, prefix: str, request: dict[str, Any], deadline: float
+    ) -> tuple[dict[str, Any], bytes]:
         try:
-            async with asyncio.timeout(within):
-                child = await self._start(within)
-                assert child.stdin and child.stdout  # noqa: S101 - they are pipes, see _start
+            async with asyncio.timeout_at(deadline):
+                child = await self._start(deadline)
+                assert child.stdin  # noqa: S101 - it is a pipe, see _start
                 child.stdin.write(json.dumps(request).encode() + b"\n")
                 await child.stdin.drain()
-                line = await child.stdout.readline()
+                return await self._read(child)
         except TimeoutError:
             await self.close()
-            raise ClusterUnreachable(f"{prefix}: no answer within {within:g} s") from None
-        except (OSError, ValueError) as error:
+            raise ClusterSilent(f"{prefix}: no answer before the deadline") from None
+        except (OSError, ValueError, EOFError) as error:
             await self.close()
-            raise ClusterUnreachable(f"{prefix}: {error}") from error
+            raise ClusterUnreachable(f"{prefix}: {error or 'the child ended'}") from error
         except BaseException:
             # Cancelled in the middle of an exchange: the next reply would be this one's.
             await self.close()
             raise
-        if not line:
-            await self.close()
-            raise ClusterUnreachable(f"{prefix}: the client process ended")
-        return json.loads(line)
 
-    async def _start(self, within: float) -> asyncio.subprocess.Process:
+    async def _read(self, child: asyncio.subprocess.Process) -> tuple[dict[str, Any], bytes]:
+        assert child.stdout  # noqa: S101 - it is a pipe, see _start
+        line = await child.stdout.readline()
+        if not line:
+            raise EOFError("the client process ended")
+        header: dict[str, Any] = json.loads(line)
+        length = header["length"]
+        if length > self._max_bytes:
+            raise ReplyTooLarge(f"a reply of {length} bytes; the cap is {self._max_bytes}")
+        self.reply_bytes = length
+        return header, await child.stdout.readexactly(length)
+
+    async def _start(self, deadline: float) -> asyncio.subprocess.Process:
         if self._child is not None and self._child.returncode is None:
             return self._child
         where = self._connection
-        argv: Sequence[str] = [
-            *where.python,
-            "-c",
-            CHILD_SOURCE,
-            where.conf,
-            where.name,
-            str(math.ceil(within)),
-        ]
-        self._child = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-            limit=_LINE_LIMIT,
-        )
-        assert self._child.stdout  # noqa: S101 - it is a pipe
-        hello = json.loads(await self._child.stdout.readline() or '{"ready": false}')
-        if not hello["ready"]:
-            reason = hello.get("error", "it has no rados module, or ended at once")
-            raise OSError(f"cannot connect with {where.conf} as {where.name}: {reason}")
+        left = deadline - asyncio.get_running_loop().time()
+        address = {
+            "conf": where.conf,
+            "name": where.name,
+            "keyring": where.keyring,
+            "timeout": max(1, math.floor(left - _CONNECT_MARGIN_SECONDS)),
+        }
+        argv: Sequence[str] = [*where.python, "-c", CHILD_SOURCE, json.dumps(address)]
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+                limit=1 << 20,
+            )
+        except OSError as error:
+            raise BindingsMissing(f"cannot start {where.python[0]}: {error.strerror}") from error
+        self.starts += 1
+        hello, _ = await self._read(self._child)
+        if hello.get("missing"):
+            raise BindingsMissing(f"{where.python[-1]} has no rados module")
+        if "error" in hello:
+            raise OSError(f"cannot connect with {where.conf} as {where.name}: {hello['error']}")
         return self._child
 
     async def close(self) -> None:
         """End the child, whatever it is doing."""
         child, self._child = self._child, None
-        if child is None or child.returncode is not None:
-            return
+        if child is not None:
+            await end_group(child)
+
+
+async def end_group(child: asyncio.subprocess.Process) -> None:
+    """Kill a child that leads its own session, with all that it started, and reap it."""
+    if child.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        if child.stdin:
-            child.stdin.close()
-        await child.wait()
+    if child.stdin:
+        child.stdin.close()
+    await child.wait()
+
+
+def parse_reply(out: bytes) -> Any:
+    """A command's output as JSON if it is JSON, else as text."""
+    for parse in (orjson.loads, json.loads):  # Ceph writes NaN, which only the second takes
+        with contextlib.suppress(ValueError):
+            return parse(out)
+    return out.decode(errors="replace")
