@@ -1,0 +1,111 @@
+"""Views of recorded OSDs for the tests of the collectors that read counters and queues."""
+
+import copy
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cephqos_exporter.ceph.fake import Recording
+from cephqos_exporter.model import Collector, Daemon, DaemonView, Family, Host, render_labels
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+RELEASES = ("pacific", "reef", "tentacle")
+
+OSD = Daemon(
+    kind="osd",
+    id="3",
+    cluster="c0ffee00-0000-4000-8000-000000000001",
+    socket=Path("/run/ceph/ceph-osd.3.asok"),
+    pid=4711,
+    start_time=1.0,
+)
+
+
+class RecordedOsd:
+    """An OSD that answers from a recording, and whose answers a test may change."""
+
+    def __init__(self, release: str, moment: str = "load", daemon: Daemon = OSD) -> None:
+        bodies = Recording.load(RECORDINGS / release / moment).replies
+        self.replies: dict[str, Any] = {k: json.loads(v) for k, v in bodies.items()}
+        self.daemon = daemon
+        self.asked: list[list[str]] = []
+        self.time = 1_000_000_000.0
+
+    def scrape(self, collector: Collector) -> list[Family]:
+        """What the collector makes of the replies to the commands that it asks for."""
+        wanted = [command.prefix for command in collector.commands(self.daemon)]
+        self.asked.append(wanted)
+        view = DaemonView(
+            daemon=self.daemon,
+            labels=render_labels(self.daemon.labels),
+            replies={p: copy.deepcopy(self.replies[p]) for p in wanted if p in self.replies},
+            errors={p: "unknown_command" for p in wanted if p not in self.replies},
+            time=self.time,
+            host=Host(),
+        )
+        return list(collector.collect(view))
+
+    def counters(self, logger: str) -> dict[str, Any]:
+        """The counters of a logger, to read or to change; in both forms of the dump."""
+        found: dict[str, Any]
+        if "counter dump" in self.replies:
+            found = next(
+                entry["counters"]
+                for entry in self.replies["counter dump"][logger]
+                if not entry["labels"]
+            )
+        else:
+            found = self.replies["perf dump"][logger]
+        return found
+
+    def add_ops(self, kind: str, size: int, count: int, row: int = 9) -> None:
+        """Let the OSD complete client ops of one size, as counters and histogram would show it."""
+        counters = self.counters("osd")
+        counters["op"] += count
+        counters[kind] += count
+        if kind == "op_r":
+            counters["op_r_out_bytes"] += size * count
+            return
+        counters[f"{kind}_in_bytes"] += size * count
+        histogram = self.replies["perf histogram dump"]["osd"][f"{kind}_latency_in_bytes_histogram"]
+        rows = histogram["axes"][1]["ranges"]
+        column = next(
+            i for i, r in enumerate(rows) if r.get("min", -1) <= size <= r.get("max", size)
+        )
+        histogram["values"][row][column] += count
+
+    def set_option(self, key: str, value: object, source: str = "mon") -> None:
+        """Set an option as `ceph config set` (mon) or the socket (override) does."""
+        diff = self.replies["config diff"]["diff"]
+        default = diff.get(key, {}).get("default", self.replies["config show"].get(key))
+        diff[key] = {"default": default, source: value, "final": value}
+
+
+def by_name(families: Iterable[Family]) -> dict[str, Family]:
+    """Families by their name, each once."""
+    found: dict[str, Family] = {}
+    for family in families:
+        assert family.name not in found, f"{family.name} came twice"
+        found[family.name] = family
+    return found
+
+
+def value(families: Iterable[Family], series: str, **labels: str) -> float:
+    """The value of the one sample of that name with at least those labels."""
+    found = values(families, series, labels)
+    assert len(found) == 1, f"{series}{labels}: {len(found)} samples"
+    return next(iter(found.values()))
+
+
+def values(
+    families: Iterable[Family], series: str, labels: Mapping[str, str] | None = None
+) -> dict[str, float]:
+    """The values of all samples of that name with at least those labels, by their labels."""
+    wanted = [f'{key.rstrip("_")}="{text}"' for key, text in (labels or {}).items()]
+    return {
+        text: number
+        for family in families
+        for suffix, text, number in family.samples
+        if family.name + suffix == series and all(part in text for part in wanted)
+    }

@@ -1,0 +1,279 @@
+"""Costs and promises of both mClock models, against worked examples and every profile."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
+from cephqos_exporter.qos.config import EffectiveConfig
+from cephqos_exporter.qos.model import (
+    BandwidthModel,
+    EarlyModel,
+    Media,
+    Qos,
+    guess_media,
+    model_name,
+    read_qos,
+)
+
+MIB = 1024 * 1024
+HDD = BandwidthModel(bandwidth=150 * MIB, iops=315)
+SSD = BandwidthModel(bandwidth=1200 * MIB, iops=21500)
+EARLY_HDD = EarlyModel(iops=315, per_io=0.025, per_byte=5.2e-6)
+EARLY_SSD = EarlyModel(iops=21500, per_io=0.05, per_byte=1.1e-5)
+
+# Class -> reservation, weight, limit as the release sets them; limit 0 is none.
+Profile = Mapping[str, tuple[float, float, float]]
+
+
+def profile(
+    client: tuple[float, float, float],
+    recovery: tuple[float, float, float],
+    best_effort: tuple[float, float, float],
+) -> Profile:
+    return {CLIENT: client, RECOVERY: recovery, BEST_EFFORT: best_effort}
+
+
+BANDWIDTH_PROFILES = {
+    ("18.2", "balanced"): profile((0.5, 1, 0), (0.5, 1, 0), (0, 1, 0.9)),
+    ("18.2", "high_client_ops"): profile((0.6, 2, 0), (0.4, 1, 0), (0, 1, 0.7)),
+    ("18.2", "high_recovery_ops"): profile((0.3, 1, 0), (0.7, 2, 0), (0, 1, 0)),
+    ("20.2", "balanced"): profile((0.5, 1, 0), (0.5, 1, 0), (0.05, 2, 0.9)),
+    ("20.2", "high_client_ops"): profile((0.6, 2, 0), (0.4, 1, 0), (0.05, 4, 0.7)),
+    ("20.2", "high_recovery_ops"): profile((0.3, 1, 0), (0.7, 2, 0), (0.05, 2, 0)),
+}
+EARLY_PROFILES = {
+    "high_client_ops": profile((0.5, 2, 0), (0.25, 1, 1.0), (0.25, 2, 0)),
+    "balanced": profile((0.4, 1, 1.0), (0.4, 1, 1.5), (0.2, 2, 0)),
+    "high_recovery_ops": profile((0.3, 1, 0.8), (0.6, 2, 2.0), (0, 2, 0)),
+}
+CAPACITY: Mapping[Media, float] = {"hdd": 315, "ssd": 21500}
+
+
+def bandwidth_config(name: str, table: Profile, **more: str) -> EffectiveConfig:
+    values = {
+        "osd_mclock_max_sequential_bandwidth_hdd": str(150 * MIB),
+        "osd_mclock_max_sequential_bandwidth_ssd": str(1200 * MIB),
+        "osd_mclock_max_capacity_iops_hdd": "315.000000",
+        "osd_mclock_max_capacity_iops_ssd": "21500.000000",
+        "osd_mclock_profile": name,
+        "osd_op_num_shards": "0",
+        "osd_op_num_shards_hdd": "1",
+        "osd_op_num_shards_ssd": "8",
+    }
+    for cls, (reservation, weight, limit) in table.items():
+        option = f"osd_mclock_scheduler_{cls}"
+        values |= {f"{option}_res": f"{reservation:f}", f"{option}_wgt": str(weight)}
+        values[f"{option}_lim"] = f"{limit:f}"
+    return EffectiveConfig(values={**values, **more})
+
+
+def early_config(table: Profile, media: Media, shards: int, **more: str) -> EffectiveConfig:
+    """As 16.2 writes it: whole operations per second and shard; 1 is the least, 999999 no limit."""
+    per_shard = CAPACITY[media] / shards
+    values = {
+        "osd_mclock_cost_per_io_usec": "0.000000",
+        "osd_mclock_cost_per_io_usec_hdd": "25000.000000",
+        "osd_mclock_cost_per_io_usec_ssd": "50.000000",
+        "osd_mclock_cost_per_byte_usec": "0.000000",
+        "osd_mclock_cost_per_byte_usec_hdd": "5.200000",
+        "osd_mclock_cost_per_byte_usec_ssd": "0.011000",
+        "osd_mclock_max_capacity_iops_hdd": "315.000000",
+        "osd_mclock_max_capacity_iops_ssd": "21500.000000",
+        "osd_recovery_cost": "20971520",
+        "osd_op_num_shards_hdd": "5",
+        "osd_op_num_shards_ssd": "8",
+    }
+    for cls, (reservation, weight, limit) in table.items():
+        option = f"osd_mclock_scheduler_{cls}"
+        values[f"{option}_res"] = str(max(1, int(reservation * per_shard + 0.5)))
+        values[f"{option}_wgt"] = str(weight)
+        values[f"{option}_lim"] = str(int(limit * per_shard + 0.5) if limit else 999_999)
+    return EffectiveConfig(values={**values, **more})
+
+
+def read(config: EffectiveConfig, media: Media, shards: int) -> Qos:
+    qos = read_qos(config, media=media, shards=shards)
+    assert qos is not None
+    return qos
+
+
+@pytest.mark.parametrize(("model", "cost_per_io"), [(HDD, 499_322), (SSD, 58_525)])
+def test_the_default_cost_per_io_is_bandwidth_over_iops(
+    model: BandwidthModel, cost_per_io: int
+) -> None:
+    assert round(model.cost_per_io) == cost_per_io
+
+
+@pytest.mark.parametrize("model", [HDD, SSD])
+def test_an_item_up_to_cost_per_io_is_one_normalised_op(model: BandwidthModel) -> None:
+    for size in (0, 1, 4096, 32768, model.cost_per_io):
+        assert model.normalised(size) == 1
+
+
+def test_an_item_above_cost_per_io_costs_its_bytes() -> None:
+    assert SSD.normalised(65536) == pytest.approx(65536 / 58525.1, rel=1e-4)
+    assert SSD.normalised(MIB) == pytest.approx(17.92, abs=0.01)
+    assert HDD.normalised(MIB) == pytest.approx(2.1)
+
+
+def test_half_of_21500_is_10750_normalised_ops() -> None:
+    table = BANDWIDTH_PROFILES["18.2", "balanced"]
+    client = read(bandwidth_config("balanced", table), "ssd", 8).promises[CLIENT]
+    assert client.reservation == 10_750
+
+
+@pytest.mark.parametrize(("model", "cost"), [(EARLY_HDD, 22), (EARLY_SSD, 46)])
+def test_the_early_model_counts_4_kib_as_1_and_4_mib_by_its_device(
+    model: EarlyModel, cost: int
+) -> None:
+    assert model.normalised(4096) == 1
+    assert model.normalised(4 * MIB) == cost
+
+
+def test_the_early_model_rounds_halves_up_as_the_scheduler_does() -> None:
+    assert EarlyModel(iops=1, per_io=2.5, per_byte=0).normalised(0) == 3
+    assert EarlyModel(iops=1, per_io=0.5, per_byte=0).normalised(0) == 1
+
+
+@pytest.mark.parametrize("shards", [1, 8])
+@pytest.mark.parametrize("media", ["hdd", "ssd"])
+@pytest.mark.parametrize(("release", "name"), list(BANDWIDTH_PROFILES))
+def test_every_profile_of_the_bandwidth_model_is_read_as_shares_of_the_capacity(
+    release: str, name: str, media: Media, shards: int
+) -> None:
+    table = BANDWIDTH_PROFILES[release, name]
+    qos = read(bandwidth_config(name, table), media, shards)
+    assert qos.cost.capacity == CAPACITY[media]
+    for cls, (reservation, weight, limit) in table.items():
+        promise = qos.promises[cls]
+        assert promise.reservation_ratio == reservation
+        assert promise.reservation == pytest.approx(reservation * CAPACITY[media])
+        assert promise.weight == weight
+        assert promise.limit_ratio == (limit or None)
+        assert promise.limit == (pytest.approx(limit * CAPACITY[media]) if limit else None)
+
+
+@pytest.mark.parametrize(("media", "shards"), [("hdd", 1), ("hdd", 5), ("ssd", 1), ("ssd", 8)])
+@pytest.mark.parametrize("name", list(EARLY_PROFILES))
+def test_every_profile_of_the_early_model_is_read_per_shard(
+    name: str, media: Media, shards: int
+) -> None:
+    table = EARLY_PROFILES[name]
+    qos = read(early_config(table, media, shards), media, shards)
+    assert qos.cost.capacity_bytes is None
+    for cls, (reservation, _, limit) in table.items():
+        promise = qos.promises[cls]
+        # The release rounds to whole operations per shard, so half of one per shard is lost.
+        slack = max(shards / 2, shards if not reservation else 0)
+        assert promise.reservation == pytest.approx(reservation * CAPACITY[media], abs=slack)
+        assert promise.reservation_ratio == pytest.approx(promise.reservation / CAPACITY[media])
+        if limit:
+            assert promise.limit == pytest.approx(limit * CAPACITY[media], abs=shards / 2)
+        else:
+            assert promise.limit is None
+
+
+def test_the_reservation_that_a_16_2_osd_printed_for_its_benchmark_is_half_of_it() -> None:
+    # Seen: capacity 32940.2 on five shards, client reservation 3294.
+    config = early_config(
+        EARLY_PROFILES["high_client_ops"],
+        "hdd",
+        5,
+        osd_mclock_max_capacity_iops_hdd="32940.204799",
+        osd_mclock_scheduler_client_res="3294",
+    )
+    promise = read(config, "hdd", 5).promises[CLIENT]
+    assert promise.reservation == 16_470
+    assert promise.reservation_ratio == pytest.approx(0.5, abs=1e-4)
+
+
+def test_an_override_of_the_early_cost_is_taken_without_converting_it() -> None:
+    table = EARLY_PROFILES["balanced"]
+    config = early_config(table, "hdd", 5, osd_mclock_cost_per_io_usec="3.0")
+    assert read(config, "hdd", 5).cost.normalised(0) == 3
+
+
+def test_a_custom_profile_is_read_like_any_other() -> None:
+    table = profile((0.9, 3, 0), (0.05, 1, 1.0), (0.05, 1, 0.5))
+    qos = read(bandwidth_config("custom", table), "ssd", 8)
+    assert qos.promises[RECOVERY].limit == 21500
+    assert qos.promises[BEST_EFFORT].limit == 10750
+
+
+def test_the_model_is_told_by_options_and_absent_without_them() -> None:
+    table = BANDWIDTH_PROFILES["18.2", "balanced"]
+    assert model_name(bandwidth_config("balanced", table)) == "bandwidth"
+    assert model_name(early_config(EARLY_PROFILES["balanced"], "hdd", 5)) == "early"
+    neither = EffectiveConfig(values={"osd_op_queue": "wpq"})
+    assert model_name(neither) is None
+    assert read_qos(neither, media="hdd", shards=1) is None
+
+
+@pytest.mark.parametrize(("shards", "media"), [(1, "hdd"), (8, "ssd"), (4, None)])
+def test_the_number_of_shards_tells_the_device_when_defaults_differ(
+    shards: int, media: Media | None
+) -> None:
+    config = bandwidth_config("balanced", BANDWIDTH_PROFILES["18.2", "balanced"])
+    assert guess_media(config, shards) == media
+
+
+def test_with_shards_set_by_hand_a_measured_capacity_tells_the_device() -> None:
+    config = bandwidth_config(
+        "balanced", BANDWIDTH_PROFILES["18.2", "balanced"], osd_op_num_shards="8"
+    )
+    assert guess_media(config, 8) is None
+    key = "osd_mclock_max_capacity_iops_hdd"
+    measured = EffectiveConfig(config.values, {key: {"default": 315, "mon": 280, "final": 280}})
+    assert guess_media(measured, 8) == "hdd"
+
+
+def test_a_capacity_of_nothing_does_not_divide_by_zero() -> None:
+    table = BANDWIDTH_PROFILES["18.2", "balanced"]
+    config = bandwidth_config("balanced", table, osd_mclock_max_capacity_iops_hdd="0")
+    assert read(config, "hdd", 1).cost.capacity == 1
+
+
+def test_an_option_that_is_not_a_number_names_itself() -> None:
+    table = BANDWIDTH_PROFILES["18.2", "balanced"]
+    config = bandwidth_config("balanced", table, osd_mclock_scheduler_client_res="half")
+    with pytest.raises(ValueError, match="osd_mclock_scheduler_client_res"):
+        read_qos(config, media="hdd", shards=1)
+
+
+models = st.one_of(
+    st.builds(
+        BandwidthModel,
+        bandwidth=st.floats(1e6, 1e10),
+        iops=st.floats(10, 1e6),
+    ),
+    st.sampled_from([EARLY_HDD, EARLY_SSD]),
+)
+sizes = st.integers(0, 64 * MIB)
+
+
+@given(model=models, size=sizes, more=sizes)
+def test_no_op_costs_less_than_one_and_a_larger_one_never_less(
+    model: BandwidthModel | EarlyModel, size: int, more: int
+) -> None:
+    assert model.normalised(size) >= 1
+    assert model.normalised(size + more) >= model.normalised(size)
+
+
+@given(
+    capacity=st.floats(50, 80_000),
+    shares=st.tuples(*[st.tuples(st.floats(0, 1), st.floats(0, 1)) for _ in SCHEDULED]),
+)
+def test_a_reservation_is_its_share_of_whatever_the_capacity_is(
+    capacity: float, shares: tuple[tuple[float, float], ...]
+) -> None:
+    table = {c: (r, 1.0, lim) for c, (r, lim) in zip(SCHEDULED, shares, strict=True)}
+    values = dict(bandwidth_config("custom", table).values)
+    values["osd_mclock_max_capacity_iops_ssd"] = repr(capacity)
+    qos = read(EffectiveConfig(values=values), "ssd", 8)
+    for cls, (reservation, _, _) in table.items():
+        assert qos.promises[cls].reservation == pytest.approx(
+            reservation * capacity, rel=1e-5, abs=1e-6 * capacity
+        )
