@@ -1,0 +1,288 @@
+"""The host collectors against real OSDs under fio load, and against ps, psutil and /proc."""
+
+import asyncio
+import contextlib
+import re
+import subprocess
+import sys
+import time
+import urllib.request
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cephqos_exporter.sampler import OSD_GROUPS, group_of
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+
+from .conftest import LabPool, lab_name
+
+Labels = frozenset[tuple[str, str]]
+POOL = "host-collectors"
+LOAD_SECONDS = 4
+TICK = 0.02  # a reading is cut to 10 ms, for user and for system
+
+
+class Page:
+    """One scrape."""
+
+    def __init__(self, text: str) -> None:
+        self._samples: dict[str, dict[Labels, float]] = defaultdict(dict)
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                self._samples[sample.name][frozenset(sample.labels.items())] = sample.value
+
+    def rows(self, name: str, **wanted: str) -> list[tuple[dict[str, str], float]]:
+        return [
+            (dict(labels), value)
+            for labels, value in self._samples[name].items()
+            if wanted.items() <= labels
+        ]
+
+    def one(self, name: str, **wanted: str) -> float:
+        rows = self.rows(name, **wanted)
+        assert len(rows) == 1, f"{name} {wanted}: {rows}"
+        return rows[0][1]
+
+
+@contextlib.contextmanager
+def exporter(sockets: Path, *flags: str) -> Iterator[Callable[[], Page]]:
+    """The real command, on a port of its own; gives a function that scrapes it."""
+    argv = [sys.executable, "-m", "cephqos_exporter.cli", "--discovery.sockets", str(sockets)]
+    argv += ["--web.listen-address", "127.0.0.1:0", *flags]
+    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            line = process.stderr.readline()
+            found = re.search(r"http://127\.0\.0\.1:\d+", line)
+            assert found, line
+            address = found.group()
+
+            def scrape() -> Page:
+                with urllib.request.urlopen(f"{address}/metrics", timeout=20) as reply:  # noqa: S310
+                    return Page(reply.read().decode())
+
+            yield scrape
+        finally:
+            process.terminate()
+
+
+@contextlib.asynccontextmanager
+async def fio(lab: RunningLab) -> AsyncIterator[None]:
+    """4 KiB random writes through librados while the body runs, and to their end."""
+    await lab.exec(["ceph", "osd", "pool", "create", POOL, "16"])
+    argv = ["fio", "--name=load", "--ioengine=rados", f"--pool={POOL}", "--clientname=admin"]
+    argv += [f"--conf={lab.paths.conf}", "--rw=randwrite", "--bs=4k", "--iodepth=16"]
+    argv += ["--size=64M", "--time_based", f"--runtime={LOAD_SECONDS}"]
+    running = asyncio.create_task(lab.exec(argv))
+    try:
+        await asyncio.sleep(1)
+        yield
+        await running
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await lab.exec(
+            ["ceph", "osd", "pool", "delete", POOL, POOL, "--yes-i-really-really-mean-it"]
+        )
+
+
+def ps(pid: int) -> dict[str, int]:
+    """CPU seconds by thread id, cut to whole ones, as ps tells them."""
+    done = subprocess.run(
+        ["ps", "-L", "-o", "lwp=,cputimes=", "-p", str(pid)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rows = (line.split() for line in done.stdout.splitlines())
+    return {tid: int(seconds) for tid, seconds in rows}
+
+
+def group_times(pid: int) -> dict[str, float]:
+    """CPU seconds by thread group, summed from psutil's figures for each thread."""
+    total: dict[str, float] = defaultdict(float)
+    for thread in psutil.Process(pid).threads():
+        name = Path(f"/proc/{pid}/task/{thread.id}/comm").read_text().strip()
+        total[group_of(name, OSD_GROUPS)] += thread.user_time + thread.system_time
+    return total
+
+
+def diskstats() -> dict[str, list[int]]:
+    rows = (line.split() for line in Path("/proc/diskstats").read_text().splitlines())
+    return {row[2]: [int(field) for field in row[3:]] for row in rows}
+
+
+async def test_thread_cpu_agrees_with_ps_and_psutil_under_load(shared_lab: RunningLab) -> None:
+    pids = await shared_lab.pids()
+    pid = pids["osd.0"]
+    with exporter(shared_lab.paths.sockets, "--collector.threads.per-thread") as scrape:
+        async with fio(shared_lab):
+            first = await asyncio.to_thread(scrape)
+            started = time.monotonic()
+            await asyncio.sleep(1.5)
+            ps_before, before = ps(pid), group_times(pid)
+            page = await asyncio.to_thread(scrape)
+            elapsed = time.monotonic() - started
+            ps_after, after = ps(pid), group_times(pid)
+
+    rows = page.rows("cephqos_threads_thread_cpu_seconds_total", ceph_daemon="osd.0")
+    threads = {labels["tid"]: value for labels, value in rows}
+    assert threads.keys() >= ps_before.keys() & ps_after.keys()
+    for tid in threads.keys() & ps_before.keys() & ps_after.keys():
+        assert ps_before[tid] - TICK <= threads[tid] <= ps_after[tid] + 1
+
+    for group in before:
+        own = sum(
+            v
+            for _, v in page.rows(
+                "cephqos_threads_cpu_seconds_total", ceph_daemon="osd.0", group=group
+            )
+        )
+        number = page.one("cephqos_threads", ceph_daemon="osd.0", group=group)
+        assert before[group] - TICK * number <= own <= after[group] + TICK * number
+    assert sum(v for _, v in page.rows("cephqos_threads", ceph_daemon="osd.0")) == len(threads)
+
+    # The load is on the op threads, and no thread has more than one CPU.
+    busy = {"ceph_daemon": "osd.0", "group": "tp_osd_tp"}
+    name = "cephqos_threads_busiest_cpu_seconds_total"
+    busiest = page.one(name, **busy) - first.one(name, **busy)
+    group_used = sum(v for _, v in page.rows("cephqos_threads_cpu_seconds_total", **busy)) - sum(
+        v for _, v in first.rows("cephqos_threads_cpu_seconds_total", **busy)
+    )
+    assert group_used > 0.05
+    workers = page.one("cephqos_threads", **busy)
+    assert group_used / workers - TICK * workers <= busiest <= elapsed + 0.1
+
+
+async def test_a_daemons_own_figures_agree_with_psutil(shared_lab: RunningLab) -> None:
+    pids = await shared_lab.pids()
+    with exporter(shared_lab.paths.sockets) as scrape:
+        page = await asyncio.to_thread(scrape)
+    for osd in ("osd.0", "osd.1", "osd.2"):
+        process = psutil.Process(pids[osd])
+        times = process.cpu_times()
+        cpu = sum(v for _, v in page.rows("cephqos_daemon_cpu_seconds_total", ceph_daemon=osd))
+        assert cpu == pytest.approx(times.user + times.system, abs=0.5)
+        resident = page.one("cephqos_daemon_resident_bytes", ceph_daemon=osd)
+        assert resident == pytest.approx(process.memory_info().rss, rel=0.1)
+        assert page.rows("cephqos_daemon_mempool_bytes", ceph_daemon=osd, pool="osdmap")
+
+
+async def test_diskstats_lie_between_two_readings_of_proc_under_load(
+    shared_lab: RunningLab,
+) -> None:
+    status = await shared_lab.status()
+    with exporter(shared_lab.paths.sockets) as scrape:
+        async with fio(shared_lab):
+            first = await asyncio.to_thread(scrape)
+            await asyncio.sleep(1)
+            before = diskstats()
+            page = await asyncio.to_thread(scrape)
+            after = diskstats()
+    fields = {
+        ("cephqos_disks_ops_total", "read"): (0, 1.0),
+        ("cephqos_disks_ops_total", "write"): (4, 1.0),
+        ("cephqos_disks_ops_total", "flush"): (15, 1.0),
+        ("cephqos_disks_bytes_total", "read"): (2, 512.0),
+        ("cephqos_disks_bytes_total", "write"): (6, 512.0),
+        ("cephqos_disks_time_seconds_total", "write"): (7, 0.001),
+        ("cephqos_disks_busy_seconds_total", ""): (9, 0.001),
+        ("cephqos_disks_weighted_seconds_total", ""): (10, 0.001),
+    }
+    for osd in status["osds"]:
+        device = Path(osd["device"]).name
+        own = {"ceph_daemon": f"osd.{osd['id']}", "layer": "osd", "device": device}
+        for (name, op), (field, unit) in fields.items():
+            value = page.one(name, **own, role="block", **({"op": op} if op else {}))
+            low, high = before[device][field] * unit, after[device][field] * unit
+            assert low - 1e-6 <= value <= high + 1e-6, (name, op)
+        writes = {**own, "role": "block", "op": "write"}
+        name = "cephqos_disks_bytes_total"
+        assert page.one(name, **writes) - first.one(name, **writes) > 100_000
+        ((below, _),) = page.rows(
+            "cephqos_disks_in_progress", ceph_daemon=own["ceph_daemon"], layer="disk", role="block"
+        )
+        backing = (Path("/sys/class/block") / device / "loop/backing_file").read_text().strip()
+        assert below["device"] in disk_of_file(Path(backing))
+
+
+def disk_of_file(path: Path) -> set[str]:
+    """The disk under a file as findmnt and lsblk tell it."""
+    source = subprocess.run(
+        ["findmnt", "-n", "-o", "SOURCE", "-T", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    tree = subprocess.run(
+        ["lsblk", "-n", "-s", "-l", "-o", "NAME", source],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    return {tree[-1]}
+
+
+async def test_roles_scheduler_and_pinning_of_a_lab_with_db_devices(labs: LabPool) -> None:
+    lab = labs.start(
+        LabSpec(
+            name=lab_name("host-db"),
+            release="reef",
+            osds=2,
+            backing="loop",
+            db_size=2**30,
+            io_scheduler="mq-deadline",
+            rotational=True,
+            cpus=((0, (0,)), (1, (1,))),
+        )
+    )
+    try:
+        status = await lab.status()
+        with exporter(lab.paths.sockets) as scrape:
+            page = await asyncio.to_thread(scrape)
+        for osd in status["osds"]:
+            daemon = {"ceph_daemon": f"osd.{osd['id']}"}
+            devices = {
+                labels["role"]: labels
+                for labels, _ in page.rows("cephqos_disks_info", **daemon, layer="osd")
+            }
+            assert devices.keys() == {"block", "db"}
+            block = Path(osd["device"]).name
+            assert devices["block"]["device"] == block
+            assert devices["block"]["scheduler"] == "mq-deadline"
+            queue = Path("/sys/class/block") / block / "queue"
+            for name in ("nr_requests", "read_ahead_kb", "rotational", "write_cache"):
+                assert devices["block"][name] == (queue / name).read_text().strip()
+            assert page.one("cephqos_placement_cpus_allowed", **daemon) == 1
+            ((placed, _),) = page.rows("cephqos_placement_info", **daemon)
+            assert placed["cpus"] == str(osd["id"])
+        assert page.one("cephqos_placement_strategy", strategy="default") == 1
+    finally:
+        labs.end(lab)
+
+
+async def test_filestore_shows_its_mount_as_block_device(labs: LabPool) -> None:
+    lab = labs.start(
+        LabSpec(
+            name=lab_name("host-fs"),
+            release="pacific",
+            osds=1,
+            backing="loop",
+            objectstore="filestore",
+        )
+    )
+    try:
+        status = await lab.status()
+        with exporter(lab.paths.sockets) as scrape:
+            page = await asyncio.to_thread(scrape)
+        device = Path(status["osds"][0]["device"]).name
+        rows = page.rows("cephqos_disks_in_progress", ceph_daemon="osd.0", role="block")
+        assert device in {labels["device"] for labels, _ in rows}
+        assert page.one("cephqos_threads", ceph_daemon="osd.0", group="tp_fstore_op") >= 1
+    finally:
+        labs.end(lab)
