@@ -22,6 +22,8 @@ from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.collectors.perf import DEFAULT_INCLUDE, PerfCollector
 from cephqos_exporter.collectors.placement import PlacementCollector
+from cephqos_exporter.collectors.recovery import RecoveryCollector
+from cephqos_exporter.collectors.scrub import ScrubCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.config import Option, Settings, flag, integer, number, text, texts
 from cephqos_exporter.model import Collector, Host
@@ -232,6 +234,16 @@ REGISTRY: Final[tuple[Registration, ...]] = (
         help="Operations in progress, blocked and slow.",
         build=lambda making: OpsCollector(list_at_most=making.settings[OPS_LIST_AT_MOST]),
         options=(OPS_LIST_AT_MOST,),
+    ),
+    Registration(
+        name="scrub",
+        help="Scrubbing by each OSD: reservations, queue, and the work where it is counted.",
+        build=lambda making: ScrubCollector(),
+    ),
+    Registration(
+        name="recovery",
+        help="Recovery by each OSD: work done, reservations held and awaited.",
+        build=lambda making: RecoveryCollector(),
     ),
     Registration(
         name="threads",
