@@ -127,12 +127,22 @@ def osd_devices(
 def _candidates(
     host: Host, daemon: Daemon, osd_data: str | None, data_dirs: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    inside = [osd_data] if osd_data else [f"/var/lib/ceph/osd/ceph-{daemon.id}"]
+    inside = osd_data or f"/var/lib/ceph/osd/ceph-{daemon.id}"
     if daemon.pid:
-        for directory in inside:
-            yield f"{host.proc}/{daemon.pid}/root", directory
-    for template in data_dirs:
-        yield "", template.format(id=daemon.id, cluster=daemon.cluster)
+        yield f"{host.proc}/{daemon.pid}/root", inside
+    names = {"id": daemon.id, "cluster": daemon.cluster}
+    for directory in (inside, *(template.format(**names) for template in data_dirs)):
+        if _belongs(directory, daemon):
+            yield "", directory
+
+
+def _belongs(directory: str, daemon: Daemon) -> bool:
+    """Whether it says nothing else: a container's path may be another OSD's on the host."""
+    told = {
+        "ceph_fsid": daemon.cluster,
+        "whoami": daemon.id,
+    }
+    return all(read_text(Path(directory) / name) in (None, text) for name, text in told.items())
 
 
 def _devices_in(

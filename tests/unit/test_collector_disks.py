@@ -11,6 +11,7 @@ from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, ReplyMissing, render_labels
 from cephqos_exporter.sysfs import (
+    DataDirectoryMissing,
     OsdDevice,
     Queue,
     device_by_number,
@@ -232,6 +233,26 @@ def test_a_data_directory_of_the_host_serves_where_the_daemons_own_view_does_not
     assert places(samples(collector.collect(view(tree)))) == expected
     collector = DisksCollector(data_dirs=(f"{tmp_path}/lib/{{cluster}}/osd.{{id}}",))
     assert places(samples(collector.collect(view(tree, pid=None)))) == expected
+
+
+def test_a_directory_of_the_host_that_is_another_osds_is_not_taken(
+    tree: FakeHost, tmp_path: Path
+) -> None:
+    tree.disk("sdb", "8:16")
+    directory = tmp_path / "osd"
+    directory.mkdir()
+    (directory / "block").symlink_to("/dev/sdb")
+    (directory / "ceph_fsid").write_text("c0ffee\n")
+    (directory / "whoami").write_text("3\n")
+    daemon = view(tree, pid=None).daemon
+    assert osd_devices(tree.host, daemon, str(directory), ()) == [OsdDevice("block", "sdb")]
+    (directory / "whoami").write_text("4\n")
+    with pytest.raises(DataDirectoryMissing):
+        osd_devices(tree.host, daemon, str(directory), ())
+    (directory / "whoami").write_text("3\n")
+    (directory / "ceph_fsid").write_text("decaf\n")
+    with pytest.raises(DataDirectoryMissing):
+        osd_devices(tree.host, daemon, str(directory), ())
 
 
 def test_an_osd_whose_devices_cannot_be_found_is_reported_and_looked_for_again(
