@@ -13,8 +13,8 @@ import resource
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-# A descriptor here costs the kernel about 5.5 KiB (a seq_file keeps the page it printed into).
-# The rest of the process needs some too: sockets of daemons and of those who scrape.
+# One costs the kernel up to 10 KiB (measured: the page that was printed into, inode, dentry). The
+# rest of the process needs some too: sockets of daemons and of those who scrape.
 RESERVED_DESCRIPTORS = 512
 
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
