@@ -71,7 +71,7 @@ def check_disk(spec: LabSpec, base: Path) -> None:
 
 def check_socket_length(paths: LabPaths) -> None:
     """The kernel allows 107 characters for a Unix socket's path, and Ceph only logs a failure."""
-    longest = str(paths.sockets / "ceph-client.admin.1234567.12345678901234.asok")
+    longest = str(paths.socket("osd.15"))
     if len(longest) > _UNIX_PATH_MAX:
         raise UsageError(
             f"{paths.base} is too long a path for admin sockets (by"

@@ -1,0 +1,89 @@
+"""The demo as its user runs it."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .test_lab import wait_until_gone
+
+DEMO = [sys.executable, "-m", "cephqos_loadgen.cli", "demo", "--interval", "1"]
+
+
+def start(*options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*DEMO, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+
+
+def read_until(demo: subprocess.Popen[str], pattern: str, within: float = 60) -> re.Match[str]:
+    """Read the demo's output up to a line that matches."""
+    assert demo.stdout
+    said = ""
+    deadline = time.monotonic() + within
+    while time.monotonic() < deadline:
+        line = demo.stdout.readline()
+        said += line
+        if match := re.search(pattern, line):
+            return match
+        if not line:
+            break
+    raise AssertionError(f"no {pattern!r} in:\n{said}")
+
+
+def test_the_demo_shows_every_osd_at_work_and_ends_by_itself() -> None:
+    demo = start("--duration", "6")
+    out, _ = demo.communicate(timeout=90)
+    assert demo.returncode == 0, out
+    assert "HEALTH_OK" in out
+    client_rates = re.findall(r"osd\.\d\s+([\d,]+)\s+[\d,]+\s+[\d,]+\s+2,000\s", out)
+    assert len(client_rates) >= 3
+    # fio is held to 200 ops/s over the three OSDs.
+    last = [float(rate.replace(",", "")) for rate in client_rates[-3:]]
+    assert 100 <= sum(last) <= 300, out
+    name = re.search(r"--name (demo-\d+)", out)
+    assert name
+    wait_until_gone(name[1], within=2)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_all_that_the_demo_started_ends_with_it(number: signal.Signals) -> None:
+    demo = start()
+    try:
+        name = read_until(demo, r"--name (demo-\d+)")[1]
+        read_until(demo, r"osd\.0")
+        children = _descendants(demo.pid)
+        assert any("fio" in command for command in children.values())
+        assert any("cephqos_exporter" in command for command in children.values())
+        demo.send_signal(number)
+        demo.wait(15)
+        wait_until_gone(name, within=5)
+        left = [command for pid, command in children.items() if _command(pid) == command]
+        assert not left
+    finally:
+        demo.kill()
+        demo.communicate()
+
+
+def _descendants(pid: int) -> dict[int, str]:
+    found: dict[int, str] = {}
+    todo = [pid]
+    while todo:
+        for task in Path(f"/proc/{todo.pop()}/task").glob("*/children"):
+            for child in map(int, task.read_text().split()):
+                found[child] = _command(child)
+                todo.append(child)
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        os.kill(pid, 0)
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""

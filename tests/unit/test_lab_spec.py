@@ -1,0 +1,190 @@
+"""What the lab's options may be, and the ceph.conf that they make."""
+
+import configparser
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab import checks
+from cephqos_loadgen.lab.conf import PORTS_PER_LAB, render_conf
+from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
+from cephqos_loadgen.lab.ports import reserve_ports
+from cephqos_loadgen.lab.releases import find_release
+from cephqos_loadgen.lab.spec import LabSpec, Setting, parse_cpu_list, parse_size
+
+PATHS = LabPaths(Path("/labs"), "one")
+FSID = "11111111-2222-3333-4444-555555555555"
+
+
+def conf(**options: Any) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(render_conf(LabSpec(**options), PATHS, FSID, 20000))
+    return parser
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"release": "quincy"}, "unknown release 'quincy'.*pacific.*reef.*tentacle"),
+        ({"osds": 0}, "--osds 0: expected 1 to 16"),
+        ({"osds": 17}, "--osds 17: expected 1 to 16"),
+        ({"name": "../up"}, "name '../up'"),
+        ({"name": "x" * 31}, "at most 30"),
+        ({"osd_size": 1 << 20}, "at least 1G"),
+        ({"backing": "nvme"}, "--backing 'nvme': expected one of file, loop"),
+        ({"op_queue": "fifo"}, "--op-queue 'fifo'"),
+        ({"io_scheduler": "cfq", "backing": "loop"}, "--io-scheduler 'cfq'"),
+        ({"io_scheduler": "bfq"}, "--io-scheduler needs a device.*--backing loop"),
+        ({"rotational": False}, "--rotational needs a device"),
+        ({"db_size": 2 << 30}, "--db-device needs a device"),
+        ({"setuser": "nobody"}, "--setuser 'nobody'"),
+        ({"objectstore": "filestore"}, "Ceph 18.2 no longer has FileStore"),
+        ({"objectstore": "filestore", "release": "pacific"}, "needs --backing loop"),
+        ({"fs": "xfs"}, "--fs is FileStore's"),
+        ({"settings": (Setting("disk", "a", "b"),)}, "section 'disk'"),
+        ({"cpus": ((4, (0,)),)}, "OSDs 0 to 3 only"),
+    ],
+)
+def test_what_the_lab_cannot_do_is_refused_in_one_line(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        LabSpec(**options).validate()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_release_is_found_by_name_and_by_version() -> None:
+    assert find_release("reef") is find_release("18.2")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("10G", 10 << 30), ("512M", 512 << 20), ("1GiB", 1 << 30), ("7", 7)]
+)
+def test_sizes_have_binary_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "ten", "5X", "-1G", "1.5G"])
+def test_a_size_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="expected a number"):
+        parse_size(text)
+
+
+@given(st.frozensets(st.integers(0, 200), min_size=1))
+def test_a_cpu_list_means_the_same_as_its_members(cpus: frozenset[int]) -> None:
+    assert set(parse_cpu_list(",".join(map(str, cpus)))) == cpus
+
+
+def test_a_cpu_range_includes_both_ends() -> None:
+    assert parse_cpu_list("0,2-4") == (0, 2, 3, 4)
+
+
+@pytest.mark.parametrize("text", ["", "a", "1-", "0,,1"])
+def test_a_cpu_list_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="CPU list"):
+        parse_cpu_list(text)
+
+
+def test_a_setting_reaches_its_section_and_wins_over_the_labs_default() -> None:
+    parsed = conf(settings=(Setting.parse("osd:osd mclock skip-benchmark=false"),))
+    assert parsed["osd"]["osd_mclock_skip_benchmark"] == "false"
+
+
+@pytest.mark.parametrize("text", ["osd_max_backfills=2", "osd:osd_max_backfills", "osd:=1", ""])
+def test_a_setting_without_section_or_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="section:option=value"):
+        Setting.parse(text)
+
+
+def test_everything_listens_on_loopback_in_the_labs_own_ports() -> None:
+    parsed = conf()["global"]
+    assert parsed["mon_host"] == "[v2:127.0.0.1:20000,v1:127.0.0.1:20001]"
+    assert parsed["public_addr"] == parsed["cluster_addr"] == "127.0.0.1"
+    assert parsed["ms_bind_port_min"] == "20002"
+    assert parsed["ms_bind_port_max"] == str(20000 + PORTS_PER_LAB - 1)
+
+
+def test_replicas_are_as_many_as_osds_up_to_three() -> None:
+    sizes = [conf(osds=n)["global"]["osd_pool_default_size"] for n in (1, 2, 3, 16)]
+    assert sizes == ["1", "2", "3", "3"]
+
+
+def test_only_filestore_has_a_journal_and_only_bluestore_a_block_size() -> None:
+    assert "bluestore_block_size" in conf()["osd"]
+    filestore = conf(release="pacific", objectstore="filestore", backing="loop", fs="btrfs")["osd"]
+    assert "osd_journal" in filestore
+    assert "bluestore_block_size" not in filestore
+    assert filestore["enable_experimental_unrecoverable_data_corrupting_features"] == "btrfs"
+
+
+def test_a_spec_survives_its_json() -> None:
+    spec = LabSpec(
+        name="x",
+        osds=2,
+        backing="loop",
+        rotational=True,
+        db_size=1 << 31,
+        settings=(Setting("osd", "a", "b"),),
+        cpus=((0, (0, 1)), (1, (2,))),
+    )
+    assert LabSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    assert dataclasses.replace(spec, osds=1) != spec
+
+
+def test_two_labs_get_different_blocks_of_ports() -> None:
+    first, one = reserve_ports(None)
+    with one:
+        second, two = reserve_ports(None)
+        with two:
+            assert abs(second - first) >= PORTS_PER_LAB
+            with pytest.raises(UsageError, match=f"port {first}"):
+                reserve_ports(first)
+    again, one = reserve_ports(first)
+    with one:
+        assert again == first
+
+
+def test_the_cache_follows_its_variable_then_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
+    monkeypatch.delenv("CEPHQOS_CACHE", raising=False)
+    assert cache_dir() == Path("/xdg/cephqos")
+    monkeypatch.setenv("CEPHQOS_CACHE", "/own")
+    assert cache_dir() == Path("/own")
+    monkeypatch.setenv("CEPHQOS_LABS", "/somewhere")
+    assert labs_dir() == Path("/somewhere")
+
+
+def test_a_folder_too_deep_for_unix_sockets_is_refused() -> None:
+    checks.check_socket_length(LabPaths(Path("/var/lib/cephqos/labs"), "x" * 30))
+    with pytest.raises(UsageError, match="too long a path"):
+        checks.check_socket_length(LabPaths(Path("/" + "x" * 80), "lab"))
+
+
+def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="needs root"):
+        checks.check_host(LabSpec())
+
+
+def test_too_little_memory_is_refused_with_the_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("shutil.which", lambda tool: f"/usr/bin/{tool}")
+    monkeypatch.setattr(checks, "MEMORY_PER_OSD", 1 << 50)
+    with pytest.raises(UsageError, match=r"4 OSDs need .* GiB of memory; .* are available"):
+        checks.check_host(LabSpec())
+
+
+def test_too_little_disk_is_refused_with_the_need(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(checks, "DISK_PER_OSD", 1 << 60)
+    with pytest.raises(UsageError, match=r"GiB free; 4 OSDs need"):
+        checks.check_disk(LabSpec(), tmp_path)
