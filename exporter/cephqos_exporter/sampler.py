@@ -122,13 +122,17 @@ class ProcessSample:
         self._named = groups
         self._interval = switches_interval
         self._status_due: float | None = None
+        self._fd = -1
         try:
             self._fd = descriptors.open(f"{self._path}/stat")
             self.process = self._read_process()
-        except _GONE as exc:
-            raise ReplyMissing(self._path, "gone") from exc
+            self.waits_known = self._has_schedstat()
+        except (*_GONE, PermissionError) as exc:
+            descriptors.close(self._fd)
+            # /proc mounted with hidepid hides other users' processes.
+            reason = "permission" if isinstance(exc, PermissionError) else "gone"
+            raise ReplyMissing(self._path, reason) from exc
         self._start = self.process.start
-        self.waits_known = self._has_schedstat()
         self._hot = "schedstat" if self.waits_known else "stat"
 
     def _has_schedstat(self) -> bool:

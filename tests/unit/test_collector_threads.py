@@ -297,6 +297,24 @@ def test_a_daemon_without_a_pid_or_with_a_dead_one_is_reported(tree: FakeHost) -
         list(collector.collect(view(tree.host, pid=99)))
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"), [(ProcessLookupError(), "gone"), (PermissionError(), "permission")]
+)
+def test_a_process_that_ends_while_it_is_taken_up_leaves_nothing_open(
+    tree: FakeHost, monkeypatch: pytest.MonkeyPatch, error: OSError, reason: str
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise error
+
+    tree.classic_osd(PID, 3)
+    descriptors = Descriptors(1000)
+    collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
+    monkeypatch.setattr("os.pread", fail)
+    with pytest.raises(ReplyMissing, match=reason):
+        list(collector.collect(view(tree.host)))
+    assert descriptors.used == 0
+
+
 def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: FakeHost) -> None:
     descriptors = Descriptors(1000)
     collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
