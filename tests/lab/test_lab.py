@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.lab import loopdev
+from cephqos_loadgen.lab import checks, loopdev
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec, Setting
@@ -125,6 +126,15 @@ async def test_the_status_names_living_processes_sockets_and_devices(
         assert Path(osd["device"]).is_block_device()
 
 
+async def test_the_tree_brings_fio_with_cephs_engines_and_the_prometheus_tools(
+    shared_lab: RunningLab,
+) -> None:
+    engines = (await shared_lab.exec(["fio", "--enghelp"])).stdout.split()
+    assert {"rbd", "rados"} <= set(engines)
+    for tool in ("prometheus", "promtool", "prometheus-alertmanager", "amtool"):
+        await shared_lab.exec([tool, "--version"])
+
+
 async def test_exec_gives_the_commands_own_exit_status(shared_lab: RunningLab) -> None:
     name = shared_lab.paths.name
     assert cephqos("lab", "exec", "--name", name, "--", "true").returncode == 0
@@ -213,6 +223,22 @@ def test_interrupting_up_leaves_nothing() -> None:
     assert up.stderr
     up.stderr.close()
     wait_until_gone(name, within=5)
+
+
+def test_without_debootstrap_the_first_up_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    for tool in checks.TOOLS:
+        (bare / tool).symlink_to(shutil.which(tool) or tool)
+    monkeypatch.setenv("PATH", str(bare))
+    monkeypatch.setenv("CEPHQOS_CACHE", str(tmp_path / "cache"))
+    up = cephqos("lab", "up", "--name", lab_name("bare"))
+    assert up.returncode == 2
+    assert up.stderr == (
+        "cephqos: debootstrap not found: install it (apt-get install debootstrap)\n"
+    )
 
 
 async def test_an_option_that_the_release_lacks_is_refused_before_anything_starts(
