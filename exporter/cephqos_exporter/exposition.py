@@ -4,9 +4,12 @@ The sample lines of the two formats are the same bytes; only the headers differ.
 rendered lines, each written once however many formats are asked for, and drops the samples early.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
+
+import orjson
 
 from cephqos_exporter.model import Family, FamilyType
 
@@ -16,36 +19,7 @@ OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; 
 _TEXT_TYPES: Final[dict[FamilyType, str]] = {"unknown": "untyped", "info": "gauge"}
 
 
-def render_samples(family: Family) -> str:
-    """The sample lines of a family, or TypeError if a value is not a number.
-
-    The unary plus is that check: it costs next to nothing, and it turns True into 1.
-    """
-    name = family.name
-    try:
-        text = "".join(
-            [
-                f"{name}{suffix}{{{labels}}} {+value}\n" if labels else f"{name}{suffix} {+value}\n"
-                for suffix, labels, value in family.samples
-            ]
-        )
-    except TypeError as exc:
-        raise TypeError(f"{name}: a sample's value is not a number: {exc}") from exc
-    if " nan\n" in text or "inf\n" in text:
-        text = text.replace(" nan\n", " NaN\n").replace(" inf\n", " +Inf\n")
-        text = text.replace(" -inf\n", " -Inf\n")
-    return text
-
-
-@dataclass(slots=True)
-class _Block:
-    type: FamilyType
-    help: str
-    chunks: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(NamedTuple):
     """The rendered samples of one family from one source."""
 
     name: str
@@ -55,15 +29,64 @@ class Chunk:
 
 
 def render(families: Iterable[Family]) -> tuple[list[Chunk], int]:
-    """Chunks of the families that have samples, and how many samples there are."""
+    """Chunks of the families that have samples, and how many samples there are.
+
+    TypeError if a value is not a number.
+    """
+    filled = [family for family in families if family.samples]
+    numbers = _numbers(filled)
+    rest = iter(numbers)
     chunks = []
-    count = 0
-    for family in families:
-        if family.samples:
-            lines = render_samples(family)
-            chunks.append(Chunk(family.name, family.type, family.help, lines))
-            count += len(family.samples)
-    return chunks, count
+    for family in filled:
+        name = family.name
+        samples = family.samples
+        if len(samples) == 1:  # as most are, of one daemon
+            suffix, labels, _ = samples[0]
+            braced = f"{{{labels}}}" if labels else ""
+            lines = f"{name}{suffix}{braced} {next(rest)}\n"
+        else:
+            lines = "".join(
+                [
+                    f"{name}{suffix}{{{labels}}} {number}\n"
+                    for (suffix, labels, _), number in zip(samples, rest, strict=False)
+                ]
+            )
+        chunks.append(Chunk(name, family.type, family.help, lines))
+    return chunks, len(numbers)
+
+
+def _numbers(families: Sequence[Family]) -> list[str]:
+    """Every sample's value as text, in order.
+
+    All at once and by a JSON library, because Python takes 300 ns for a float of 17 digits, more
+    than for everything else about its line; this takes 30.
+    """
+    values = [value for family in families for _, _, value in family.samples]
+    if not values:
+        return []
+    written = orjson.dumps(values, default=_refuse)[1:-1]
+    if written.translate(None, b"0123456789,.eE+-"):  # not numbers alone
+        return [_number(value) for value in values]
+    return written.decode().split(",")
+
+
+def _refuse(value: object) -> str:
+    raise TypeError(f"{value!r:.100} is not a number")
+
+
+def _number(value: object) -> str:
+    if not isinstance(value, int | float):
+        return _refuse(value)
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    return str(+value)  # the sign makes a number of True
+
+
+@dataclass(slots=True)
+class _Block:
+    type: FamilyType
+    help: str
+    chunks: list[str] = field(default_factory=list)
 
 
 class Page:
@@ -75,11 +98,12 @@ class Page:
 
     def add(self, chunks: Iterable[Chunk]) -> None:
         """Add rendered families. The first source of a family says its type and help."""
-        for chunk in chunks:
-            block = self._blocks.get(chunk.name)
+        blocks = self._blocks
+        for name, kind, text, lines in chunks:
+            block = blocks.get(name)
             if block is None:
-                block = self._blocks[chunk.name] = _Block(chunk.type, chunk.help)
-            block.chunks.append(chunk.lines)
+                block = blocks[name] = _Block(kind, text)
+            block.chunks.append(lines)
 
     def add_families(self, families: Iterable[Family]) -> None:
         self.add(render(families)[0])

@@ -150,7 +150,8 @@ class DaemonFetcher:
 
     def _digest(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
         now = asyncio.get_running_loop().time()
-        for prefix, value in answers.replies.items():
+        replies = answers.parse()
+        for prefix, value in replies.items():
             ttl = ttls[prefix]
             if ttl == math.inf:
                 value = self._shared.same(prefix, value)
@@ -158,7 +159,7 @@ class DaemonFetcher:
                 share = 1.0 if prefix in self._kept else self._share
                 self._kept[prefix] = _Kept(value, now, share)
             result.replies[prefix] = value
-        answered = bool(answers.replies)
+        answered = bool(replies)
         for prefix, error in answers.errors.items():
             result.errors[prefix] = error.reason
             self._kept.pop(prefix, None)

@@ -131,7 +131,12 @@ class Scraper:
         """The page of a scrape of at most `timeout` seconds; joins one that is under way."""
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._scrape(timeout), name="scrape")
-        return await asyncio.shield(self._running)
+        running = self._running
+        try:
+            return await asyncio.shield(running)
+        finally:
+            if self._running is running and running.done():
+                self._running = None  # a page is megabytes: not to be kept until the next
 
     async def close(self) -> None:
         """End the probes and drop all state, once the scrape under way has ended."""

@@ -75,21 +75,35 @@ _HEADER: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("3i")
 _BACKLOG_RETRY_SECONDS: Final = 0.005
 
-# One buffer for all sockets: a reply is parsed straight out of it before anything else can be
-# received, because all of this runs on one event loop thread.
+# One buffer for all sockets, as all of this runs on one event loop thread.
 _SHARED: Final = bytearray(256 * 1024)
 _SHARED_VIEW: Final = memoryview(_SHARED)
 
 
 @dataclass(slots=True)
 class Answers:
-    """What a daemon answered: parsed replies, errors for the rest, and who it is."""
+    """What a daemon answered: replies, errors for the rest, and who it is.
 
-    replies: dict[str, Any] = field(default_factory=dict)
+    Replies are parsed when they are wanted: as objects they are ten times their size, and those of
+    all daemons of a host come nearly at once.
+    """
+
+    bodies: dict[str, bytes | bytearray] = field(default_factory=dict)
     errors: dict[str, DaemonError] = field(default_factory=dict)
     # Commands that were under way at the deadline: those that hang, not those that queued behind.
     hung: list[str] = field(default_factory=list)
     pid: int | None = None  # None: never connected, or in a PID namespace that we cannot see
+
+    def parse(self) -> dict[str, Any]:
+        """The replies; what does not parse is moved to the errors."""
+        replies = {}
+        for prefix, body in self.bodies.items():
+            try:
+                replies[prefix] = decode_reply(body)
+            except DaemonError as exc:
+                self.errors[prefix] = _detached(exc)
+        self.bodies.clear()
+        return replies
 
 
 @cache
@@ -100,7 +114,7 @@ def encode_request(prefix: str, arguments: tuple[tuple[str, str], ...] = ()) -> 
     return orjson.dumps({"prefix": prefix, "format": "json", **dict(arguments)}) + b"\0"
 
 
-def decode_reply(body: bytes | bytearray | memoryview) -> Any:
+def decode_reply(body: bytes | bytearray) -> Any:
     """Parse a reply, or raise what the daemon's error text says."""
     if not body:
         raise Malformed("empty reply")
@@ -137,15 +151,16 @@ async def ask(
     deadline = asyncio.get_running_loop().time() + timeout
     request = (prefix, encode_request(prefix, tuple((arguments or {}).items())))
     answers = await _Batch(path, [request], deadline, max_bytes).run()
+    replies = answers.parse()
     if prefix in answers.errors:
-        raise answers.errors[prefix]
-    return Answer(answers.replies[prefix], answers.pid)
+        raise answers.errors.pop(prefix)
+    return Answer(replies[prefix], answers.pid)
 
 
 async def ask_all(
     path: str, prefixes: Iterable[str], *, deadline: float, max_bytes: int = MAX_REPLY_BYTES
 ) -> Answers:
-    """Every command's reply or error, by `deadline` (of the event loop's clock).
+    """Every command's body or error, by `deadline` (of the event loop's clock).
 
     Raises nothing but CommandRefused (before anything is sent) and cancellation.
     """
@@ -228,9 +243,8 @@ class _Batch:
         except (OSError, DaemonError) as exc:
             sock.close()
             self._todo.popleft()
-            self._answers.errors[prefix] = (
-                exc if isinstance(exc, DaemonError) else _translate(exc, self._path)
-            )
+            error = exc if isinstance(exc, DaemonError) else _translate(exc, self._path)
+            self._answers.errors[prefix] = _detached(error)
             return True
         if self._answers.pid is None:
             self._answers.pid = _peer_pid(sock)
@@ -249,16 +263,16 @@ class _Batch:
             body = self._receive(exchange)
             if body is None:
                 return
-            self._answers.replies[exchange.prefix] = decode_reply(body)
+            self._answers.bodies[exchange.prefix] = body
         except DaemonError as exc:
-            self._answers.errors[exchange.prefix] = exc
+            self._answers.errors[exchange.prefix] = _detached(exc)
         except OSError as exc:
-            self._answers.errors[exchange.prefix] = _translate(exc, self._path)
+            self._answers.errors[exchange.prefix] = _detached(_translate(exc, self._path))
         del self._open[exchange]
         self._close(exchange)
         self._fill()
 
-    def _receive(self, exchange: _Exchange) -> bytearray | memoryview | None:
+    def _receive(self, exchange: _Exchange) -> bytes | bytearray | None:
         """The whole body, or None if more is to come."""
         try:
             count = exchange.sock.recv_into(_SHARED)
@@ -269,7 +283,7 @@ class _Batch:
         if exchange.length < 0 and exchange.body is None and count >= _HEADER.size:
             chunk = self._announced(exchange, _SHARED_VIEW[:count])
             if len(chunk) == exchange.length:
-                return chunk  # came whole: parsed where it is
+                return bytes(chunk)
         else:
             chunk = _SHARED_VIEW[:count]
         if exchange.body is None:
@@ -313,6 +327,19 @@ class _Batch:
     def _close(self, exchange: _Exchange) -> None:
         self._loop.remove_reader(exchange.sock.fileno())
         exchange.sock.close()
+
+
+def _detached(error: DaemonError) -> DaemonError:
+    """The error without its tracebacks.
+
+    Their frames hold what the error is stored in: a cycle that would keep a daemon's replies in
+    memory until the next full garbage collection.
+    """
+    link: BaseException | None = error
+    while link is not None:
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__
+    return error
 
 
 def _early(exchange: _Exchange) -> str:
