@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cephqos_exporter import options
 from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import Making, build_enabled
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
@@ -39,6 +40,8 @@ def check(settings: Settings) -> None:
     for pattern in settings[options.SOCKETS]:
         if not Path(pattern).is_absolute():
             raise settings.error(options.SOCKETS, options.SOCKETS.allowed)
+    if "cluster" in settings[options.ROLE]:
+        cluster_options.check(settings)
     path = _web_config_path(settings)
     if path is not None:
         checked = web_config.load(path)
@@ -78,8 +81,8 @@ def build_scraper(settings: Settings) -> Scraper:
     )
 
 
-def _cluster_sources(_settings: Settings) -> Sequence[ClusterSource]:
-    return ()
+def _cluster_sources(settings: Settings) -> Sequence[ClusterSource]:
+    return (cluster_options.build_source(settings),)
 
 
 class App:

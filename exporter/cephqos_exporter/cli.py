@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from cephqos_exporter import log, options
 from cephqos_exporter.app import App, check
+from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
 from cephqos_exporter.errors import ConfigError
@@ -85,7 +86,7 @@ def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) ->
     path = arguments.get("config.file") or variables.get(_FILE_VARIABLE)
     rest = {name: value for name, value in variables.items() if name != _FILE_VARIABLE}
     return resolve(
-        (*options.SPINE, *all_options()),
+        (*options.SPINE, *cluster_options.OPTIONS, *all_options()),
         flags=flags,
         environment=rest,
         file=Path(path) if path else None,
@@ -109,7 +110,7 @@ def _calm_garbage_collection() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the exporter until a signal ends it; 2 if it was told something that is not allowed."""
-    known = (*options.SPINE, *all_options())
+    known = (*options.SPINE, *cluster_options.OPTIONS, *all_options())
     arguments = vars(build_parser(known).parse_args(argv))
 
     def read() -> Settings:

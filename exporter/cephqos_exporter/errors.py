@@ -5,8 +5,12 @@ A library's exception never crosses a module boundary: it is translated where it
 `DaemonError`, which costs that daemon's samples and nothing else.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from cephqos_exporter.model import Family
 
 
 class ExporterError(Exception):
@@ -37,6 +41,14 @@ class Nothing:
 
     def __str__(self) -> str:
         return self._words
+
+
+class SourceUnavailable(ExporterError):
+    """A source of a scrape has no figures; `families` say why, and what it has cost."""
+
+    def __init__(self, reason: str, families: "Sequence[Family]" = ()) -> None:
+        super().__init__(reason)
+        self.families = families
 
 
 class CommandRefused(ExporterError):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from cephqos_exporter.ceph.discovery import Socket
-from cephqos_exporter.errors import UnknownCommand
+from cephqos_exporter.errors import SourceUnavailable, UnknownCommand
 from cephqos_exporter.exposition import Chunk, Page, render
 from cephqos_exporter.fetch import DaemonFetcher, Fetched, SharedReplies
 from cephqos_exporter.model import (
@@ -283,6 +283,9 @@ class Scraper:
         try:
             async with asyncio.timeout_at(deadline):
                 chunks, samples = render(await source.collect(deadline))
+        except SourceUnavailable as exc:
+            chunks, samples = render(exc.families)
+            report.samples += samples
         except TimeoutError:
             log.warning("cluster source %s gave nothing before the deadline", source.name)
         except Exception:

@@ -1,0 +1,225 @@
+"""Asks a cluster's monitors and manager, through a child process that can be killed.
+
+Through librados where its Python bindings are, else with the `ceph` command, which needs half a
+second of CPU for each question. Nothing but the few read-only commands below is ever asked.
+"""
+
+import asyncio
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from cephqos_exporter.ceph.monclient import (
+    BindingsMissing,
+    ClusterSilent,
+    ClusterUnreachable,
+    CommandFailed,
+    Connection,
+    MonClient,
+    ReplyTooLarge,
+    end_group,
+    parse_reply,
+)
+from cephqos_exporter.errors import CommandRefused
+
+log = logging.getLogger(__name__)
+
+READ_ONLY_COMMANDS: Final = frozenset(
+    {"config get", "osd dump", "pg dump", "pg ls", "pg ls-by-primary", "status"}
+)
+
+# All placement groups in brief are 150 bytes each: this holds 400,000.
+MAX_REPLY_BYTES: Final = 64 << 20
+
+# Ends the command with us, however we end, then becomes it.
+_TIED: Final = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
+    " os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A command: its arguments in the order in which the `ceph` command takes them."""
+
+    prefix: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    target: str = "mgr"
+
+
+STATUS: Final = Query("status", target="mon")
+OSD_DUMP: Final = Query("osd dump", target="mon")
+POOL_TOTALS: Final = Query("pg dump", {"dumpcontents": ["pools"]})
+PGS_IN_BRIEF: Final = Query("pg dump", {"dumpcontents": ["pgs_brief"]})
+SCRUBBING_PGS: Final = Query("pg ls", {"states": ["scrubbing"]})
+
+
+def pgs_of_primary(osd: int) -> Query:
+    """The placement groups that an OSD leads, in full: about 2.5 kB each."""
+    return Query("pg ls-by-primary", {"osd": osd})
+
+
+def option(who: str, key: str) -> Query:
+    """An option as the monitors have it; what a local file overrides they do not know."""
+    return Query("config get", {"who": who, "key": key}, target="mon")
+
+
+class Transport(Protocol):
+    """What MonClient and CephCommand have in common."""
+
+    starts: int
+    reply_bytes: int
+
+    async def command(
+        self, prefix: str, *, target: str = ..., within: float = ..., **arguments: Any
+    ) -> Any: ...
+
+    async def close(self) -> None: ...
+
+
+class CephCommand:
+    """The `ceph` command, run anew for each question: one child, killed at the deadline."""
+
+    def __init__(
+        self, connection: Connection, argv: Sequence[str] = ("ceph",), *, max_bytes: int
+    ) -> None:
+        self._connection = connection
+        self._argv = tuple(argv)
+        self._max_bytes = max_bytes
+        self.starts = 0
+        self.reply_bytes = 0
+
+    async def command(
+        self, prefix: str, *, target: str = "mon", within: float = 10.0, **arguments: Any
+    ) -> Any:
+        """As MonClient.command; the command finds the target by itself."""
+        del target
+        words = [*prefix.split(), *_words(arguments)]
+        code, out, err = await self._run(prefix, self._line(words, within), within)
+        if code:
+            text = err.decode(errors="replace")
+            if "[errno" in text.lower() or "error connecting" in text.lower():
+                raise ClusterUnreachable(f"{prefix}: {' '.join(text.split())[-300:]}")
+            raise CommandFailed(prefix, -code, text)
+        self.reply_bytes = len(out)
+        return parse_reply(out)
+
+    def _line(self, words: Sequence[str], within: float) -> list[str]:
+        where = self._connection
+        keyring = ("--keyring", where.keyring) if where.keyring else ()
+        return [
+            *(sys.executable, "-c", _TIED, *self._argv),
+            *("--conf", where.conf, "--name", where.name, *keyring),
+            *("--connect-timeout", str(max(1, int(within) - 1)), "--format", "json"),
+            *words,
+        ]
+
+    async def _run(
+        self, prefix: str, argv: Sequence[str], within: float
+    ) -> tuple[int, bytes, bytes]:
+        self.starts += 1
+        child = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert child.stdout and child.stderr  # noqa: S101 - they are pipes
+        try:
+            async with asyncio.timeout(within):
+                out, err = await asyncio.gather(
+                    _read_at_most(child.stdout, self._max_bytes),
+                    _read_at_most(child.stderr, self._max_bytes),
+                )
+                return await child.wait(), out, err
+        except TimeoutError:
+            raise ClusterSilent(f"{prefix}: no answer within {within:g} s") from None
+        finally:
+            await end_group(child)
+
+    async def close(self) -> None:
+        """Nothing stays between two commands."""
+
+
+def _words(arguments: Mapping[str, Any]) -> list[str]:
+    words: list[str] = []
+    for value in arguments.values():
+        words += [str(item) for item in value] if isinstance(value, list) else [str(value)]
+    return words
+
+
+async def _read_at_most(stream: asyncio.StreamReader, most: int) -> bytes:
+    parts, size = [], 0
+    while part := await stream.read(1 << 16):
+        size += len(part)
+        if size > most:
+            raise ReplyTooLarge(f"more than {most} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+@dataclass(slots=True)
+class Cost:
+    """What one kind of command has cost since the start."""
+
+    commands: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+class ClusterReader:
+    """Puts queries to one cluster, one at a time, each within `timeout` seconds."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        *,
+        ceph: Sequence[str] = ("ceph",),
+        timeout: float = 10.0,
+        max_bytes: int = MAX_REPLY_BYTES,
+    ) -> None:
+        self._timeout = timeout
+        self._rados = MonClient(connection, max_bytes=max_bytes)
+        self._ceph = CephCommand(connection, ceph, max_bytes=max_bytes)
+        self._transport: Transport = self._rados
+        self.costs: dict[str, Cost] = {}
+
+    @property
+    def starts(self) -> int:
+        """Children started so far."""
+        return self._rados.starts + self._ceph.starts
+
+    async def ask(self, query: Query) -> Any:
+        """The parsed reply; CommandFailed, or ClusterUnreachable with its reason."""
+        if query.prefix not in READ_ONLY_COMMANDS:
+            raise CommandRefused(f"{query.prefix!r} is not on the list of read-only commands")
+        try:
+            return await self._ask(query)
+        except BindingsMissing as error:
+            if self._transport is not self._rados:
+                raise
+            log.warning("%s: using the ceph command, which costs more", error)
+            self._transport = self._ceph
+            return await self._ask(query)
+
+    async def _ask(self, query: Query) -> Any:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        transport = self._transport
+        transport.reply_bytes = 0
+        try:
+            return await transport.command(
+                query.prefix, target=query.target, within=self._timeout, **query.arguments
+            )
+        finally:
+            cost = self.costs.setdefault(query.prefix, Cost())
+            cost.commands += 1
+            cost.seconds += loop.time() - started
+            cost.bytes += transport.reply_bytes
+
+    async def close(self) -> None:
+        """End the child, whatever it is doing."""
+        await self._transport.close()

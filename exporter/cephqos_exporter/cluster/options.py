@@ -1,0 +1,125 @@
+"""The options of `--role cluster`, and the source made from them."""
+
+import shlex
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_exporter.ceph.cluster import ClusterReader
+from cephqos_exporter.ceph.monclient import Connection
+from cephqos_exporter.cluster.poller import Poller
+from cephqos_exporter.cluster.source import ClusterSource
+from cephqos_exporter.config import Option, Settings, integer, number, text
+
+CONF = text(
+    "cluster.conf",
+    "/etc/ceph/ceph.conf",
+    "Ceph's configuration file, for the addresses of the monitors.",
+    allowed="a path",
+)
+NAME = text(
+    "cluster.name",
+    "client.cephqos",
+    "Who to connect as; needs `mon 'allow r' mgr 'allow r'`, no more.",
+    allowed="a name such as client.cephqos",
+)
+KEYRING = text(
+    "cluster.keyring", "", "Keyring of that name; empty: where Ceph looks.", allowed="a path"
+)
+PYTHON = text(
+    "cluster.python",
+    "/usr/bin/python3",
+    "Command line of a Python that has Ceph's rados module, with what must stand before it.",
+    allowed="a command line",
+)
+CEPH = text(
+    "cluster.ceph",
+    "ceph",
+    "Command line of the ceph command, used where no Python has the rados module.",
+    allowed="a command line",
+)
+INTERVAL = number(
+    "cluster.interval",
+    5.0,
+    "How often to ask the cluster; OSDs report every 5 seconds.",
+    least=0.1,
+    most=3600,
+    unit="of seconds",
+)
+SCHEDULE_INTERVAL = number(
+    "cluster.schedule-interval",
+    300.0,
+    "In what time to read the scrub stamps of all placement groups, a few at a time.",
+    least=0.1,
+    most=86400,
+    unit="of seconds",
+)
+TIMEOUT = number(
+    "cluster.timeout",
+    10.0,
+    "Deadline of a question to the cluster; the child that misses it is killed.",
+    least=0.1,
+    most=600,
+    unit="of seconds",
+)
+MOST_PGS = integer(
+    "cluster.schedule-pgs",
+    100_000,
+    "Most placement groups of a cluster for which to keep scrub stamps and states by pool.",
+    least=0,
+    most=10_000_000,
+)
+
+OPTIONS: Final[tuple[Option[Any], ...]] = (
+    CONF,
+    NAME,
+    KEYRING,
+    PYTHON,
+    CEPH,
+    INTERVAL,
+    SCHEDULE_INTERVAL,
+    TIMEOUT,
+    MOST_PGS,
+)
+
+
+def check(settings: Settings) -> None:
+    """Raise the ConfigError of a setting that cannot work, before anything is started."""
+    for option in (PYTHON, CEPH):
+        _argv(settings, option)
+    for option in (CONF, KEYRING):
+        if settings[option] and not Path(settings[option]).is_file():
+            raise settings.error(option, "a file that is there")
+    kind, _, rest = settings[NAME].partition(".")
+    if not kind or not rest:
+        raise settings.error(NAME, NAME.allowed)
+
+
+def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:
+    try:
+        argv = tuple(shlex.split(settings[option]))
+    except ValueError:
+        argv = ()
+    if not argv:
+        raise settings.error(option, option.allowed)
+    return argv
+
+
+def build_source(settings: Settings) -> ClusterSource:
+    """A source that connects when it is first asked."""
+    connection = Connection(
+        conf=settings[CONF],
+        python=_argv(settings, PYTHON),
+        name=settings[NAME],
+        keyring=settings[KEYRING],
+    )
+    ceph = _argv(settings, CEPH)
+
+    def make() -> Poller:
+        return Poller(
+            ClusterReader(connection, ceph=ceph, timeout=settings[TIMEOUT]),
+            interval=settings[INTERVAL],
+            schedule_interval=settings[SCHEDULE_INTERVAL],
+            most_pgs=settings[MOST_PGS],
+        )
+
+    return ClusterSource(make)

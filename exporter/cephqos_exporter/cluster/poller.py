@@ -1,0 +1,253 @@
+"""Keeps what is known of a cluster up to date, in the background, at a bounded cost.
+
+Every poll reads what is small whatever the cluster's size: the status, the sums over each pool,
+and the placement groups being scrubbed where there are any. What grows with the number of
+placement groups is read slowly or in parts. A pause between polls of ten times what the last one
+took keeps the manager free, however large the cluster.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cephqos_exporter.ceph.cluster import (
+    OSD_DUMP,
+    PGS_IN_BRIEF,
+    POOL_TOTALS,
+    SCRUBBING_PGS,
+    STATUS,
+    ClusterReader,
+    option,
+    pgs_of_primary,
+)
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_exporter.cluster.recovery import RecoveryTotals, is_recovering
+from cephqos_exporter.cluster.replies import (
+    OsdMap,
+    Status,
+    count_states,
+    count_states_by_pool,
+    parse_osd_dump,
+    parse_pgs,
+    parse_pool_totals,
+    parse_status,
+)
+from cephqos_exporter.cluster.rotation import Rotation
+from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
+from cephqos_exporter.cluster.scrub import ScrubProgress
+
+log = logging.getLogger(__name__)
+
+# At most this share of the time is spent asking.
+_DUTY: Final = 0.1
+# Of a reply that grows with the cluster, at most this share.
+_SLOW_DUTY: Final = 0.02
+_LONGEST_PAUSE_SECONDS: Final = 15.0
+_OPTIONS_INTERVAL_SECONDS: Final = 60.0
+# An OSD map of a thousand OSDs is half a megabyte, and every step of a recovery makes a new one.
+_OSD_MAP_INTERVAL_SECONDS: Final = 10.0
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """All that is known; times are of the wall clock."""
+
+    status: Status
+    osd_map: OsdMap
+    options: Mapping[str, float]
+    read_at: float
+    scrub: ScrubProgress
+    recovery: RecoveryTotals
+    states_by_pool: Mapping[int, Mapping[str, int]] | None = None
+    states_read_at: float = 0.0
+    schedule: Schedule | None = None
+    schedule_as_of: float | None = None
+
+
+@dataclass(slots=True)
+class _Slow:
+    """When something dear may be read again."""
+
+    due: float = 0.0
+
+    def spent(self, now: float, seconds: float, least: float) -> None:
+        self.due = now + max(least, seconds / _SLOW_DUTY)
+
+
+@dataclass(slots=True)
+class Failure:
+    """Why there is no state."""
+
+    reason: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Due:
+    osd_map: _Slow = field(default_factory=_Slow)
+    states: _Slow = field(default_factory=_Slow)
+    schedule: _Slow = field(default_factory=_Slow)
+    options: float = 0.0
+
+
+class NoManager(ClusterUnreachable):
+    """The monitors answer, but no manager is active: what placement groups do is not known."""
+
+    reason = "no_manager"
+
+
+class Poller:
+    """Reads one cluster. `state` is None until the first poll, and whenever the last one failed."""
+
+    def __init__(
+        self,
+        reader: ClusterReader,
+        *,
+        interval: float,
+        schedule_interval: float,
+        most_pgs: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.reader = reader
+        self.state: ClusterState | None = None
+        self.failure: Failure | None = None
+        self.poll_seconds = 0.0
+        self.polled = asyncio.Event()  # set once the first poll has ended, well or badly
+        self._interval = interval
+        self._most_pgs = most_pgs
+        self._clock = clock
+        self._rotation = Rotation(schedule_interval)
+        self._due = _Due()
+        self._scrub = ScrubProgress()
+        self._recovery = RecoveryTotals()
+        self._osd_map: OsdMap | None = None
+        self._options: dict[str, float] = {}
+        self._kept: ClusterState | None = None  # what slower parts were last
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        failures = 0
+        while True:
+            failures = 0 if await self.poll() else failures + 1
+            pause = max(self._interval, self.poll_seconds / _DUTY)
+            if failures:
+                pause = min(self._interval * 2 ** min(failures, 10), _LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(pause)
+
+    async def poll(self) -> bool:
+        """Read once; whether it went well. What went wrong is in `failure`."""
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            self.state = self._kept = await self._read()
+            if self.failure:
+                log.info("the cluster answers again")
+            self.failure = None
+        except (ClusterUnreachable, CommandFailed) as error:
+            self._fail(getattr(error, "reason", "failed"), str(error))
+        except Exception as error:
+            # A reply that no release is known to give: shown, and tried again.
+            log.exception("could not make sense of the cluster's replies")
+            self._fail("malformed", repr(error))
+        finally:
+            self.poll_seconds = loop.time() - started
+            self.polled.set()
+        return self.failure is None
+
+    def _fail(self, reason: str, text: str) -> None:
+        if self.failure is None or self.failure.reason != reason:
+            log.warning("no figures of the cluster: %s", text)
+        self.state, self.failure = None, Failure(reason, text)
+
+    async def _read(self) -> ClusterState:
+        status = parse_status(await self.reader.ask(STATUS))
+        if not status.manager:
+            raise NoManager("no manager is active")
+        now = self._clock()
+        totals = parse_pool_totals(await self.reader.ask(POOL_TOTALS))
+        osd_map = await self._read_osd_map(status, totals.keys() - self._pools(), now)
+        await self._read_options(now)
+        self._recovery.update(totals, now)
+        await self._read_scrubs(status)
+        await self._rotate(osd_map)
+        self._scrub.tick(self._clock(), osd_map.pools)
+        state = ClusterState(status, osd_map, self._options, now, self._scrub, self._recovery)
+        await self._read_states(state)
+        self._make_schedule(state)
+        return state
+
+    def _pools(self) -> set[int]:
+        return set(self._osd_map.pools) if self._osd_map else set()
+
+    async def _read_osd_map(self, status: Status, unknown: set[int], now: float) -> OsdMap:
+        known = self._osd_map
+        new = known is None or known.epoch != status.epoch
+        if known is None or (new and (unknown or now >= self._due.osd_map.due)):
+            started = self._clock()
+            known = self._osd_map = parse_osd_dump(await self.reader.ask(OSD_DUMP))
+            seconds = self._clock() - started
+            least = min(_OSD_MAP_INTERVAL_SECONDS, 2 * self._interval)
+            self._due.osd_map.spent(now, seconds, least)
+        return known
+
+    async def _read_options(self, now: float) -> None:
+        if self._options and now < self._due.options:
+            return
+        for who, key in OPTIONS:
+            self._options[key] = float(await self.reader.ask(option(who, key)))
+        self._due.options = now + _OPTIONS_INTERVAL_SECONDS
+
+    async def _read_scrubs(self, status: Status) -> None:
+        """Those being scrubbed: OSDs take on few at once, so the list is short."""
+        any_now = "scrubbing" in count_states(status.pgs_by_state)
+        if any_now or self._scrub.running:
+            running = [pg for pg in parse_pgs(await self.reader.ask(SCRUBBING_PGS)) if pg.scrubbing]
+            self._rotation.ask_soon(self._scrub.list_running(running))
+
+    async def _rotate(self, osd_map: OsdMap) -> None:
+        if sum(pool.pg_num for pool in osd_map.pools.values()) > self._most_pgs:
+            self._scrub.records.clear()
+            return
+        for osd in self._rotation.due(osd_map.osds_up, self._clock()):
+            self._scrub.observe(parse_pgs(await self.reader.ask(pgs_of_primary(osd))))
+        if self._rotation.end_round():
+            self._scrub.end_round()
+
+    async def _read_states(self, state: ClusterState) -> None:
+        """States by pool: none needs asking while the whole cluster has none."""
+        if not is_recovering(state.status):
+            state.states_by_pool, state.states_read_at = {}, state.read_at
+            self._due.states.due = 0.0
+            return
+        if state.status.pgs > self._most_pgs:
+            return
+        if self._clock() < self._due.states.due and self._kept is not None:
+            state.states_by_pool = self._kept.states_by_pool
+            state.states_read_at = self._kept.states_read_at
+            return
+        started = self._clock()
+        brief = await self.reader.ask(PGS_IN_BRIEF)
+        state.states_by_pool = count_states_by_pool(brief["pg_stats"])
+        state.states_read_at = started
+        self._due.states.spent(started, self._clock() - started, self._interval)
+
+    def _make_schedule(self, state: ClusterState) -> None:
+        state.schedule_as_of = self._rotation.as_of
+        if self._rotation.as_of is None:
+            return  # the first round is not over: any count would be of a part
+        started = self._clock()
+        if self._kept is not None and started < self._due.schedule.due:
+            state.schedule = self._kept.schedule
+            return
+        records = self._scrub.records.values()
+        state.schedule = make_schedule(records, state.osd_map, self._options, started)
+        self._due.schedule.spent(started, self._clock() - started, self._interval)
+
+    async def close(self) -> None:
+        """End the child; a poll under way must have been cancelled before."""
+        with contextlib.suppress(ClusterUnreachable):
+            await self.reader.close()

@@ -1,0 +1,227 @@
+"""Recovery of a whole cluster: what is left to do, what was done, which states hold it up."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_exporter.cluster.rates import Rates, time_left
+from cephqos_exporter.cluster.replies import Pool, Status, count_states
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Family
+
+# States that belong to recovery, or that keep data from being whole or reachable.
+STATES: Final = (
+    "recovering",
+    "recovery_wait",
+    "recovery_toofull",
+    "recovery_unfound",
+    "forced_recovery",
+    "backfilling",
+    "backfill_wait",
+    "backfill_toofull",
+    "backfill_unfound",
+    "forced_backfill",
+    "degraded",
+    "undersized",
+    "remapped",
+    "peering",
+    "activating",
+    "inconsistent",
+    "incomplete",
+    "down",
+    "stale",
+    "unknown",
+)
+# Shown for every pool; the others from the first time that the pool has any.
+POOL_STATES: Final = ("recovering", "recovery_wait", "backfilling", "backfill_wait")
+
+# What makes mClock's bandwidth model take recovery of a placement group as background_recovery;
+# without it, it is best effort.
+_AT_RISK: Final = frozenset({"degraded", "undersized", "forced_recovery", "forced_backfill"})
+_ACTIVE: Final = (("recovering", "recovery"), ("backfilling", "backfill"))
+
+_SUMS: Final = (
+    (
+        "num_objects_recovered",
+        "cephqos_recovery_pool_objects_total",
+        "Copies of objects recovered; of an erasure-coded pool, objects.",
+    ),
+    ("num_bytes_recovered", "cephqos_recovery_pool_bytes_total", "Bytes recovered."),
+    ("num_keys_recovered", "cephqos_recovery_pool_keys_total", "Omap keys recovered."),
+)
+_LEFT: Final = (
+    (
+        "num_objects_misplaced",
+        "cephqos_recovery_pool_misplaced_objects",
+        "Copies of objects that are whole but not where they belong.",
+    ),
+    (
+        "num_objects_degraded",
+        "cephqos_recovery_pool_degraded_objects",
+        "Copies of objects that are missing.",
+    ),
+    (
+        "num_objects_unfound",
+        "cephqos_recovery_pool_unfound_objects",
+        "Objects of which no OSD that is up has the newest version.",
+    ),
+    (
+        "num_object_copies",
+        "cephqos_recovery_pool_object_copies",
+        "Copies of objects that there should be: what misplaced and degraded are a part of.",
+    ),
+)
+
+
+@dataclass(slots=True)
+class _Counter:
+    """Follows a sum that falls when a placement group or an OSD is gone, and never falls itself."""
+
+    total: float
+    last: float
+
+    def follow(self, value: float) -> None:
+        self.total += max(0.0, value - self.last)
+        self.last = value
+
+
+class RecoveryTotals:
+    """Keeps recovery counters of each pool that never fall, and their rates."""
+
+    def __init__(self) -> None:
+        self.sums: Mapping[int, Mapping[str, int]] = {}
+        self.rates: Rates[tuple[int, str]] = Rates()
+        self._counters: dict[tuple[int, str], _Counter] = {}
+        self._seen_states: dict[int, set[str]] = {}
+
+    def update(self, sums: Mapping[int, Mapping[str, int]], now: float) -> None:
+        """Take in the sums over each pool's placement groups."""
+        self.sums = sums
+        for pool, values in sums.items():
+            for key, _, _ in _SUMS:
+                value = values[key]
+                counter = self._counters.setdefault((pool, key), _Counter(value, value))
+                counter.follow(value)
+                self.rates.add((pool, key), now, counter.total)
+        gone = {key for key in self._counters if key[0] not in sums}
+        for pair in gone:
+            del self._counters[pair]
+        self.rates.keep(set(self._counters))
+
+    def families(self, pools: Mapping[int, Pool], labels: Labels) -> Iterable[Family]:
+        """What is left and what was done, per pool."""
+        known = [(pools[pool], values) for pool, values in self.sums.items() if pool in pools]
+        for key, name, text in _LEFT:
+            family = Family(name, "gauge", text)
+            for pool, values in known:
+                family.add(labels.of("pool", pool.name), values[key])
+            yield family
+        for key, name, text in _SUMS:
+            family = Family(name, "counter", text)
+            for pool, _ in known:
+                family.add(labels.of("pool", pool.name), self._counters[pool.id, key].total)
+            yield family
+        yield from self._rate_families([pool for pool, _ in known], labels)
+
+    def _rate_families(self, pools: Iterable[Pool], labels: Labels) -> Iterable[Family]:
+        objects = Family(
+            "cephqos_recovery_pool_objects_per_second",
+            "gauge",
+            "Copies of objects recovered, over the last minute.",
+        )
+        size = Family(
+            "cephqos_recovery_pool_bytes_per_second",
+            "gauge",
+            "Bytes recovered, over the last minute.",
+        )
+        eta = Family(
+            "cephqos_recovery_pool_eta_seconds",
+            "gauge",
+            "Time until nothing is degraded or misplaced at the rate of the last minute; absent "
+            "while nothing moves.",
+        )
+        for pool in pools:
+            text = labels.of("pool", pool.name)
+            rate = self.rates.of((pool.id, "num_objects_recovered"))
+            if rate is not None:
+                objects.add(text, rate)
+            bytes_rate = self.rates.of((pool.id, "num_bytes_recovered"))
+            if bytes_rate is not None:
+                size.add(text, bytes_rate)
+            left = time_left(self.left(pool.id), rate)
+            if left is not None:
+                eta.add(text, left)
+        return objects, size, eta
+
+    def left(self, pool: int) -> int:
+        """Copies still to be made or moved."""
+        sums = self.sums[pool]
+        return sums["num_objects_degraded"] + sums["num_objects_misplaced"]
+
+    def pool_state_family(
+        self, counts: Mapping[int, Mapping[str, int]], pools: Mapping[int, Pool], labels: Labels
+    ) -> Family:
+        """Placement groups by state and pool."""
+        family = Family(
+            "cephqos_recovery_pool_pgs",
+            "gauge",
+            "Placement groups of the pool in a state of recovery; one in several states counts in "
+            "each.",
+        )
+        for pool in pools.values():
+            of_pool = counts.get(pool.id, {})
+            seen = self._seen_states.setdefault(pool.id, set(POOL_STATES))
+            seen.update(state for state in STATES if of_pool.get(state))
+            for state in STATES:
+                if state in seen:
+                    text = labels.of("pool", pool.name, "state", state)
+                    family.add(text, of_pool.get(state, 0))
+        return family
+
+
+def is_recovering(status: Status) -> bool:
+    """Whether any placement group is in a state that is shown."""
+    return not count_states(status.pgs_by_state).keys().isdisjoint(STATES)
+
+
+def cluster_families(status: Status, labels: Labels) -> Iterable[Family]:
+    """Placement groups of the cluster by state, and why those recover that do."""
+    counts = count_states(status.pgs_by_state)
+    by_state = Family(
+        "cephqos_recovery_cluster_pgs",
+        "gauge",
+        "Placement groups in a state of recovery; one in several states counts in each.",
+    )
+    for state in STATES:
+        by_state.add(labels.of("state", state), counts.get(state, 0))
+    active = Family(
+        "cephqos_recovery_cluster_active_pgs",
+        "gauge",
+        "Placement groups that recover now, by means and by what is at stake: at_risk ones "
+        "(degraded, undersized or forced) are background_recovery to mClock's bandwidth model, "
+        "merely misplaced ones background_best_effort.",
+    )
+    working: dict[tuple[str, str], int] = {}
+    for names, count in status.pgs_by_state.items():
+        states = frozenset(names.split("+"))
+        reason = "misplaced" if states.isdisjoint(_AT_RISK) else "at_risk"
+        for state, kind in _ACTIVE:
+            if state in states:
+                working[kind, reason] = working.get((kind, reason), 0) + count
+    for kind in ("recovery", "backfill"):
+        for reason in ("at_risk", "misplaced"):
+            text = labels.of("kind", kind, "reason", reason)
+            active.add(text, working.get((kind, reason), 0))
+    scrubbing = Family(
+        "cephqos_scrub_cluster_pgs", "gauge", "Placement groups being scrubbed, by level."
+    )
+    deep = sum(
+        count
+        for names, count in status.pgs_by_state.items()
+        if {"scrubbing", "deep"} <= set(names.split("+"))
+    )
+    scrubbing.add(labels.of("level", "shallow"), counts.get("scrubbing", 0) - deep)
+    scrubbing.add(labels.of("level", "deep"), deep)
+    total = Family("cephqos_cluster_pgs", "gauge", "Placement groups of the cluster.")
+    total.add(labels.base, status.pgs)
+    return by_state, active, scrubbing, total

@@ -1,0 +1,180 @@
+"""The replies of a cluster's monitors and manager, as far as they are needed, as plain data."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+Level = Literal["shallow", "deep"]
+LEVELS: Final[tuple[Level, Level]] = ("shallow", "deep")
+
+# Pool options that stand for an option of the OSDs where they are set.
+_POOL_INTERVALS: Final = ("scrub_min_interval", "scrub_max_interval", "deep_scrub_interval")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The part of `status` that is needed."""
+
+    fsid: str
+    epoch: int  # of the OSD map: while it stays, so do pools and flags
+    manager: bool  # whether one is active
+    pgs: int
+    pgs_by_state: Mapping[str, int]  # "active+clean+scrubbing" -> 3
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool as the OSD map has it."""
+
+    id: int
+    name: str
+    type: str  # replicated, erasure
+    pg_num: int
+    flags: frozenset[str]
+    intervals: Mapping[str, float] = field(default_factory=dict)  # those set on the pool
+
+
+@dataclass(frozen=True, slots=True)
+class OsdMap:
+    """Pools, flags and the OSDs that are up."""
+
+    epoch: int
+    flags: frozenset[str]
+    pools: Mapping[int, Pool]
+    osds_up: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PgStat:
+    """One placement group's statistics; None where the release does not keep a figure."""
+
+    pgid: str
+    pool: int
+    primary: int
+    states: frozenset[str]
+    scrubbed: float  # when the last scrub of any level ended; 0: never
+    deep_scrubbed: float
+    changed: float  # when its state last changed
+    objects: int
+    bytes: int
+    objects_scrubbed: int | None  # of the scrub under way, else of the last one
+    duration: float | None  # of the last scrub
+
+    @property
+    def scrubbing(self) -> bool:
+        return "scrubbing" in self.states
+
+    @property
+    def level(self) -> Level:
+        """Of the scrub under way."""
+        return "deep" if "deep" in self.states else "shallow"
+
+    @property
+    def last_level(self) -> Level:
+        """Of the last scrub that ended: a deep one sets both stamps."""
+        return "deep" if self.deep_scrubbed >= self.scrubbed else "shallow"
+
+
+def parse_status(reply: Mapping[str, Any]) -> Status:
+    states = reply["pgmap"]["pgs_by_state"]
+    return Status(
+        fsid=reply["fsid"],
+        epoch=int(reply["osdmap"]["epoch"]),
+        manager=bool(reply["mgrmap"]["available"]),
+        pgs=int(reply["pgmap"]["num_pgs"]),
+        pgs_by_state={entry["state_name"]: int(entry["count"]) for entry in states},
+    )
+
+
+def parse_osd_dump(reply: Mapping[str, Any]) -> OsdMap:
+    return OsdMap(
+        epoch=int(reply["epoch"]),
+        flags=frozenset(reply["flags"].split(",")),
+        pools={entry["pool"]: _parse_pool(entry) for entry in reply["pools"]},
+        osds_up=tuple(sorted(entry["osd"] for entry in reply["osds"] if entry["up"])),
+    )
+
+
+def _parse_pool(entry: Mapping[str, Any]) -> Pool:
+    options = entry["options"]
+    return Pool(
+        id=entry["pool"],
+        name=entry["pool_name"],
+        type={1: "replicated", 3: "erasure"}.get(entry["type"], str(entry["type"])),
+        pg_num=entry["pg_num"],
+        flags=frozenset(entry["flags_names"].split(",")),
+        intervals={
+            key: float(options[key]) for key in _POOL_INTERVALS if float(options.get(key, 0)) > 0
+        },
+    )
+
+
+def parse_pool_totals(reply: Mapping[str, Any]) -> dict[int, Mapping[str, int]]:
+    """The sums over each pool's placement groups, by pool."""
+    return {entry["poolid"]: entry["stat_sum"] for entry in reply["pool_stats"]}
+
+
+def parse_pgs(reply: Mapping[str, Any]) -> list[PgStat]:
+    """Placement groups as `pg ls` and its kind list them: no list at all where there are none."""
+    return [_parse_pg(row) for row in reply.get("pg_stats", ())]
+
+
+def _parse_pg(row: Mapping[str, Any]) -> PgStat:
+    pgid = row["pgid"]
+    sums = row["stat_sum"]
+    return PgStat(
+        pgid=pgid,
+        pool=int(pgid.partition(".")[0]),
+        primary=row["acting_primary"],
+        states=frozenset(row["state"].split("+")),
+        scrubbed=parse_stamp(row["last_scrub_stamp"]),
+        deep_scrubbed=parse_stamp(row["last_deep_scrub_stamp"]),
+        changed=parse_stamp(row["last_change"]),
+        objects=sums["num_objects"],
+        bytes=sums["num_bytes"],
+        objects_scrubbed=row.get("objects_scrubbed"),
+        duration=_parse_duration(row),
+    )
+
+
+def _parse_duration(row: Mapping[str, Any]) -> float | None:
+    """Seconds of the last scrub.
+
+    `last_scrub_duration` is in whole seconds, rounded up. `scrub_duration` is exact, in seconds
+    with a fraction on 18.2 and in whole milliseconds on 20.2.
+    """
+    whole = row.get("last_scrub_duration")
+    if not whole:
+        return None
+    exact = float(row.get("scrub_duration", 0))
+    if not exact:
+        return float(whole)
+    milliseconds = exact.is_integer() or exact > whole + 0.001
+    return exact / 1000 if milliseconds else exact
+
+
+def parse_stamp(text: str) -> float:
+    """Seconds since the epoch; 0 for what has never been."""
+    if "T" not in text:
+        return 0.0
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def count_states(pgs_by_state: Mapping[str, int]) -> dict[str, int]:
+    """How many placement groups are in each state, alone or among others."""
+    counts: dict[str, int] = {}
+    for names, count in pgs_by_state.items():
+        for name in names.split("+"):
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def count_states_by_pool(rows: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, int]]:
+    """The same by pool, from placement groups in brief."""
+    by_pool: dict[int, dict[str, int]] = {}
+    for row in rows:
+        pool = by_pool.setdefault(int(row["pgid"].partition(".")[0]), {})
+        pool[row["state"]] = pool.get(row["state"], 0) + 1
+    return {pool: count_states(states) for pool, states in by_pool.items()}

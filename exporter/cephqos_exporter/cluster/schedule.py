@@ -1,0 +1,143 @@
+"""How far a cluster's scrubs are behind their schedule, from the stamps of its placement groups.
+
+"Overdue" is what Ceph itself warns of (PG_NOT_SCRUBBED, PG_NOT_DEEP_SCRUBBED): older than the
+interval and the ratio on top of it that the monitors allow. "Due" comes earlier: the interval is
+over, and the next scrub should begin as soon as the OSDs have room.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cephqos_exporter.cluster.rates import time_left
+from cephqos_exporter.cluster.replies import LEVELS, Level, OsdMap, Pool
+from cephqos_exporter.cluster.scrub import PgRecord, ScrubProgress
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Family
+
+# Whose option each is, as the cluster decides by it.
+OPTIONS: Final = (
+    ("osd", "osd_scrub_min_interval"),
+    ("osd", "osd_scrub_max_interval"),
+    ("osd", "osd_deep_scrub_interval"),
+    ("mgr", "mon_warn_pg_not_scrubbed_ratio"),
+    ("mgr", "mon_warn_pg_not_deep_scrubbed_ratio"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ages of the last scrub, in seconds, from which on the next one is due and overdue."""
+
+    due: float
+    overdue: float
+
+
+def limits_of(pool: Pool, options: Mapping[str, float]) -> Mapping[Level, Limits]:
+    """A pool's limits: its own intervals where it has any."""
+    shallow = pool.intervals.get("scrub_min_interval", options["osd_scrub_min_interval"])
+    longest = pool.intervals.get("scrub_max_interval", options["osd_scrub_max_interval"])
+    deep = pool.intervals.get("deep_scrub_interval", options["osd_deep_scrub_interval"])
+    return {
+        "shallow": Limits(shallow, longest * (1 + options["mon_warn_pg_not_scrubbed_ratio"])),
+        "deep": Limits(deep, deep * (1 + options["mon_warn_pg_not_deep_scrubbed_ratio"])),
+    }
+
+
+@dataclass(slots=True)
+class Backlog:
+    """One pool's placement groups, by how far they are behind at one level."""
+
+    on_time: int = 0
+    due: int = 0
+    overdue: int = 0
+    due_objects: int = 0  # overdue ones included: what is left to do
+    overdue_objects: int = 0
+    oldest: float = 0.0  # age of the oldest last scrub
+
+    def count(self, record: PgRecord, age: float, limits: Limits) -> None:
+        self.oldest = max(self.oldest, age)
+        if age < limits.due:
+            self.on_time += 1
+            return
+        self.due_objects += record.objects
+        if age < limits.overdue:
+            self.due += 1
+        else:
+            self.overdue += 1
+            self.overdue_objects += record.objects
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """The backlog of every pool, at one moment."""
+
+    limits: Mapping[int, Mapping[Level, Limits]]
+    backlogs: Mapping[tuple[int, Level], Backlog]
+    counted: int  # placement groups that came by
+    flags: frozenset[str] = field(default_factory=frozenset)
+
+
+def make_schedule(
+    records: Iterable[PgRecord], osd_map: OsdMap, options: Mapping[str, float], now: float
+) -> Schedule:
+    """Sort placement groups by the age of their last scrubs."""
+    limits = {pool.id: limits_of(pool, options) for pool in osd_map.pools.values()}
+    backlogs = {(pool, level): Backlog() for pool in limits for level in LEVELS}
+    counted = 0
+    for record in records:
+        if record.pool not in limits:
+            continue
+        counted += 1
+        of_pool = limits[record.pool]
+        shallow, deep = now - record.scrubbed, now - record.deep_scrubbed
+        backlogs[record.pool, "shallow"].count(record, shallow, of_pool["shallow"])
+        backlogs[record.pool, "deep"].count(record, deep, of_pool["deep"])
+    return Schedule(limits, backlogs, counted, osd_map.flags)
+
+
+def schedule_families(
+    schedule: Schedule, pools: Mapping[int, Pool], progress: ScrubProgress, labels: Labels
+) -> Iterable[Family]:
+    """Backlog, limits and whether scrubs may begin at all, per pool and level."""
+    families = {
+        name: Family(f"cephqos_scrub_pool_{name}", "gauge", text) for name, text in _TEXTS.items()
+    }
+    for (pool_id, level), backlog in schedule.backlogs.items():
+        pool = pools.get(pool_id)
+        if pool is None:
+            continue
+        text = labels.of("pool", pool.name, "level", level)
+        limits = schedule.limits[pool_id][level]
+        families["interval_seconds"].add(text, limits.due)
+        families["overdue_after_seconds"].add(text, limits.overdue)
+        flag = "noscrub" if level == "shallow" else "nodeep-scrub"
+        families["allowed"].add(text, flag not in schedule.flags | pool.flags)
+        families["oldest_seconds"].add(text, backlog.oldest)
+        for state, count in (
+            ("on_time", backlog.on_time),
+            ("due", backlog.due),
+            ("overdue", backlog.overdue),
+        ):
+            more = labels.of("pool", pool.name, "level", level, "state", state)
+            families["schedule_pgs"].add(more, count)
+        families["backlog_objects"].add(text, backlog.due_objects)
+        left = time_left(backlog.due_objects, progress.rates.of((pool_id, level)))
+        if left is not None:
+            families["backlog_eta_seconds"].add(text, left)
+    return families.values()
+
+
+_TEXTS: Final = {
+    "interval_seconds": "Age of the last scrub from which on the next is due: the pool's own "
+    "interval or the cluster's.",
+    "overdue_after_seconds": "Age of the last scrub from which on Ceph warns that it is overdue.",
+    "allowed": "Whether scrubs of this level may begin: 0 while noscrub or nodeep-scrub is set, "
+    "on the pool or on the cluster.",
+    "oldest_seconds": "Age of the oldest last scrub among the pool's placement groups.",
+    "schedule_pgs": "Placement groups by their last scrub of this level: on time, due (the "
+    "interval is over), overdue (so old that Ceph warns). Data as old as the schedule's age.",
+    "backlog_objects": "Objects of the placement groups that are due or overdue.",
+    "backlog_eta_seconds": "Time until those are scrubbed at the rate of the last minute; absent "
+    "while nothing moves.",
+}

@@ -1,0 +1,280 @@
+"""Scrub progress of a whole cluster, put together from what its placement groups report.
+
+There is no counter of scrub work. There are, per placement group, the time when the last scrub
+ended and (from 18.2 on) the objects that the scrub under way has done. Every row of statistics
+that comes by is compared with the last one of the same group, and what was done in between is
+added to counters of its pool.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_exporter.cluster.rates import Rates, time_left
+from cephqos_exporter.cluster.replies import LEVELS, Level, PgStat, Pool
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Family, LabelText
+
+Key = tuple[int, Level]
+
+
+@dataclass(slots=True)
+class Done:
+    """What scrubs of one level have done in one pool since the exporter began to look."""
+
+    objects: int = 0
+    bytes: float = 0.0
+    pgs: int = 0
+    seconds: float = 0.0
+    timed: int = 0  # scrubs in `seconds`
+    last_ended: float = 0.0
+    last_duration: float | None = None
+
+
+@dataclass(slots=True)
+class PgRecord:
+    """What was last known of a placement group."""
+
+    pool: int
+    primary: int
+    scrubbed: float
+    deep_scrubbed: float
+    objects: int
+    round: int
+    credited: int = 0  # objects of the scrub under way that are counted already
+    began: float = 0.0  # when the scrub under way was first reported; 0: none is
+    # objects_scrubbed as the scrub before left it: it stays until the new one has its reservations.
+    left_over: int | None = None
+
+
+class ScrubProgress:
+    """Counts scrub work per pool and level; knows all placement groups that came by."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, PgRecord] = {}
+        self.running: Sequence[PgStat] = ()
+        self.done: dict[Key, Done] = {}
+        self.rates: Rates[Key] = Rates()
+        self.round = 0
+        # Whether this release reports how far a scrub is; not known before the first row.
+        self.reports_objects = False
+
+    def observe(self, pgs: Iterable[PgStat]) -> None:
+        """Take in statistics of some placement groups, in any order, from any listing."""
+        for pg in pgs:
+            self.reports_objects = pg.objects_scrubbed is not None
+            record = self.records.get(pg.pgid)
+            if record is None:
+                self._meet(pg)
+            else:
+                self._compare(pg, record)
+            self._remember_last(pg)
+
+    def list_running(self, pgs: Sequence[PgStat]) -> set[int]:
+        """Take in the whole list of those being scrubbed; the primaries of those that left it."""
+        self.observe(pgs)
+        now = {pg.pgid for pg in pgs}
+        left = {pg.primary for pg in self.running if pg.pgid not in now}
+        self.running = pgs
+        return left
+
+    def tick(self, now: float, pools: Iterable[int]) -> None:
+        """Read the counters for the rates, once per poll."""
+        keys: set[Key] = {(pool, level) for pool in pools for level in LEVELS}
+        for key in keys:
+            self.rates.add(key, now, self.done.get(key, _NOTHING).objects)
+        self.rates.keep(keys)
+
+    def end_round(self) -> None:
+        """A whole round of visits is over: forget what none of the last two came across."""
+        self.round += 1
+        gone = [pgid for pgid, record in self.records.items() if record.round < self.round - 2]
+        for pgid in gone:
+            del self.records[pgid]
+
+    def _meet(self, pg: PgStat) -> None:
+        record = PgRecord(
+            pg.pool, pg.primary, pg.scrubbed, pg.deep_scrubbed, pg.objects, self.round
+        )
+        if pg.scrubbing:
+            # When it began cannot be told from the last change alone: it may have been another.
+            record.credited = pg.objects_scrubbed or 0
+        else:
+            record.left_over = pg.objects_scrubbed
+        self.records[pg.pgid] = record
+
+    def _compare(self, pg: PgStat, record: PgRecord) -> None:
+        if pg.scrubbed > record.scrubbed or pg.deep_scrubbed > record.deep_scrubbed:
+            self._finish(pg, record)
+        if pg.scrubbing:
+            self._advance(pg, record)
+        else:
+            record.credited, record.began, record.left_over = 0, 0.0, pg.objects_scrubbed
+        record.pool, record.primary, record.objects = pg.pool, pg.primary, pg.objects
+        record.scrubbed, record.deep_scrubbed = pg.scrubbed, pg.deep_scrubbed
+        record.round = self.round
+
+    def _finish(self, pg: PgStat, record: PgRecord) -> None:
+        """The scrub that was under way has ended, or one that nobody saw."""
+        level: Level = "deep" if pg.deep_scrubbed > record.deep_scrubbed else "shallow"
+        known = pg.objects_scrubbed is not None and not pg.scrubbing
+        whole = pg.objects_scrubbed if known and pg.objects_scrubbed is not None else pg.objects
+        self._credit(pg, level, max(0, whole - record.credited))
+        done = self._of(pg.pool, level)
+        done.pgs += 1
+        duration = pg.duration
+        if duration is None and record.began:
+            duration = max(0.0, pg.scrubbed - record.began)
+            done.last_duration, done.last_ended = duration, pg.scrubbed
+        if duration is not None:
+            done.seconds += duration
+            done.timed += 1
+        record.credited, record.began = 0, 0.0
+        record.left_over = pg.objects_scrubbed
+
+    def _advance(self, pg: PgStat, record: PgRecord) -> None:
+        record.began = record.began or pg.changed
+        if pg.objects_scrubbed is None:
+            return
+        if record.left_over is not None:
+            if pg.objects_scrubbed == record.left_over != 0:
+                return
+            record.left_over = None
+        if pg.objects_scrubbed < record.credited:  # given up and begun anew
+            record.credited = 0
+        self._credit(pg, pg.level, pg.objects_scrubbed - record.credited)
+        record.credited = pg.objects_scrubbed
+
+    def _credit(self, pg: PgStat, level: Level, objects: int) -> None:
+        done = self._of(pg.pool, level)
+        done.objects += objects
+        if pg.objects:
+            done.bytes += objects * pg.bytes / pg.objects
+
+    def _of(self, pool: int, level: Level) -> Done:
+        return self.done.setdefault((pool, level), Done())
+
+    def _remember_last(self, pg: PgStat) -> None:
+        if pg.duration is None or pg.scrubbing:
+            return
+        done = self._of(pg.pool, pg.last_level)
+        if pg.scrubbed >= done.last_ended:
+            done.last_ended, done.last_duration = pg.scrubbed, pg.duration
+
+    def objects_done(self, pg: PgStat) -> int:
+        """Objects that the scrub under way has done, as far as that is reported."""
+        record = self.records.get(pg.pgid)
+        if record is not None and record.left_over is not None:
+            return 0
+        return pg.objects_scrubbed or 0
+
+
+_NOTHING: Final = Done()
+
+
+@dataclass(slots=True)
+class _Running:
+    pgs: int = 0
+    objects: int = 0
+    done: int = 0
+    left: int = 0
+
+
+def running_families(
+    progress: ScrubProgress, pools: Mapping[int, Pool], labels: Labels
+) -> Iterable[Family]:
+    """The scrubs under way, per pool and level."""
+    names = ("pgs", "objects", "objects_done", "objects_left")
+    texts = (
+        "Placement groups being scrubbed now, or reserving for it.",
+        "Objects of the placement groups being scrubbed now.",
+        "Objects that the scrubs under way have done (from 18.2 on).",
+        "Objects that the scrubs under way have still to do (from 18.2 on).",
+    )
+    families = {
+        name: Family(f"cephqos_scrub_pool_running_{name}", "gauge", text)
+        for name, text in zip(names, texts, strict=True)
+    }
+    eta = Family(
+        "cephqos_scrub_pool_running_eta_seconds",
+        "gauge",
+        "Time until the scrubs under way are done at the rate of the last minute; absent while "
+        "nothing moves.",
+    )
+    counts = _count_running(progress)
+    for (pool, level), text in _labelled(pools, labels):
+        now = counts.get((pool, level), _Running())
+        families["pgs"].add(text, now.pgs)
+        families["objects"].add(text, now.objects)
+        if progress.reports_objects:
+            families["objects_done"].add(text, now.done)
+            families["objects_left"].add(text, now.left)
+            left = time_left(now.left, progress.rates.of((pool, level)))
+            if left is not None:
+                eta.add(text, left)
+    return [*families.values(), eta]
+
+
+def _count_running(progress: ScrubProgress) -> dict[Key, _Running]:
+    counts: dict[Key, _Running] = {}
+    for pg in progress.running:
+        now = counts.setdefault((pg.pool, pg.level), _Running())
+        now.pgs += 1
+        now.objects += pg.objects
+        done = progress.objects_done(pg)
+        now.done += min(done, pg.objects)
+        now.left += max(0, pg.objects - done)
+    return counts
+
+
+def done_families(
+    progress: ScrubProgress, pools: Mapping[int, Pool], labels: Labels
+) -> Iterable[Family]:
+    """What scrubs have done since the exporter began to look, per pool and level."""
+    objects = Family(
+        "cephqos_scrub_pool_objects_total",
+        "counter",
+        "Objects scrubbed. On 16.2 those of a placement group are added when its scrub ends.",
+    )
+    size = Family(
+        "cephqos_scrub_pool_bytes_total",
+        "counter",
+        "Data in the objects scrubbed, of which a deep scrub reads every copy; estimated by the "
+        "mean object of each placement group.",
+    )
+    pgs = Family(
+        "cephqos_scrub_pool_pgs_total", "counter", "Scrubs of a placement group that ended."
+    )
+    rate = Family(
+        "cephqos_scrub_pool_objects_per_second", "gauge", "Objects scrubbed, over the last minute."
+    )
+    took = Family(
+        "cephqos_scrub_pool_duration_seconds",
+        "summary",
+        "How long those scrubs took. On 16.2 only those that were seen to run, by the time of "
+        "their last change of state.",
+    )
+    last = Family(
+        "cephqos_scrub_pool_last_duration_seconds",
+        "gauge",
+        "How long the scrub took that ended last.",
+    )
+    for key, text in _labelled(pools, labels):
+        done = progress.done.get(key, _NOTHING)
+        objects.add(text, done.objects)
+        size.add(text, done.bytes)
+        pgs.add(text, done.pgs)
+        took.add(text, done.seconds, "_sum")
+        took.add(text, done.timed, "_count")
+        per_second = progress.rates.of(key)
+        if per_second is not None:
+            rate.add(text, per_second)
+        if done.last_duration is not None:
+            last.add(text, done.last_duration)
+    return [objects, size, pgs, rate, took, last]
+
+
+def _labelled(pools: Mapping[int, Pool], labels: Labels) -> Iterable[tuple[Key, LabelText]]:
+    for pool in pools.values():
+        for level in LEVELS:
+            yield (pool.id, level), labels.of("pool", pool.name, "level", level)

@@ -1,0 +1,161 @@
+"""The cluster as a source of a scrape: serves what a poller in the background last read.
+
+A scrape never waits for the cluster, but for the first one, which waits a second at most. So
+whatever happens to the monitors, the rest of a scrape does not notice.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from cephqos_exporter.cluster.poller import ClusterState, Poller
+from cephqos_exporter.cluster.recovery import cluster_families
+from cephqos_exporter.cluster.schedule import schedule_families
+from cephqos_exporter.cluster.scrub import done_families, running_families
+from cephqos_exporter.errors import SourceUnavailable
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Family, LabelText, render_labels
+
+log = logging.getLogger(__name__)
+
+_FIRST_WAIT_SECONDS: Final = 1.0
+# Nobody scrapes any more: let the cluster be.
+_IDLE_SECONDS: Final = 300.0
+
+
+class ClusterSource:
+    """Scrub and recovery of one cluster, by pool."""
+
+    name = "cluster"
+
+    def __init__(self, make: Callable[[], Poller], clock: Callable[[], float] = time.time) -> None:
+        self._make = make
+        self._clock = clock
+        self._poller: Poller | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._labels = Labels(LabelText(""))
+
+    async def collect(self, deadline: float) -> Iterable[Family]:
+        """What is known; SourceUnavailable, with what can be said of the reason, if nothing is."""
+        poller = self._ensure_running()
+        if not poller.polled.is_set():
+            loop = asyncio.get_running_loop()
+            wait_until = min(loop.time() + _FIRST_WAIT_SECONDS, deadline - 0.1)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(wait_until):
+                    await poller.polled.wait()
+        own = self._own_families(poller)
+        if poller.state is None:
+            failure = poller.failure
+            reason = failure.reason if failure else "starting"
+            raise SourceUnavailable(reason, families=own)
+        return [*own, *self._families(poller.state)]
+
+    async def close(self) -> None:
+        """End the poller and its child."""
+        task, self._task = self._task, None
+        if self._idle is not None:
+            self._idle.cancel()
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        if self._poller is not None:
+            await self._poller.close()
+
+    def _ensure_running(self) -> Poller:
+        """The poller, started if it is not; it stops by itself when scrapes do."""
+        loop = asyncio.get_running_loop()
+        if self._poller is None:
+            self._poller = self._make()
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._run(self._poller), name="cluster poller")
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = loop.call_later(_IDLE_SECONDS, self._task.cancel)
+        return self._poller
+
+    async def _run(self, poller: Poller) -> None:
+        try:
+            await poller.run()
+        finally:
+            # What was read by then is not to be taken for current when scrapes begin again.
+            poller.state, poller.failure = None, None
+            poller.polled.clear()
+            await poller.close()
+
+    def _own_families(self, poller: Poller) -> list[Family]:
+        up = Family(
+            "cephqos_cluster_up",
+            "gauge",
+            "Whether the cluster answered the last poll; if not, the reason.",
+        )
+        state, failure = poller.state, poller.failure
+        reason = "" if state else failure.reason if failure else "starting"
+        if state and state.status.fsid not in self._labels.base:
+            self._labels = Labels(render_labels({"cluster": state.status.fsid}))
+        up.add(self._labels.of("reason", reason), state is not None)
+        seconds = Family(
+            "cephqos_cluster_poll_duration_seconds", "gauge", "Time that the last poll took."
+        )
+        seconds.add(self._labels.base, poller.poll_seconds)
+        starts = Family(
+            "cephqos_cluster_child_starts_total",
+            "counter",
+            "Child processes started to talk to the cluster; each one after the first replaces "
+            "one that was killed or ended.",
+        )
+        starts.add(self._labels.base, poller.reader.starts)
+        return [up, seconds, starts, *self._cost_families(poller)]
+
+    def _cost_families(self, poller: Poller) -> Iterable[Family]:
+        count = Family(
+            "cephqos_cluster_commands_total", "counter", "Commands that the cluster was asked."
+        )
+        seconds = Family(
+            "cephqos_cluster_command_seconds_total", "counter", "Time that their replies took."
+        )
+        size = Family("cephqos_cluster_command_bytes_total", "counter", "Size of their replies.")
+        for command, cost in sorted(poller.reader.costs.items()):
+            text = self._labels.of("command", command)
+            count.add(text, cost.commands)
+            seconds.add(text, cost.seconds)
+            size.add(text, cost.bytes)
+        return count, seconds, size
+
+    def _families(self, state: ClusterState) -> Iterable[Family]:
+        labels, pools = self._labels, state.osd_map.pools
+        yield self._age_family(state)
+        yield from cluster_families(state.status, labels)
+        yield from state.recovery.families(pools, labels)
+        if state.states_by_pool is not None:
+            yield state.recovery.pool_state_family(state.states_by_pool, pools, labels)
+        yield from running_families(state.scrub, pools, labels)
+        yield from done_families(state.scrub, pools, labels)
+        if state.schedule is not None:
+            yield from schedule_families(state.schedule, pools, state.scrub, labels)
+            counted = Family(
+                "cephqos_cluster_schedule_pgs",
+                "gauge",
+                "Placement groups whose stamps are known; those without a primary are not.",
+            )
+            counted.add(labels.base, state.schedule.counted)
+            yield counted
+
+    def _age_family(self, state: ClusterState) -> Family:
+        family = Family(
+            "cephqos_cluster_data_age_seconds",
+            "gauge",
+            "Age of what is shown: the totals, the states by pool, the oldest stamp of the "
+            "schedule. OSDs report to the manager every 5 s, which is not in it.",
+        )
+        now = self._clock()
+        family.add(self._labels.of("part", "totals"), now - state.read_at)
+        if state.states_by_pool is not None:
+            family.add(self._labels.of("part", "states"), now - state.states_read_at)
+        if state.schedule is not None and state.schedule_as_of is not None:
+            family.add(self._labels.of("part", "schedule"), now - state.schedule_as_of)
+        return family
