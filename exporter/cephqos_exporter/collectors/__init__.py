@@ -25,7 +25,7 @@ from cephqos_exporter.collectors.placement import PlacementCollector
 from cephqos_exporter.collectors.recovery import RecoveryCollector
 from cephqos_exporter.collectors.scrub import ScrubCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
-from cephqos_exporter.config import Option, Settings, flag, integer, number, text, texts
+from cephqos_exporter.config import Option, Settings, choices, flag, integer, number, text, texts
 from cephqos_exporter.model import Collector, Host
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.qos.policy import Policy, load_policy
@@ -150,6 +150,12 @@ DISK_DATA_DIRECTORIES = texts(
     "Where OSDs keep their data, should the daemon's own view not be readable.",
     allowed="paths with {id} and {cluster} in them",
 )
+DISK_LAYERS = choices(
+    "collector.disks.layers",
+    ("osd", "disk"),
+    "Which devices to show: what the OSD opens, the disks beneath.",
+    ("osd", "disk"),
+)
 PLACEMENT_PER_CPU = flag(
     "collector.placement.per-cpu", False, "A series for every CPU that a thread last ran on."
 )
@@ -199,7 +205,9 @@ def _threads(making: Making) -> Collector:
 
 
 def _disks(making: Making) -> Collector:
-    return DisksCollector(data_dirs=making.settings[DISK_DATA_DIRECTORIES])
+    return DisksCollector(
+        layers=making.settings[DISK_LAYERS], data_dirs=making.settings[DISK_DATA_DIRECTORIES]
+    )
 
 
 def _placement(making: Making) -> Collector:
@@ -261,7 +269,7 @@ REGISTRY: Final[tuple[Registration, ...]] = (
         name="disks",
         help="Statistics and queue settings of the devices that OSDs use.",
         build=_disks,
-        options=(DISK_DATA_DIRECTORIES,),
+        options=(DISK_LAYERS, DISK_DATA_DIRECTORIES),
     ),
     Registration(
         name="placement",
