@@ -247,3 +247,19 @@ def throttle_use(loggers: Mapping[str, Mapping[str, Any]], labels: Labels) -> Fa
         if counters["max"]:
             family.add(labels.of(throttle=throttle), counters["val"] / counters["max"])
     return family
+
+
+def store(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
+    """Work under way behind the scheduler, where BlueStore takes it without making it wait."""
+    # Renamed in 17.x.
+    commits = bluestore.get("txc_commit_lat") or bluestore.get("commit_lat")
+    if commits is None:
+        return
+    text = (
+        "Time that transactions of all classes took in BlueStore, summed over transactions: its "
+        "rate is how many were under way on average (Little's law)."
+    )
+    base = labels.base
+    yield one("store_seconds_total", "counter", text, base, commits["sum"])
+    text = "Transactions of all classes that BlueStore committed."
+    yield one("store_transactions_total", "counter", text, base, commits["avgcount"])

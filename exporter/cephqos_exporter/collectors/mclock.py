@@ -215,6 +215,7 @@ def _waiting(queues: QueueDump, loggers: Loggers, osd: _Osd) -> Iterable[Family]
     throttles = {short: values for short, values in found.items() if values is not None}
     yield families.throttle_use(throttles, osd.labels)
     yield _throttle_waits(throttles, osd.labels)
+    yield from families.store(loggers.get("bluestore") or {}, osd.labels)
 
 
 def _throttle_waits(throttles: Mapping[str, Mapping[str, Any]], labels: Labels) -> Family:
