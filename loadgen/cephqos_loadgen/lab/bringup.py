@@ -89,7 +89,7 @@ class BringUp:
         conf = render_conf(self.spec, self.paths, state.fsid, state.port)
         self.paths.conf.write_text(conf)
         in_tree = ["chroot", str(self.paths.root)]
-        enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", *in_tree]
+        enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", "--root", *in_tree]
         for command in _WRAPPED:
             script = self.paths.bin / command
             setting = f"CEPH_CONF={self.paths.conf}"

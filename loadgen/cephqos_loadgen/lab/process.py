@@ -27,7 +27,7 @@ def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
     """The command line that runs `argv` inside the lab; it dies with whoever starts it."""
     return [
         *("setpriv", "--pdeathsig", "KILL"),
-        *("nsenter", "--target", str(init_pid), "--mount", "--pid"),
+        *("nsenter", "--target", str(init_pid), "--mount", "--pid", "--root"),
         *("setpriv", "--pdeathsig", "KILL"),
         *("chroot", str(root)),
         *argv,
