@@ -1,6 +1,6 @@
 """What the exporter costs: printed with its ratios, in one go.
 
-    make bench-exporter                  everything; brings up a cluster of 4 OSDs for the first part
+    make bench-exporter                  everything, with a cluster of 4 OSDs brought up for it
     tests/bench/exporter.py --no-real    without a cluster
     tests/bench/exporter.py --quick      fewer repeats
 
@@ -249,18 +249,17 @@ def bench_exposition(verdicts: Verdicts) -> None:
         return page.body(openmetrics=False)
 
     own = _best(write, 9)
-    if sorted(write().splitlines()) != sorted(_same_numbers(generate_latest(registry))):
+    if _parsed(write()) != _parsed(generate_latest(registry)):
         raise SystemExit("the two expositions differ")
     verdicts.say("prometheus_client's generate_latest", peer * 1e3, "ms")
     verdicts.say("ours", own * 1e3, "ms")
     verdicts.say("ours in parts of theirs", own / peer, "x", most=1 / 8)
 
 
-def _same_numbers(body: bytes) -> list[bytes]:
-    """prometheus_client writes whole numbers as 5.0, ours as they came: 5."""
-    return [
-        line if line.startswith(b"#") else line.removesuffix(b".0") for line in body.splitlines()
-    ]
+def _parsed(body: bytes) -> dict[bytes, float]:
+    """Samples by name and labels: the two writers spell numbers differently."""
+    samples = (line.rpartition(b" ") for line in body.splitlines() if not line.startswith(b"#"))
+    return {name: float(value) for name, _, value in samples}
 
 
 def _families() -> tuple[list[Family], list[Metric]]:

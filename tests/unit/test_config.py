@@ -1,0 +1,150 @@
+"""Settings: precedence, and that everything wrong is refused in one line that says where."""
+
+from pathlib import Path
+
+import pytest
+
+from cephqos_exporter import options
+from cephqos_exporter.cli import main, read_settings
+from cephqos_exporter.collectors import REGISTRY, all_options
+from cephqos_exporter.config import Settings
+from cephqos_exporter.errors import ConfigError
+
+
+def settings(
+    tmp_path: Path,
+    *,
+    file: str | None = None,
+    flags: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+) -> Settings:
+    arguments: dict[str, object] = dict(flags or {})
+    if file is not None:
+        path = tmp_path / "exporter.yml"
+        path.write_text(file)
+        arguments["config.file"] = str(path)
+    return read_settings(arguments, environment or {})
+
+
+def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_default(
+    tmp_path: Path,
+) -> None:
+    file = "scrape: {timeout: 3}"
+    variable = {"CEPHQOS_EXPORTER_SCRAPE_TIMEOUT": "4"}
+    flag = {"scrape.timeout": "5"}
+    assert settings(tmp_path)[options.TIMEOUT] == 10
+    assert settings(tmp_path, file=file)[options.TIMEOUT] == 3
+    assert settings(tmp_path, file=file, environment=variable)[options.TIMEOUT] == 4
+    assert settings(tmp_path, file=file, environment=variable, flags=flag)[options.TIMEOUT] == 5
+
+
+def test_the_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "x.yml"
+    path.write_text("log: {level: debug}")
+    found = read_settings({}, {"CEPHQOS_EXPORTER_CONFIG_FILE": str(path)})
+    assert found[options.LOG_LEVEL] == "debug"
+
+
+def test_keys_may_be_nested_or_dotted_and_lists_may_be_lists(tmp_path: Path) -> None:
+    file = "web.telemetry-path: /m\ndiscovery:\n  sockets: [/a, /b]\ncollector.perf.min-priority: 0"
+    found = settings(tmp_path, file=file)
+    assert found[options.TELEMETRY_PATH] == "/m"
+    assert found[options.SOCKETS] == ("/a", "/b")
+
+
+@pytest.mark.parametrize(
+    "file", ["collector: {ops: false}", "collector: {ops: {enabled: false, list-at-most: 3}}"]
+)
+def test_a_collector_is_switched_off_by_its_name_or_by_enabled(tmp_path: Path, file: str) -> None:
+    (ops,) = (r for r in REGISTRY if r.name == "ops")
+    assert not settings(tmp_path, file=file)[ops.switch]
+    assert settings(tmp_path)[ops.switch]
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("scrape: {timeout: soon}", "scrape.timeout: found 'soon'; allowed: a number of seconds"),
+        ("scrape: {timeout: 0}", "scrape.timeout: found 0; allowed: a number of seconds from 0.05"),
+        ("scrape: {timeout: true}", "scrape.timeout: found True; allowed: a number"),
+        ("scrape: {timeouts: 3}", "scrape.timeouts: found an unknown key; allowed: such as scrape"),
+        ("colectors: {perf: true}", "colectors: found an unknown key; allowed: "),
+        ("log: {level: loud}", "log.level: found 'loud'; allowed: debug, info, warn, error"),
+        ("role: [osd, mon]", "role: found ['osd', 'mon']; allowed: one or more of osd, cluster"),
+        ("role: []", "role: found []; allowed: one or more of"),
+        ("collector: {perf: {min-priority: 2.5}}", "min-priority: found 2.5; allowed: a whole"),
+        ("web: {telemetry-path: 7}", "web.telemetry-path: found 7; allowed: text"),
+        ("discovery: {sockets: {a: 1}}", "discovery.sockets.a: found an unknown key"),
+        ("collector: {perf: maybe}", "collector.perf: found 'maybe'; allowed: true or false"),
+        ("- a", "found ['a']; allowed: a mapping of keys"),
+        ("a: [", "allowed: valid YAML"),
+        ("log: {level: info}\nlog: {format: json}", "allowed: valid YAML"),
+    ],
+)
+def test_a_bad_file_is_told_in_one_line_with_file_key_found_and_allowed(
+    tmp_path: Path, file: str, line: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings(tmp_path, file=file)
+    message = str(caught.value)
+    assert line in message
+    assert message.startswith(str(tmp_path / "exporter.yml"))
+    assert "\n" not in message
+
+
+def test_a_missing_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"nowhere.yml: found No such file"):
+        read_settings({"config.file": str(tmp_path / "nowhere.yml")}, {})
+
+
+def test_a_bad_variable_is_told_by_its_own_name(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="environment: CEPHQOS_EXPORTER_SCRAPE_TIMEOUT: found"):
+        settings(tmp_path, environment={"CEPHQOS_EXPORTER_SCRAPE_TIMEOUT": "x"})
+    with pytest.raises(ConfigError, match="CEPHQOS_EXPORTER_SCRAPE_TIMOUT: found an unknown"):
+        settings(tmp_path, environment={"CEPHQOS_EXPORTER_SCRAPE_TIMOUT": "3"})
+    settings(tmp_path, environment={"CEPHQOS_LAB": "not ours", "PATH": "/bin"})
+
+
+def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
+    known = (*options.SPINE, *all_options())
+    assert len({option.name for option in known}) == len(known)
+    assert len({option.environment for option in known}) == len(known)
+    for option in known:
+        assert option.parse(option.default) == option.default, option.name
+
+
+@pytest.mark.parametrize(
+    ("flags", "line"),
+    [
+        (["--scrape.timeout=x"], "flags: --scrape.timeout: found 'x'; allowed: a number"),
+        (["--nonsense"], "flags: unrecognized arguments: --nonsense"),
+        (["--role=probe"], "role: found ('probe',); allowed: osd, cluster (probe is not"),
+        (["--web.listen-address=9100"], "web.listen-address: found ('9100',); allowed: addresses"),
+        (["--web.listen-address=a:99999"], "web.listen-address: found"),
+        (["--web.telemetry-path=metrics"], "allowed: a path that starts with /"),
+        (["--discovery.sockets=run/*.asok"], "discovery.sockets: found"),
+        (["--qos.policy=/nonexistent.yml"], "/nonexistent.yml"),
+        (["--web.config.file=/nonexistent.yml"], "/nonexistent.yml: found No such file"),
+    ],
+)
+def test_bad_input_ends_the_command_with_status_2_and_one_line(
+    flags: list[str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        status = main(["--config.check", *flags])
+    except SystemExit as exc:  # argparse's way
+        status = exc.code  # type: ignore[assignment]
+    assert status == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert error.count("\n") == 1
+
+
+def test_a_good_configuration_passes_the_check(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--config.check", "--scrape.timeout=3", "--no-collector.disks"]) == 0
+    assert "valid" in capsys.readouterr().out
+
+
+def test_the_default_port_is_where_the_documentation_says() -> None:
+    readme = Path(__file__).parents[2] / "exporter" / "README.md"
+    assert f"port {options.DEFAULT_PORT}" in readme.read_text()
