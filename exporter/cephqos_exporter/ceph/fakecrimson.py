@@ -67,8 +67,6 @@ def _reactor(shard: int) -> Iterator[Entry]:
             "memory_free_memory": 536_870_912,
             "memory_malloc_operations": 88_000_000,
             "memory_total_memory": 2_147_483_648,
-            "network_bytes_received": 5_300_000_000,
-            "network_bytes_sent": 2_100_000_000,
             "reactor_aio_bytes_read": 600_000_000,
             "reactor_aio_bytes_write": 5_900_000_000,
             "reactor_aio_reads": 146_000,
@@ -85,9 +83,15 @@ def _reactor(shard: int) -> Iterator[Entry]:
             "stall_detector_reported": 3,
         },
     )
-    yield from _counted(
-        shard, {"scheduler_queue_length": 0, "scheduler_runtime_ms": 570_000}, group="main"
-    )
+    group = {
+        "network_bytes_received": 5_300_000_000.0,
+        "network_bytes_sent": 2_100_000_000.0,
+        "scheduler_queue_length": 0.0,
+        "scheduler_runtime_ms": 570_000.0,
+        "scheduler_starvetime_ms": 210.0,
+        "scheduler_waittime_ms": 4300.0,
+    }
+    yield from _counted(shard, group, group="main")
 
 
 def _io_queue(shard: int) -> Iterator[Entry]:

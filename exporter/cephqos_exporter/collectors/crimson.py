@@ -45,6 +45,10 @@ _NETWORK = "Bytes a shard sent or received."
 _BLOCKED = "I/O that waited for SeaStore's cleaner."
 _JOURNAL = "Bytes in records written to SeaStore's journal."
 _SEGMENTS = "Space of a shard's segments."
+_SCHEDULER = (
+    "Time of a scheduling group: run, its tasks ran; wait, it had none ready; starve, it had and "
+    "the reactor ran others'."
+)
 
 # From the sources of Ceph 20.2 and the Seastar it is built with: src/seastar/src/core/
 # {reactor,io_queue,alien}.cc, src/seastar/src/net/stack.cc, src/crimson/os/seastore/.
@@ -71,6 +75,9 @@ TABLE: Mapping[str, _Shown] = {
     "reactor_aio_writes": _c("reactor_aio_ops", _AIO_OPS, 1, "op", "write"),
     "reactor_aio_bytes_read": _c("reactor_aio_bytes", _AIO_BYTES, 1, "op", "read"),
     "reactor_aio_bytes_write": _c("reactor_aio_bytes", _AIO_BYTES, 1, "op", "write"),
+    "scheduler_runtime_ms": _c("scheduler_seconds", _SCHEDULER, 1000, "state", "run"),
+    "scheduler_waittime_ms": _c("scheduler_seconds", _SCHEDULER, 1000, "state", "wait"),
+    "scheduler_starvetime_ms": _c("scheduler_seconds", _SCHEDULER, 1000, "state", "starve"),
     "stall_detector_reported": _c("reactor_stalls", "Stalls that the stall detector reported."),
     "memory_allocated_memory": _g("memory_bytes", _MEMORY, 1, "state", "allocated"),
     "memory_free_memory": _g("memory_bytes", _MEMORY, 1, "state", "free"),
