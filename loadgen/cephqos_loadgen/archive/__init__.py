@@ -1,0 +1,1 @@
+"""Archives: one folder per run, versioned, checksummed, whole or not there at all."""

@@ -1,0 +1,40 @@
+"""The layout of an archive, format 1.
+
+    archive.json       the manifest: format, status, what ran, every file with size and SHA-256
+    archive.sha256     the checksum of the manifest
+    scenario.yaml      the scenario as it was given
+    plan.json          the frozen plan
+    environment.json   hardware, kernel, releases, options, devices, before the first repeat
+    client.conf        the configuration that the clients used
+    undo.json          the way back as it stood last; empty when the cluster was restored
+    events.jsonl       what happened to the run as a whole
+    cluster.log.gz     the cluster's log while the run went on, where it can be had
+    repeats/NNN-POINT-rN/
+        repeat.json         outcome, figures, children with argv and exit status, checksums
+        events.jsonl        phases, recovery, faults
+        intervals.jsonl.gz  the clients' figures per second
+        cluster.jsonl.gz    health and PG progress per second
+        metrics.columns     the exporters' metrics per second
+        host.json           disks and threads per phase
+        output/NAME.{stdout,stderr}.gz
+
+While a run goes on its folder is called `ID.partial`; it is renamed when it is whole.
+"""
+
+from pathlib import Path
+
+FORMAT = 1
+MANIFEST = "archive.json"
+MANIFEST_SUM = "archive.sha256"
+PARTIAL = ".partial"
+STATUSES = ("complete", "failed", "aborted")
+
+
+def repeat_folder(index: int, point: str, repeat: int) -> str:
+    """The folder of one repeat; what file names cannot hold becomes a dash."""
+    safe = "".join(char if char.isalnum() or char in "=,._" else "-" for char in point)[:80]
+    return f"repeats/{index:03d}-{safe}-r{repeat}"
+
+
+def is_archive(path: Path) -> bool:
+    return (path / MANIFEST).is_file()

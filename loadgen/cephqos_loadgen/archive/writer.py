@@ -1,0 +1,71 @@
+"""Writes the folder of a run, and makes it an archive at the end, whatever the end is."""
+
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from cephqos_exporter.version import __version__
+from cephqos_loadgen.archive.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.record.repeat import RepeatRecorder, checksums
+
+# Given back when the disk is full, so that the end of the run can still be written down.
+_RESERVE_BYTES = 1 << 20
+_RESERVE = "reserve"
+
+
+class ArchiveWriter:
+    """One run's folder while it grows."""
+
+    def __init__(self, base: Path, run: str) -> None:
+        self.run = run
+        self.final = base / run
+        self.folder = base / f"{run}{PARTIAL}"
+        try:
+            self.folder.mkdir(parents=True)
+            (self.folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
+        except OSError as error:
+            raise UsageError(f"cannot write archives to {base}: {error}") from None
+        self.events = JsonLines(self.folder / "events.jsonl")
+        self.started = time.time()
+
+    def event(self, kind: str, **details: Any) -> None:
+        """Written down if it can be: a full disk must not stop the way back."""
+        with contextlib.suppress(OSError):
+            self.events.write({"time": time.time(), "event": kind, **details})
+
+    def json(self, name: str, data: Any) -> None:
+        write_json(self.folder / name, data)
+
+    def text(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text)
+
+    def repeat(self, name: str) -> RepeatRecorder:
+        return RepeatRecorder(self.folder / name)
+
+    def give_reserve_back(self) -> None:
+        (self.folder / _RESERVE).unlink(missing_ok=True)
+
+    def seal(self, status: str, details: dict[str, Any]) -> Path:
+        """Write the manifest and give the folder its final name; returns that."""
+        self.give_reserve_back()
+        self.events.close()
+        manifest = {
+            "format": FORMAT,
+            "cephqos": __version__,
+            "run": self.run,
+            "status": status,
+            "started": self.started,
+            "ended": time.time(),
+            **details,
+            "files": checksums(self.folder, (MANIFEST, MANIFEST_SUM)),
+        }
+        write_json(self.folder / MANIFEST, manifest)
+        digest = hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
+        self.text(MANIFEST_SUM, f"{digest}  {MANIFEST}\n")
+        self.folder.rename(self.final)
+        return self.final

@@ -1,0 +1,1 @@
+"""What makes load: command lines built and outputs read, both without running anything."""

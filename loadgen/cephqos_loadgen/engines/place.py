@@ -1,0 +1,32 @@
+"""Where the programs of a run find the cluster and put their sockets."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Paths as the programs see them, which run in the lab's tree or on this host."""
+
+    conf: str = "/etc/ceph/ceph.conf"
+    user: str = "admin"
+    keyring: str | None = None
+    work: str = "/run/cephqos"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """fio's engines and QEMU take their configuration from here."""
+        found = {"CEPH_CONF": self.conf}
+        if self.keyring:
+            found["CEPH_ARGS"] = f"--keyring {self.keyring}"
+        return found
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The options that Ceph's own commands take."""
+        keyring = ("--keyring", self.keyring) if self.keyring else ()
+        return ("--conf", self.conf, "--name", f"client.{self.user}", *keyring)
+
+
+def pinned(cpus: tuple[int, ...]) -> tuple[str, ...]:
+    """What must stand before a command so that it and its threads keep to these CPUs."""
+    return ("taskset", "--cpu-list", ",".join(map(str, cpus))) if cpus else ()

@@ -1,0 +1,102 @@
+"""`rados bench`: command lines, and its JSON output.
+
+Its numbers are strings, and its standard deviation of IOPS is unusable (it has been seen negative);
+one JSON document comes at the end, whose `datas` has a row per second.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from cephqos_loadgen.engines.place import Place, pinned
+from cephqos_loadgen.scenario.model import Objects, RadosBench
+
+
+def in_flight_of(action: RadosBench, index: int) -> int:
+    """The share of one instance: what does not divide goes to the first."""
+    each, rest = divmod(action.in_flight, len(action.pools))
+    return each + (index < rest)
+
+
+def argv(action: RadosBench, index: int, place: Place, *, seconds: float) -> list[str]:
+    """The command line of one instance. Reads read what the write phase of its pool left."""
+    pool = action.pools[index]
+    command = [*pinned(action.cpus), "rados", *place.identity, "--pool", pool]
+    command += ["--format", "json", "bench", str(max(1, round(seconds))), action.op]
+    command += ["--concurrent-ios", str(in_flight_of(action, index))]
+    command += ["--run-name", f"cephqos.{pool}.{action.object_size}"]
+    if action.op == "write":
+        command += ["--block-size", str(action.object_size), "--no-cleanup"]
+    return command
+
+
+def prefill_argv(
+    pool: str, objects: Objects, place: Place, *, name: str, seconds: float
+) -> list[str]:
+    """Write so many objects and end."""
+    command = ["rados", *place.identity, "--pool", pool, "--format", "json"]
+    command += ["bench", str(round(seconds)), "write", "--concurrent-ios", "16"]
+    command += ["--block-size", str(objects.size), "--max-objects", str(objects.count)]
+    return [*command, "--run-name", f"cephqos.prefill.{name}", "--no-cleanup"]
+
+
+def share_out(objects: Objects, writers: int) -> list[Objects]:
+    """The same objects for several writers at once."""
+    writers = max(1, min(writers, objects.count))
+    each, rest = divmod(objects.count, writers)
+    return [Objects(each + (n < rest), objects.size) for n in range(writers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """One row: what finished so far, and the bandwidth and latency of that second."""
+
+    second: int
+    in_flight: int
+    finished: int
+    bytes_per_second: float
+    latency: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an instance reports at its end; latencies in seconds."""
+
+    seconds: float
+    ops: int
+    bytes_per_second: float
+    iops: float
+    latency_mean: float
+    latency_max: float
+    rows: tuple[Second, ...]
+
+
+def read_result(data: bytes) -> Result:
+    """The output of one instance; ValueError where there is no whole document."""
+    begin, end = data.find(b"{"), data.rfind(b"}")
+    if begin < 0 or end < begin:
+        raise ValueError("rados bench wrote no JSON")
+    document: Mapping[str, Any] = orjson.loads(data[begin : end + 1])
+    seconds = float(document["total_time_run"])
+    ops = int(document.get("total_writes_made") or document.get("total_reads_made") or 0)
+    return Result(
+        seconds=seconds,
+        ops=ops,
+        bytes_per_second=float(document["bandwidth"]) * (1 << 20),
+        iops=ops / seconds if seconds else 0.0,
+        latency_mean=float(document["average_latency"]),
+        latency_max=float(document["max_latency"]),
+        rows=tuple(_row(row) for row in document["datas"]),
+    )
+
+
+def _row(row: Mapping[str, str]) -> Second:
+    return Second(
+        second=int(row["sec"]),
+        in_flight=int(row["cur_ops"]),
+        finished=int(row["finished"]),
+        bytes_per_second=float(row["cur_bw"]) * (1 << 20),
+        latency=float(row["last_lat"]),
+    )

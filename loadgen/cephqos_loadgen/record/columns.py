@@ -1,0 +1,199 @@
+"""Metric samples as columns: a series is named once, and its values lie side by side.
+
+The file is a row of frames, each `kind, length, payload`; payloads are zlib. `S` adds series to the
+table (JSON: families with their type and help, then series as `name{labels}`). `V` holds the
+samples of up to a minute: the times, the series present, and for each its values. A column whose
+values are all the same is kept as one; the others as the XOR of neighbours with equal bytes of all
+values side by side, which is what deflate is good at. A file that was cut off is good up to its
+last whole frame.
+"""
+
+import json
+import math
+import struct
+import zlib
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAGIC = b"cephqos-columns 1\n"
+BLOCK_SAMPLES = 60
+_FRAME = struct.Struct("<cI")
+_HEAD = struct.Struct("<III")
+_ABSENT = math.nan
+
+
+class ColumnWriter:
+    """Takes a sample of all series at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._file.write(MAGIC)
+        self._ids: dict[str, int] = {}
+        self._new: list[str] = []
+        self._families: dict[str, tuple[str, str]] = {}
+        self._new_families: dict[str, tuple[str, str]] = {}
+        self._times: list[int] = []
+        self._columns: dict[int, array[float]] = {}
+        self.samples = 0
+
+    def describe(self, family: str, kind: str, text: str) -> None:
+        """The type and help of a family; said again it changes nothing."""
+        if family not in self._families:
+            self._families[family] = self._new_families[family] = (kind, text)
+
+    def add(self, time: float, values: Mapping[str, float]) -> None:
+        """The samples of one moment, by `name{labels}`."""
+        at = len(self._times)
+        self._times.append(round(time * 1000))
+        ids, columns = self._ids, self._columns
+        for series, value in values.items():
+            number = ids.get(series)
+            if number is None:
+                number = ids[series] = len(ids)
+                self._new.append(series)
+            column = columns.get(number)
+            if column is None:
+                column = columns[number] = array("d")
+            if len(column) < at:
+                column.extend([_ABSENT] * (at - len(column)))
+            column.append(value)
+        self.samples += len(values)
+        if len(self._times) >= BLOCK_SAMPLES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what there is."""
+        if self._new or self._new_families:
+            table = {"families": self._new_families, "series": self._new}
+            self._frame(b"S", json.dumps(table).encode())
+            self._new, self._new_families = [], {}
+        if not self._times:
+            return
+        self._frame(b"V", _encode(self._times, self._columns))
+        self._times, self._columns = [], {}
+        self._file.flush()
+
+    def _frame(self, kind: bytes, payload: bytes) -> None:
+        packed = zlib.compress(payload, 6)
+        self._file.write(_FRAME.pack(kind, len(packed)) + packed)
+
+    def close(self) -> None:
+        if not self._file.closed:
+            try:
+                self.flush()
+            finally:
+                self._file.close()
+
+
+def _encode(times: list[int], columns: Mapping[int, "array[float]"]) -> bytes:
+    count = len(times)
+    constant_ids, changing_ids = array("I"), array("I")
+    constants = array("d")
+    changing: list[bytes] = []
+    for number, column in columns.items():
+        if len(column) < count:
+            column.extend([_ABSENT] * (count - len(column)))
+        raw = column.tobytes()
+        if raw == raw[:8] * count:
+            constant_ids.append(number)
+            constants.append(column[0])
+        else:
+            changing_ids.append(number)
+            changing.append(_transform(raw))
+    packed = b"".join(changing)
+    # Equal bytes of all values side by side.
+    shuffled = b"".join(packed[i::8] for i in range(8))
+    head = _HEAD.pack(count, len(constant_ids), len(changing_ids))
+    ids = constant_ids.tobytes() + changing_ids.tobytes()
+    return head + array("q", times).tobytes() + ids + constants.tobytes() + shuffled
+
+
+def _transform(raw: bytes) -> bytes:
+    """XOR of each 8-byte value with the one before it."""
+    value = int.from_bytes(raw, "little")
+    size = len(raw)
+    mixed = value ^ ((value << 64) & ((1 << size * 8) - 1))
+    return mixed.to_bytes(size, "little")
+
+
+def _restore(raw: bytes) -> "array[float]":
+    words = array("Q")
+    words.frombytes(raw)
+    for i in range(1, len(words)):
+        words[i] ^= words[i - 1]
+    column = array("d")
+    column.frombytes(words.tobytes())
+    return column
+
+
+@dataclass(slots=True)
+class Columns:
+    """A file read back."""
+
+    families: dict[str, tuple[str, str]]
+    # series -> its samples, times in seconds since the epoch
+    series: dict[str, list[tuple[float, float]]]
+
+    def values(self, series: str) -> list[float]:
+        return [value for _, value in self.series.get(series, [])]
+
+
+def read(path: Path) -> Columns:
+    """All of a file, up to where it was cut off; ValueError where it is something else."""
+    found = Columns({}, {})
+    names: list[str] = []
+    for kind, payload in _frames(path.read_bytes()):
+        if kind == b"S":
+            table: dict[str, Any] = json.loads(payload)
+            for family, (type_, text) in table["families"].items():
+                found.families[family] = (type_, text)
+            names += table["series"]
+        else:
+            _decode(payload, names, found.series)
+    return found
+
+
+def _frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    if not data.startswith(MAGIC):
+        raise ValueError(f"expected {MAGIC!r}, found {data[: len(MAGIC)]!r}")
+    at = len(MAGIC)
+    while at + _FRAME.size <= len(data):
+        kind, length = _FRAME.unpack_from(data, at)
+        at += _FRAME.size
+        if at + length > len(data):
+            return
+        yield kind, zlib.decompress(data[at : at + length])
+        at += length
+
+
+def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:
+    count, constants, changing = _HEAD.unpack_from(payload)
+    at = _HEAD.size
+    times = array("q")
+    times.frombytes(payload[at : at + 8 * count])
+    seconds = [time / 1000 for time in times]
+    at += 8 * count
+    ids = array("I")
+    ids.frombytes(payload[at : at + 4 * (constants + changing)])
+    at += 4 * (constants + changing)
+    fixed = array("d")
+    fixed.frombytes(payload[at : at + 8 * constants])
+    at += 8 * constants
+    for number, value in zip(ids[:constants], fixed, strict=True):
+        series.setdefault(names[number], []).extend((time, value) for time in seconds)
+    shuffled = payload[at:]
+    each = count * changing
+    packed = bytearray(len(shuffled))
+    for i in range(8):
+        packed[i::8] = shuffled[i * each : (i + 1) * each]
+    for index, number in enumerate(ids[constants:]):
+        column = _restore(bytes(packed[index * 8 * count : (index + 1) * 8 * count]))
+        kept = [(t, v) for t, v in zip(seconds, column, strict=True) if not _absent(v)]
+        series.setdefault(names[number], []).extend(kept)
+
+
+def _absent(value: float) -> bool:
+    return value != value

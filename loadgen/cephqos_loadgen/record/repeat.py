@@ -1,0 +1,76 @@
+"""The folder of one repeat: all that is written down of it, whole on its own."""
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.record.child import Child, Launch
+from cephqos_loadgen.record.files import JsonLines, write_json
+
+REPEAT_FILE = "repeat.json"
+
+
+class RepeatRecorder:
+    """Opens the files of a repeat, and writes `repeat.json` last: a repeat that has it is whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.output = folder / "output"
+        self.output.mkdir(parents=True)
+        self.events = JsonLines(folder / "events.jsonl")
+        self.cluster = JsonLines(folder / "cluster.jsonl.gz")
+        self.intervals = JsonLines(folder / "intervals.jsonl.gz")
+        self.children: list[Child] = []
+        self._environment: dict[str, str] = {}
+        self._names: dict[str, int] = {}
+        self.prefix: Callable[[Sequence[str]], list[str]] = list
+
+    def child(
+        self,
+        name: str,
+        argv: Sequence[str],
+        sink: Callable[[bytes], None] | None,
+        environment: dict[str, str] | None = None,
+    ) -> Child:
+        """A child of this repeat; a name that was used before gets a number."""
+        count = self._names[name] = self._names.get(name, 0) + 1
+        unique = name if count == 1 else f"{name}.{count}"
+        launch = Launch(unique, self.prefix(argv), environment or self._environment)
+        child = Child(launch, self.output, sink)
+        self.children.append(child)
+        return child
+
+    def in_place(
+        self, prefix: Callable[[Sequence[str]], list[str]], environment: dict[str, str]
+    ) -> None:
+        """Where children run: what stands before them, and their environment."""
+        self.prefix, self._environment = prefix, environment
+
+    def event(self, kind: str, **details: Any) -> None:
+        self.events.write({"time": time.time(), "event": kind, **details})
+
+    def close(self, outcome: dict[str, Any]) -> None:
+        """Close all files and seal the folder; `outcome` goes into repeat.json."""
+        for file in (self.events, self.cluster, self.intervals):
+            file.close()
+        children = [child.record() for child in self.children]
+        write_json(
+            self.folder / REPEAT_FILE,
+            {**outcome, "children": children, "files": checksums(self.folder)},
+        )
+
+
+def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[str, Any]:
+    """Size and SHA-256 of every file below a folder, by relative path."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        if path.is_file() and name not in leave_out:
+            digest = hashlib.sha256()
+            with path.open("rb") as file:
+                while chunk := file.read(1 << 20):
+                    digest.update(chunk)
+            found[name] = {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+    return found

@@ -1,0 +1,1 @@
+"""Scenarios: YAML in, a frozen plan out, before anything is touched."""

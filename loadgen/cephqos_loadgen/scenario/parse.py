@@ -1,0 +1,316 @@
+"""From the text of a scenario to its frozen plan. No I/O: whatever is wrong is said here."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import yaml
+
+from cephqos_loadgen.lab.spec import (
+    BACKINGS,
+    FILESYSTEMS,
+    IO_SCHEDULERS,
+    MIN_OSD_SIZE,
+    OBJECTSTORES,
+)
+from cephqos_loadgen.scenario import model
+from cephqos_loadgen.scenario.actions import NAME, read_flags, read_objects, read_options
+from cephqos_loadgen.scenario.phases import read_phases
+from cephqos_loadgen.scenario.source import Value, Variables, load, scalar
+
+_KEYS = (
+    "scenario",
+    "about",
+    "variables",
+    "scales",
+    "repeats",
+    "lab",
+    "settings",
+    "client",
+    "flags",
+    "devices",
+    "pools",
+    "matrix",
+    "find",
+    "phases",
+)
+_VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
+DEFAULT_SCALE = "lab"
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the command line may decide."""
+
+    scale: str = DEFAULT_SCALE
+    variables: Mapping[str, yaml.Node] = field(default_factory=dict)
+    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    repeats: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Variant:
+    """One value of one axis."""
+
+    axis: str
+    label: str
+    table: Mapping[str, Value]
+    variables: Variables
+
+
+def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
+    """The plan that the scenario and the choices make, or ScenarioError."""
+    choices = choices or Choices()
+    document = load(text, file)
+    top = document.table(_KEYS, ("scenario", "phases"))
+    scale, variables = _variables(document, top, choices)
+    document = document.having(variables)
+    top = document.table(_KEYS)
+    axes = _axes(top.get("matrix"), choices, document)
+    points = tuple(_point(document, combination) for combination in itertools.product(*axes))
+    repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
+    return model.Plan(
+        scenario=top["scenario"].text(NAME, "a name of a-z, 0-9, _ and -"),
+        about=" ".join(top["about"].text().split()) if "about" in top else "",
+        source=file,
+        text=text,
+        scale=scale,
+        variables=tuple((name, _as_text(node)) for name, node in sorted(variables.items())),
+        repeats=choices.repeats or repeats,
+        points=points,
+        find=_find(top["find"], points) if "find" in top else None,
+    )
+
+
+def _variables(
+    document: Value, top: Mapping[str, Value], choices: Choices
+) -> tuple[str, Variables]:
+    found: dict[str, yaml.Node] = {}
+    if "variables" in top:
+        found |= {name: value.raw for name, value in top["variables"].entries().items()}
+    scale = ""
+    if "scales" in top:
+        scales = top["scales"].entries()
+        if choices.scale not in scales:
+            top["scales"].fail(f"one of {', '.join(scales)}", f"--scale {choices.scale}")
+        scale = choices.scale
+        found |= {name: value.raw for name, value in scales[scale].entries().items()}
+    for name, node in choices.variables.items():
+        if name not in found:
+            document.fail(f"a variable it has: {', '.join(sorted(found))}", f"--var {name}")
+        found[name] = node
+    return scale, found
+
+
+def _as_text(node: yaml.Node) -> str:
+    if isinstance(node, yaml.SequenceNode):
+        return ", ".join(_as_text(item) for item in node.value)
+    return str(node.value)
+
+
+# -- matrix --------------------------------------------------------------------------------------
+
+
+def _axes(matrix: Value | None, choices: Choices, document: Value) -> list[list[_Variant]]:
+    axes = [_axis(name, value) for name, value in matrix.entries().items()] if matrix else []
+    names = [axis[0].axis for axis in axes]
+    for name, wanted in choices.only.items():
+        if name not in names:
+            document.fail(f"an axis of its matrix: {', '.join(names) or 'none'}", f"--only {name}")
+        at = names.index(name)
+        known = [variant.label for variant in axes[at]]
+        for label in wanted:
+            if label not in known:
+                document.fail(f"one of {', '.join(known)}", f"--only {name}={label}")
+        axes[at] = [variant for variant in axes[at] if variant.label in wanted]
+    return axes
+
+
+def _axis(name: str, value: Value) -> list[_Variant]:
+    """Labels with what each changes, or plain values of a variable or of an option."""
+    if value.is_mapping:
+        variants = []
+        for label, entry in value.entries().items():
+            table = entry.table(_VARIANT_KEYS) if entry.is_mapping else {}
+            own = table["variables"].entries() if "variables" in table else {}
+            variables = {key: item.raw for key, item in own.items()}
+            variants.append(_Variant(name, label, table, variables))
+        if not variants:
+            value.fail("at least one value", "none")
+        return variants
+    section, colon, option = name.partition(":")
+    found = []
+    for item in value.items():
+        label = item.text()
+        if colon:
+            table = {
+                "settings": Value(item.file, _nested(section, option, item.node), item.key, {})
+            }
+            found.append(_Variant(option, label, table, {}))
+        else:
+            found.append(_Variant(name, label, {}, {name: item.node}))
+    return found
+
+
+def _nested(section: str, option: str, value: yaml.Node) -> yaml.Node:
+    tag = "tag:yaml.org,2002:map"
+    inner = yaml.MappingNode(tag, [(scalar(option), value)], value.start_mark, value.end_mark)
+    return yaml.MappingNode(tag, [(scalar(section), inner)], value.start_mark, value.end_mark)
+
+
+def _point(document: Value, combination: Sequence[_Variant]) -> model.Point:
+    variables = dict(document.variables)
+    for variant in combination:
+        variables |= variant.variables
+    top = document.having(variables).table(_KEYS)
+    layers = [top, *(_filled(variant.table, variables) for variant in combination)]
+    pools = tuple(_pool(item) for item in top["pools"].items()) if "pools" in top else ()
+    phases = read_phases(top["phases"])
+    _check_pools(top["phases"], phases, pools)
+    return model.Point(
+        name=",".join(f"{v.axis}={v.label}" for v in combination) or "only",
+        axes=tuple((variant.axis, variant.label) for variant in combination),
+        settings=_settings(layers),
+        client=_client(layers),
+        flags=tuple(
+            flag for layer in layers if "flags" in layer for flag in read_flags(layer["flags"])
+        ),
+        devices=_devices(layers),
+        pools=pools,
+        phases=phases,
+        lab=_lab(layers),
+    )
+
+
+def _filled(table: Mapping[str, Value], variables: Variables) -> dict[str, Value]:
+    return {key: value.having(variables) for key, value in table.items()}
+
+
+# -- layers: later ones win ----------------------------------------------------------------------
+
+
+def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[model.Option, ...]:
+    found: dict[tuple[str, str], model.Option] = {}
+    for layer in layers:
+        if "settings" in layer:
+            for option in read_options(layer["settings"]):
+                found[option.section, option.name] = option
+    return tuple(found.values())
+
+
+def _client(layers: Sequence[Mapping[str, Value]]) -> tuple[tuple[str, str], ...]:
+    # RBD's cache answers writes before any OSD sees them: what it measures is not Ceph.
+    found = {"rbd_cache": "false"}
+    for layer in layers:
+        if "client" in layer:
+            for name, value in layer["client"].entries().items():
+                found[name.replace("-", "_")] = value.text()
+    return tuple(found.items())
+
+
+def _devices(layers: Sequence[Mapping[str, Value]]) -> model.Device:
+    found = model.Device()
+    for layer in layers:
+        if "devices" in layer:
+            table = layer["devices"].table(("scheduler", "nr_requests", "read_ahead_kb"))
+            requests, ahead = table.get("nr_requests"), table.get("read_ahead_kb")
+            found = model.Device(
+                scheduler=table["scheduler"].choice(IO_SCHEDULERS)
+                if "scheduler" in table
+                else found.scheduler,
+                nr_requests=requests.integer(1, 65536) if requests else found.nr_requests,
+                read_ahead_kb=ahead.integer(0, 1 << 20) if ahead else found.read_ahead_kb,
+            )
+    return found
+
+
+_LAB_KEYS = (
+    "osds",
+    "osd_size",
+    "backing",
+    "rotational",
+    "io_scheduler",
+    "db_size",
+    "objectstore",
+    "fs",
+    "settings",
+)
+
+
+def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
+    table: dict[str, Value] = {}
+    settings: dict[tuple[str, str], model.Option] = {}
+    for layer in layers:
+        if "lab" in layer:
+            own = layer["lab"].table(_LAB_KEYS)
+            table |= own
+            if "settings" in own:
+                for option in read_options(own["settings"]):
+                    settings[option.section, option.name] = option
+    wish = model.LabWish()
+    return model.LabWish(
+        osds=table["osds"].integer(1, 16) if "osds" in table else wish.osds,
+        osd_size=table["osd_size"].size(MIN_OSD_SIZE) if "osd_size" in table else wish.osd_size,
+        backing=table["backing"].choice(BACKINGS) if "backing" in table else wish.backing,
+        rotational=table["rotational"].boolean() if "rotational" in table else None,
+        io_scheduler=table["io_scheduler"].choice(IO_SCHEDULERS)
+        if "io_scheduler" in table
+        else None,
+        db_size=table["db_size"].size() if "db_size" in table else None,
+        objectstore=table["objectstore"].choice(OBJECTSTORES)
+        if "objectstore" in table
+        else wish.objectstore,
+        fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else wish.fs,
+        settings=tuple(settings.values()),
+    )
+
+
+# -- pools ---------------------------------------------------------------------------------------
+
+
+def _pool(value: Value) -> model.Pool:
+    table = value.table(("name", "size", "pg_num", "images", "objects", "fresh"), ("name",))
+    images = None
+    if "images" in table:
+        entry = table["images"].table(("count", "size", "prefill"), ("size",))
+        images = model.Images(
+            count=entry["count"].integer(1, 256) if "count" in entry else 1,
+            size=entry["size"].size(4 << 20),
+            prefill=entry["prefill"].boolean() if "prefill" in entry else True,
+        )
+    return model.Pool(
+        name=table["name"].text(NAME, "a name of a-z, 0-9, _ and -"),
+        size=table["size"].integer(1, 10) if "size" in table else None,
+        pg_num=table["pg_num"].integer(1, 32768) if "pg_num" in table else 32,
+        images=images,
+        objects=read_objects(table["objects"]) if "objects" in table else None,
+        fresh=table["fresh"].boolean() if "fresh" in table else False,
+    )
+
+
+def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[model.Pool]) -> None:
+    known = {pool.name: pool for pool in pools}
+    for item, phase in zip(where.items(), phases, strict=True):
+        action = phase.action
+        used: tuple[str, ...] = ()
+        if isinstance(action, model.RadosBench):
+            used = action.pools
+        elif isinstance(action, model.Fio | model.Prefill | model.Scrub) and action.pool:
+            used = (action.pool,)
+        for name in used:
+            if name not in known:
+                item.fail(f"a pool of this scenario ({', '.join(known) or 'it has none'})", name)
+        if isinstance(action, model.Fio) and action.engine in ("rbd", "krbd", "nbd"):
+            images = known[action.pool].images
+            there = images.count if images else 0
+            if action.volumes > there:
+                item.fail(f"at most the {there} images of pool {action.pool}", f"{action.volumes}")
+
+
+def _find(value: Value, points: Sequence[model.Point]) -> model.Find:
+    table = value.table(("axis", "keeping", "phase"), ("axis", "keeping", "phase"))
+    return model.Find(
+        axis=table["axis"].choice([name for name, _ in points[0].axes]),
+        keeping=table["keeping"].number(0.01, 1),
+        phase=table["phase"].choice([phase.name for phase in points[0].phases]),
+    )
