@@ -154,6 +154,11 @@ class MonClient:
     ) -> None:
         await self.close()
 
+    @property
+    def pid(self) -> int | None:
+        """The child's pid while there is one: what it costs is its user's to account for."""
+        return self._child.pid if self._child and self._child.returncode is None else None
+
     async def command(
         self,
         prefix: str,
