@@ -290,6 +290,28 @@ def test_a_restarted_osd_is_looked_at_anew(tree: FakeHost) -> None:
     assert 'device="sdc"' in next(iter(places(samples(collector.collect(restarted)))))
 
 
+def test_a_volume_moved_to_another_disk_is_followed_without_looking_at_the_directory_again(
+    tree: FakeHost,
+) -> None:
+    tree.disk("sdb", "8:16")
+    tree.disk("sdc", "8:32")
+    tree.mapped("dm-7", "253:7", ["sdb"], links=["vg/lv"])
+    directory = tree.data_directory(PID, DATA, {"block": "/dev/vg/lv"})
+    collector = DisksCollector(devices_interval=300)
+    assert 'role="block",layer="disk",device="sdb"' in places(
+        samples(collector.collect(view(tree)))
+    )
+    (directory / "block").unlink()
+    directory.rmdir()  # as good as one that hangs
+    slaves = tree.host.sys / "class" / "block" / "dm-7" / "slaves"
+    (slaves / "sdb").unlink()
+    (slaves / "sdc").symlink_to(tree.host.sys / "class" / "block" / "sdc")
+    assert places(samples(collector.collect(view(tree, 1301)))) == {
+        'role="block",layer="osd",device="dm-7"',
+        'role="block",layer="disk",device="sdc"',
+    }
+
+
 def test_an_osd_in_memory_has_no_devices_and_is_no_error(tree: FakeHost) -> None:
     tree.disk("sdb", "8:16")
     tree.data_directory(PID, DATA, {"whoami": ""})

@@ -57,7 +57,7 @@ class DisksCollector:
     Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
     beneath; a disk that the OSD opens itself shows as `disk` only); `data_dirs`, where to look for
     data directories that the daemon's own view does not give; `devices_interval` and
-    `queue_interval`, the seconds after which devices and queue settings are read anew.
+    `queue_interval`, the seconds after which the disks beneath and queue settings are read anew.
     """
 
     name = "disks"
@@ -106,15 +106,18 @@ class DisksCollector:
         self._osds.pop(_key(daemon), None)
 
     def _find_devices(self, osd: "_Osd", view: DaemonView) -> None:
-        osd_data = _osd_data(view.replies.get(CONFIG))
         osd.devices_read = view.time
-        try:
-            devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
-        except DataDirectoryMissing as exc:
-            osd.missing, osd.rows = exc.reason, []
-            return
-        osd.missing = ""
-        wanted = [row for row in _layered(view.host, devices) if row[1] in self._layers]
+        if osd.devices is None:
+            # Once: an OSD keeps the devices it opened, and its data directory may be on a disk that
+            # dies and takes along whoever looks at it. What lies beneath is asked of /sys.
+            osd_data = _osd_data(view.replies.get(CONFIG))
+            try:
+                osd.devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
+            except DataDirectoryMissing as exc:
+                osd.missing = exc.reason
+                return
+            osd.missing = ""
+        wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self._layers]
         if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
             osd.rows = [_Row(*row, view.labels) for row in wanted]
             osd.queues_read = None
@@ -144,6 +147,7 @@ class _Row:
 @dataclass(slots=True)
 class _Osd:
     pid: int | None
+    devices: list[OsdDevice] | None = None
     rows: list[_Row] = field(default_factory=list)
     missing: str = ""
     devices_read: float | None = None
