@@ -63,7 +63,12 @@ async def _demo(arguments: argparse.Namespace) -> int:
             await _make_image(lab)
             load = await running.enter_async_context(_load(lab))
         client = await running.enter_async_context(lab.client())
-        await _show(lab, client, load, url, arguments)
+        try:
+            await _show(lab, client, load, url, arguments)
+        except asyncio.CancelledError:
+            # Ctrl-C is how the demo is meant to end: no failure, but the clean-up must still run.
+            if task := asyncio.current_task():
+                task.uncancel()
     return 0
 
 

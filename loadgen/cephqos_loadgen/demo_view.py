@@ -56,11 +56,16 @@ def rows(before: Scrape, now: Scrape) -> list[OsdRow]:
 def table(title: str, caption: str, osds: list[OsdRow]) -> Table:
     """The rows as a table for the terminal."""
     view = Table(
-        title=title, caption=caption, title_justify="left", caption_justify="left", box=SIMPLE_HEAD
+        title=title,
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
     )
     view.add_column("OSD")
     for column in (
-        "client/s",
+        "client",
         "reserved",
         "delivered",
         "capacity",

@@ -62,6 +62,8 @@ def test_all_that_the_demo_started_ends_with_it(number: signal.Signals) -> None:
         assert any("cephqos_exporter" in command for command in children.values())
         demo.send_signal(number)
         demo.wait(15)
+        # Ctrl-C and SIGTERM are how a demo is meant to end.
+        assert demo.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 0)
         wait_until_gone(name, within=5)
         left = [command for pid, command in children.items() if _command(pid) == command]
         assert not left
