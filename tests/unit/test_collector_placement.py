@@ -6,8 +6,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from cephqos_exporter.ceph.fakehost import FakeHost, FakeThread
+from cephqos_exporter.ceph.fakehost import FakeHost, FakeThread, example_host
+from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.placement import PlacementCollector, node_memory
+from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 from cephqos_exporter.procfs import Descriptors, parse_cpu_list
 from cephqos_exporter.sampler import Samples
@@ -254,6 +256,23 @@ def test_on_one_socket_nothing_looks_like_by_osd_or_by_socket(tmp_path: Path) ->
     apart = {"0": frozenset({0, 1}), "1": frozenset({4, 5})}
     assert strategy_of(apart, topology) == "other"
     assert strategy_of({"0": frozenset({0, 1}), "1": frozenset({2, 3})}, topology) == "default"
+
+
+def test_the_example_host_shows_every_collector_something(tmp_path: Path) -> None:
+    host = example_host(tmp_path).host
+    shown = {}
+    for collect in (ThreadsCollector(), DisksCollector(), PlacementCollector()):
+        for osd in range(4):
+            families = collect.collect(view(host, osd, pid=5000 + 100 * osd))
+            shown[collect.name, osd] = sum(len(family.samples) for family in families)
+        list(collect.finish())
+    assert {pair: number for pair, number in shown.items() if pair[0] == "disks"} == {
+        ("disks", 0): 4 * 18,
+        ("disks", 1): (1 + 2 + 1 + 1) * 18,
+        ("disks", 2): 2 * 18,
+        ("disks", 3): 18,
+    }
+    assert all(number >= 5 for number in shown.values())
 
 
 def test_the_strategy_of_crimson_osds_is_that_of_their_reactors(tree: FakeHost) -> None:

@@ -243,6 +243,47 @@ class FakeHost:
         _write(self.host.proc / "diskstats", "\n".join(self._diskstats.values()))
 
 
+def example_host(root: Path, first_pid: int = 5000) -> FakeHost:
+    """Two sockets of 28 cores, and four OSDs that differ in everything; pids are 100 apart.
+
+    osd.0: encrypted volume on a spinning disk's partition, DB on a volume of an NVMe, node 0.
+    osd.1: striped over two NVMe disks, WAL on a partition of a third, node 1. osd.2: a loop device
+    over a file, unpinned. osd.3: Crimson on an NVMe, three reactors.
+    """
+    host = FakeHost(root)
+    host.cpus(sockets=2, cores=28, smt=2)
+    host.process(1, [FakeThread(name="systemd", allowed="0-111")], command=("/sbin/init",))
+    host.mounts(1, [("259:3", "/", "/dev/nvme0n1p3")])
+    _example_devices(host)
+    data = "/var/lib/ceph/osd/ceph-"
+    links = (
+        {"block": "/dev/ceph-a/osd-block-0", "block.db": "/dev/ceph-db/osd-db-0"},
+        {"block": "/dev/ceph-b/osd-block-1", "block.wal": "/dev/nvme0n1p4"},
+        {"block": "/dev/loop3"},
+        {"block": "/dev/nvme3n1"},
+    )
+    for osd, entries in enumerate(links):
+        host.data_directory(first_pid + 100 * osd, f"{data}{osd}", entries)
+    for osd, allowed in enumerate(("0-27,56-83", "28-55,84-111", "0-111")):
+        host.classic_osd(first_pid + 100 * osd, osd, allowed=allowed)
+    host.crimson_osd(first_pid + 300, 3, (26, 27, 28))
+    return host
+
+
+def _example_devices(host: FakeHost) -> None:
+    host.disk("sda", "8:0", scheduler="none [mq-deadline] kyber bfq", rotational=True)
+    host.partition("sda", "sda2", "8:2")
+    host.mapped("dm-0", "253:0", ["sda2"], links=["mapper/luks-sda2"])
+    host.mapped("dm-1", "253:1", ["dm-0"], links=["ceph-a/osd-block-0"])
+    for disk in range(4):
+        host.disk(f"nvme{disk}n1", f"259:{10 * disk}", scheduler="[none] mq-deadline")
+    for partition in (3, 4, 5):
+        host.partition("nvme0n1", f"nvme0n1p{partition}", f"259:{partition}")
+    host.mapped("dm-2", "253:2", ["nvme0n1p5"], links=["ceph-db/osd-db-0"])
+    host.mapped("dm-3", "253:3", ["nvme1n1", "nvme2n1"], links=["ceph-b/osd-block-1"])
+    host.loop("loop3", "7:3", "/srv/osd.2.img")
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{text}\n")
