@@ -138,7 +138,7 @@ async def test_no_socket_and_no_listener_are_told_apart(daemon: FakeDaemon) -> N
 async def test_a_socket_removed_in_mid_reply_ends_that_reply_only(daemon: FakeDaemon) -> None:
     daemon.fault = Fault.HALF_THEN_HANG
     asking = asyncio.create_task(ask(daemon, seconds=5))
-    while not daemon.open_connections:  # noqa: ASYNC110
+    while not daemon.open_connections:
         await asyncio.sleep(0.005)
     daemon.stop()
     with pytest.raises(ClosedEarly):
