@@ -1,0 +1,110 @@
+"""The exporter's real command and the replay server as children, for tests that need processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+COMMAND = str(Path(sys.executable).with_name("cephqos-exporter"))
+RECORDINGS = Path(__file__).parent / "recordings"
+
+
+@dataclass
+class Exporter:
+    """A running exporter; its log is kept as it comes."""
+
+    process: "subprocess.Popen[str]"
+    address: str
+    log: list[str] = field(default_factory=list)
+
+    def get(self, path: str = "/metrics", *, timeout: float = 30, **headers: str) -> str:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(f"http://{self.address}{path}", headers=named)
+        with urllib.request.urlopen(request, timeout=timeout) as response:  # noqa: S310
+            body: bytes = response.read()
+        return body.decode()
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait_for(self, text: str, seconds: float = 10) -> str:
+        """The next line of the log with this text."""
+        os.set_blocking(_stderr(self.process).fileno(), False)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            line = _stderr(self.process).readline()
+            if not line:
+                time.sleep(0.01)
+                continue
+            self.log.append(line)
+            if text in line:
+                return line
+        raise AssertionError(f"no {text!r} in the log within {seconds} s:\n{''.join(self.log)}")
+
+
+def _stderr(process: "subprocess.Popen[str]") -> IO[str]:
+    assert process.stderr is not None
+    return process.stderr
+
+
+@contextmanager
+def exporter(*flags: str, environment: dict[str, str] | None = None) -> Iterator[Exporter]:
+    """The real command on a free port of the loopback; ended with the block."""
+    argv = [COMMAND, "--web.listen-address=127.0.0.1:0", *flags]
+    process = subprocess.Popen(
+        argv,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+        env=os.environ | (environment or {}),
+    )
+    running = Exporter(process, "")
+    try:
+        line = running.wait_for("listening on")
+        running.address = line.rsplit("//", 1)[1].strip().rstrip('"')
+        yield running
+    finally:
+        _end(process)
+
+
+@contextmanager
+def replaying(
+    directory: Path, recordings: Sequence[str], count: int, *flags: str
+) -> Iterator[Path]:
+    """Replayed OSDs osd.0 … with recordings such as `reef/load` in turn: their directory."""
+    argv = [sys.executable, "-m", "cephqos_exporter.ceph.fake", "serve", str(directory)]
+    for recording in recordings:
+        argv += ["--recording", str(RECORDINGS / recording)]
+    process = subprocess.Popen(
+        [*argv, "--count", str(count), *flags],
+        stdout=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    assert process.stdout is not None
+    try:
+        assert "daemons in" in process.stdout.readline()
+        yield directory
+    finally:
+        _end(process)
+        process.stdout.close()
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for stream in (process.stderr,):
+        if stream is not None:
+            stream.close()

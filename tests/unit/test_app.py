@@ -1,0 +1,99 @@
+"""The real command: how it starts, reloads and ends."""
+
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from tests.exporter_process import COMMAND, exporter, replaying
+
+
+def test_it_serves_what_daemons_of_three_releases_say(tmp_path: Path) -> None:
+    recordings = ("pacific/idle", "reef/idle", "tentacle/idle")
+    with (
+        replaying(tmp_path / "run", recordings, 3) as sockets,
+        exporter(f"--discovery.sockets={sockets}") as running,
+    ):
+        page = running.get()
+    assert page.count("cephqos_daemon_up{") == 3
+    assert page.count('reason=""} 1') == 3
+    assert 'ceph_osd_op{ceph_daemon="osd.0"' in page
+
+
+def test_a_signal_reloads_the_configuration_and_a_bad_one_changes_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "exporter.yml"
+    config.write_text("collector: {ops: true}")
+    with (
+        replaying(tmp_path / "run", ["reef/idle"], 1) as sockets,
+        exporter(f"--discovery.sockets={sockets}", f"--config.file={config}") as running,
+    ):
+        assert 'collector="ops"' in running.get()
+        config.write_text("collector: {ops: false}")
+        running.signal(signal.SIGHUP)
+        running.wait_for("reloaded the configuration")
+        assert 'collector="ops"' not in running.get()
+        config.write_text("collector: {oops: true}")
+        running.signal(signal.SIGHUP)
+        line = running.wait_for("kept the configuration in force")
+        assert "collector.oops: found an unknown key" in line
+        assert 'collector="perf"' in running.get()
+        config.write_text("web: {telemetry-path: /elsewhere}")
+        running.signal(signal.SIGHUP)
+        running.wait_for("reloaded the configuration")
+        assert 'collector="ops"' in running.get("/elsewhere")
+
+
+def test_terminated_it_finishes_the_scrape_under_way_and_ends_with_0(tmp_path: Path) -> None:
+    hang = ("--faulty", "1", "--fault", "hang")
+    with (
+        replaying(tmp_path / "run", ["reef/idle"], 2, *hang) as sockets,
+        exporter(f"--discovery.sockets={sockets}", "--scrape.timeout=1.5") as running,
+    ):
+        pages: list[str] = []
+        asking = threading.Thread(target=lambda: pages.append(running.get()))
+        asking.start()
+        time.sleep(0.5)  # the scrape waits for the one that hangs
+        running.signal(signal.SIGTERM)
+        asking.join(timeout=10)
+        assert running.process.wait(timeout=10) == 0
+    assert pages[0].count("cephqos_daemon_up{") == 2
+
+
+def test_an_address_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+    with exporter(f"--discovery.sockets={tmp_path}") as running:
+        argv = [COMMAND, f"--web.listen-address={running.address}"]
+        second = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    assert second.returncode == 2
+    assert "web.listen-address: found" in second.stderr
+    assert "in use" in second.stderr
+    assert second.stderr.count("\n") == 1
+
+
+def test_without_any_daemon_it_serves_its_own_metrics(tmp_path: Path) -> None:
+    with exporter(f"--discovery.sockets={tmp_path}") as running:
+        page = running.get()
+    assert "cephqos_exporter_build_info{" in page
+    assert "process_cpu_seconds_total " in page
+
+
+def test_the_process_metrics_can_be_left_out(tmp_path: Path) -> None:
+    flags = (f"--discovery.sockets={tmp_path}", "--web.disable-exporter-metrics")
+    with exporter(*flags) as running:
+        assert "process_" not in running.get()
+
+
+@pytest.mark.parametrize("form", ["logfmt", "json"])
+def test_the_log_is_one_line_per_event(tmp_path: Path, form: str) -> None:
+    with exporter(f"--discovery.sockets={tmp_path}", f"--log.format={form}") as running:
+        line = running.log[0]
+    expected = '"level": "info"' if form == "json" else "level=info"
+    assert expected in line
+
+
+def test_help_names_every_flag_and_the_precedence() -> None:
+    shown = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
+    for flag in ("--web.listen-address", "--web.config.file", "--collector.perf", "--role"):
+        assert flag in shown
+    assert "beats the file" in " ".join(shown.split())

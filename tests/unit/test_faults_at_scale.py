@@ -1,0 +1,70 @@
+"""Sixty OSDs of which four hang: the other 56 keep their pace, and nothing piles up."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+import psutil
+from tests.exporter_process import Exporter, exporter, replaying
+
+from cephqos_exporter.model import Host
+
+HUNG, ALL, DEADLINE = 4, 60, 2.0
+
+
+def scrape(running: Exporter) -> tuple[float, str]:
+    started = time.monotonic()
+    page = running.get()
+    return time.monotonic() - started, page
+
+
+def assert_whole(page: str) -> None:
+    assert len(re.findall(r"^cephqos_daemon_up{.*} 1$", page, re.MULTILINE)) == ALL - HUNG
+    down = re.findall(r'^cephqos_daemon_up{.*reason="timeout"} 0$', page, re.MULTILINE)
+    assert len(down) == HUNG
+    assert len(re.findall(r"^ceph_osd_op{", page, re.MULTILINE)) == ALL - HUNG
+
+
+def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_path: Path) -> None:
+    """The wall times allow for a busy machine: a hang that cost anything would cost 2 s."""
+    hang = ("--faulty", str(HUNG), "--fault", "hang")
+    with (
+        replaying(tmp_path / "run", ["reef/load"], ALL, *hang) as sockets,
+        exporter(f"--discovery.sockets={sockets}", f"--scrape.timeout={DEADLINE}") as running,
+    ):
+        seconds, page = scrape(running)
+        assert seconds < DEADLINE + 0.2 * _slowness()
+        assert_whole(page)
+        process = psutil.Process(running.process.pid)
+        took = []
+        resident, descriptors, threads = [], [], []
+        for _ in range(100):
+            seconds, page = scrape(running)
+            took.append(seconds)
+            assert_whole(page)
+            resident.append(process.memory_info().rss)
+            descriptors.append(process.num_fds())
+            threads.append(process.num_threads())
+    assert max(took) < 0.5 * _slowness(), f"{max(took):.3f} s"
+    assert max(descriptors[10:]) <= max(descriptors[:10]) + 1
+    assert max(threads[10:]) <= max(threads[:10]) + 1
+    assert max(resident) - resident[10] < 4e6
+
+
+def _slowness() -> float:
+    """How much slower than alone we are: the load per core, 1 at least."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def test_the_default_stays_within_700_series_per_osd(tmp_path: Path) -> None:
+    assert Host().proc == Path("/proc")
+    for recording in ("pacific/load", "reef/load", "tentacle/load"):
+        with (
+            replaying(tmp_path / recording, [recording], 2) as sockets,
+            exporter(f"--discovery.sockets={sockets}") as running,
+        ):
+            page = running.get()
+        series = [line for line in page.splitlines() if not line.startswith("#")]
+        of_osds = [line for line in series if 'ceph_daemon="osd.1"' in line]
+        assert 200 < len(of_osds) <= 650, recording  # threads and disks come on top: 110 or fewer
