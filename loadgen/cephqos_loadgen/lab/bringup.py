@@ -1,21 +1,17 @@
 """Bringing a cluster up inside a lab's namespaces: devices, monitor, manager, OSDs."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.checks import check_disk
 from cephqos_loadgen.lab.conf import mon_addresses, render_conf
 from cephqos_loadgen.progress import Progress, Say
-
-if TYPE_CHECKING:
-    from cephqos_loadgen.lab.lab import RunningLab
 
 _COMMAND_TIMEOUT = 60.0
 _LOG_LINES = 12
@@ -29,7 +25,7 @@ _BCRYPT = '"""A stand-in: the lab has no passwords to hash."""\n'
 class BringUp:
     """The steps from an empty namespace to an active cluster."""
 
-    def __init__(self, lab: RunningLab, progress: Progress) -> None:
+    def __init__(self, lab: LabAccess, progress: Progress) -> None:
         self.lab = lab
         self.spec = lab.spec
         self.paths = lab.paths

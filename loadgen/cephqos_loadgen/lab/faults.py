@@ -1,18 +1,13 @@
 """Faults on purpose, each with its way back: what tests and the demo provoke."""
 
-from __future__ import annotations
-
 import os
 import signal
-from typing import TYPE_CHECKING
 
 from cephqos_loadgen.errors import LabError, UsageError
 from cephqos_loadgen.lab import cgroups
+from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.bringup import BringUp
 from cephqos_loadgen.progress import Silent
-
-if TYPE_CHECKING:
-    from cephqos_loadgen.lab.lab import RunningLab
 
 FULL_STATES = ("none", "nearfull", "backfillfull", "full", "failsafe")
 
@@ -20,7 +15,7 @@ FULL_STATES = ("none", "nearfull", "backfillfull", "full", "failsafe")
 class Faults:
     """What can be done to one OSD of a running lab."""
 
-    def __init__(self, lab: RunningLab) -> None:
+    def __init__(self, lab: LabAccess) -> None:
         self._lab = lab
 
     async def stop(self, osd: int) -> None:

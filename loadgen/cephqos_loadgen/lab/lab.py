@@ -11,20 +11,18 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from cephqos_exporter.ceph.monclient import Connection, MonClient
 from cephqos_loadgen.errors import LabError, UsageError
 from cephqos_loadgen.lab import checks, process
+from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.bringup import BringUp
 from cephqos_loadgen.lab.conf import mon_addresses
 from cephqos_loadgen.lab.faults import Faults
 from cephqos_loadgen.lab.init import remove_files
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.ports import reserve_ports
-from cephqos_loadgen.lab.process import Completed
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import (
     LabState,
@@ -41,53 +39,17 @@ _INIT_START_TIMEOUT = 10.0
 _DOWN_TIMEOUT = 10.0
 
 
-class RunningLab:
+class RunningLab(LabAccess):
     """A lab that is up, whoever keeps it."""
 
     def __init__(self, paths: LabPaths, state: LabState) -> None:
-        self.paths = paths
-        self.state = state
+        super().__init__(paths, state)
         self.faults = Faults(self)
 
     @classmethod
     def find(cls, name: str) -> "RunningLab":
         """The running lab of that name, or a UsageError that says which there are."""
         return cls(*load_living(name))
-
-    @property
-    def spec(self) -> LabSpec:
-        return self.state.spec
-
-    def enter_argv(self, argv: Sequence[str]) -> list[str]:
-        """The command line that runs `argv` inside this lab and dies with who starts it."""
-        return process.enter_argv(self.state.init_pid, self.paths.root, argv)
-
-    async def exec(
-        self, argv: Sequence[str], *, within: float = 60.0, data: str = "", check: bool = True
-    ) -> Completed:
-        """Run a command inside the lab to its end; with `check` a failure is a LabError."""
-        done = await process.run(self.enter_argv(argv), within=within, data=data)
-        if check and done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise LabError(f"{' '.join(argv)} failed with status {done.returncode}: {said}")
-        return done
-
-    def client(self) -> MonClient:
-        """A connection to the cluster for commands; close it, or use it as a context."""
-        python = tuple(self.enter_argv(["python3"]))
-        return MonClient(Connection(conf=str(self.paths.conf), python=python))
-
-    async def ask_init(self, **request: Any) -> Any:
-        return await process.ask_init(self.paths.control, **request)
-
-    async def pids(self) -> dict[str, int]:
-        """The running daemons' pids as the host counts them."""
-        listed = await self.ask_init(op="list")
-        found = {
-            name: process.host_pid(self.state.init_pid, inner)
-            for name, inner in listed["daemons"].items()
-        }
-        return {name: pid for name, pid in found.items() if pid is not None}
 
     async def status(self) -> dict[str, Any]:
         """What `cephqos lab status --json` prints."""

@@ -1,0 +1,55 @@
+"""A running lab as everything else reaches it: commands inside, its monitor, its process 1."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cephqos_exporter.ceph.monclient import Connection, MonClient
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.process import Completed
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.lab.state import LabState
+
+
+class LabAccess:
+    """Ways into a lab that is up, whoever keeps it."""
+
+    def __init__(self, paths: LabPaths, state: LabState) -> None:
+        self.paths = paths
+        self.state = state
+
+    @property
+    def spec(self) -> LabSpec:
+        return self.state.spec
+
+    def enter_argv(self, argv: Sequence[str]) -> list[str]:
+        """The command line that runs `argv` inside this lab and dies with who starts it."""
+        return process.enter_argv(self.state.init_pid, self.paths.root, argv)
+
+    async def exec(
+        self, argv: Sequence[str], *, within: float = 60.0, data: str = "", check: bool = True
+    ) -> Completed:
+        """Run a command inside the lab to its end; with `check` a failure is a LabError."""
+        done = await process.run(self.enter_argv(argv), within=within, data=data)
+        if check and done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise LabError(f"{' '.join(argv)} failed with status {done.returncode}: {said}")
+        return done
+
+    def client(self) -> MonClient:
+        """A connection to the cluster for commands; close it, or use it as a context."""
+        python = tuple(self.enter_argv(["python3"]))
+        return MonClient(Connection(conf=str(self.paths.conf), python=python))
+
+    async def ask_init(self, **request: Any) -> Any:
+        return await process.ask_init(self.paths.control, **request)
+
+    async def pids(self) -> dict[str, int]:
+        """The running daemons' pids as the host counts them."""
+        listed = await self.ask_init(op="list")
+        found = {
+            name: process.host_pid(self.state.init_pid, inner)
+            for name, inner in listed["daemons"].items()
+        }
+        return {name: pid for name, pid in found.items() if pid is not None}
