@@ -12,6 +12,7 @@ from cephqos_exporter.version import __version__
 from cephqos_loadgen import demo
 from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.lab import cli as lab_cli
+from cephqos_loadgen.run import cli as run_cli
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,6 +30,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     lab_cli.add_parser(commands)
+    run_cli.add_parser(commands)
     demo.add_parser(commands)
     return parser
 

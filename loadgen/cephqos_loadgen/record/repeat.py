@@ -26,6 +26,7 @@ class RepeatRecorder:
         self._environment: dict[str, str] = {}
         self._names: dict[str, int] = {}
         self.prefix: Callable[[Sequence[str]], list[str]] = list
+        self.listeners: list[Callable[..., None]] = []  # told of every event
 
     def child(
         self,
@@ -50,6 +51,8 @@ class RepeatRecorder:
 
     def event(self, kind: str, **details: Any) -> None:
         self.events.write({"time": time.time(), "event": kind, **details})
+        for listener in self.listeners:
+            listener(kind, **details)
 
     def close(self, outcome: dict[str, Any]) -> None:
         """Close all files and seal the folder; `outcome` goes into repeat.json."""

@@ -272,7 +272,7 @@ class LabWish:
     io_scheduler: str | None = None
     db_size: int | None = None
     objectstore: str = "bluestore"
-    fs: str = "xfs"
+    fs: str | None = None
     settings: tuple[Option, ...] = ()
 
 

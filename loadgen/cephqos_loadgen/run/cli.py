@@ -1,0 +1,180 @@
+"""`cephqos run` and `cephqos scenarios`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.run import show
+from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
+from cephqos_loadgen.run.options import RunOptions
+from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.scenario import library
+from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
+from cephqos_loadgen.scenario.source import load, variable_from_text
+
+DEFAULT_OUT = "cephqos-runs"
+
+
+def add_parser(commands: Any) -> None:
+    run = commands.add_parser("run", help="run a scenario and record it into an archive")
+    run.add_argument("scenario", nargs="?", help="a shipped scenario's name, or a .yaml file")
+    _add_plan(run)
+    _add_cluster(run)
+    _add_recording(run)
+    run.set_defaults(run=_run)
+    scenarios = commands.add_parser("scenarios", help="the scenarios that are shipped")
+    scenarios.add_argument("--show", metavar="NAME", help="print one")
+    scenarios.set_defaults(run=_scenarios)
+
+
+def _add_plan(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--check", action="store_true", help="validate, print the plan, do nothing")
+    run.add_argument("--dry-run", action="store_true", help="as --check, with every command line")
+    run.add_argument("--scale", default=DEFAULT_SCALE, help="tiny, lab (default), study")
+    run.add_argument("--repeats", type=int, help="instead of the scenario's")
+    run.add_argument(
+        "--var", action="append", default=[], metavar="NAME=VALUE", help="set a variable"
+    )
+    run.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="AXIS=VALUE[,VALUE]",
+        help="these values of an axis of the matrix only",
+    )
+    run.add_argument(
+        "--resume",
+        type=Path,
+        metavar="ARCHIVE",
+        help="go on with an interrupted run: finished repeats are taken along",
+    )
+
+
+def _add_cluster(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--lab", help="a lab that is up (default: one is made for the run)")
+    run.add_argument("--release", default="reef", help="of the lab that is made (default reef)")
+    run.add_argument("--conf", type=Path, help="an existing cluster's ceph.conf")
+    run.add_argument("--keyring", type=Path, help="its keyring")
+    run.add_argument("--user", default="admin", help="the client (default admin)")
+    run.add_argument(
+        "--i-know-this-cluster",
+        metavar="FSID",
+        dest="known_fsid",
+        help="required with --conf: the run changes and loads that cluster",
+    )
+    run.add_argument(
+        "--take-over",
+        action="store_true",
+        help="after a run that died: undo what it left, then go on",
+    )
+
+
+def _add_recording(run: argparse.ArgumentParser) -> None:
+    run.add_argument("--out", type=Path, default=Path(DEFAULT_OUT), help="where archives go")
+    run.add_argument(
+        "--exporter",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="record this exporter (repeatable); default: one of its own where sockets are",
+    )
+    run.add_argument("--sockets", type=Path, help="admin sockets of OSDs on this host")
+    run.add_argument("--listen", help=f"where to serve live metrics (default {DEFAULT_LISTEN})")
+    run.add_argument("--grafana", metavar="URL", help="annotate phase changes")
+    run.add_argument("--loki", metavar="URL", help="log phase changes")
+
+
+def _pairs(option: str, texts: list[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"{option} {text!r}: expected NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def choices_from(arguments: argparse.Namespace) -> Choices:
+    if arguments.repeats is not None and not 1 <= arguments.repeats <= 1000:
+        raise UsageError(f"--repeats {arguments.repeats}: expected 1 to 1000")
+    only = _pairs("--only", arguments.only)
+    return Choices(
+        scale=arguments.scale,
+        variables={n: variable_from_text(v) for n, v in _pairs("--var", arguments.var).items()},
+        only={name: tuple(value.split(",")) for name, value in only.items()},
+        repeats=arguments.repeats,
+    )
+
+
+def options_from(arguments: argparse.Namespace) -> RunOptions:
+    if arguments.lab and arguments.conf:
+        raise UsageError("--lab and --conf: expected one of them")
+    if arguments.conf is None and (arguments.keyring or arguments.known_fsid):
+        raise UsageError("--keyring and --i-know-this-cluster need --conf")
+    return RunOptions(
+        out=arguments.out,
+        lab=arguments.lab,
+        release=arguments.release,
+        conf=arguments.conf.absolute() if arguments.conf else None,
+        keyring=arguments.keyring.absolute() if arguments.keyring else None,
+        user=arguments.user,
+        known_fsid=arguments.known_fsid,
+        exporters=tuple(arguments.exporter),
+        sockets=arguments.sockets,
+        listen=arguments.listen or DEFAULT_LISTEN,
+        listen_given=arguments.listen is not None,
+        take_over=arguments.take_over,
+        grafana=arguments.grafana,
+        loki=arguments.loki,
+        resume=arguments.resume,
+    )
+
+
+def place_for(arguments: argparse.Namespace) -> Place:
+    """Where the programs of a dry run would find things, as far as that is known before."""
+    if arguments.conf:
+        keyring = str(arguments.keyring) if arguments.keyring else None
+        return Place(conf=str(arguments.conf), user=arguments.user, keyring=keyring)
+    if arguments.lab:
+        work = RunningLab.find(arguments.lab).paths.work / "RUN"
+        return Place(conf=str(work / "ceph.conf"), work=str(work))
+    return Place()
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    choices, options = choices_from(arguments), options_from(arguments)
+    if arguments.scenario:
+        text, file = library.read(arguments.scenario)
+    elif arguments.resume:
+        text, file = library.read(str(arguments.resume / "scenario.yaml"))
+    else:
+        raise UsageError(f"which scenario? there are {', '.join(library.shipped())}")
+    plan = parse(text, file, choices)
+    if arguments.check or arguments.dry_run:
+        for line in show.lines(plan, place_for(arguments), commands=arguments.dry_run):
+            print(line)
+        return 0
+    progress = Progress()
+    for line in show.heading(plan):
+        progress.note(line)
+    path = await Runner(plan, options, progress).run()
+    print(path)
+    return 0
+
+
+async def _scenarios(arguments: argparse.Namespace) -> int:
+    shipped = library.shipped()
+    if arguments.show:
+        text, _ = library.read(arguments.show)
+        print(text, end="")
+        return 0
+    for name, text in shipped.items():
+        top = load(text, f"{name}.yaml").entries()
+        about = " ".join(top["about"].text().split()) if "about" in top else ""
+        scales = ", ".join(top["scales"].entries()) if "scales" in top else "none"
+        print(f"{name}\n  {about}\n  scales: {scales}")
+    return 0

@@ -1,0 +1,71 @@
+"""What the phases of one repeat share."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.record.repeat import RepeatRecorder
+from cephqos_loadgen.run.cluster import Cluster
+from cephqos_loadgen.run.live import Live
+from cephqos_loadgen.run.pools import Pools
+from cephqos_loadgen.run.settings import Settings
+from cephqos_loadgen.run.undo import Journal
+from cephqos_loadgen.run.watch import Watcher
+from cephqos_loadgen.scenario.model import Phase, Point
+
+
+@dataclass(slots=True)
+class Marks:
+    """When a phase started and ended; others wait for these."""
+
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    start_time: float = 0.0
+    end_time: float = 0.0
+
+
+@dataclass(slots=True)
+class Context:
+    """One repeat of one point."""
+
+    cluster: Cluster
+    place: Place
+    point: Point
+    journal: Journal
+    settings: Settings
+    pools: Pools
+    recorder: RepeatRecorder
+    live: Live
+    watcher: Watcher
+    say: Callable[[str], None]
+    started: float = field(default_factory=time.time)
+    marks: dict[str, Marks] = field(default_factory=dict)
+    scrubs: int = 0  # scrub phases that are not done yet
+    scrub_started: asyncio.Event = field(default_factory=asyncio.Event)
+    # phase -> (time, IOPS of all its clients) per interval, for steady states
+    rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    # when the phase that moves data last started: recovery is looked for from there on
+    moved: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.marks = {phase.name: Marks() for phase in self.point.phases}
+
+    def phase_before(self, phase: Phase) -> Phase | None:
+        index = self.point.phases.index(phase)
+        return self.point.phases[index - 1] if index else None
+
+
+@asynccontextmanager
+async def beside(*work: asyncio.Task[None]) -> AsyncIterator[None]:
+    """Tasks that run beside a block and end with it."""
+    try:
+        yield
+    finally:
+        for task in work:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*work, return_exceptions=True)

@@ -1,0 +1,136 @@
+"""One run per cluster: a key of the monitors says who runs, whether they live, and the way back.
+
+Rules for whoever finds it: while the heartbeat is younger than 60 s the run lives and the cluster
+is refused. Older, the run is taken for dead; the cluster may still be as that run changed it, so it
+is taken over only when told to (`--take-over`), and what that run wrote down as its way back is
+carried out first. Clocks of the hosts are taken to agree within a few seconds.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import socket
+import time
+from types import TracebackType
+from typing import Any, Self
+
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.run import undo
+from cephqos_loadgen.run.cluster import Cluster
+from cephqos_loadgen.run.errors import ClusterBusy, RunError
+
+KEY = "cephqos/run"
+HEARTBEAT_SECONDS = 10.0
+STALE_SECONDS = 60.0
+# Two that start at once both write; whoever wrote last finds its own token after this.
+_SETTLE_SECONDS = 1.0
+_ENOENT = -2
+
+
+def describe(held: dict[str, Any], age: float) -> str:
+    return (
+        f"run {held['run']} (pid {held['pid']} on {held['host']}) holds this cluster since"
+        f" {held['started']}; its last heartbeat was {age:.0f} s ago"
+    )
+
+
+class ClusterLock:
+    """Held inside the block. `lost` tells whether somebody else took it."""
+
+    def __init__(self, cluster: Cluster, run: str, *, take_over: bool) -> None:
+        self._cluster = cluster
+        self._take_over = take_over
+        self._token = secrets.token_hex(8)
+        self._entry: dict[str, Any] = {
+            "run": run,
+            "token": self._token,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "undo": [],
+        }
+        self._beating: asyncio.Task[None] | None = None
+        self.lost = False
+        self.taken_over: list[str] = []
+
+    async def __aenter__(self) -> Self:
+        held = await self._read()
+        if held is not None:
+            await self._refuse_or_take_over(held)
+        await self._write()
+        await asyncio.sleep(_SETTLE_SECONDS)
+        held = await self._read()
+        if held is None or held["token"] != self._token:
+            who = f"run {held['run']} on {held['host']}" if held else "another run"
+            raise ClusterBusy(f"{who} took this cluster in the same moment")
+        self._beating = asyncio.create_task(self._beat(), name="lock heartbeat")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+        # What could not be undone stays written down, and so the lock stays too.
+        if not self.lost and not self._entry["undo"]:
+            with contextlib.suppress(RunError, CommandFailed):
+                held = await self._read(patience=20.0)
+                if held and held["token"] == self._token:
+                    await self._cluster.command("config-key rm", key=KEY, patience=20.0)
+
+    async def save_undo(self, entries: list[undo.Undo]) -> None:
+        """Keep the way back in the cluster."""
+        self._entry["undo"] = undo.to_json(entries)
+        await self._write()
+
+    async def _refuse_or_take_over(self, held: dict[str, Any]) -> None:
+        age = time.time() - held["heartbeat"]
+        text = describe(held, age)
+        if age < STALE_SECONDS:
+            raise ClusterBusy(
+                f"{text}. Wait for it, or end it; {STALE_SECONDS:.0f} s after its last heartbeat"
+                " it can be taken over with --take-over"
+            )
+        left = undo.from_json(held["undo"])
+        commands = [entry.shown for entry in reversed(left)]
+        if not self._take_over:
+            steps = "".join(f"\n  {line}" for line in commands) or " nothing"
+            raise ClusterBusy(
+                f"{text}: it is dead. --take-over goes on, after undoing what that run left:{steps}"
+            )
+        for entry in reversed(left):
+            await undo.carry_out(entry, self._cluster)
+        self.taken_over = [text, *commands]
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT_SECONDS)
+            try:
+                held = await self._read(patience=0.0)
+                if held is not None and held["token"] != self._token:
+                    self.lost = True
+                    return
+                await self._write(patience=0.0)
+            except (RunError, CommandFailed, ClusterUnreachable):
+                continue  # the monitors are away; they will see the next beat
+
+    async def _read(self, patience: float = 30.0) -> dict[str, Any] | None:
+        try:
+            held = await self._cluster.command("config-key get", key=KEY, patience=patience)
+        except CommandFailed as error:
+            if error.code == _ENOENT:
+                return None
+            raise
+        return dict(json.loads(held) if isinstance(held, str) else held)
+
+    async def _write(self, patience: float = 30.0) -> None:
+        self._entry["heartbeat"] = time.time()
+        await self._cluster.command(
+            "config-key set", key=KEY, val=json.dumps(self._entry), patience=patience
+        )

@@ -1,0 +1,28 @@
+"""What the command line decides about a run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunOptions:
+    """Which cluster, where to record, what to show."""
+
+    out: Path
+    lab: str | None = None
+    release: str = "reef"
+    conf: Path | None = None
+    keyring: Path | None = None
+    user: str = "admin"
+    known_fsid: str | None = None
+    exporters: tuple[str, ...] = ()
+    sockets: Path | None = None
+    listen: str = DEFAULT_LISTEN
+    listen_given: bool = False
+    take_over: bool = False
+    keep: bool = False
+    grafana: str | None = None
+    loki: str | None = None
+    resume: Path | None = None

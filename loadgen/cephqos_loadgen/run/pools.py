@@ -1,0 +1,189 @@
+"""Pools, images and objects: made and filled, used again when they are the same, removed."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from cephqos_loadgen.engines import fio, rados_bench
+from cephqos_loadgen.lab import process
+from cephqos_loadgen.record.child import Child, ChildFailed
+from cephqos_loadgen.run import undo
+from cephqos_loadgen.run.cluster import Cluster
+from cephqos_loadgen.run.errors import RunError
+from cephqos_loadgen.scenario.model import Objects, Pool
+
+# The pool's application metadata says what a run filled it with.
+APPLICATION = "cephqos"
+_SPEC_KEY = "spec"
+_WRITERS = 4
+PREFILL_SECONDS = 7200.0
+_COMMAND_SECONDS = 120.0
+
+Say = Callable[[str], None]
+# Starts a child under a name; its output is kept where the caller says.
+Start = Callable[..., Child]
+
+
+def spec_of(pool: Pool) -> str:
+    """What identifies the content of a pool."""
+    return hashlib.sha256(json.dumps(asdict(pool), sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Pools:
+    """The pools of a run. Those it finds and that are not its own it never touches."""
+
+    def __init__(self, cluster: Cluster, journal: undo.Journal, start: Start) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._start = start
+
+    async def prepare(self, pools: Sequence[Pool], say: Say) -> list[str]:
+        """Make what is not there, fill it; the names of pools that were used again."""
+        reused = []
+        for pool in pools:
+            spec = await self._spec(pool.name)
+            if spec == spec_of(pool) and not pool.fresh:
+                reused.append(pool.name)
+                continue
+            if spec is not None:
+                await self._remove(pool.name)
+            await self._make(pool, say)
+        return reused
+
+    async def _spec(self, name: str) -> str | None:
+        """The spec of a pool of ours; None where there is none; an error if it is not ours."""
+        pools = await self._cluster.command("osd pool ls", detail="detail")
+        for pool in pools:
+            if pool["pool_name"] == name:
+                metadata = pool.get("application_metadata", {})
+                if APPLICATION not in metadata:
+                    raise RunError(
+                        f"pool {name!r} is there already and was not made by cephqos: it is left"
+                        " alone; rename the scenario's pool"
+                    )
+                return str(metadata[APPLICATION].get(_SPEC_KEY, ""))
+        return None
+
+    async def _make(self, pool: Pool, say: Say) -> None:
+        say(f"making pool {pool.name}")
+        name = pool.name
+        flag = "--yes-i-really-really-mean-it"
+        await self._journal.push(
+            undo.command(
+                f"ceph osd pool rm {name} {name} {flag}",
+                "osd pool rm",
+                pool=name,
+                pool2=name,
+                yes_i_really_really_mean_it=True,
+            )
+        )
+        command = self._cluster.command
+        await command("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num)
+        await command(
+            "osd pool application enable", pool=name, app=APPLICATION, yes_i_really_mean_it=True
+        )
+        await command("osd pool set", pool=name, var="pg_autoscale_mode", val="off")
+        if pool.size is not None:
+            await self._set_size(pool.name, pool.size)
+        await self._cluster.wait_for_pgs(clean=True, within=120.0)
+        await self._fill(pool, say)
+        await command(
+            "osd pool application set",
+            pool=name,
+            app=APPLICATION,
+            key=_SPEC_KEY,
+            value=spec_of(pool),
+        )
+
+    async def _set_size(self, name: str, size: int) -> None:
+        sure: dict[str, Any] = {"yes_i_really_mean_it": True} if size == 1 else {}
+        await self._cluster.command("osd pool set", pool=name, var="size", val=str(size), **sure)
+        least = str(max(1, size - 1))
+        await self._cluster.command("osd pool set", pool=name, var="min_size", val=least)
+
+    async def _fill(self, pool: Pool, say: Say) -> None:
+        work: list[Awaitable[None]] = []
+        if pool.images:
+            for number in range(pool.images.count):
+                await self._make_image(pool.name, number, pool.images.size)
+                if pool.images.prefill:
+                    work.append(self._fill_image(pool.name, number, pool.images.size, say))
+        if pool.objects:
+            work.append(self.fill_objects(pool.name, pool.objects, say))
+        await asyncio.gather(*work)
+
+    async def _make_image(self, pool: str, number: int, size: int) -> None:
+        place = self._cluster.access.place
+        image = f"{pool}/volume.{number}"
+        argv = ["rbd", *place.identity, "create", image, "--size", f"{size}B"]
+        argv += ["--image-feature", "layering"]
+        done = await process.run(self._cluster.access.argv(argv), within=_COMMAND_SECONDS)
+        if done.returncode:
+            raise RunError(f"rbd create {image} failed: {done.stderr.strip()}")
+
+    async def _fill_image(self, pool: str, number: int, size: int, say: Say) -> None:
+        place = self._cluster.access.place
+        stream = fio.JsonStream()
+
+        def follow(data: bytes) -> None:
+            for document in stream.feed(data):
+                done = fio.read_status(document).total.bytes
+                say(f"filling {pool}/volume.{number}: {done / size:.0%}")
+
+        argv = fio.prefill_argv(pool, number, place)
+        await self._run(f"prefill.{pool}.volume.{number}", argv, follow, PREFILL_SECONDS)
+
+    async def fill_objects(
+        self, pool: str, objects: Objects, say: Say, within: float = PREFILL_SECONDS
+    ) -> None:
+        """Write objects into a pool, several writers at once."""
+        place = self._cluster.access.place
+        say(f"filling pool {pool} with {objects.count} objects")
+        writers = []
+        for number, share in enumerate(rados_bench.share_out(objects, _WRITERS)):
+            argv = rados_bench.prefill_argv(
+                pool, share, place, name=f"{pool}.{number}", seconds=within
+            )
+            writers.append(self._run(f"prefill.{pool}.{number}", argv, None, within))
+        progress = asyncio.create_task(self._follow_objects(pool, objects.count, say))
+        try:
+            await asyncio.gather(*writers)
+        finally:
+            progress.cancel()
+            await asyncio.gather(progress, return_exceptions=True)
+
+    async def _follow_objects(self, pool: str, count: int, say: Say) -> None:
+        while True:
+            await asyncio.sleep(2.0)
+            stats = await pool_stats(self._cluster)
+            done = stats.get(pool, {}).get("num_objects", 0)
+            say(f"filling pool {pool}: {min(1, done / count):.0%} of {count} objects")
+
+    async def _run(
+        self, name: str, argv: list[str], follow: Callable[[bytes], None] | None, within: float
+    ) -> None:
+        async with self._start(name, argv, follow) as child:
+            status = await child.wait(within)
+            if status:
+                raise ChildFailed(f"{name} ended with status {status}: {child.said}")
+
+    async def _remove(self, name: str) -> None:
+        await self._cluster.command(
+            "osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True
+        )
+
+
+async def pool_stats(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """The counters of every pool, by name: objects, misplaced, recovered …"""
+    names = {
+        int(pool["poolnum"]): str(pool["poolname"]) for pool in await cluster.once("osd lspools")
+    }
+    dump = await cluster.once("pg dump", target="mgr", dumpcontents=["pools"])
+    return {
+        names[int(pool["poolid"])]: pool["stat_sum"]
+        for pool in dump["pool_stats"]
+        if int(pool["poolid"]) in names
+    }

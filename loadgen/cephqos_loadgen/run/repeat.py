@@ -1,0 +1,208 @@
+"""One repeat of one point: recorded from its first second to its last, whatever happens."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
+from cephqos_loadgen.errors import CephqosError
+from cephqos_loadgen.record.child import Child, leaf
+from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.record.metrics import MetricsRecorder
+from cephqos_loadgen.record.repeat import RepeatRecorder
+from cephqos_loadgen.run.actions import recovered
+from cephqos_loadgen.run.context import Context, beside
+from cephqos_loadgen.run.live import Live
+from cephqos_loadgen.run.phases import figures_of, run_phases
+from cephqos_loadgen.run.pools import Pools
+from cephqos_loadgen.run.session import Session
+from cephqos_loadgen.run.watch import Watcher
+from cephqos_loadgen.scenario.model import Point
+
+_LOG_LINES = 5000
+
+
+class Repeat:
+    """Sets a repeat up, runs it, closes its folder. `run` returns the outcome, also of a failure,
+    and raises only when it was cancelled or when the disk takes no more."""
+
+    def __init__(
+        self,
+        session: Session,
+        point: Point,
+        recorder: RepeatRecorder,
+        live: Live,
+        *,
+        sources: Mapping[str, str],
+        exporter: Child | None,
+        say: Callable[[str], None],
+        make_room: Callable[[], None],
+    ) -> None:
+        self._session, self._point, self._recorder, self._live = session, point, recorder, live
+        self._sources, self._exporter, self._say = sources, exporter, say
+        self._make_room = make_room
+
+    async def run(self, header: dict[str, Any]) -> dict[str, Any]:
+        """`header` says which repeat it is; it comes first in the outcome."""
+        recorder, session = self._recorder, self._session
+        place = session.access.place
+        recorder.in_place(session.access.argv, place.environment)
+        outcome: dict[str, Any] = {**header, "started": time.time(), "status": "aborted"}
+        watcher = Watcher(session.watch_cluster, recorder.cluster, recorder.event)
+        metrics = MetricsRecorder(self._sources, recorder.folder / "metrics.columns")
+        context = Context(
+            cluster=session.cluster,
+            place=place,
+            point=self._point,
+            journal=session.journal,
+            settings=session.settings,
+            pools=Pools(session.cluster, session.journal, recorder.child),
+            recorder=recorder,
+            live=self._live,
+            watcher=watcher,
+            say=self._say,
+        )
+        mark = len(session.journal.entries)
+        cost = Cost(session, self._exporter)
+        try:
+            await self._within(context, metrics, outcome)
+            outcome["status"] = "finished"
+        except CephqosError as error:
+            outcome |= {"status": "failed", "error": str(error)}
+        except OSError as error:
+            outcome |= {"status": "failed", "error": f"recording failed: {error}"}
+        finally:
+            outcome["ended"] = time.time()
+            outcome["cost"] = cost.spent()
+            outcome["metrics"] = metrics.summary()
+            self._live.where.phases = ()
+            await self._save_log(outcome["started"])
+            if outcome["status"] != "aborted":
+                await session.roll_back(mark)
+            self._close(metrics, outcome)
+        return outcome
+
+    def _close(self, metrics: MetricsRecorder, outcome: dict[str, Any]) -> None:
+        """Close the files; on a full disk what was kept in reserve takes the outcome."""
+        try:
+            metrics.close()
+            self._recorder.close(outcome)
+        except OSError as error:
+            outcome |= {"status": "failed", "error": f"recording failed: {error}"}
+            self._make_room()
+            self._recorder.close(outcome)
+
+    async def _within(
+        self, context: Context, metrics: MetricsRecorder, outcome: dict[str, Any]
+    ) -> None:
+        fresh = [pool for pool in self._point.pools if pool.fresh]
+        await context.pools.prepare(fresh, self._say)
+        before = await recovered(context)
+        context.started = time.time()
+        results: dict[str, Any] = {}
+        try:
+            async with AsyncExitStack() as stack:
+                tasks = [
+                    asyncio.create_task(context.watcher.run()),
+                    asyncio.create_task(metrics.run()),
+                    asyncio.create_task(_follow(context, before.get("objects", 0))),
+                ]
+                await stack.enter_async_context(beside(*tasks))
+                await _phases(context, tasks, results)
+        finally:
+            hosts = {name: result.pop("host", None) for name, result in results.items()}
+            outcome["phases"] = results
+            outcome["figures"] = figures_of(results)
+            write_json(self._recorder.folder / "host.json", hosts)
+        after = await recovered(context)
+        if before and after:
+            outcome["recovered"] = {key: after[key] - before[key] for key in after}
+
+    async def _save_log(self, since: float) -> None:
+        """What the cluster logged meanwhile."""
+        with suppress(ClusterUnreachable, CommandFailed, OSError):
+            entries = await self._session.cluster.once(
+                "log last", num=_LOG_LINES, level="debug", channel="*"
+            )
+            file = JsonLines(self._recorder.folder / "cluster_log.jsonl.gz")
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
+            for entry in entries:
+                if str(entry.get("stamp", "")) >= stamp:
+                    file.write(entry)
+            file.close()
+
+
+async def _phases(
+    context: Context, recording: list[asyncio.Task[None]], results: dict[str, Any]
+) -> None:
+    """The phases; recording that fails (a full disk) ends them too."""
+    phases = asyncio.create_task(run_phases(context, results))
+    try:
+        await asyncio.wait([phases, *recording], return_when=asyncio.FIRST_COMPLETED)
+        for task in recording:
+            if task.done():
+                task.result()
+        await phases
+    finally:
+        phases.cancel()
+        await asyncio.gather(phases, return_exceptions=True)
+
+
+async def _follow(context: Context, recovered_before: int) -> None:
+    """Keep the live figures of recovery current."""
+    while True:
+        await asyncio.sleep(1.0)
+        now, then = context.watcher.now, context.watcher.previous
+        if now.time and then.time and context.watcher.recovery_seen:
+            seconds = max(0.001, now.time - then.time)
+            rate = max(0, now.recovered_objects - then.recovered_objects) / seconds
+            done = now.recovered_objects - recovered_before
+            context.live.recovery = (done, now.misplaced + now.degraded, rate)
+
+
+class Cost:
+    """CPU that recording took beyond the exporter's own: this process and its cluster clients."""
+
+    def __init__(self, session: Session, exporter: Child | None) -> None:
+        self._session, self._exporter = session, exporter
+        self._wall = time.monotonic()
+        self._own = time.process_time()
+        self._clients = self._client_seconds()
+        self._exporter_seconds = self._exporter_cpu()
+
+    def _client_seconds(self) -> dict[int, float]:
+        pids = [c.pid for c in (self._session.cluster, self._session.watch_cluster)]
+        return {pid: cpu_seconds(pid) for pid in map(_leaf, pids) if pid}
+
+    def _exporter_cpu(self) -> float:
+        return cpu_seconds(self._exporter.pid) if self._exporter else 0.0
+
+    def spent(self) -> dict[str, float]:
+        wall = max(0.001, time.monotonic() - self._wall)
+        clients = self._client_seconds()
+        own = time.process_time() - self._own
+        commands = sum(seconds - self._clients.get(pid, 0.0) for pid, seconds in clients.items())
+        return {
+            "wall_seconds": wall,
+            "own_cpu_seconds": own,
+            "client_cpu_seconds": commands,
+            "exporter_cpu_seconds": self._exporter_cpu() - self._exporter_seconds,
+            "core_share": (own + commands) / wall,
+        }
+
+
+def _leaf(pid: int | None) -> int | None:
+    return leaf(pid) if pid else None
+
+
+def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
+    """User and system seconds of a process so far; 0 when it is gone."""
+    try:
+        stat = parse_stat(read_once(f"{proc}/{pid}/stat"))
+    except (OSError, ValueError):
+        return 0.0
+    return (stat.user + stat.system) / CLOCK_TICKS

@@ -1,0 +1,60 @@
+"""Goes on where a run was interrupted: finished repeats are taken along, the others are made."""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.archive.layout import is_archive
+from cephqos_loadgen.archive.writer import ArchiveWriter
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.record.repeat import REPEAT_FILE
+from cephqos_loadgen.scenario.model import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A repeat that need not be made again."""
+
+    point: str
+    repeat: int
+    outcome: dict[str, Any]
+
+
+def finished_repeats(folder: Path) -> list[dict[str, Any]]:
+    """Outcomes of the repeats that are whole, of an archive or of what a crash left."""
+    found = []
+    for path in sorted(folder.glob(f"repeats/*/{REPEAT_FILE}")):
+        outcome = json.loads(path.read_text())
+        if outcome["status"] == "finished":
+            found.append(outcome)
+    return found
+
+
+def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[Finished]:
+    """Link or copy the finished repeats of an interrupted run of the same plan."""
+    if not (source / "plan.json").is_file():
+        raise UsageError(f"--resume {source}: no run of cephqos is there")
+    before = json.loads((source / "plan.json").read_text())
+    if [point["name"] for point in before["points"]] != [point.name for point in plan.points]:
+        raise UsageError(f"--resume {source}: it ran another plan (its matrix differs)")
+    if before["text"] != plan.text or before["variables"] != [list(v) for v in plan.variables]:
+        raise UsageError(f"--resume {source}: the scenario or its variables are not the same")
+    found = []
+    for outcome in finished_repeats(source):
+        folder = outcome["folder"]
+        shutil.copytree(source / folder, archive.folder / folder, copy_function=_link_or_copy)
+        found.append(Finished(outcome["point"], outcome["repeat"], outcome))
+    whole = "an archive" if is_archive(source) else "what a crash left"
+    archive.event("resumed", source=str(source), was=whole, repeats=len(found))
+    return found
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    """Finished files never change: a second name is as good as a copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

@@ -1,0 +1,213 @@
+"""Cluster settings: applied, read back from the daemons, and given back.
+
+The monitors' configuration database has the lowest priority but the defaults': what a daemon's conf
+file, its command line or a profile says beats it. So a setting counts as applied only when the
+daemons themselves say so, and it is asked before any load is started.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.run import undo
+from cephqos_loadgen.run.cluster import Cluster
+from cephqos_loadgen.run.errors import RunError, SettingRefused
+from cephqos_loadgen.scenario.model import Option
+
+_VERIFY_SECONDS = 15.0
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+# Taken and kept by the daemons of the bandwidth model of mClock, without any effect.
+_IGNORED_BY_MCLOCK = (
+    "osd_scrub_cost",
+    "osd_recovery_cost",
+    "osd_snap_trim_cost",
+    "osd_scrub_sleep",
+    "osd_recovery_sleep",
+)
+_NEED_OVERRIDE = (
+    "osd_max_backfills",
+    "osd_recovery_max_active",
+    "osd_recovery_max_active_hdd",
+    "osd_recovery_max_active_ssd",
+)
+_OVERRIDE = "osd_mclock_override_recovery_settings"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionInfo:
+    """What the monitors know of an option."""
+
+    name: str
+    type: str
+    runtime: bool
+
+
+def same_value(kind: str, wanted: str, found: str) -> bool:
+    """Whether two spellings mean the same for an option of this type."""
+    if wanted == found:
+        return True
+    try:
+        if kind == "bool":
+            return _boolean(wanted) == _boolean(found)
+        if kind in ("float", "double"):
+            return abs(float(wanted) - float(found)) <= 1e-6 * max(1.0, abs(float(wanted)))
+        if kind in ("int", "uint", "size"):
+            return _whole(wanted) == _whole(found)
+        if kind in ("secs", "millisecs"):
+            return _whole(wanted) == _whole(found)
+    except ValueError:
+        return False
+    return False
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in ("true", "yes", "1", "on"):
+        return True
+    if text.lower() in ("false", "no", "0", "off"):
+        return False
+    raise ValueError(text)
+
+
+def _whole(text: str) -> int:
+    match = re.fullmatch(r"(-?\d+) ?([KMGT]?)(i?B)?(_|s)?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise ValueError(text)
+    return int(match[1]) * _UNITS[match[2].upper()]
+
+
+def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[str]:
+    """What the release takes and ignores. `effective` is one OSD's configuration."""
+    bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
+    if not bandwidth_model or effective.get("osd_op_queue") != "mclock_scheduler":
+        return []
+    found = [
+        f"{option.name} = {option.value} has no effect: this release's mClock ignores it"
+        for option in options
+        if option.name in _IGNORED_BY_MCLOCK
+    ]
+    if effective.get(_OVERRIDE) != "true":
+        found += [
+            f"{option.name} = {option.value} has no effect while {_OVERRIDE} is not true"
+            for option in options
+            if option.name in _NEED_OVERRIDE
+        ]
+    return found
+
+
+class Settings:
+    """Applies settings; whatever it changes is in the journal first."""
+
+    def __init__(self, cluster: Cluster, journal: undo.Journal) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._known: dict[str, OptionInfo] = {}
+
+    async def apply(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
+        """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
+        for option in options:
+            await self._info(option)  # an unknown option is found before anything is changed
+        stored = await self._stored()
+        restart = await self._who_must_restart(options)
+        if restart:
+            # Last in, first out: what goes back before this restart needs it to take effect.
+            shown = f"restart {' '.join(f'osd.{osd}' for osd in restart)}"
+            await self._journal.push(undo.Undo("restart", f"# then {shown}", {"osds": restart}))
+        for option in options:
+            await self._set(option, stored.get((option.section, option.name)))
+        if restart:
+            await self._cluster.restart_osds(restart)
+        return await self.verify(options)
+
+    async def _info(self, option: Option) -> OptionInfo:
+        if option.name not in self._known:
+            try:
+                answer = await self._cluster.command("config help", key=option.name)
+            except CommandFailed as error:
+                raise SettingRefused(f"option {option.name}: {error}") from None
+            if not isinstance(answer, dict):
+                raise SettingRefused(f"option {option.name}: the cluster does not know it")
+            self._known[option.name] = OptionInfo(
+                option.name, answer["type"], bool(answer["can_update_at_runtime"])
+            )
+        return self._known[option.name]
+
+    async def _stored(self) -> dict[tuple[str, str], str]:
+        """What the monitors' database says, entries with a mask left out."""
+        dump = await self._cluster.command("config dump")
+        return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
+
+    async def _who_must_restart(self, options: Sequence[Option]) -> list[int]:
+        """OSDs that run with another value of an option that is read at their start only."""
+        found = set()
+        up = await self._cluster.up_osds()
+        for option in options:
+            info = self._known[option.name]
+            if info.runtime:
+                continue
+            for osd in self._osds_of(option, up):
+                if not same_value(info.type, option.value, await self.read(osd, option.name)):
+                    found.add(osd)
+        return sorted(found)
+
+    async def _set(self, option: Option, before: str | None) -> None:
+        who, name = option.section, option.name
+        if before is None:
+            entry = undo.command(f"ceph config rm {who} {name}", "config rm", who=who, name=name)
+        else:
+            entry = undo.command(
+                f"ceph config set {who} {name} {before}",
+                "config set",
+                who=who,
+                name=name,
+                value=before,
+            )
+        await self._journal.push(entry)
+        try:
+            await self._cluster.command("config set", who=who, name=name, value=option.value)
+        except CommandFailed as error:
+            raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
+
+    async def read(self, osd: int, name: str) -> str:
+        """What the OSD itself says."""
+        answer: Any = await self._cluster.command("config get", target=f"osd.{osd}", var=name)
+        if not isinstance(answer, dict) or name not in answer:
+            raise RunError(f"osd.{osd} does not say what {name} is: {answer}")
+        return str(answer[name])
+
+    async def effective(self, osd: int) -> dict[str, str]:
+        """All of an OSD's configuration."""
+        shown: Any = await self._cluster.command("config show", target=f"osd.{osd}")
+        return {str(name): str(value) for name, value in shown.items()}
+
+    async def verify(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
+        """Read back from every OSD concerned; SettingRefused where one has something else."""
+        up = await self._cluster.up_osds()
+        found: dict[str, dict[str, str]] = {f"osd.{osd}": {} for osd in up}
+        deadline = time.monotonic() + _VERIFY_SECONDS
+        for option in options:
+            info = await self._info(option)
+            for osd in self._osds_of(option, up):
+                value = await self.read(osd, option.name)
+                while not same_value(info.type, option.value, value):
+                    if time.monotonic() > deadline:
+                        raise SettingRefused(
+                            f"osd.{osd} has {option.name} = {value}, not {option.value}: its conf"
+                            " file, its command line, a more specific setting or the mClock profile"
+                            " in force says otherwise"
+                        )
+                    await asyncio.sleep(0.2)
+                    value = await self.read(osd, option.name)
+                found[f"osd.{osd}"][option.name] = value
+        return found
+
+    def _osds_of(self, option: Option, up: Sequence[int]) -> list[int]:
+        """The OSDs that an option is meant for; monitors and managers are not read back."""
+        if option.section in ("osd", "global"):
+            return list(up)
+        kind, _, number = option.section.partition(".")
+        return [int(number)] if kind == "osd" and int(number) in up else []

@@ -1,0 +1,145 @@
+"""A plan as text: what will be done, with every command line."""
+
+import shlex
+from collections.abc import Iterator
+
+from cephqos_loadgen.engines import fio, rados_bench
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.scenario import model
+from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
+
+
+def duration(seconds: float) -> str:
+    """1 h 5 min, 3 min 20 s, 12 s."""
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    if whole >= 60:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole} s"
+
+
+def heading(plan: model.Plan) -> Iterator[str]:
+    scale = f", scale {plan.scale}" if plan.scale else ""
+    yield f"scenario {plan.scenario}{scale} ({plan.source})"
+    if plan.about:
+        yield f"  {plan.about}"
+    points, repeats = len(plan.points), plan.repeats
+    yield (
+        f"  {points} point{'s'[: points != 1]} of the matrix x {repeats}"
+        f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} runs,"
+        f" about {duration(run_seconds(plan))} in all"
+    )
+
+
+def lines(plan: model.Plan, place: Place, *, commands: bool) -> Iterator[str]:
+    """The whole plan."""
+    yield from heading(plan)
+    for point in plan.points:
+        yield ""
+        yield f"point {point.name}: about {duration(point_seconds(point))} per repeat"
+        yield from _cluster_lines(point, commands)
+        for phase in point.phases:
+            yield f"  phase {phase.name}: {_start(phase.start)}, {_until(phase.until)}"
+            if commands:
+                yield from (f"    {line}" for line in phase_commands(phase, place))
+
+
+def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:
+    for option in point.settings:
+        yield f"  ceph config set {option.section} {option.name} {shlex.quote(option.value)}"
+    for flag in point.flags:
+        yield f"  ceph osd set {flag}"
+    for pool in point.pools:
+        yield f"  ceph osd pool create {pool.name} {pool.pg_num}"
+        if pool.size is not None:
+            yield f"  ceph osd pool set {pool.name} size {pool.size}"
+        if pool.images:
+            what = "written through once" if pool.images.prefill else "left empty"
+            yield f"    {pool.images.count} images of {pool.images.size} bytes, {what}"
+        if pool.objects:
+            yield f"    {pool.objects.count} objects of {pool.objects.size} bytes"
+    if commands:
+        for name, value in point.client:
+            yield f"  client option {name} = {value}"
+
+
+def _start(start: model.Start) -> str:
+    behind = f" + {start.delay:g} s" if start.delay else ""
+    if start.kind == "at":
+        return f"at {start.delay:g} s"
+    return f"{start.kind} {start.phase or start.event}{behind}"
+
+
+def _until(until: model.Until) -> str:
+    if until.kind == "duration":
+        return f"for {duration(until.at_most)}"
+    what = f"the end of {until.phase}" if until.kind == "phase" else until.kind.replace("_", " ")
+    return f"until {what}, {duration(until.at_most)} at most"
+
+
+def phase_commands(phase: model.Phase, place: Place) -> list[str]:
+    """Every command line of a phase, as a shell would take it."""
+    action = phase.action
+    found: list[list[str]] = []
+    environment = [f"{key}={value}" for key, value in place.environment.items()]
+    match action:
+        case model.Fio():
+            found += _fio_commands(phase, action, place, environment)
+        case model.RadosBench():
+            for index in range(len(action.pools)):
+                found.append(rados_bench.argv(action, index, place, seconds=phase.until.at_most))
+        case model.Prefill():
+            found.append(
+                rados_bench.prefill_argv(
+                    action.pool, action.objects, place, name=f"{action.pool}.0", seconds=7200
+                )
+            )
+        case model.OsdBench():
+            numbers = [str(action.total), str(action.block_size), str(4 << 20), "100"]
+            found.append(["ceph", "tell", "osd.*", "bench", *numbers])
+        case model.Scrub():
+            verb = "deep-scrub" if action.deep else "scrub"
+            found.append(["ceph", "osd", "pool", verb, action.pool])
+        case _:
+            found += _cluster_commands(action)
+    return [shlex.join(argv) for argv in found]
+
+
+def _fio_commands(
+    phase: model.Phase, action: model.Fio, place: Place, environment: list[str]
+) -> Iterator[list[str]]:
+    if action.engine == "nbd":
+        for volume in range(action.volumes):
+            yield fio.qemu_nbd_argv(action, place, phase.name, volume)
+    seconds = phase.until.at_most
+    depths: tuple[int, ...] = (action.depth,)
+    if action.sweep:
+        seconds, depths = action.sweep.dwell, action.sweep.depths
+    elif action.search:
+        seconds, depths = action.search.dwell, (action.search.least, action.search.most)
+    for depth in depths:
+        for client in fio.clients(action):
+            argv = fio.argv(action, client, place, phase=phase.name, seconds=seconds, depth=depth)
+            yield ["env", *environment, *argv]
+
+
+def _cluster_commands(action: model.Action) -> Iterator[list[str]]:
+    match action:
+        case model.OsdOut():
+            yield ["ceph", "osd", "set-group", "noup", f"osd.{action.osd}"]
+            yield ["ceph", "osd", "down", action.osd]
+            yield ["ceph", "osd", "out", action.osd]
+        case model.OsdIn():
+            yield ["ceph", "osd", "unset-group", "noup", f"osd.{action.osd}"]
+            yield ["ceph", "osd", "in", action.osd]
+        case model.Flags():
+            yield from (["ceph", "osd", "set", flag] for flag in action.set)
+            yield from (["ceph", "osd", "unset", flag] for flag in action.clear)
+        case model.Change():
+            for option in action.settings:
+                yield ["ceph", "config", "set", option.section, option.name, option.value]
+        case model.Pin():
+            yield ["taskset", "--all-tasks", "--cpu-list", "--pid", "CPUS", "PID"]
+        case _:
+            return

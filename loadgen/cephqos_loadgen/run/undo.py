@@ -1,0 +1,86 @@
+"""The way back: what leaves the cluster as it was, written down before anything is changed.
+
+Each entry is data, so that it can be carried out, shown as a command line, archived, and kept in
+the cluster for whoever finds it changed by a run that died.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.errors import CephqosError
+from cephqos_loadgen.run.affinity import set_affinity
+from cephqos_loadgen.run.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """One step back. `shown` is the exact command for a person."""
+
+    kind: Literal["command", "restart", "write", "affinity"]
+    shown: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def command(shown: str, prefix: str, **arguments: Any) -> Undo:
+    return Undo("command", shown, {"prefix": prefix, **arguments})
+
+
+class Journal:
+    """Undo entries in the order in which they were made; carried out in reverse."""
+
+    def __init__(self, saved: Callable[[list[Undo]], Awaitable[None]]) -> None:
+        self._saved = saved
+        self.entries: list[Undo] = []
+
+    async def push(self, entry: Undo) -> None:
+        """Before the change that it undoes. The same step twice is kept once, where it was."""
+        if entry in self.entries:
+            return
+        self.entries.append(entry)
+        await self._saved(self.entries)
+
+    async def roll_back(self, cluster: Cluster, to: int = 0) -> list[str]:
+        """Undo all behind `to`, last first; what could not be undone stays. Its errors."""
+        failures = []
+        kept: list[Undo] = []
+        while len(self.entries) > to:
+            entry = self.entries.pop()
+            try:
+                await carry_out(entry, cluster)
+            except (CephqosError, CommandFailed, OSError) as error:
+                failures.append(f"{entry.shown}: {error}")
+                kept.append(entry)
+        self.entries += reversed(kept)
+        await self._saved(self.entries)
+        return failures
+
+    def commands(self) -> list[str]:
+        """The commands that would restore the cluster, in the order to run them."""
+        return [entry.shown for entry in reversed(self.entries)]
+
+
+async def carry_out(entry: Undo, cluster: Cluster) -> None:
+    """Do one step back."""
+    if entry.kind == "command":
+        await cluster.command(**entry.arguments)
+    elif entry.kind == "restart":
+        await cluster.restart_osds(entry.arguments["osds"])
+    elif entry.kind == "write":
+        _write(**entry.arguments)
+    else:
+        set_affinity(entry.arguments["pid"], tuple(entry.arguments["cpus"]))
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+def to_json(entries: list[Undo]) -> list[dict[str, Any]]:
+    return [asdict(entry) for entry in entries]
+
+
+def from_json(data: list[dict[str, Any]]) -> list[Undo]:
+    return [Undo(**entry) for entry in data]
