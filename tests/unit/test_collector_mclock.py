@@ -194,9 +194,25 @@ def test_a_scrub_is_best_effort_where_it_is_counted() -> None:
     osd.counters("osd")["scrub_replicated_stats_cnt"] += 100
     osd.counters("osd")["scrub_ec_stats_cnt"] += 10
     osd.counters("osd")["scrub_replicated_read_bytes"] += 100 * MIB
+    for logger in ("osd_scrub_dp_repl", "osd_scrub_sh_ec"):
+        osd.replies["counter dump"][logger][0]["counters"]["chunk_selected"] += 2
     families = osd.scrape(collector)
-    expected = 110 + 100 * MIB / HDD_COST_PER_IO
+    expected = 110 + 100 * MIB / HDD_COST_PER_IO + 4 * 6
     assert value(families, DONE, class_="background_best_effort") == pytest.approx(expected)
+
+
+def recover(osd: RecordedOsd, *, starts: int, pushes: int, replies: int, pulls: int) -> None:
+    """Dequeue recovery items as releases without a `break` count them: each for all that follow."""
+    counters = osd.counters("osd")
+
+    def add(kind: str, count: int) -> None:
+        counters[f"l_osd_recovery_{kind}queue_latency"]["avgcount"] += count
+
+    add("", starts)
+    add("push_", pushes)
+    add("push_reply_", pushes + replies)
+    for kind in ("pull_", "backfill_", "backfill_remove_", "scan_"):
+        add(kind, pushes + replies + pulls)
 
 
 def test_recovery_goes_to_the_class_that_the_reservations_tell() -> None:
@@ -204,14 +220,14 @@ def test_recovery_goes_to_the_class_that_the_reservations_tell() -> None:
     reservations = osd.replies["dump_recovery_reservations"]["local_reservations"]
     reservations["in_progress"] = [{"item": "1.3", "prio": 190, "can_preempt": True}]
     osd.scrape(collector)
-    osd.counters("osd")["recovery_ops"] += 10
+    recover(osd, starts=4, pushes=3, replies=2, pulls=0)
     families = osd.scrape(collector)
-    assert value(families, DONE, class_="background_recovery") == 10
+    assert value(families, DONE, class_="background_recovery") == 9
     reservations["in_progress"][0]["prio"] = 110
-    osd.counters("osd")["recovery_ops"] += 10
+    recover(osd, starts=4, pushes=3, replies=2, pulls=1)
     families = osd.scrape(collector)
-    assert value(families, DONE, class_="background_recovery") == 10
-    assert value(families, DELIVERED) == 20
+    assert value(families, DONE, class_="background_recovery") == 9
+    assert value(families, DELIVERED) == pytest.approx(18 + 8 * MIB / HDD_COST_PER_IO)
 
 
 def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps() -> None:

@@ -11,6 +11,8 @@ from cephqos_exporter.qos.classes import ALL, BEST_EFFORT, CLIENT, IMMEDIATE, RE
 from cephqos_exporter.qos.model import BandwidthModel, CostModel, EarlyModel, Qos
 from cephqos_exporter.qos.work import (
     Counted,
+    RecoveryItems,
+    Scrubbed,
     SizeAxis,
     SizedOps,
     Totals,
@@ -66,9 +68,8 @@ NOTHING = Totals(
     recovery_bytes=0,
     pushes_sent=0,
     push_bytes=0,
-    pushes_received=0,
-    scrub_objects=None,
-    scrub_bytes=None,
+    recovery=RecoveryItems(0, 0, 0, 0, 0),
+    scrub=Scrubbed(0, 0, 0),
 )
 
 
@@ -204,19 +205,30 @@ def test_priorities_tell_degraded_from_misplaced(
 
 
 RECOVERED = replace(
-    NOTHING, recovery_ops=10, pushes_sent=20, push_bytes=20 * MIB, pushes_received=4
+    NOTHING,
+    recovery_ops=10,
+    pushes_sent=20,
+    push_bytes=20 * MIB,
+    recovery=RecoveryItems(starts=12, continuations=2, pushes=4, pulls=3, others=30),
+)
+# 14 items of an object each, 4 pushes, 3 requests of 8 MiB, 30 small messages.
+RECOVERY_WORK = (
+    14 * SSD.normalised(MIB)
+    + 4 * SSD.normalised(MIB + 1000)
+    + 3 * SSD.normalised(8 * MIB)
+    + 30 * SSD.normalised(0)
 )
 
 
 def test_recovery_of_degraded_data_is_background_recovery() -> None:
     meter = done(RECOVERED, degraded=1.0)
-    assert meter.done[RECOVERY] == pytest.approx(14 * SSD.normalised(MIB))
+    assert meter.done[RECOVERY] == pytest.approx(RECOVERY_WORK)
     assert meter.done[BEST_EFFORT] == 0
 
 
 def test_recovery_of_misplaced_data_is_best_effort() -> None:
     meter = done(RECOVERED, degraded=0.0)
-    assert meter.done[BEST_EFFORT] == pytest.approx(14 * SSD.normalised(MIB))
+    assert meter.done[BEST_EFFORT] == pytest.approx(RECOVERY_WORK)
     assert meter.done[RECOVERY] == 0
 
 
@@ -228,16 +240,23 @@ def test_recovery_that_ended_between_two_looks_belongs_where_the_last_one_did() 
     assert meter.done[BEST_EFFORT] > 0
 
 
+def test_an_osd_that_only_pulls_takes_the_size_from_what_it_recovered() -> None:
+    items = RecoveryItems(starts=0, continuations=0, pushes=5, pulls=0, others=0)
+    now = replace(NOTHING, recovery_ops=5, recovery_bytes=5 * MIB, recovery=items)
+    meter = done(now, degraded=1.0)
+    assert meter.done[RECOVERY] == pytest.approx(5 * SSD.normalised(MIB + 1000))
+
+
 def test_the_early_model_charges_a_configured_cost_per_recovered_object() -> None:
     meter = done(RECOVERED, qos(EARLY_HDD, recovery_item=20 * MIB), degraded=0.0)
     assert meter.done[RECOVERY] == 10 * EARLY_HDD.normalised(20 * MIB) == 1090
-    assert meter.done[IMMEDIATE] == 4 * EARLY_HDD.normalised(MIB)
+    assert meter.done[IMMEDIATE] == 4 * EARLY_HDD.normalised(MIB + 1000)
     assert meter.done[BEST_EFFORT] == 0
 
 
-def test_a_scrubbed_object_is_one_op_and_its_bytes_on_top_when_read() -> None:
-    meter = done(replace(NOTHING, scrub_objects=100, scrub_bytes=100 * MIB))
-    assert meter.done[BEST_EFFORT] == pytest.approx(100 + 100 * MIB / SSD.cost_per_io)
+def test_a_scrubbed_object_is_one_op_its_bytes_when_read_and_the_events_of_its_chunk() -> None:
+    meter = done(replace(NOTHING, scrub=Scrubbed(objects=100, bytes=100 * MIB, chunks=4)))
+    assert meter.done[BEST_EFFORT] == pytest.approx(100 + 100 * MIB / SSD.cost_per_io + 4 * 6)
 
 
 mixes = st.lists(st.tuples(st.integers(1, 10_000), st.integers(0, 64 * MIB)), max_size=6)

@@ -49,14 +49,21 @@ class CounterCommands:
 
 
 class Loggers:
-    """Looks up a daemon's unlabelled counters by logger."""
+    """Looks up a daemon's counters by logger."""
 
     def __init__(self, reply: Mapping[str, Any], *, labelled: bool) -> None:
         self._reply = reply
         self._labelled = labelled
 
-    def __iter__(self) -> Any:
-        return iter(self._reply)
+    def total(self, pattern: str, counter: str) -> float | None:
+        """A counter summed over the sets of all loggers whose names begin so; None without any."""
+        found = [
+            one["counters"][counter]
+            for name, sets in self._reply.items()
+            if self._labelled and name.startswith(pattern)
+            for one in sets
+        ]
+        return sum(found) if found else None
 
     def get(self, logger: str) -> Mapping[str, Any] | None:
         """The counters of a logger; None where there is no such logger."""

@@ -25,6 +25,8 @@ from cephqos_exporter.qos.policy import Policy, Target
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.qos.work import (
     Counted,
+    RecoveryItems,
+    Scrubbed,
     SizeAxis,
     Totals,
     WorkMeter,
@@ -246,22 +248,19 @@ def _attained(view: DaemonView, osd: _Osd, qos: Qos, loggers: Loggers) -> Iterab
         raise ReplyMissing(HISTOGRAMS, "malformed")
     if osd.axis is None:
         osd.axis = read_size_axis(histograms["op_w_latency_in_bytes_histogram"]["axes"][1])
-    totals = _totals(counters, histograms)
+    totals = _totals(counters, histograms, loggers)
     # What belongs to which class is a finer point: without the reply the last answer stays good.
     reservations = view.replies.get(_RESERVATIONS)
     degraded = None if reservations is None else degraded_share(reservations)
     osd.meter.advance(totals, osd.axis, qos, degraded)
     # Where scrubs are not counted, what best effort got cannot be known.
     shown = [CLIENT, RECOVERY, IMMEDIATE]
-    if totals.scrub_objects is not None:
+    if totals.scrub is not None:
         shown.append(BEST_EFFORT)
     return families.work(osd.meter.done, shown, osd.labels)
 
 
-def _totals(counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Totals:
-    pushes = counters.get("l_osd_recovery_push_queue_latency")
-    scrubbed = [counters.get(f"scrub_{kind}_stats_cnt") for kind in ("replicated", "ec")]
-    scrub_read = [counters.get(f"scrub_{kind}_read_bytes") for kind in ("replicated", "ec")]
+def _totals(counters: Mapping[str, Any], histograms: Mapping[str, Any], loggers: Loggers) -> Totals:
     return Totals(
         reads=counters["op_r"],
         writes=_counted("op_w", counters, histograms),
@@ -272,16 +271,43 @@ def _totals(counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Total
         recovery_bytes=counters["recovery_bytes"],
         pushes_sent=counters["push"],
         push_bytes=counters["push_out_bytes"],
-        # Only its count is sound: its time is not, in any release.
-        pushes_received=None if pushes is None else pushes["avgcount"],
-        scrub_objects=_sum_known(scrubbed),
-        scrub_bytes=_sum_known(scrub_read),
+        recovery=_recovery_items(counters),
+        scrub=_scrubbed(counters, loggers),
     )
 
 
-def _sum_known(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+def _recovery_items(counters: Mapping[str, Any]) -> RecoveryItems | None:
+    """How many recovery items of each kind were dequeued, from counters of their queueing time.
+
+    The times are unsound. The counts of messages are nested: for want of a `break` each kind is
+    counted for itself and for all that follow it in the source.
+    """
+    kinds = ("push", "push_reply", "pull", "scan", "context")
+    found = [counters.get(f"l_osd_recovery_{kind}_queue_latency") for kind in kinds]
+    starts = counters.get("l_osd_recovery_queue_latency")
+    counts = [average["avgcount"] for average in found if average is not None]
+    if starts is None or len(counts) < len(kinds):
+        return None
+    push, reply, pull, scan, context = counts
+    nested = push <= reply <= pull <= scan
+    return RecoveryItems(
+        starts=starts["avgcount"],
+        continuations=context,
+        pushes=push,
+        pulls=pull - reply if nested else pull,
+        others=(reply - push) + (scan - pull) if nested else reply + scan,
+    )
+
+
+def _scrubbed(counters: Mapping[str, Any], loggers: Loggers) -> Scrubbed | None:
+    kinds = ("replicated", "ec")
+    if any(f"scrub_{kind}_stats_cnt" not in counters for kind in kinds):
+        return None
+    return Scrubbed(
+        objects=sum(counters[f"scrub_{kind}_stats_cnt"] for kind in kinds),
+        bytes=sum(counters[f"scrub_{kind}_read_bytes"] for kind in kinds),
+        chunks=loggers.total("osd_scrub_", "chunk_selected") or 0,
+    )
 
 
 def _counted(kind: str, counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Counted:

@@ -16,6 +16,14 @@ from cephqos_exporter.qos.model import BandwidthModel, Qos
 # One row of a histogram's size axis: smallest and largest size in it.
 SizeAxis = Sequence[tuple[float, float]]
 
+# osd_push_per_object_cost and osd_recovery_max_chunk.
+_PUSH_OVERHEAD_BYTES: Final = 1000
+_PULL_BYTES: Final = 8 * 1024 * 1024
+
+# A primary queues some small events for each chunk that it scrubs: 6.3 in shallow, 7.3 in deep
+# scrubs of 20.2.4, counted in its log.
+_EVENTS_PER_CHUNK: Final = 6
+
 # How many ops of which size.
 SizeMix = Sequence[tuple[float, float]]
 
@@ -92,6 +100,26 @@ class SizedOps:
 
 
 @dataclass(frozen=True, slots=True)
+class RecoveryItems:
+    """What an OSD took from its queue for recovery since it started (18.2 and later)."""
+
+    starts: float  # looks for objects to recover, as primary
+    continuations: float
+    pushes: float  # received: objects, some to a message
+    pulls: float  # received: requests for objects
+    others: float  # replies, scans, backfill progress, removals
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """What an OSD scrubbed since it started (20.x): as primary and as replica."""
+
+    objects: float
+    bytes: float
+    chunks: float  # as primary
+
+
+@dataclass(frozen=True, slots=True)
 class Totals:
     """What an OSD has counted since it started; None where its release does not count it."""
 
@@ -104,9 +132,8 @@ class Totals:
     recovery_bytes: float
     pushes_sent: float
     push_bytes: float
-    pushes_received: float | None
-    scrub_objects: float | None
-    scrub_bytes: float | None
+    recovery: RecoveryItems | None
+    scrub: Scrubbed | None
 
 
 _SCALARS: Final = (
@@ -117,19 +144,29 @@ _SCALARS: Final = (
     "recovery_bytes",
     "pushes_sent",
     "push_bytes",
-    "pushes_received",
-    "scrub_objects",
-    "scrub_bytes",
 )
 
 
 def _added(now: Totals, before: Totals) -> dict[str, float]:
-    """What the plain counters gained; a counter that went back was reset and holds its gain."""
-    gained: dict[str, float] = {}
-    for name in _SCALARS:
-        new, old = getattr(now, name) or 0.0, getattr(before, name) or 0.0
-        gained[name] = new - old if new >= old else new
-    return gained
+    """What the plain counters gained."""
+    return {name: _gain(getattr(now, name), getattr(before, name)) for name in _SCALARS}
+
+
+def _gain(new: float, old: float) -> float:
+    """A counter that went back was reset: what it holds is its gain."""
+    return new - old if new >= old else new
+
+
+def _recovery_gain(now: RecoveryItems | None, before: RecoveryItems | None) -> RecoveryItems:
+    if now is None or before is None:
+        return RecoveryItems(0, 0, 0, 0, 0)
+    return RecoveryItems(
+        starts=_gain(now.starts, before.starts),
+        continuations=_gain(now.continuations, before.continuations),
+        pushes=_gain(now.pushes, before.pushes),
+        pulls=_gain(now.pulls, before.pulls),
+        others=_gain(now.others, before.others),
+    )
 
 
 def degraded_share(reservations: Mapping[str, Any]) -> float | None:
@@ -182,8 +219,8 @@ class WorkMeter:
         self.done[CLIENT] += gained["reads"] * charge(0)
         self.done[CLIENT] += sum(n * charge(size) for n, size in (*writes, *read_writes))
         self.done[IMMEDIATE] += self._subop_work(gained, qos)
-        self._add_recovery(gained, qos)
-        self.done[BEST_EFFORT] += _scrub_work(gained, qos)
+        self._add_recovery(gained, _recovery_gain(now.recovery, before.recovery), qos)
+        self.done[BEST_EFFORT] += _scrub_work(now.scrub, before.scrub, qos)
 
     def _subop_work(self, gained: Mapping[str, float], qos: Qos) -> float:
         """Replica writes: counts and bytes are known, sizes are not.
@@ -202,25 +239,34 @@ class WorkMeter:
         scale = mean * ops / own
         return count / ops * sum(n * qos.cost.normalised(s * scale) for n, s in self._write_mix)
 
-    def _add_recovery(self, gained: Mapping[str, float], qos: Qos) -> None:
+    def _add_recovery(self, gained: Mapping[str, float], items: RecoveryItems, qos: Qos) -> None:
         if gained["pushes_sent"]:
             self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
         elif gained["recovery_ops"] and gained["recovery_bytes"]:
             self._mean_push = gained["recovery_bytes"] / gained["recovery_ops"]
         charge = qos.cost.normalised
-        received = gained["pushes_received"] * charge(self._mean_push)
+        pushes = items.pushes * charge(self._mean_push + _PUSH_OVERHEAD_BYTES)
         if qos.recovery_item_bytes is not None:
-            # The early model: a fixed cost per recovery item, one class, pushes outside it.
+            # The early model: a fixed cost per recovery item, one class, messages outside it.
             self.done[RECOVERY] += gained["recovery_ops"] * charge(qos.recovery_item_bytes)
-            self.done[IMMEDIATE] += received
+            self.done[IMMEDIATE] += pushes
             return
-        work = gained["recovery_ops"] * charge(self._mean_push) + received
+        work = pushes + items.others * charge(0)
+        work += (items.starts + items.continuations) * charge(self._mean_push)
+        # Whoever asks for an object does not know its size and asks for a chunk.
+        work += items.pulls * charge(_PULL_BYTES)
         self.done[RECOVERY] += work * self._degraded
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded)
 
 
-def _scrub_work(gained: Mapping[str, float], qos: Qos) -> float:
-    """A scrubbed object is charged one op, and a deep scrubbed one its bytes on top."""
-    if not isinstance(qos.cost, BandwidthModel):
+def _scrub_work(now: Scrubbed | None, before: Scrubbed | None, qos: Qos) -> float:
+    """A scrubbed object is charged one op, and a deep scrubbed one its bytes on top.
+
+    The scheduler charges a chunk for as many objects as it may have, so that small PGs are charged
+    for more than they hold; this counts what was there.
+    """
+    if now is None or before is None or not isinstance(qos.cost, BandwidthModel):
         return 0.0
-    return gained["scrub_objects"] + gained["scrub_bytes"] / qos.cost.cost_per_io
+    events = _gain(now.chunks, before.chunks) * _EVENTS_PER_CHUNK
+    in_bytes = _gain(now.bytes, before.bytes) / qos.cost.cost_per_io
+    return _gain(now.objects, before.objects) + in_bytes + events
