@@ -64,8 +64,10 @@ class BringUp:
         try:
             await self._start("mon.a", ["ceph-mon", "-i", "a"])
             await self._start("mgr.x", ["ceph-mgr", "-i", "x"])
+            say("waiting for the monitor")
+            # A client that comes too early tries again only seconds later.
+            await self._until(self._monitor_listens)
             async with self.lab.client() as client:
-                say("waiting for the monitor")
                 await self._until(lambda: self._monitor_answers(client))
                 for name in self.osds:
                     number = int(name.partition(".")[2])
@@ -185,7 +187,15 @@ class BringUp:
             if exits:
                 name, status = next(iter(exits.items()))
                 raise LabError(f"{name} ended with status {status}")
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
+
+    async def _monitor_listens(self) -> bool:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", self.lab.state.port)
+        except ConnectionRefusedError:
+            return False
+        writer.close()
+        return True
 
     async def _monitor_answers(self, client: MonClient) -> bool:
         try:

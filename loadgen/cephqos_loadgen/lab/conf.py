@@ -60,6 +60,9 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
             "mon_cluster_log_file": str(paths.logs / "ceph.log"),
             # The release's own list has modules that cannot load on Debian (restful).
             "mgr_initial_modules": "iostat",
+            # One monitor and few maps: waiting a second for more changes to propose at once would
+            # be half of the time that a lab takes to come up.
+            "paxos_propose_interval": "0.05",
             "mon_allow_pool_delete": "true",
             "mon_allow_pool_size_one": "true",
             "mon_max_pg_per_osd": "2000",
