@@ -7,6 +7,7 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn
 
+from cephqos_alerts import cli as rules_cli
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.version import __version__
 from cephqos_loadgen import demo
@@ -32,6 +33,7 @@ def build_parser() -> Parser:
     lab_cli.add_parser(commands)
     run_cli.add_parser(commands)
     demo.add_parser(commands)
+    rules_cli.add_parser(commands)
     return parser
 
 

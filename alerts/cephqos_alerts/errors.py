@@ -1,0 +1,7 @@
+"""What can be wrong with what an operator wrote."""
+
+from cephqos_loadgen.errors import UsageError
+
+
+class SpecError(UsageError):
+    """An SLO file or a setting cannot be used; one line says where and why."""

@@ -1,0 +1,118 @@
+"""Every threshold, window and link of the rules, in one place.
+
+Rules name them as `@name@`. Windows and holds are written as they are for a scrape interval of
+15 s; `time_scale` shortens all of them in the same proportion for tests and demos. Thresholds are
+properties of clusters and do not scale.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Final
+
+_PLACEHOLDER: Final = re.compile(r"@(\w+)@")
+
+# A rate needs two samples; four make it survive a lost scrape.
+SAMPLES_PER_RATE: Final = 4
+
+# Seconds, before scaling.
+WINDOWS: Final[Mapping[str, float]] = {
+    "rate": 60,  # rates of counters
+    "sustained": 60,  # for so long a state must hold in every sample to be called one
+    "hold": 300,  # for so long a violation must last to be told to anyone
+    "long_hold": 900,
+    "hour": 3600,
+    "day": 86400,
+    "slow_interval": 60,  # how often the rules that look back for a day are evaluated
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """Where a figure becomes a finding. README.md says why each is what it is."""
+
+    in_progress: float = 2  # client operations in every sample: not one client in lock step
+    waiting: float = 1  # client operations waiting on average
+    store_in_progress: float = 8  # transactions in BlueStore on average
+    store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
+    store_latency_hdd: float = 0.05
+    reservation_lag: float = 0.25  # seconds
+    shortfall: float = 0.9  # attained below this share of the reservation is too little
+    at_limit: float = 0.9  # attained above this share of the limit is held by it
+    idle: float = 0.5  # delivered below this share of the capacity
+    immediate_share: float = 0.3  # of what is delivered
+    full: float = 0.8  # delivered above this share of the capacity fills the OSD
+    interference: float = 0.1  # of what is delivered
+    skew: float = 0.25  # at most this share of the shards has work
+    overstated: float = 1.5  # capacity above this multiple of what was ever delivered
+    device_latency_ssd: float = 0.04  # seconds
+    device_latency_hdd: float = 0.15
+    device_history: float = 5  # times its own mean of a day
+    device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
+    thread_ceiling: float = 0.95
+    cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU
+    cluster_share: float = 0.5  # of the OSDs
+    cluster_osds: float = 4
+    coverage: float = 0.8  # of the samples that a window should hold
+    oversubscribed: float = 1.01
+    scrape_seconds: float = 8  # of a deadline of 10
+    series_per_osd: float = 700
+    recovery_eta: float = 86400  # seconds
+    scrub_growth: float = 1  # PGs more than a day ago
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a set of rules is generated for."""
+
+    scrape_interval: float = 15.0
+    time_scale: float = 1.0
+    job: str = "cephqos.*"  # regular expression of the scrape jobs of cephqos-exporter
+    runbook_url: str = "alerts/runbooks.md"
+    dashboard_url: str = "/d"
+    thresholds: Thresholds = Thresholds()
+
+    @property
+    def shortest(self) -> float:
+        """No window is shorter than this: a rate over less sees no two samples."""
+        return SAMPLES_PER_RATE * self.scrape_interval
+
+    def scaled(self, seconds: float) -> float:
+        """A hold: in proportion, but at least two samples."""
+        return max(seconds * self.time_scale, 2 * self.scrape_interval)
+
+    def window(self, seconds: float) -> float:
+        """A window of a rate: in proportion, but never too short for one."""
+        return max(seconds * self.time_scale, self.shortest)
+
+    def expand(self, text: str) -> str:
+        """Put in the values of all `@name@`."""
+        return _PLACEHOLDER.sub(lambda match: self._value(match[1]), text)
+
+    def _value(self, name: str) -> str:
+        if name in WINDOWS:
+            return duration(self.window(WINDOWS[name]))
+        if name.endswith("_samples"):
+            # How many evaluations of a window must have found something, at the least.
+            seconds = self.window(WINDOWS[name.removesuffix("_samples")])
+            return f"{self.thresholds.coverage * seconds / self.scrape_interval:g}"
+        if name == "interval_seconds":
+            return f"{self.scrape_interval:g}"
+        if name in {field.name for field in fields(Thresholds)}:
+            return f"{getattr(self.thresholds, name):g}"
+        if name in {field.name for field in fields(self)}:
+            return str(getattr(self, name))
+        raise KeyError(f"no setting is called {name}")
+
+
+def duration(seconds: float) -> str:
+    """As PromQL writes it, in the largest unit that gives a whole number.
+
+    >>> duration(300), duration(90), duration(86400), duration(1.5)
+    ('5m', '90s', '1d', '1500ms')
+    """
+    milliseconds = round(seconds * 1000)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds >= size and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"

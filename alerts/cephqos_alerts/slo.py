@@ -1,0 +1,150 @@
+"""Multi-window, multi-burn-rate rules from SLOs.
+
+An alert wants the error budget to burn too fast over a long window, so that it matters, and over a
+short one, so that it ends soon after the trouble does. Windows are sums over two recorded rates per
+SLO, so their cost does not depend on the number of OSDs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_alerts.rules import Alert, Group, Recording, Rule, Severity
+from cephqos_alerts.settings import Settings, duration
+from cephqos_alerts.slo_spec import Slo
+
+_MINUTE: Final = 60.0
+_HOUR: Final = 3600.0
+_DAY: Final = 86400.0
+
+
+@dataclass(frozen=True)
+class Burn:
+    """An alert when `budget` of a whole window's budget is gone within `long`."""
+
+    severity: Severity
+    long: float
+    short: float
+    budget: float
+
+    def factor(self, slo: Slo) -> float:
+        """How many times faster than the budget allows."""
+        return self.budget * slo.window / self.long
+
+
+# The windows and shares of chapter 5 of Google's "The Site Reliability Workbook".
+BURNS: Final = (
+    Burn("page", 1 * _HOUR, 5 * _MINUTE, 0.02),
+    Burn("page", 6 * _HOUR, 30 * _MINUTE, 0.05),
+    Burn("ticket", 1 * _DAY, 2 * _HOUR, 0.10),
+    Burn("ticket", 3 * _DAY, 6 * _HOUR, 0.10),
+)
+_WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
+
+_METRICS: Final[Mapping[str, str]] = {
+    "osd": "cephqos_osd_op_latency_seconds",
+    "fio": "cephqos_client_latency_seconds",
+    "probe": "cephqos_probe_latency_seconds",
+}
+# What an SLO is kept for: each cluster, each pool probed, each load of each run.
+_GROUPING: Final[Mapping[str, str]] = {
+    "osd": "cluster",
+    "fio": "cluster, run, load",
+    "probe": "cluster, pool",
+}
+# So few operations in the long window say nothing of an objective.
+_LEAST_OPS: Final = 100
+
+
+def slo_groups(slos: Sequence[Slo], settings: Settings) -> list[Group]:
+    """One group of rules per SLO."""
+    return [Group(name=f"cephqos-slo-{slo.name}", rules=_rules(slo, settings)) for slo in slos]
+
+
+def _rules(slo: Slo, settings: Settings) -> list[Rule]:
+    own = {"slo": slo.name, **slo.labels}
+    rules: list[Rule] = [
+        Recording(record="cephqos_slo:good:rate", expr=_rate(slo, good=True), labels=own),
+        Recording(record="cephqos_slo:total:rate", expr=_rate(slo, good=False), labels=own),
+    ]
+    for window in _WINDOWS:
+        rules.append(
+            Recording(
+                record="cephqos_slo:errors:ratio",
+                expr=_errors(slo, settings.window(window)),
+                labels={"slo": slo.name, "window": duration(window)},
+            )
+        )
+    rules.append(
+        Recording(
+            record="cephqos_slo:budget_left:ratio",
+            expr=f"1 - ({_errors(slo, settings.window(slo.window))}) / {slo.budget:g}",
+            labels={"slo": slo.name},
+        )
+    )
+    return [*rules, *(_alert(slo, burn, settings) for burn in BURNS)]
+
+
+def _rate(slo: Slo, *, good: bool) -> str:
+    matchers = [f'op="{slo.op}"']
+    if good:
+        # Prometheus 3 writes whole bounds with a fraction.
+        text = f"{slo.threshold:.10g}"
+        whole = slo.threshold == int(slo.threshold)
+        matchers.append(f'le=~"{text}|{text}\\\\.0"' if whole else f'le="{text}"')
+    metric = _METRICS[slo.source] + ("_bucket" if good else "_count")
+    rate = f"rate({metric}{{{', '.join(matchers)}}}[@rate@])"
+    if slo.source != "osd":
+        return f"sum by ({_GROUPING[slo.source]}) ({rate})"
+    # Two exporters that see one OSD are one source of figures.
+    rate = f"max by (cluster, ceph_daemon) ({rate})"
+    if slo.media:
+        rate += f' and on (cluster, ceph_daemon) osd:cephqos_media:info{{media="{slo.media}"}}'
+    return f"sum by (cluster) ({rate})"
+
+
+def _errors(slo: Slo, seconds: float) -> str:
+    window = duration(seconds)
+    good, total = (
+        f'sum_over_time(cephqos_slo:{part}:rate{{slo="{slo.name}"}}[{window}])'
+        for part in ("good", "total")
+    )
+    return f"1 - {good} / ({total} > 0)"
+
+
+def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
+    limit = burn.factor(slo) * slo.budget
+    long, short = (
+        f'cephqos_slo:errors:ratio{{slo="{slo.name}", window="{duration(window)}"}}'
+        for window in (burn.long, burn.short)
+    )
+    keys = f"{_GROUPING[slo.source]}, slo"
+    total = (
+        f'sum_over_time(cephqos_slo:total:rate{{slo="{slo.name}"}}'
+        f"[{duration(settings.window(burn.long))}]) * @interval_seconds@ > {_LEAST_OPS}"
+    )
+    burning = (
+        f"({long} > {limit:.6g} and on ({keys}) {short} > {limit:.6g} and on ({keys}) {total})"
+    )
+    objective = f"{100 * slo.objective:g} % of {slo.op} operations within {slo.threshold:g} s"
+    return Alert(
+        name="CephQosLatencySloBurn",
+        expr=f"""
+        {burning}
+          * on (cluster) group_left (cause, by)
+            cluster_class:cephqos_main_cause{{class="client"}}
+        or on ({keys}) label_replace({burning}, "cause", "unknown", "", "")
+        """,
+        severity=burn.severity,
+        dashboard="cluster",
+        labels={"slo": slo.name, "op": slo.op, "window": duration(burn.long)},
+        summary=f"SLO {slo.name}: {{{{ $value | humanizePercentage }}}} of {slo.op} operations are"
+        " too slow (cause: {{ $labels.cause }})",
+        description=f"""
+        Objective: {objective}, over {duration(slo.window)}. In the last
+        {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer
+        (cluster {{{{ $labels.cluster }}}}): the error budget burns at least {burn.factor(slo):g}
+        times as fast as it may. What keeps clients waiting on most OSDs:
+        {{{{ $labels.cause }}}}{{{{ with $labels.by }}}} by {{{{ . }}}}{{{{ end }}}}.
+        """,
+    )
