@@ -6,6 +6,7 @@ new socket, so the file's identity is the sign of a restart, whether or not its 
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import stat
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.errors import DaemonError
+from cephqos_exporter.errors import CommandFailed, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
 
 # Relative to the root of the run directory or of the host. Rook's operator keeps the daemons'
@@ -101,28 +102,32 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
 
     `deadline` is of the event loop's clock.
     """
-    loop = asyncio.get_running_loop()
-    answer = await asok.ask(
-        str(socket.path),
-        "config get",
-        {"var": "fsid"},
-        timeout=deadline - loop.time(),
-    )
-    fsid = _field(answer.value, "fsid")
-    if fsid in ("", _NO_FSID):
-        status = await asok.ask(str(socket.path), "status", timeout=deadline - loop.time())
-        fsid = _field(status.value, "cluster_fsid")
-    pid = await asyncio.to_thread(find_pid, socket, answer.pid, host)
+    fsid, peer = await _ask_fsid(str(socket.path), deadline)
+    pid = await asyncio.to_thread(find_pid, socket, peer, host)
     start = process_start_time(host, pid) if pid is not None else None
     return Daemon(
         socket.kind, socket.id, fsid or fsid_in_path(socket.path), socket.path, pid, start
     )
 
 
+async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
+    """The cluster that the daemon is configured for, or else the one it reports; and its pid."""
+    loop = asyncio.get_running_loop()
+    with contextlib.suppress(CommandFailed, UnknownCommand):
+        configured = await asok.ask(
+            path, "config get", {"var": "fsid"}, timeout=deadline - loop.time()
+        )
+        fsid = _field(configured.value, "fsid")
+        if fsid not in ("", _NO_FSID):
+            return fsid, configured.pid
+    status = await asok.ask(path, "status", timeout=deadline - loop.time())
+    return _field(status.value, "cluster_fsid"), status.pid
+
+
 def _field(reply: Any, key: str) -> str:
     value = reply.get(key) if isinstance(reply, dict) else None
     if not isinstance(value, str):
-        raise DaemonError(f"no {key!r} in the reply")
+        raise Malformed(f"no {key!r} in the reply")
     return value
 
 
