@@ -31,6 +31,16 @@ class Rates(Generic[Key]):
         (began, first), (ended, last) = readings[0], readings[-1]
         return (last - first) / (ended - began) if ended > began else None
 
+    def since_begun(self, key: Key) -> float | None:
+        """The same from where the value first moved: what to expect of work that began since."""
+        readings = self._readings.get(key)
+        if readings is None or len(readings) < 2:
+            return None
+        first = readings[0][1]
+        began = next((i for i, (_, value) in enumerate(readings) if value != first), 1) - 1
+        start, (ended, last) = readings[began][0], readings[-1]
+        return (last - first) / (ended - start) if ended > start else None
+
     def keep(self, keys: set[Key]) -> None:
         """Forget all others."""
         for key in self._readings.keys() - keys:

@@ -148,7 +148,8 @@ class RecoveryTotals:
             bytes_rate = self.rates.of((pool.id, "num_bytes_recovered"))
             if bytes_rate is not None:
                 size.add(text, bytes_rate)
-            left = time_left(self.left(pool.id), rate)
+            moving = self.rates.since_begun((pool.id, "num_objects_recovered"))
+            left = time_left(self.left(pool.id), moving)
             if left is not None:
                 eta.add(text, left)
         return objects, size, eta

@@ -22,7 +22,7 @@ class Rotation:
         self._out_of_turn: dict[int, None] = {}
         self._earned = 0.0
         self._last: float | None = None
-        self._began = 0.0
+        self._began: float | None = None  # the round under way
         self.rounds = 0
         # When the last whole round began: nothing that it brought is older.
         self.as_of: float | None = None
@@ -58,9 +58,9 @@ class Rotation:
 
     def end_round(self) -> bool:
         """Whether a round has just ended; true once for each."""
-        if self._todo or not self._osds or not self._began:
+        if self._todo or self._began is None:
             return False
         self.rounds += 1
-        self.as_of, self._began = self._began, 0.0
-        self._earned = min(self._earned, 1.0)
+        self.as_of, self._began = self._began, None
+        self._earned %= 1.0
         return True

@@ -122,7 +122,7 @@ def schedule_families(
             more = labels.of("pool", pool.name, "level", level, "state", state)
             families["schedule_pgs"].add(more, count)
         families["backlog_objects"].add(text, backlog.due_objects)
-        left = time_left(backlog.due_objects, progress.rates.of((pool_id, level)))
+        left = time_left(backlog.due_objects, progress.rates.since_begun((pool_id, level)))
         if left is not None:
             families["backlog_eta_seconds"].add(text, left)
     return families.values()

@@ -117,8 +117,9 @@ class ScrubProgress:
     def _finish(self, pg: PgStat, record: PgRecord) -> None:
         """The scrub that was under way has ended, or one that nobody saw."""
         level: Level = "deep" if pg.deep_scrubbed > record.deep_scrubbed else "shallow"
-        known = pg.objects_scrubbed is not None and not pg.scrubbing
-        whole = pg.objects_scrubbed if known and pg.objects_scrubbed is not None else pg.objects
+        # All its objects, where it does not say or another scrub is under way already. A group
+        # whose primary has changed since says 0: it does not pass on what it has done.
+        whole = pg.objects if pg.scrubbing else pg.objects_scrubbed or pg.objects
         self._credit(pg, level, max(0, whole - record.credited))
         done = self._of(pg.pool, level)
         done.pgs += 1
@@ -130,7 +131,7 @@ class ScrubProgress:
             done.seconds += duration
             done.timed += 1
         record.credited, record.began = 0, 0.0
-        record.left_over = pg.objects_scrubbed
+        record.left_over = whole
 
     def _advance(self, pg: PgStat, record: PgRecord) -> None:
         record.began = record.began or pg.changed
@@ -209,7 +210,7 @@ def running_families(
         if progress.reports_objects:
             families["objects_done"].add(text, now.done)
             families["objects_left"].add(text, now.left)
-            left = time_left(now.left, progress.rates.of((pool, level)))
+            left = time_left(now.left, progress.rates.since_begun((pool, level)))
             if left is not None:
                 eta.add(text, left)
     return [*families.values(), eta]
