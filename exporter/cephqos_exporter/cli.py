@@ -30,6 +30,11 @@ class _Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+def every_option() -> tuple[Option[Any], ...]:
+    """The options of the exporter, its collectors and its roles."""
+    return (*options.SPINE, *all_options(), *cluster_options.OPTIONS)
+
+
 def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
     """A flag for every option; values stay raw until they are resolved with the other sources."""
     parser = _Parser(
@@ -86,7 +91,7 @@ def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) ->
     path = arguments.get("config.file") or variables.get(_FILE_VARIABLE)
     rest = {name: value for name, value in variables.items() if name != _FILE_VARIABLE}
     return resolve(
-        (*options.SPINE, *cluster_options.OPTIONS, *all_options()),
+        every_option(),
         flags=flags,
         environment=rest,
         file=Path(path) if path else None,
@@ -110,8 +115,7 @@ def _calm_garbage_collection() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the exporter until a signal ends it; 2 if it was told something that is not allowed."""
-    known = (*options.SPINE, *cluster_options.OPTIONS, *all_options())
-    arguments = vars(build_parser(known).parse_args(argv))
+    arguments = vars(build_parser(every_option()).parse_args(argv))
 
     def read() -> Settings:
         return read_settings(arguments, environment())

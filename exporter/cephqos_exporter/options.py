@@ -14,9 +14,8 @@ from cephqos_exporter.config import (
     texts,
 )
 
-# 9128 is assigned to an exporter of the monitors' data, 9283 and 9926 are Ceph's own. The list of
-# default ports that Prometheus keeps assigns 9090-9999 nearly through; 10130 is neither on it nor
-# on IANA's.
+# Above 9090-9999, the range of Prometheus' list of default ports, where 9128 is another Ceph
+# exporter's; 9283 and 9926 are Ceph's own.
 DEFAULT_PORT: Final = 10130
 
 ROLES: Final = ("osd", "cluster", "probe")

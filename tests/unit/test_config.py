@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cephqos_exporter import options
-from cephqos_exporter.cli import main, read_settings
-from cephqos_exporter.collectors import REGISTRY, all_options
+from cephqos_exporter.cli import every_option, main, read_settings
+from cephqos_exporter.collectors import REGISTRY
 from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
 
@@ -106,7 +106,7 @@ def test_a_bad_variable_is_told_by_its_own_name(tmp_path: Path) -> None:
 
 
 def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
-    known = (*options.SPINE, *all_options())
+    known = every_option()
     assert len({option.name for option in known}) == len(known)
     assert len({option.environment for option in known}) == len(known)
     for option in known:
@@ -145,6 +145,30 @@ def test_a_good_configuration_passes_the_check(capsys: pytest.CaptureFixture[str
     assert "valid" in capsys.readouterr().out
 
 
+README = Path(__file__).parents[2] / "exporter" / "README.md"
+BEGIN, END = "--regenerate -->\n", "<!-- end of options -->"
+
+
+def option_table() -> str:
+    rows = ["| option | default | what it is |", "|---|---|---|"]
+    for option in every_option():
+        default = option.default
+        if isinstance(default, tuple):
+            default = " ".join(default)
+        shown = f"`{default}`" if str(default) else ""
+        allowed = "" if option.boolean else f" Allowed: {option.allowed}."
+        rows.append(f"| `{option.name}` | {shown} | {option.help}{allowed} |")
+    return "\n".join(rows) + "\n"
+
+
+def test_the_documentation_lists_every_option(request: pytest.FixtureRequest) -> None:
+    before, _, rest = README.read_text().partition(BEGIN)
+    table, _, after = rest.partition(END)
+    if request.config.getoption("regenerate"):
+        table = option_table()
+        README.write_text(before + BEGIN + table + END + after)
+    assert table == option_table(), "run: pytest tests/unit/test_config.py --regenerate"
+
+
 def test_the_default_port_is_where_the_documentation_says() -> None:
-    readme = Path(__file__).parents[2] / "exporter" / "README.md"
-    assert f"port {options.DEFAULT_PORT}" in readme.read_text()
+    assert f"port {options.DEFAULT_PORT}" in README.read_text()
