@@ -11,6 +11,7 @@ from cephqos_alerts import cli as rules_cli
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.version import __version__
 from cephqos_loadgen import demo
+from cephqos_loadgen.archive import cli as archive_cli
 from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.lab import cli as lab_cli
 from cephqos_loadgen.run import cli as run_cli
@@ -32,6 +33,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     lab_cli.add_parser(commands)
     run_cli.add_parser(commands)
+    archive_cli.add_parser(commands)
     demo.add_parser(commands)
     rules_cli.add_parser(commands)
     return parser

@@ -84,6 +84,12 @@ class MetricsRecorder:
             self.last_error = f"{name}: {type(error).__name__} {error}"
             return ""
 
+    async def finish(self) -> None:
+        """One sample more, of what came after the last."""
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            await self._sample(session)
+
     def close(self) -> None:
         self._writer.close()
 

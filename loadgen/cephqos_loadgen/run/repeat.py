@@ -113,6 +113,7 @@ class Repeat:
                 ]
                 await stack.enter_async_context(beside(*tasks))
                 await _phases(context, tasks, results)
+            await metrics.finish()
         finally:
             hosts = {name: result.pop("host", None) for name, result in results.items()}
             outcome["phases"] = results

@@ -109,8 +109,7 @@ class Settings:
 
     async def apply(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
         """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
-        for option in options:
-            await self._info(option)  # an unknown option is found before anything is changed
+        options = [option for option in options if await self._is_known(option)]
         stored = await self._stored()
         restart = await self._who_must_restart(options)
         if restart:
@@ -122,6 +121,16 @@ class Settings:
         if restart:
             await self._cluster.restart_osds(restart)
         return await self.verify(options)
+
+    async def _is_known(self, option: Option) -> bool:
+        """An unknown option is found before anything is changed; unless it may be left out."""
+        try:
+            await self._info(option)
+        except SettingRefused:
+            if not option.optional:
+                raise
+            return False
+        return True
 
     async def _info(self, option: Option) -> OptionInfo:
         if option.name not in self._known:

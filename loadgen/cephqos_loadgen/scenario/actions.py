@@ -23,7 +23,7 @@ CLUSTER_FLAGS = (
 
 
 def read_options(value: Value) -> tuple[model.Option, ...]:
-    """`{osd: {osd_max_backfills: 4}}`."""
+    """`{osd: {osd_max_backfills: 4}}`; a name that ends in `?` is optional."""
     found = []
     for section, options in value.entries().items():
         options_of = options.entries()
@@ -31,7 +31,8 @@ def read_options(value: Value) -> tuple[model.Option, ...]:
             options.fail("a section: global, mon, mgr, osd or a daemon such as osd.0", section)
         for name, setting in options_of.items():
             text = setting.text()
-            found.append(model.Option(section, name.replace("-", "_"), text))
+            plain = name.removesuffix("?").replace("-", "_")
+            found.append(model.Option(section, plain, text, name.endswith("?")))
     return tuple(found)
 
 

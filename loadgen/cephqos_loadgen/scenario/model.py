@@ -10,11 +10,15 @@ Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_stat
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting: `section` is global, osd, mon, mgr or a daemon such as osd.0."""
+    """One setting: `section` is global, osd, mon, mgr or a daemon such as osd.0.
+
+    `optional`: left out where the release does not know it.
+    """
 
     section: str
     name: str
     value: str
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -213,6 +213,7 @@ def _devices(layers: Sequence[Mapping[str, Value]]) -> model.Device:
     for layer in layers:
         if "devices" in layer:
             table = layer["devices"].table(("scheduler", "nr_requests", "read_ahead_kb"))
+            table = {key: item for key, item in table.items() if not _kept(item)}
             requests, ahead = table.get("nr_requests"), table.get("read_ahead_kb")
             found = model.Device(
                 scheduler=table["scheduler"].choice(IO_SCHEDULERS)
@@ -222,6 +223,11 @@ def _devices(layers: Sequence[Mapping[str, Value]]) -> model.Device:
                 read_ahead_kb=ahead.integer(0, 1 << 20) if ahead else found.read_ahead_kb,
             )
     return found
+
+
+def _kept(value: Value) -> bool:
+    """`keep`: as if the key were not there, for variables that decide about it."""
+    return not (value.is_mapping or value.is_list) and value.text() == "keep"
 
 
 _LAB_KEYS = (
@@ -243,7 +249,7 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
     for layer in layers:
         if "lab" in layer:
             own = layer["lab"].table(_LAB_KEYS)
-            table |= own
+            table |= {key: item for key, item in own.items() if not _kept(item)}
             if "settings" in own:
                 for option in read_options(own["settings"]):
                     settings[option.section, option.name] = option
@@ -260,7 +266,7 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
         objectstore=table["objectstore"].choice(OBJECTSTORES)
         if "objectstore" in table
         else wish.objectstore,
-        fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else wish.fs,
+        fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else None,
         settings=tuple(settings.values()),
     )
 

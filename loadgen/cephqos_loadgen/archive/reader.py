@@ -1,0 +1,135 @@
+"""Reads archives: the manifest, whether all is there and unchanged, repeats and their series."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from cephqos_loadgen.archive.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL, is_archive
+from cephqos_loadgen.errors import CephqosError, UsageError
+from cephqos_loadgen.record import columns
+from cephqos_loadgen.record.files import read_gzip, read_lines
+from cephqos_loadgen.record.repeat import REPEAT_FILE
+
+
+class ArchiveDamaged(CephqosError):
+    """An archive is not what its manifest says."""
+
+
+@dataclass(frozen=True)
+class RecordedRepeat:
+    """One repeat of an archive."""
+
+    folder: Path
+    outcome: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        return f"{self.outcome['point']} r{self.outcome['repeat']}"
+
+    def events(self) -> list[dict[str, Any]]:
+        return list(read_lines(self.folder / "events.jsonl"))
+
+    def intervals(self) -> list[dict[str, Any]]:
+        """The clients' figures per second."""
+        return list(read_lines(self.folder / "intervals.jsonl.gz"))
+
+    def cluster(self) -> list[dict[str, Any]]:
+        """Health and PG progress per second."""
+        return list(read_lines(self.folder / "cluster.jsonl.gz"))
+
+    def metrics(self) -> columns.Columns:
+        """The exporters' samples."""
+        return columns.read(self.folder / "metrics.columns")
+
+    def host(self) -> dict[str, Any]:
+        """Disks and threads per phase."""
+        found: dict[str, Any] = json.loads((self.folder / "host.json").read_text())
+        return found
+
+    def output(self, child: str, stream: str = "stdout") -> bytes:
+        """All that a child wrote."""
+        return read_gzip(self.folder / "output" / f"{child}.{stream}.gz")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An archive of a format that this version reads."""
+
+    folder: Path
+    manifest: dict[str, Any]
+
+    @cached_property
+    def repeats(self) -> list[RecordedRepeat]:
+        """Those that have an outcome, in the order in which they ran."""
+        return [
+            RecordedRepeat(path.parent, json.loads(path.read_text()))
+            for path in sorted(self.folder.glob(f"repeats/*/{REPEAT_FILE}"))
+        ]
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / "plan.json").read_text())
+        return found
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Empty when the run failed before it could look."""
+        path = self.folder / "environment.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def events(self) -> list[dict[str, Any]]:
+        return list(read_lines(self.folder / "events.jsonl"))
+
+
+def open_archive(folder: Path) -> Archive:
+    """UsageError where there is no archive, or one of a format that is not known here."""
+    if not is_archive(folder):
+        hint = " (a run that did not end properly: cephqos run --resume takes it up)"
+        partial = folder.name.endswith(PARTIAL)
+        raise UsageError(f"{folder} is not an archive{hint if partial else ''}")
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+        number = manifest["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ArchiveDamaged(f"{folder / MANIFEST} cannot be read: {error}") from None
+    if number != FORMAT:
+        raise UsageError(f"{folder} has format {number}; this version reads format {FORMAT}")
+    return Archive(folder, manifest)
+
+
+def find_archives(base: Path) -> list[Path]:
+    """Archives and unfinished runs below a folder, oldest first."""
+    if not base.is_dir():
+        return []
+    return sorted(
+        path
+        for path in base.iterdir()
+        if path.is_dir() and (is_archive(path) or path.name.endswith(PARTIAL))
+    )
+
+
+def problems(archive: Archive) -> Iterator[str]:
+    """All that differs from what the manifest says; nothing when the archive is sound."""
+    expected = (archive.folder / MANIFEST_SUM).read_text().split()[0]
+    found = hashlib.sha256((archive.folder / MANIFEST).read_bytes()).hexdigest()
+    if found != expected:
+        yield f"{MANIFEST}: checksum is {found}, {MANIFEST_SUM} says {expected}"
+    files: dict[str, Any] = archive.manifest["files"]
+    for name, entry in files.items():
+        path = archive.folder / name
+        if not path.is_file():
+            yield f"{name}: missing"
+            continue
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        if path.stat().st_size != entry["bytes"]:
+            yield f"{name}: {path.stat().st_size} bytes, expected {entry['bytes']}"
+        elif digest != entry["sha256"]:
+            yield f"{name}: checksum is {digest}, expected {entry['sha256']}"
+    for path in sorted(archive.folder.rglob("*")):
+        name = str(path.relative_to(archive.folder))
+        if path.is_file() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
+            yield f"{name}: not in the manifest"
