@@ -33,11 +33,23 @@ READ_ONLY_COMMANDS: Final = frozenset(
 # All placement groups in brief are 150 bytes each: this holds 400,000.
 MAX_REPLY_BYTES: Final = 64 << 20
 
-# Ends the command with us, however we end, then becomes it.
-_TIED: Final = (
-    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0);"
-    " os.execvp(sys.argv[1], sys.argv[1:])"
-)
+_NOT_FOUND: Final = 127
+
+# Sees to it that the command ends with us, however we end (PR_SET_PDEATHSIG), then becomes it.
+_TIED: Final = f"""
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+try:
+    os.execvp(sys.argv[1], sys.argv[1:])
+except OSError:
+    sys.exit({_NOT_FOUND})
+"""
+
+
+class CommandMissing(ClusterUnreachable):
+    """There is no such command as the ceph command was said to be."""
+
+    reason = "no_command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,11 @@ class CephCommand:
         del target
         words = [*prefix.split(), *_words(arguments)]
         code, out, err = await self._run(prefix, self._line(words, within), within)
+        if code == _NOT_FOUND:
+            raise CommandMissing(
+                f"{self._connection.python[0]} has no rados module, and there is no command"
+                f" {self._argv[0]!r}"
+            )
         if code:
             text = err.decode(errors="replace")
             if "[errno" in text.lower() or "error connecting" in text.lower():
@@ -199,11 +216,18 @@ class ClusterReader:
         try:
             return await self._ask(query)
         except BindingsMissing as error:
-            if self._transport is not self._rados:
-                raise
-            log.warning("%s: using the ceph command, which costs more", error)
+            log.debug("%s", error)
             self._transport = self._ceph
+            reply = await self._ask_without_bindings(query)
+        log.warning("using the ceph command, which costs more than the rados module would")
+        return reply
+
+    async def _ask_without_bindings(self, query: Query) -> Any:
+        try:
             return await self._ask(query)
+        except CommandMissing:
+            self._transport = self._rados  # either may be installed by the next time
+            raise
 
     async def _ask(self, query: Query) -> Any:
         loop = asyncio.get_running_loop()

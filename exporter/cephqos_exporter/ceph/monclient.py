@@ -251,7 +251,7 @@ class MonClient:
         self.starts += 1
         hello, _ = await self._read(self._child)
         if hello.get("missing"):
-            raise BindingsMissing(f"{where.python[-1]} has no rados module")
+            raise BindingsMissing(f"{' '.join(where.python)} has no rados module")
         if "error" in hello:
             raise OSError(f"cannot connect with {where.conf} as {where.name}: {hello['error']}")
         return self._child

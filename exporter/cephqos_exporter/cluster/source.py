@@ -37,12 +37,14 @@ class ClusterSource:
         self._poller: Poller | None = None
         self._task: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
+        self._waited = False  # one scrape does, after a start
         self._labels = Labels(LabelText(""))
 
     async def collect(self, deadline: float) -> Iterable[Family]:
         """What is known; SourceUnavailable, with what can be said of the reason, if nothing is."""
         poller = self._ensure_running()
-        if not poller.polled.is_set():
+        if not self._waited:
+            self._waited = True
             loop = asyncio.get_running_loop()
             wait_until = min(loop.time() + _FIRST_WAIT_SECONDS, deadline - 0.1)
             with contextlib.suppress(TimeoutError):
@@ -73,6 +75,7 @@ class ClusterSource:
             self._poller = self._make()
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._run(self._poller), name="cluster poller")
+            self._waited = False
         if self._idle is not None:
             self._idle.cancel()
         self._idle = loop.call_later(_IDLE_SECONDS, self._task.cancel)
