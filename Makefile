@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format lock bench-lab clean
+.PHONY: help demo test test-fast check format lock bench-exporter bench-lab clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,9 @@ lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links \
 	  --python-version 3.11 --extra loadgen --group dev pyproject.toml -o requirements-dev.txt
+
+bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
+	$(BIN)/python tests/bench/exporter.py
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	$(BIN)/python tests/bench/lab.py

@@ -10,10 +10,12 @@ Exit status 1 if a bar is missed.
 """
 
 import argparse
+import asyncio
 import http.client
 import math
 import os
 import random
+import secrets
 import select
 import signal
 import socket
@@ -35,6 +37,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Family, render_labels
+from cephqos_loadgen.lab.lab import Lab
+from cephqos_loadgen.lab.spec import LabSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -191,6 +195,14 @@ def bench_real(verdicts: Verdicts, paths: Sequence[Path], repeats: int) -> None:
     verdicts.say("samples per OSD", spent.samples / len(paths), "")
 
 
+async def bench_lab(verdicts: Verdicts, repeats: int) -> None:
+    """The same on a cluster of its own, 4 OSDs of 18.2."""
+    spec = LabSpec(name=f"bench-{secrets.token_hex(3)}", release="reef", osds=4)
+    async with Lab(spec) as lab:
+        paths = sorted(lab.paths.sockets.glob("ceph-osd.*.asok"))
+        await asyncio.to_thread(bench_real, verdicts, paths, repeats)
+
+
 @contextmanager
 def replayed(count: int) -> Iterator[tuple[str, list[str]]]:
     """`count` OSDs with sockets and a /proc of 57 threads each: the pattern, and flags for it."""
@@ -335,9 +347,10 @@ def main() -> int:
         return arguments.only in (None, part)
 
     print(f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}")
-    if wanted("real") and not arguments.no_real:
-        if arguments.sockets:
-            bench_real(verdicts, arguments.sockets, repeats)
+    if wanted("real") and arguments.sockets:
+        bench_real(verdicts, arguments.sockets, repeats)
+    elif wanted("real") and not arguments.no_real:
+        asyncio.run(bench_lab(verdicts, repeats))
     if wanted("replayed"):
         bench_replayed(verdicts, repeats, long)
     if wanted("exposition"):
