@@ -1,0 +1,191 @@
+"""fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
+
+import gzip
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cephqos_loadgen.engines import fio
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.scenario.model import Fio
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
+RELEASES = ("pacific", "reef", "tentacle")
+PLACE = Place(conf="/run/c.conf", work="/run/w")
+
+
+def recorded(release: str, name: str) -> bytes:
+    return gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes())
+
+
+def statuses(release: str, name: str) -> list[fio.Status]:
+    return [fio.read_status(d) for d in fio.documents(recorded(release, name))]
+
+
+def action(**changes: object) -> Fio:
+    given_ = {"engine": "rbd", "rw": "randwrite", "block_size": 4096, "depth": 8, "pool": "p"}
+    return Fio(**{**given_, **changes})  # type: ignore[arg-type]
+
+
+# -- command lines -------------------------------------------------------------------------------
+
+
+def test_clients_share_out_the_volumes() -> None:
+    assert [c.volumes for c in fio.clients(action(volumes=4, clients=2))] == [(0, 1), (2, 3)]
+
+
+def test_a_client_has_one_job_per_volume_each_with_all_options() -> None:
+    spec = action(volumes=2, rate_iops=100, read_percent=70, options=(("randrepeat", "0"),))
+    argv = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=30)
+    jobs = " ".join(argv).split(" --name=")[1:]
+    assert [job.split()[0] for job in jobs] == ["volume.0", "volume.1"]
+    for number, job in enumerate(jobs):
+        words = job.split()
+        for word in (
+            "--ioengine=rbd",
+            f"--rbdname=volume.{number}",
+            "--rw=randwrite",
+            "--bs=4096",
+            "--iodepth=8",
+            "--time_based=1",
+            "--runtime=30",
+            "--rate_iops=100",
+            "--rwmixread=70",
+            "--randrepeat=0",
+        ):
+            assert word in words
+
+
+def test_every_client_writes_json_with_bins_each_second() -> None:
+    argv = fio.argv(action(), fio.clients(action())[0], PLACE, phase="load", seconds=1)
+    assert argv[:4] == ["fio", "--output-format=json+", "--status-interval=1", "--eta=never"]
+
+
+def test_a_pinned_client_is_started_by_taskset() -> None:
+    spec = action(cpus=(0, 2))
+    argv = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=1)
+    assert argv[:4] == ["taskset", "--cpu-list", "0,2", "fio"]
+
+
+def test_the_qemu_path_is_a_server_on_the_image_and_fio_on_its_socket() -> None:
+    spec = action(engine="nbd", cache="writeback")
+    server = fio.qemu_nbd_argv(spec, PLACE, "load", 0)
+    assert server[-1] == "rbd:p/volume.0:conf=/run/c.conf:id=admin"
+    assert "--cache=writeback" in server
+    client = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=1)
+    assert "--uri=nbd+unix:///?socket=/run/w/load.0.nbd" in client
+    assert "/run/w/load.0.nbd" in server
+
+
+def test_raw_devices_are_read_past_the_page_cache() -> None:
+    spec = action(engine="io_uring", path="/dev/x")
+    argv = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=1)
+    assert {"--ioengine=io_uring", "--direct=1", "--filename=/dev/x"} <= set(argv)
+
+
+def test_a_keyring_reaches_fio_and_qemu() -> None:
+    place = Place(conf="/c", user="bench", keyring="/k")
+    assert place.environment == {"CEPH_CONF": "/c", "CEPH_ARGS": "--keyring /k"}
+    assert fio.qemu_nbd_argv(action(engine="nbd"), place, "l", 0)[-1].endswith(
+        ":id=bench:keyring=/k"
+    )
+
+
+# -- output --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_interval_of_every_version_is_read(release: str) -> None:
+    found = statuses(release, "two_jobs")
+    assert len(found) >= 4
+    assert [set(status.jobs) for status in found] == [{"c0", "c1"}] * len(found)
+    ios = [status.total.ios for status in found]
+    assert ios == sorted(ios)
+    assert ios[-1] > 10_000
+    assert found[-1].runtime == pytest.approx(3.0, abs=0.1)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_bins_hold_every_completion_and_agree_with_fios_own_percentiles(release: str) -> None:
+    document = fio.documents(recorded(release, "interrupted"))[-1]
+    entry = document["jobs"][0]["write"]["clat_ns"]
+    figures = fio.read_status(document).of("write")
+    assert sum(figures.bins.values()) == figures.latency_count == entry["N"]
+    for percent in ("50.000000", "95.000000", "99.000000", "99.900000"):
+        own = figures.percentile(float(percent))
+        assert own == pytest.approx(entry["percentile"][percent] * 1e-9, rel=0.02)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_client_that_was_interrupted_leaves_a_whole_last_document(release: str) -> None:
+    last = statuses(release, "interrupted")[-1]
+    assert last.total.ios > 1000
+    assert last.runtime == pytest.approx(2.9, abs=0.2)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_missing_image_shows_in_no_figure_but_only_in_the_exit_status(release: str) -> None:
+    """fio says error 0 for it: whoever trusts the document alone takes it for a success."""
+    (only,) = statuses(release, "missing")
+    assert only.errors == {"c0": 0}
+    assert only.total.ios == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_mean_and_deviation_of_jobs_together_are_those_of_all_their_completions(
+    release: str,
+) -> None:
+    document = fio.documents(recorded(release, "two_jobs"))[-1]
+    total = fio.read_status(document).total
+    ns = [job[d]["clat_ns"] for job in document["jobs"] for d in ("read", "write")]
+    count = sum(entry["N"] for entry in ns)
+    mean = sum(entry["mean"] * entry["N"] for entry in ns) / count
+    squares = sum((entry["stddev"] ** 2 + entry["mean"] ** 2) * entry["N"] for entry in ns) / count
+    assert total.mean == pytest.approx(mean * 1e-9)
+    assert total.deviation == pytest.approx((squares - mean**2) ** 0.5 * 1e-9, rel=1e-6)
+
+
+def test_intervals_add_up_to_the_whole() -> None:
+    found = statuses("reef", "two_jobs")
+    parts = [fio.since(b.total, a.total) for a, b in pairwise(found)]
+    whole = fio.add([found[0].total, *parts])
+    assert whole.ios == found[-1].total.ios
+    assert whole.bytes == found[-1].total.bytes
+    assert dict(whole.bins) == pytest.approx(dict(found[-1].total.bins))
+    assert whole.mean == pytest.approx(found[-1].total.mean)
+
+
+@given(st.lists(st.integers(1, 5000), max_size=40))
+def test_documents_are_found_however_the_output_is_cut(cuts: list[int]) -> None:
+    data = recorded("reef", "rados")
+    stream, found, at = fio.JsonStream(), [], 0
+    for cut in cuts:
+        found += stream.feed(data[at : at + cut])
+        at += cut
+    found += stream.feed(data[at:])
+    assert [d["timestamp_ms"] for d in found] == [d["timestamp_ms"] for d in fio.documents(data)]
+
+
+def test_text_between_documents_and_a_torn_document_cost_nothing_else() -> None:
+    data = recorded("reef", "rados")
+    first = fio.documents(data)[0]
+    end = data.index(b"\n}\n") + 3
+    torn = b'{\n  "jobs" : [ half\n}\n'
+    found = fio.documents(b"fio: a warning\n" + data[:end] + b"note\n" + torn + data[:end])
+    assert found == [first, first]
+
+
+@given(st.dictionaries(st.floats(1e-6, 200), st.integers(1, 10**6), max_size=50))
+def test_buckets_never_fall_and_hold_everything(bins: dict[float, int]) -> None:
+    counts = fio.buckets(bins)
+    assert counts == sorted(counts)
+    assert counts[-1] == sum(bins.values())
+    assert len(counts) == len(fio.BOUNDS) + 1
+
+
+def test_bounds_contain_those_of_the_osds_own_histograms() -> None:
+    osd = [100e-6 * 2**n for n in range(20)]
+    assert all(any(abs(bound - own) < 1e-9 for own in fio.BOUNDS) for bound in osd)
