@@ -1,0 +1,192 @@
+"""Finding sockets of every layout, and the process behind a socket."""
+
+import asyncio
+import os
+import socket as sockets
+from pathlib import Path
+
+import pytest
+
+from cephqos_exporter.ceph.discovery import (
+    DEFAULT_PATTERNS,
+    Socket,
+    find_pid,
+    find_sockets,
+    fsid_in_path,
+    identify,
+    process_start_time,
+)
+from cephqos_exporter.ceph.fake import FakeDaemon, FakeHost, Fault, Recording
+from cephqos_exporter.ceph.fakehost import FakeHost as HostTree
+from cephqos_exporter.errors import Malformed, SocketGone, TimedOut
+from cephqos_exporter.model import Host
+
+FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"
+OTHER = "0f8a1c9e-0000-4000-8000-000000000001"
+
+
+def socket_at(path: Path) -> Path:
+    """A socket's file; bound from its directory, as paths of sockets are short."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = Path.cwd()
+    os.chdir(path.parent)
+    try:
+        with sockets.socket(sockets.AF_UNIX) as sock:
+            sock.bind(path.name)
+    finally:
+        os.chdir(before)
+    return path
+
+
+def found(root: Path, *patterns: str, kinds: tuple[str, ...] = ("osd",)) -> list[str]:
+    below = [f"{root}{pattern}" for pattern in patterns or DEFAULT_PATTERNS]
+    return [f"{s.kind}.{s.id}" for s in find_sockets(below, kinds)]
+
+
+def test_packages_cephadm_and_rook_keep_their_sockets_where_we_look(tmp_path: Path) -> None:
+    socket_at(tmp_path / "run/ceph/ceph-osd.0.asok")
+    socket_at(tmp_path / f"run/ceph/{FSID}/ceph-osd.1.asok")
+    socket_at(tmp_path / "var/lib/rook/rook-ceph/ceph-osd.2.asok")
+    socket_at(tmp_path / f"var/lib/rook/rook-ceph/{FSID}/ceph-osd.10.asok")
+    assert found(tmp_path) == ["osd.0", "osd.1", "osd.2", "osd.10"]
+
+
+def test_only_the_kinds_wanted_are_found_and_names_are_read_in_every_form(tmp_path: Path) -> None:
+    for name in (
+        "ceph-osd.3.asok",
+        "my-cluster-osd.4.asok",
+        "osd.5.asok",
+        "ceph-mon.node-1.asok",
+        "ceph-mgr.node-1.abcdef.asok",
+        "ceph-client.rgw.zone.node-1.xyz.7.94110.asok",
+        "ceph-osd.asok",
+        "something.asok",
+    ):
+        socket_at(tmp_path / name)
+    assert found(tmp_path, "/*.asok") == ["osd.3", "osd.4", "osd.5"]
+    kinds = ("mon", "mgr", "client")
+    assert found(tmp_path, "/*.asok", kinds=kinds) == [
+        "client.rgw.zone.node-1.xyz.7.94110",
+        "mgr.node-1.abcdef",
+        "mon.node-1",
+    ]
+
+
+def test_a_directory_stands_for_the_sockets_in_it(tmp_path: Path) -> None:
+    socket_at(tmp_path / "lab" / "ceph-osd.0.asok")
+    assert found(tmp_path, "/lab") == ["osd.0"]
+    assert found(tmp_path, "/lab/ceph-osd.0.asok") == ["osd.0"]
+    assert found(tmp_path, "/nowhere", "/nowhere/*.asok") == []
+
+
+def test_a_socket_under_two_names_is_found_once(tmp_path: Path) -> None:
+    socket_at(tmp_path / "run/ceph/ceph-osd.0.asok")
+    (tmp_path / "var").mkdir()
+    (tmp_path / "var/run").symlink_to("../run")
+    assert found(tmp_path, "/run/ceph/*.asok", "/var/run/ceph/*.asok") == ["osd.0"]
+
+
+def test_what_is_no_socket_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "ceph-osd.0.asok").write_text("")
+    (tmp_path / "ceph-osd.1.asok").symlink_to("nowhere")
+    assert found(tmp_path, "/*.asok") == []
+
+
+def test_a_socket_made_anew_is_another_one(tmp_path: Path) -> None:
+    path = socket_at(tmp_path / "ceph-osd.0.asok")
+    (before,) = find_sockets([str(tmp_path)], ["osd"])
+    assert find_sockets([str(tmp_path)], ["osd"]) == [before]
+    path.unlink()
+    socket_at(path)
+    (after,) = find_sockets([str(tmp_path)], ["osd"])
+    assert after != before
+
+
+def test_cephadms_paths_name_the_cluster() -> None:
+    assert fsid_in_path(Path(f"/run/ceph/{FSID}/ceph-osd.1.asok")) == FSID
+    assert fsid_in_path(Path("/run/ceph/ceph-osd.1.asok")) == ""
+
+
+async def asked(daemon: FakeDaemon, seconds: float = 5.0) -> tuple[str, int | None]:
+    (socket,) = find_sockets([str(daemon.path)], ["osd"])
+    deadline = asyncio.get_running_loop().time() + seconds
+    found = await identify(socket, Host(), deadline=deadline)
+    return found.cluster, found.pid
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        {"config get": f'{{"fsid":"{FSID}"}}', "status": f'{{"cluster_fsid":"{OTHER}"}}'},
+        {"status": f'{{"cluster_fsid":"{FSID}"}}'},
+        {"config get": '{"fsid":""}', "status": f'{{"cluster_fsid":"{FSID}"}}'},
+        {
+            "config get": '{"fsid":"00000000-0000-0000-0000-000000000000"}',
+            "status": f'{{"cluster_fsid":"{FSID}"}}',
+        },
+    ],
+)
+async def test_the_daemon_itself_says_which_cluster_it_is_of(
+    tmp_path: Path, replies: dict[str, str]
+) -> None:
+    host = FakeHost(tmp_path)
+    daemon = host.add(Recording({key: value.encode() for key, value in replies.items()}))
+    async with host:
+        cluster, pid = await asked(daemon)
+    assert cluster == FSID
+    assert pid is None  # the peer is this process, which is no ceph-osd, and none runs as osd.0
+
+
+async def test_a_daemon_that_does_not_say_is_an_error_of_its_kind(tmp_path: Path) -> None:
+    host = FakeHost(tmp_path)
+    daemon = host.add(Recording({"config get": b"[]", "status": b'{"cluster_fsid":7}'}))
+    async with host:
+        with pytest.raises(Malformed):
+            await asked(daemon)
+        daemon.fault = Fault.HANG
+        with pytest.raises(TimedOut):
+            await asked(daemon, 0.1)
+        socket = Socket(tmp_path / "gone.asok", "osd", "0", (0, 0))
+        with pytest.raises(SocketGone):
+            await identify(socket, Host(), deadline=asyncio.get_running_loop().time() + 1)
+
+
+def osd(number: int) -> Socket:
+    return Socket(Path(f"/run/ceph/ceph-osd.{number}.asok"), "osd", str(number), (0, 0))
+
+
+def test_the_peers_pid_counts_if_it_is_such_a_daemon(tmp_path: Path) -> None:
+    tree = HostTree(tmp_path)
+    tree.classic_osd(100, 7)
+    assert find_pid(osd(7), 100, tree.host) == 100
+    # A pid of another namespace may name anything in this one.
+    (tree.host.proc / "200").mkdir()
+    (tree.host.proc / "200/comm").write_text("bash\n")
+    assert find_pid(osd(7), 200, tree.host) == 100
+
+
+def test_without_a_peer_the_process_whose_arguments_name_the_osd_is_taken(tmp_path: Path) -> None:
+    tree = HostTree(tmp_path)
+    tree.classic_osd(100, 1)
+    tree.classic_osd(200, 11)
+    tree.crimson_osd(300, 2, (0, 1))
+    assert find_pid(osd(1), None, tree.host) == 100
+    assert find_pid(osd(11), None, tree.host) == 200
+    assert find_pid(osd(2), None, tree.host) == 300
+    assert find_pid(osd(3), None, tree.host) is None
+
+
+def test_two_processes_that_could_be_the_osd_are_none(tmp_path: Path) -> None:
+    tree = HostTree(tmp_path)
+    tree.classic_osd(100, 1)  # of one cluster
+    tree.classic_osd(200, 1)  # of another
+    assert find_pid(osd(1), None, tree.host) is None
+
+
+def test_the_start_time_is_counted_from_boot(tmp_path: Path) -> None:
+    tree = HostTree(tmp_path)
+    tree.classic_osd(100, 1)
+    (tree.host.proc / "stat").write_text("cpu 1 2 3\nbtime 1700000000\nprocesses 4\n")
+    ticks = os.sysconf("SC_CLK_TCK")
+    assert process_start_time(tree.host, 100) == 1700000000 + 1000 / ticks
+    assert process_start_time(tree.host, 999) is None
