@@ -97,6 +97,7 @@ class _Tracked:
     daemon: Daemon
     labels: LabelText
     up: bool = False
+    failing: set[str] = field(default_factory=set)  # collectors, as of the last scrape
 
 
 class Scraper:
@@ -266,9 +267,10 @@ class Scraper:
                     log.debug("collector %s: %s: %s", collector.name, view.daemon.name, exc)
             except Exception:
                 fared.success[collector.name] = False
-                log.exception("collector %s failed on %s", collector.name, view.daemon.name)
+                self._log_failure(collector, tracked)
             else:
                 fared.success[collector.name] = True
+                tracked.failing.discard(collector.name)
                 parts += chunks
                 report.samples += samples
             report.spend(collector.name, time.perf_counter() - started)
@@ -308,6 +310,13 @@ class Scraper:
                 report.samples += samples
             report.spend(collector.name, time.perf_counter() - started)
         return parts
+
+    def _log_failure(self, collector: Collector, tracked: _Tracked) -> None:
+        """With its traceback the first time, not at every scrape for as long as it lasts."""
+        level = logging.DEBUG if collector.name in tracked.failing else logging.ERROR
+        tracked.failing.add(collector.name)
+        text = "collector %s failed on %s"
+        log.log(level, text, collector.name, tracked.daemon.name, exc_info=True)
 
     def _finish_one(self, collector: Collector) -> tuple[list[Chunk], int]:
         try:

@@ -355,3 +355,14 @@ async def test_nothing_outside_the_read_only_list_is_ever_asked(host: FakeHost) 
     async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
         await text(scraper)
     assert host.asked.keys() <= asok.READ_ONLY_COMMANDS
+
+
+async def test_a_collector_that_keeps_failing_is_logged_once(
+    host: FakeHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scraping(host, [RaisingCollector("collect")]) as scraper:
+        for _ in range(5):
+            await text(scraper)
+    errors = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert len(errors) == 4  # one for each daemon
+    assert all(record.exc_info for record in errors)
