@@ -1,12 +1,21 @@
 """The exporter about itself: what each daemon and collector gave, what it cost, what it is."""
 
+import math
+import os
 import platform
+import resource
 from collections.abc import Iterable
+from pathlib import Path
 
-from prometheus_client import ProcessCollector
-from prometheus_client.registry import CollectorRegistry
-
-from cephqos_exporter.model import Family, FamilyType, LabelText, extend_labels, render_labels
+from cephqos_exporter.ceph.discovery import process_start_time
+from cephqos_exporter.model import (
+    Family,
+    FamilyType,
+    Host,
+    LabelText,
+    extend_labels,
+    render_labels,
+)
 from cephqos_exporter.scrape import DaemonReport, ScrapeReport
 from cephqos_exporter.version import __version__
 
@@ -15,7 +24,7 @@ class OwnReporter:
     """Families from a scrape's report; process metrics unless switched off."""
 
     def __init__(self, *, process: bool = True) -> None:
-        self._process = ProcessCollector(registry=CollectorRegistry()) if process else None
+        self._process = process
         self._extended: dict[tuple[LabelText, str, str], LabelText] = {}
         self._build = render_labels(
             {"version": __version__, "python_version": platform.python_version()}
@@ -27,8 +36,8 @@ class OwnReporter:
         build = Family("cephqos_exporter_build_info", "info", "Version of the exporter.")
         build.add(self._build, 1)
         yield build
-        if self._process is not None:
-            yield from _process_families(self._process)
+        if self._process:
+            yield from _process_families()
 
     def _with(self, labels: LabelText, name: str, value: str) -> LabelText:
         key = (labels, name, value)
@@ -87,11 +96,41 @@ class OwnReporter:
         yield whole
 
 
-def _process_families(collector: ProcessCollector) -> Iterable[Family]:
-    for metric in collector.collect():
-        kind: FamilyType = "counter" if metric.type == "counter" else "gauge"
-        name = f"{metric.name}_total" if kind == "counter" else metric.name
-        family = Family(name, kind, metric.documentation)
-        for sample in metric.samples:
-            family.add(render_labels(sample.labels), sample.value)
-        yield family
+def _process_families() -> Iterable[Family]:
+    """What prometheus_client reports of a process, under the same names.
+
+    Not by that library because it lists every open descriptor, of which this process has thousands.
+    """
+    stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    ticks = os.sysconf("SC_CLK_TCK")
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    figures: tuple[tuple[str, FamilyType, str, float], ...] = (
+        (
+            "process_cpu_seconds_total",
+            "counter",
+            "Total user and system CPU time spent in seconds.",
+            (int(stat[11]) + int(stat[12])) / ticks,
+        ),
+        ("process_open_fds", "gauge", "Number of open file descriptors.", _open_descriptors()),
+        ("process_max_fds", "gauge", "Maximum number of open file descriptors.", limit),
+        (
+            "process_resident_memory_bytes",
+            "gauge",
+            "Resident memory size in bytes.",
+            int(stat[21]) * resource.getpagesize(),
+        ),
+        ("process_virtual_memory_bytes", "gauge", "Virtual memory size in bytes.", int(stat[20])),
+        (
+            "process_start_time_seconds",
+            "gauge",
+            "Start time of the process since unix epoch in seconds.",
+            process_start_time(Host(), os.getpid()) or math.nan,
+        ),
+    )
+    for name, kind, text, value in figures:
+        yield Family(name, kind, text, [("", LabelText(""), value)])
+
+
+def _open_descriptors() -> int:
+    # Linux tells their number as the directory's size from 6.2 on.
+    return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd"))  # noqa: PTH116, PTH208
