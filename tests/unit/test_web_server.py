@@ -278,6 +278,37 @@ async def test_a_renewed_certificate_is_served_to_new_connections(
             await client.get("/metrics", tls=trusting(certificates))
 
 
+async def test_a_client_authority_that_was_replaced_is_trusted_no_longer(
+    tmp_path: Path, certificates: Path
+) -> None:
+    path = web_file(tmp_path, certificates, MUTUAL)
+    async with serving(Scrapes(), web_config=path) as client:
+        assert (await client.get("/metrics", tls=trusting(certificates, "client")))[0] == 200
+        shutil.copy(certificates / "server.crt", tmp_path / "ca.crt")  # signed nobody
+        os.utime(path)
+        client.server.reload_web_config()
+        with pytest.raises(aiohttp.ClientError):
+            await client.get("/metrics", tls=trusting(certificates, "client"))
+
+
+async def test_what_only_a_restart_can_change_is_refused_while_it_serves(
+    tmp_path: Path, certificates: Path
+) -> None:
+    path = web_file(tmp_path, certificates)
+    with_tls = path.read_text()
+    async with serving(Scrapes(), web_config=path) as client:
+        for content in ("{}", with_tls.replace("server.key", f"server.key{MUTUAL}")):
+            path.write_text(content)
+            with pytest.raises(ConfigError, match="until a restart"):
+                client.server.reload_web_config()
+        assert (await client.get("/metrics", tls=trusting(certificates)))[0] == 200
+    path.write_text("{}")
+    async with serving(Scrapes(), web_config=path) as client:
+        path.write_text(with_tls)
+        with pytest.raises(ConfigError, match="until a restart"):
+            client.server.reload_web_config()
+
+
 async def test_a_password_is_hashed_once_and_its_outcome_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -20,7 +20,7 @@ from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import WebConfig, load
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
-from cephqos_exporter.web.tls import load_certificates, names_of, server_context
+from cephqos_exporter.web.tls import names_of, server_context
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class Server:
         self._context: ssl.SSLContext | None = None
         self._scrapes = 0
         self._draining = False
+        self._serving = False
         app = web.Application(middlewares=[self._guard])
         app.router.add_get("/{path:.*}", self._route)  # the metrics' path may change
         self._runner = web.AppRunner(
@@ -72,25 +73,38 @@ class Server:
             return
         mark = _mark(self._path)
         config = load(self._path)
-        if self._context is not None and config.tls is None:
-            found = Nothing("no TLS any more")
-            allowed = "a certificate, or a restart"
-            raise ConfigError(
-                where=self._path, key="tls_server_config", found=found, allowed=allowed
-            )
-        if config.tls is not None:
-            fresh = server_context(config.tls, self._path)
-            if self._context is None:
-                self._context = fresh
-            else:  # listening sockets hold on to the first context
-                load_certificates(self._context, config.tls, self._path)
-                self._context.verify_mode = fresh.verify_mode
+        self._take_tls(config)
         if config.users != self._config.users:
             self._auth = BasicAuth(config.users)
         if config.rate_limit != self._config.rate_limit:
             self._limiter = RateLimiter(config.rate_limit)
         self._config = config
         self._mark = mark
+
+    def _take_tls(self, config: WebConfig) -> None:
+        """Serve new connections with the certificates and the client CA as they are now.
+
+        Connections begin with the context that the sockets were opened with; its callback hands
+        each over to the present one. Whether and how clients are asked for certificates is settled
+        by then, so that changing it takes a restart.
+        """
+        assert self._path is not None  # noqa: S101 - only called where there is such a file
+        fresh = server_context(config.tls, self._path) if config.tls is not None else None
+        if self._serving and _manner(fresh) != _manner(self._context):
+            found = Nothing("TLS switched on or off, or another client_auth_type or version")
+            allowed = "the same ones until a restart"
+            raise ConfigError(
+                where=self._path, key="tls_server_config", found=found, allowed=allowed
+            )
+        if fresh is not None and not self._serving:
+            fresh.sni_callback = self._hand_over
+        self._context = fresh
+
+    def _hand_over(
+        self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
+    ) -> None:
+        if self._context is not None:
+            connection.context = self._context
 
     def _follow_web_config(self) -> None:
         """As exporter-toolkit does, notice a changed file without being told."""
@@ -104,6 +118,7 @@ class Server:
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Begin to serve on sockets that listen_on() or systemd_sockets() gave."""
+        self._serving = True
         await self._runner.setup()
         for sock in sockets:
             await web.SockSite(self._runner, sock, ssl_context=self._context).start()
@@ -199,6 +214,13 @@ async def _written(page: Page, request: web.Request) -> web.Response:
 def _gzip(body: bytes) -> bytes:
     compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     return compressor.compress(body) + compressor.flush()
+
+
+def _manner(context: ssl.SSLContext | None) -> object:
+    """What of a TLS configuration cannot change while it serves."""
+    if context is None:
+        return None
+    return context.verify_mode, context.minimum_version, context.maximum_version
 
 
 def _mark(path: Path) -> object:

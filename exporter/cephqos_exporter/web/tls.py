@@ -29,15 +29,14 @@ def server_context(tls: TlsConfig, where: Path) -> ssl.SSLContext:
         context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
     if tls.curve_preferences:
         context.set_ecdh_curve(CURVES[tls.curve_preferences[0]])
-    load_certificates(context, tls, where)
+    _load_certificates(context, tls, where)
     # Nothing here needs them, and they would let a client resume what a new CA no longer allows.
     context.options |= ssl.OP_NO_TICKET
     context.verify_mode = CLIENT_AUTH_TYPES[tls.client_auth_type]
     return context
 
 
-def load_certificates(context: ssl.SSLContext, tls: TlsConfig, where: Path) -> None:
-    """(Re)load certificate, key and client CA: new connections of a live context use them."""
+def _load_certificates(context: ssl.SSLContext, tls: TlsConfig, where: Path) -> None:
     try:
         with _pair(tls) as (certificate, key):
             context.load_cert_chain(certificate, key, password=_no_password)
