@@ -214,15 +214,15 @@ class ClusterReader:
         if query.prefix not in READ_ONLY_COMMANDS:
             raise CommandRefused(f"{query.prefix!r} is not on the list of read-only commands")
         try:
-            return await self._ask(query)
+            return await self._try(query)
         except BindingsMissing as error:
             log.debug("%s", error)
             self._transport = self._ceph
-            reply = await self._ask_without_bindings(query)
+            reply = await self._try(query)
         log.warning("using the ceph command, which costs more than the rados module would")
         return reply
 
-    async def _ask_without_bindings(self, query: Query) -> Any:
+    async def _try(self, query: Query) -> Any:
         try:
             return await self._ask(query)
         except CommandMissing:

@@ -1,0 +1,420 @@
+"""Scrub and recovery of real clusters, held against what the clusters say of themselves.
+
+The real command, in both roles at once, as it would run where a cluster has one host.
+"""
+
+import asyncio
+import contextlib
+import os
+import re
+import shlex
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from cephqos_exporter.ceph.monclient import MonClient
+from cephqos_loadgen.lab.lab import RunningLab
+
+from .conftest import LabPool
+from .live_exporter import Page
+
+COMMAND = Path(sys.executable).with_name("cephqos-exporter")
+POOL = "exporter-cluster"
+OBJECTS = 400
+PGS = 4
+OPTIONS = (("mgr", "mgr_stats_period", "1"), ("osd", "osd_recovery_sleep", "0.001"))
+
+
+class Exporter:
+    """A running cephqos-exporter, and what it last said."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
+        self.process = process
+        self._url = url
+        self.seconds = 0.0  # that the last scrape took
+
+    async def scrape(self) -> Page:
+        started = time.monotonic()
+        async with aiohttp.ClientSession() as session, session.get(self._url) as response:
+            text = await response.text()
+        self.seconds = time.monotonic() - started
+        return Page(text)
+
+    async def until(
+        self, condition: Callable[[Page], bool], what: str, within: float = 60.0
+    ) -> Page:
+        """The first page on which it is so."""
+        deadline = time.monotonic() + within
+        while time.monotonic() < deadline:
+            page = await self.scrape()
+            if condition(page):
+                return page
+            await asyncio.sleep(0.3)
+        pytest.fail(f"not within {within:g} s: {what}")
+
+    @property
+    def children(self) -> list[int]:
+        pid = self.process.pid
+        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@contextlib.asynccontextmanager
+async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[Exporter]:
+    """The exporter on all of a lab, on a port of its own."""
+    settings = {
+        "role": "osd,cluster",
+        "discovery.sockets": f"{lab.paths.sockets}/*.asok",
+        "web.listen-address": "127.0.0.1:0",
+        "cluster.conf": str(lab.paths.conf),
+        "cluster.name": "client.admin",
+        "cluster.python": shlex.join(lab.enter_argv(["python3"])),
+        "cluster.interval": "0.5",
+        "cluster.schedule-interval": "1",
+        "cluster.timeout": "2",
+    }
+    settings |= {name.replace("_", "."): value for name, value in flags.items()}
+    process = await asyncio.create_subprocess_exec(
+        COMMAND,
+        *(f"--{name}={value}" for name, value in settings.items()),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr
+    try:
+        async with asyncio.timeout(20):
+            line = (await process.stderr.readline()).decode()
+        found = re.search(r"listening on (http://[\d.:]+)", line)
+        assert found, line
+        yield Exporter(process, f"{found[1]}/metrics")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.communicate()
+
+
+async def make_pool(lab: RunningLab) -> None:
+    """A pool of two copies with small objects; statistics come every second from now on."""
+    async with lab.client() as client:
+        for who, key, value in OPTIONS:
+            await client.command("config set", who=who, name=key, value=value)
+        await client.command("osd pool create", pool=POOL, pg_num=PGS, pgp_num=PGS)
+        for key, value in (("size", "2"), ("pg_autoscale_mode", "off")):
+            await client.command("osd pool set", pool=POOL, var=key, val=value)
+        await client.command("osd pool application enable", pool=POOL, app="test")
+        bench = ["rados", "--conf", str(lab.paths.conf), "-p", POOL, "bench", "60", "write"]
+        bench += ["-b", "4096", "--max-objects", str(OBJECTS), "--no-cleanup"]
+        await lab.exec(["timeout", "--signal=INT", "4", *bench], check=False)
+        await settled(client)
+
+
+async def remove_pool(lab: RunningLab) -> None:
+    async with lab.client() as client:
+        sure: dict[str, Any] = {"pool2": POOL, "yes_i_really_really_mean_it": True}
+        await client.command("osd pool delete", pool=POOL, **sure)
+        for who, key, _ in OPTIONS:
+            await client.command("config rm", who=who, name=key)
+
+
+@pytest.fixture(scope="module")
+def pools(labs: LabPool) -> Iterator[list[RunningLab]]:
+    """The labs in which this module made its pool; removed at the end."""
+    made: list[RunningLab] = []
+    yield made
+    for lab in made:
+        labs.call(remove_pool(lab))
+
+
+@pytest.fixture
+async def lab(shared_lab: RunningLab, pools: list[RunningLab]) -> RunningLab:
+    """The shared lab of each release, with the pool in it."""
+    if shared_lab not in pools:
+        pools.append(shared_lab)
+        await make_pool(shared_lab)
+    return shared_lab
+
+
+@pytest.fixture
+async def client(lab: RunningLab) -> AsyncIterator[MonClient]:
+    async with lab.client() as connected:
+        yield connected
+
+
+async def totals(client: MonClient) -> dict[str, int]:
+    """The sums over the pool's placement groups, as the whole cluster dumps them."""
+    dump = (await client.command("pg dump", target="mgr"))["pg_map"]
+    number = await pool_id(client)
+    rows = [row["stat_sum"] for row in dump["pg_stats"] if row["pgid"].startswith(f"{number}.")]
+    return {key: sum(row[key] for row in rows) for key in rows[0]}
+
+
+async def pool_id(client: MonClient) -> int:
+    listed = await client.command("osd lspools")
+    return next(int(entry["poolnum"]) for entry in listed if entry["poolname"] == POOL)
+
+
+async def eventually(condition: Callable[[], Awaitable[bool]], within: float = 60.0) -> None:
+    async with asyncio.timeout(within):
+        while not await condition():
+            await asyncio.sleep(0.2)
+
+
+async def settled(client: MonClient) -> None:
+    """Wait until all is clean and the manager's sums have stopped moving."""
+    last: Any = None
+
+    async def still() -> bool:
+        nonlocal last
+        status = await client.command("status")
+        states = {entry["state_name"] for entry in status["pgmap"]["pgs_by_state"]}
+        before, last = last, await totals(client)
+        clean = all(state.startswith("active+clean") for state in states)
+        await asyncio.sleep(1.0)
+        return clean and last == before and last["num_objects"] > 0
+
+    await eventually(still)
+
+
+async def test_scrub_totals_are_those_of_pg_dump(
+    lab: RunningLab, client: MonClient, release: str
+) -> None:
+    async with exporting(lab) as exporter:
+        objects = (await totals(client))["num_objects"]
+        assert objects >= OBJECTS
+        name, deep = "cephqos_scrub_pool_objects_total", {"pool": POOL, "level": "deep"}
+        before = await exporter.until(
+            lambda page: (
+                bool(page.values(f"{name}", **deep))
+                and page.sum("cephqos_cluster_schedule_pgs") >= PGS
+            ),
+            "all placement groups are known",
+        )
+        assert before.sum(name, **deep) == 0
+        read_before = before.values("cephqos_scrub_reads_total")
+        await client.command("osd pool deep-scrub", who=[POOL])
+        page = await exporter.until(
+            lambda page: page.sum("cephqos_scrub_pool_pgs_total", **deep) == PGS,
+            "every placement group was deep-scrubbed once",
+        )
+        assert page.sum(name, **deep) == objects
+        assert page.sum(name, pool=POOL, level="shallow") == 0
+        assert page.sum("cephqos_scrub_pool_running_pgs", **deep) == 0
+        assert page.sum("cephqos_scrub_pool_oldest_seconds", **deep) < 90
+        await check_scrub_of(release, page, client)
+        if release == "tentacle":
+            # Each of two copies of each object is read once, and by whom is counted.
+            reads = page.values("cephqos_scrub_reads_total")
+            assert sum(reads) - sum(read_before) == pytest.approx(2 * objects, rel=0.02)
+
+
+async def check_scrub_of(release: str, page: Page, client: MonClient) -> None:
+    """What only some releases report is right where they do and absent where they do not."""
+    deep = {"pool": POOL, "level": "deep"}
+    durations = page.values("cephqos_scrub_pool_last_duration_seconds", **deep)
+    if release == "pacific":
+        assert not page.values("cephqos_scrub_pool_running_objects_left", **deep)
+        assert not page.values("cephqos_scrub_read_bytes_total")
+        return
+    rows = (await client.command("pg ls-by-pool", target="mgr", poolstr=POOL))["pg_stats"]
+    assert page.sum("cephqos_scrub_pool_duration_seconds_count", **deep) == PGS
+    seconds = page.sum("cephqos_scrub_pool_duration_seconds_sum", **deep)
+    # Ceph rounds each one up to whole seconds.
+    assert sum(row["last_scrub_duration"] for row in rows) - PGS <= seconds
+    assert seconds <= sum(row["last_scrub_duration"] for row in rows)
+    latest = max(rows, key=lambda row: str(row["last_scrub_stamp"]))
+    assert latest["last_scrub_duration"] - 1 <= durations[0] <= latest["last_scrub_duration"]
+    assert page.values("cephqos_scrub_pool_running_objects_left", **deep) == [0]
+
+
+async def test_recovery_totals_are_those_of_pg_dump(lab: RunningLab, client: MonClient) -> None:
+    counter = "cephqos_recovery_pool_objects_total"
+    async with exporting(lab) as exporter:
+        known = await exporter.until(lambda page: bool(page.values(counter, pool=POOL)), "counters")
+        pushed = known.sum("cephqos_recovery_pushes_total")
+        base = await totals(client)
+        assert known.sum(counter, pool=POOL) == base["num_objects_recovered"]
+        try:
+            left = await what_there_is_to_recover(client, exporter)
+            await settled(client)
+            end = await totals(client)
+            recovered = end["num_objects_recovered"] - base["num_objects_recovered"]
+            assert recovered == left, "each copy was made once"
+            page = await exporter.until(
+                lambda page: page.sum(counter, pool=POOL) == end["num_objects_recovered"],
+                f"{end['num_objects_recovered']} objects recovered",
+                within=10,
+            )
+        finally:
+            await client.command("osd in", ids=["1"])
+        size = page.sum("cephqos_recovery_pool_bytes_total", pool=POOL)
+        assert size == end["num_bytes_recovered"]
+        assert page.sum("cephqos_recovery_pool_degraded_objects", pool=POOL) == 0
+        assert page.sum("cephqos_recovery_pool_eta_seconds", pool=POOL) == 0
+        # Other pools' objects are pushed too: the manager's own, a handful.
+        assert recovered <= page.sum("cephqos_recovery_pushes_total") - pushed <= recovered + 50
+        await settled(client)
+
+
+async def what_there_is_to_recover(client: MonClient, exporter: Exporter) -> int:
+    """Take an OSD out, and hold recovery back for as long as it takes to see what is to be done."""
+    for flag in ("norecover", "nobackfill"):
+        await client.command("osd set", key=flag)
+    try:
+        await client.command("osd out", ids=["1"])
+        degraded, misplaced = (
+            f"cephqos_recovery_pool_{word}_objects" for word in ("degraded", "misplaced")
+        )
+        await exporter.until(
+            lambda page: page.sum(degraded, pool=POOL) + page.sum(misplaced, pool=POOL) > 0,
+            "something to recover",
+        )
+        await asyncio.sleep(3.0)  # every primary has reported
+        dump, page = await totals(client), await exporter.scrape()
+        assert page.sum(degraded, pool=POOL) == dump["num_objects_degraded"]
+        assert page.sum(misplaced, pool=POOL) == dump["num_objects_misplaced"]
+        states = page.values("cephqos_recovery_pool_pgs", pool=POOL, state="undersized")
+        assert 0 < sum(states) <= PGS
+        left = dump["num_objects_degraded"] + dump["num_objects_misplaced"]
+        assert left > OBJECTS / 4, "an OSD in three led or held copies of about two thirds"
+        return left
+    finally:
+        for flag in ("norecover", "nobackfill"):
+            await client.command("osd unset", key=flag)
+
+
+# What makes every placement group of the pool overdue and lets none be scrubbed.
+_LET_GO = (
+    ("noscrub", "1", "0"),
+    ("nodeep-scrub", "1", "0"),
+    ("scrub_min_interval", "1", "0"),
+    ("scrub_max_interval", "2", "0"),
+    ("deep_scrub_interval", "2", "0"),
+)
+
+
+async def test_overdue_placement_groups_are_those_that_ceph_warns_of(
+    lab: RunningLab, client: MonClient
+) -> None:
+    async with exporting(lab) as exporter:
+        try:
+            for key, value, _ in _LET_GO:
+                await client.command("osd pool set", pool=POOL, var=key, val=value)
+            await check_overdue(client, exporter)
+        finally:
+            for key, _, value in _LET_GO:
+                await client.command("osd pool set", pool=POOL, var=key, val=value)
+
+
+async def check_overdue(client: MonClient, exporter: Exporter) -> None:
+    async def warned() -> bool:
+        checks = (await client.command("health"))["checks"]
+        return bool({"PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED"} <= checks.keys())
+
+    await eventually(warned)
+    checks = (await client.command("health"))["checks"]
+    counts = [
+        checks[check]["summary"]["count"] for check in ("PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED")
+    ]
+    assert counts == [PGS, PGS]
+    name = "cephqos_scrub_pool_schedule_pgs"
+
+    def overdue(page: Page) -> list[float]:
+        return [page.sum(name, level=level, state="overdue") for level in ("shallow", "deep")]
+
+    page = await exporter.until(
+        lambda page: bool(page.values(name)) and overdue(page) == counts,
+        f"{counts} overdue",
+        within=10,
+    )
+    deep = {"pool": POOL, "level": "deep"}
+    assert page.sum(name, **deep, state="on_time") == 0
+    objects = (await totals(client))["num_objects"]
+    assert page.sum("cephqos_scrub_pool_backlog_objects", **deep) == objects
+    assert page.sum("cephqos_scrub_pool_allowed", **deep) == 0
+    assert page.sum("cephqos_scrub_pool_overdue_after_seconds", **deep) == 3.5
+
+
+@pytest.fixture
+def lone_lab(labs: LabPool) -> RunningLab:
+    return labs.shared("reef")
+
+
+async def test_monitors_that_stop_cost_the_cluster_figures_and_nothing_else(
+    lone_lab: RunningLab,
+) -> None:
+    monitor = (await lone_lab.pids())["mon.a"]
+    async with exporting(lone_lab) as exporter:
+        up = "cephqos_cluster_up"
+        page = await exporter.until(lambda page: page.values(up) == [1], "the cluster is up")
+        osd_series = len(page.labels("cephqos_daemon_up"))
+        os.kill(monitor, signal.SIGSTOP)
+        try:
+            times, ups = [], []
+            began = time.monotonic()
+            while time.monotonic() - began < 6:
+                page = await exporter.scrape()
+                times.append(exporter.seconds)
+                ups.append(page.sum(up))
+                assert page.values("cephqos_daemon_up") == [1.0] * osd_series
+                assert len(exporter.children) <= 1
+                await asyncio.sleep(0.1)
+            assert max(times) < 1.0, "the cluster's timeout is 2 s"
+            assert ups[-1] == 0
+            assert page.labels(up)[0]["reason"] == "timeout"
+            assert page.sum("cephqos_collector_host_success", collector="cluster") == 0
+            assert not page.values("cephqos_recovery_pool_misplaced_objects")
+        finally:
+            os.kill(monitor, signal.SIGCONT)
+        await exporter.until(lambda page: page.values(up) == [1], "it is up again", within=20)
+
+
+async def test_a_killed_exporter_leaves_no_child_that_waits_for_monitors(
+    lone_lab: RunningLab,
+) -> None:
+    monitor = (await lone_lab.pids())["mon.a"]
+    async with exporting(lone_lab, cluster_timeout="60") as exporter:
+        await exporter.until(lambda page: page.values("cephqos_cluster_up") == [1], "up")
+        before = tree_of(exporter.process.pid)
+        assert len(before) >= 2
+        os.kill(monitor, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(1.0)  # a poll is under way, and hangs
+            exporter.process.kill()
+            await exporter.process.wait()
+
+            async def all_gone() -> bool:
+                return not any(Path(f"/proc/{pid}").exists() for pid in before[1:])
+
+            await eventually(all_gone, within=5)
+        finally:
+            os.kill(monitor, signal.SIGCONT)
+
+
+def tree_of(pid: int) -> list[int]:
+    """A process and all that it has started, theirs included."""
+    found = [pid]
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            found += tree_of(int(child))
+    return found
+
+
+async def test_where_no_python_has_the_bindings_the_ceph_command_serves(
+    lone_lab: RunningLab,
+) -> None:
+    flags = {
+        "cluster_python": f"{sys.executable} -IS",
+        "cluster_ceph": shlex.join(lone_lab.enter_argv(["ceph"])),
+        "cluster_timeout": "10",
+    }
+    async with exporting(lone_lab, **flags) as exporter:
+        page = await exporter.until(
+            lambda page: page.values("cephqos_cluster_up") == [1], "up by the command", within=30
+        )
+        assert page.sum("cephqos_cluster_pgs") >= 1
+        assert page.sum("cephqos_cluster_schedule_pgs") == page.sum("cephqos_cluster_pgs")
+        assert page.sum("cephqos_cluster_child_starts_total") > 5
