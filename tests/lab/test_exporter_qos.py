@@ -105,14 +105,16 @@ async def watched(lab: RunningLab, *collectors: Any) -> AsyncIterator[LiveExport
         yield exporter
 
 
+async def pg_states(lab: RunningLab) -> set[str]:
+    """The states that PGs are in."""
+    status = json.loads(await ceph(lab, "pg", "stat", "--format", "json"))
+    return {state["name"] for state in status.get("pg_summary", status)["num_pg_by_state"]}
+
+
 async def settled(lab: RunningLab, within: float = 60.0) -> None:
     """Wait until every PG is active and clean."""
     deadline = time.monotonic() + within
-    while True:
-        status = json.loads(await ceph(lab, "pg", "stat", "--format", "json"))
-        states = status.get("pg_summary", status)["num_pg_by_state"]
-        if {state["name"] for state in states} == {"active+clean"}:
-            return
+    while (states := await pg_states(lab)) != {"active+clean"}:
         assert time.monotonic() < deadline, f"not clean after {within} s: {states}"
         await asyncio.sleep(0.3)
 

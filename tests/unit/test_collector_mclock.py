@@ -300,6 +300,8 @@ def test_a_wait_that_shrinks_between_two_replies_is_no_restart() -> None:
     assert value(osd.scrape(collector), name) == pytest.approx(6.499)
     counters["op_latency"]["sum"], counters["op_process_latency"]["sum"] = 0.2, 0.1
     assert value(osd.scrape(collector), name) == pytest.approx(0.1)
+    counters["op_latency"]["sum"], counters["op_process_latency"]["sum"] = 0.0, 0.1
+    assert value(osd.scrape(collector), name) == 0
 
 
 def test_throttles_tell_how_full_they_are_and_how_long_ops_waited() -> None:

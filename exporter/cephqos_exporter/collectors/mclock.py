@@ -59,6 +59,7 @@ class _Waited:
     seconds: float = 0.0
 
     def at(self, seconds: float) -> float:
+        seconds = max(seconds, 0.0)
         # After `perf reset` the sums start anew, and so does this.
         if seconds > self.seconds or seconds < self.seconds / 2:
             self.seconds = seconds

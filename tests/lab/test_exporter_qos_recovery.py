@@ -1,0 +1,106 @@
+"""Recovery work as the exporter estimates it, against what the scheduler says it charged."""
+
+import asyncio
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec, Setting
+
+from .conftest import LabPool, lab_name
+from .live_exporter import LiveExporter
+from .test_exporter_qos import DONE, POOL, ceph, make_pool, pg_states, settled
+
+# `enqueue { class_id: 0 … } item_cost: 263144 scaled_cost: 499321`
+_CHARGED = re.compile(rb"enqueue .*class_id: (\w+).* scaled_cost: (\d+)")
+_CLASSES = {b"0": "background_recovery", b"1": "background_best_effort", b"3": "client"}
+
+
+class SchedulerLog:
+    """What the schedulers of a lab's OSDs charged, from their logs at debug_mclock 20."""
+
+    def __init__(self, lab: RunningLab) -> None:
+        self._logs = [lab.paths.log(f"osd.{osd}") for osd in range(lab.spec.osds)]
+        self._from = [log.stat().st_size for log in self._logs]
+
+    def charged(self) -> Counter[str]:
+        """Cost in bytes by class since this was made."""
+        found: Counter[str] = Counter()
+        for log, start in zip(self._logs, self._from, strict=True):
+            for line in _lines(log, start):
+                if match := _CHARGED.search(line):
+                    found[_CLASSES[match[1]]] += int(match[2])
+        return found
+
+
+def _lines(log: Path, start: int) -> Iterator[bytes]:
+    with log.open("rb") as file:
+        file.seek(start)
+        yield from file
+
+
+async def degrade(lab: RunningLab) -> None:
+    """Write while an OSD is down, and bring it back without letting it recover."""
+    for flag in ("noout", "norecover", "nobackfill"):
+        await ceph(lab, "osd", "set", flag)
+    # Stopped and not killed: it takes leave, and the others do not wait for its leases to end.
+    await ceph(lab, "osd", "stop", "2")
+    bench = ["rados", "--conf", str(lab.paths.conf), "bench", "-b", "262144", "-p", POOL]
+    # The first ends when every PG has peered without it, the second writes at full speed.
+    for seconds, depth in (("1", "64"), ("1", "16")):
+        await lab.exec([*bench, seconds, "write", "-t", depth, "--no-cleanup"])
+    await lab.faults.restart(2)
+    await peered(lab)
+
+
+async def peered(lab: RunningLab, within: float = 30.0) -> None:
+    """Wait until all OSDs are up and every PG is active: what is left to do is recovery."""
+    deadline = time.monotonic() + within
+    while True:
+        up = json.loads(await ceph(lab, "osd", "stat", "--format", "json"))["num_up_osds"]
+        states = await pg_states(lab)
+        if up == lab.spec.osds and all(state.startswith("active+") for state in states):
+            return
+        assert time.monotonic() < deadline, f"after {within} s: {up} up, {states}"
+        await asyncio.sleep(0.3)
+
+
+async def recover(lab: RunningLab) -> None:
+    for flag in ("noout", "norecover", "nobackfill"):
+        await ceph(lab, "osd", "unset", flag)
+    await asyncio.sleep(1)
+    await settled(lab, within=90)
+
+
+@pytest.mark.parametrize("release", ["tentacle"])
+async def test_recovery_work_is_what_the_scheduler_charged(labs: LabPool, release: str) -> None:
+    name = lab_name("recovery")
+    verbose = Setting("osd", "debug_mclock", "20")
+    lab = labs.start(LabSpec(name=name, release=release, osds=3, settings=(verbose,)))
+    try:
+        await make_pool(lab)
+        await degrade(lab)
+        async with LiveExporter(lab, [MclockCollector()]) as exporter:
+            before, log = await exporter.scrape(), SchedulerLog(lab)
+            work = asyncio.create_task(recover(lab))
+            while not work.done():
+                await exporter.scrape()
+                await asyncio.sleep(0.3)
+            await work
+            after = await exporter.scrape()
+        cost_per_io = after.values("cephqos_qos_cost_per_io_bytes")[0]
+        charged = log.charged()["background_recovery"] / cost_per_io
+        labels = {"class_": "background_recovery"}
+        ours = after.sum(DONE, **labels) - before.sum(DONE, **labels)
+        print(f"recovery: scheduler {charged:.1f}, exporter {ours:.1f}")
+        assert charged > 500
+        assert ours == pytest.approx(charged, rel=0.05)
+    finally:
+        labs.end(lab)
