@@ -32,6 +32,9 @@ PROBE_PATIENCE_SECONDS: Final = 60.0
 # A daemon that needs longer than this for `version` would still hold up a scrape.
 PROMPT_SECONDS: Final = 0.5
 _PROBE_PAUSE_SECONDS: Final = 1.0
+# A daemon that starts opens its socket before it has registered all of its commands, so that one it
+# does not know is asked again: not for ever absent because a scrape came early.
+UNKNOWN_SECONDS: Final = 15.0
 
 
 class SharedReplies:
@@ -92,7 +95,7 @@ class DaemonFetcher:
         self._path = str(socket.path)
         self.daemon: Daemon | None = None  # known once it has answered
         self._kept: dict[str, _Kept] = {}
-        self._unknown: set[str] = set()
+        self._unknown: dict[str, float] = {}  # commands it does not have -> when to ask again
         self._hung: set[str] = set()
         self._silent = False  # hangs altogether, not in one command
         self._probe: asyncio.Task[None] | None = None
@@ -133,7 +136,7 @@ class DaemonFetcher:
             kept = self._kept.get(prefix)
             if kept is not None and now - kept.time < least * kept.share:
                 result.replies[prefix] = kept.value
-            elif prefix in self._unknown:
+            elif now < self._unknown.get(prefix, 0.0):
                 result.errors[prefix] = UnknownCommand.reason
             elif self._silent or prefix in self._hung:
                 result.errors[prefix] = TimedOut.reason
@@ -164,7 +167,7 @@ class DaemonFetcher:
             result.errors[prefix] = error.reason
             self._kept.pop(prefix, None)
             if isinstance(error, UnknownCommand):
-                self._unknown.add(prefix)
+                self._unknown[prefix] = now + UNKNOWN_SECONDS
             answered = answered or isinstance(error, UnknownCommand | CommandFailed)
             log.debug("%s: %s: %s", self._path, prefix, error)
         result.up = answered

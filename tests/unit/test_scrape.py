@@ -267,7 +267,7 @@ async def test_what_never_changes_is_fetched_once_until_the_daemon_restarts(
         assert collector.forgotten == ["osd.0", "osd.0"]
 
 
-async def test_a_command_that_a_release_lacks_is_asked_once_and_costs_no_success(
+async def test_a_command_that_a_release_lacks_is_not_asked_every_time_and_costs_no_success(
     host: FakeHost,
 ) -> None:
     for daemon in host.daemons:
@@ -278,6 +278,19 @@ async def test_a_command_that_a_release_lacks_is_asked_once_and_costs_no_success
     assert len(up(page)) == 4
     assert host.asked["status"] == 4
     assert "cephqos_collector_success{" not in page
+
+
+async def test_a_command_that_a_starting_daemon_lacks_is_asked_again_later(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "UNKNOWN_SECONDS", 0.05)
+    starting = Recording({k: v for k, v in REPLIES.items() if k != "status"})
+    whole, host.daemons[0].recording = host.daemons[0].recording, starting
+    async with scraping(host, [StatusCollector()]) as scraper:
+        assert len(names(await text(scraper), "cephqos_test_pgs", "9")) == 3
+        host.daemons[0].recording = whole
+        await asyncio.sleep(0.1)
+        assert len(names(await text(scraper), "cephqos_test_pgs", "9")) == 4
 
 
 async def test_two_scrapes_at_once_share_one_collection(host: FakeHost) -> None:
