@@ -144,7 +144,7 @@ SATURATION: Final = Group(
             name="CephQosDeviceSaturated",
             expr=f"""
             (osd:cephqos_device_latency_seconds:rate > @device_floor@)
-              > @device_history@ * osd:cephqos_device_latency_seconds:avg1d
+              > @device_history@ * osd:cephqos_device_latency_seconds:median1d
               and on ({_OSD}) (osd:cephqos_device_depth:rate > 1)
             """,
             severity="ticket",
@@ -152,7 +152,7 @@ SATURATION: Final = Group(
             summary="{{ $labels.ceph_daemon }}: its device answers much later than it used to",
             description="""
             A request to the device of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }}
-            takes {{ $value | humanizeDuration }}, @device_history@ times its mean of the last
+            takes {{ $value | humanizeDuration }}, @device_history@ times its median of the last
             @day@, with requests queued.
             """,
         ),

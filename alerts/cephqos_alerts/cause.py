@@ -77,9 +77,9 @@ _DEVICE: Final = _wanting(
     or osd:cephqos_kv_commit_seconds:rate > @device_latency_hdd@
     or osd:cephqos_device_latency_seconds:rate > @device_latency_hdd@
     or (osd:cephqos_kv_commit_seconds:rate > @device_floor@)
-      > @device_history@ * osd:cephqos_kv_commit_seconds:avg1d
+      > @device_history@ * osd:cephqos_kv_commit_seconds:median1d
     or (osd:cephqos_device_latency_seconds:rate > @device_floor@)
-      > @device_history@ * osd:cephqos_device_latency_seconds:avg1d
+      > @device_history@ * osd:cephqos_device_latency_seconds:median1d
     """
 )
 

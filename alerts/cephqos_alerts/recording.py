@@ -285,6 +285,16 @@ ROLLUPS: Final = Group(
     ),
 )
 
+
+def _usual(series: str) -> str:
+    """The median of a day, of the times only at which the device had something to do."""
+    return f"""
+    quantile_over_time(
+      0.5, ({series} and on ({_OSD}) osd:cephqos_device_depth:rate > 0.5)[@day@:@history_step@]
+    )
+    """
+
+
 # What needs a long look back is looked at once a minute.
 HISTORY: Final = Group(
     name="cephqos-history",
@@ -292,15 +302,15 @@ HISTORY: Final = Group(
     rules=(
         Recording(
             record="osd:cephqos_proven_ops:max1d",
-            expr="max_over_time(osd:cephqos_saturated_ops:rate[@day@])",
+            expr="max_over_time(osd:cephqos_saturated_ops:rate[@day@:@rate@])",
         ),
         Recording(
-            record="osd:cephqos_device_latency_seconds:avg1d",
-            expr="avg_over_time(osd:cephqos_device_latency_seconds:rate[@day@])",
+            record="osd:cephqos_device_latency_seconds:median1d",
+            expr=_usual("osd:cephqos_device_latency_seconds:rate"),
         ),
         Recording(
-            record="osd:cephqos_kv_commit_seconds:avg1d",
-            expr="avg_over_time(osd:cephqos_kv_commit_seconds:rate[@day@])",
+            record="osd:cephqos_kv_commit_seconds:median1d",
+            expr=_usual("osd:cephqos_kv_commit_seconds:rate"),
         ),
     ),
 )

@@ -23,6 +23,7 @@ WINDOWS: Final[Mapping[str, float]] = {
     "long_hold": 900,
     "hour": 3600,
     "day": 86400,
+    "history_step": 300,  # how finely the look back samples
     "slow_interval": 60,  # how often the rules that look back for a day are evaluated
 }
 
@@ -47,7 +48,7 @@ class Thresholds:
     overstated: float = 1.5  # capacity above this multiple of what was ever delivered
     device_latency_ssd: float = 0.04  # seconds
     device_latency_hdd: float = 0.15
-    device_history: float = 5  # times its own mean of a day
+    device_history: float = 5  # times its own median of a day
     device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
     thread_ceiling: float = 0.95
     cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU

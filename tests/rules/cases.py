@@ -1,0 +1,132 @@
+"""A case: series, and what fires when. And how cases become promtool's files."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from cephqos_alerts.rules import HEADER
+
+from .series import STEP, Series
+
+TESTS = Path("alerts/tests")
+# What each file of tests loads (more rules make every step slower), and how often it evaluates.
+RULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "qos": ("recording.yml", "qos.yml", "state.yml", "coverage.yml"),
+    "state": ("state.yml", "coverage.yml"),
+    "overdue": ("state.yml",),
+    "slo": ("recording.yml", "slo.yml"),
+}
+_EVERY: Final[Mapping[str, int]] = {"overdue": 300}
+# So that nothing else is wrong with the made-up cluster.
+_CLUSTER_EXPORTER: Final = 'cephqos_cluster_up{cluster="c1",instance="host0",reason=""}'
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What fires at a moment, in minutes: label sets of one alert, without those of the rule."""
+
+    minute: float
+    firing: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One promtool test of one alert. Its name is a sentence."""
+
+    name: str
+    alert: str
+    series: Series
+    moments: Sequence[Moment]
+    # Recorded series to check as well: (minute, expression, value).
+    values: Sequence[tuple[float, str, float]] = ()
+    only: bool = False  # nothing else but the Watchdog may fire at the last moment
+    interval: int = STEP
+    group: str = field(default="qos")
+
+    @property
+    def fires(self) -> bool:
+        return any(moment.firing for moment in self.moments)
+
+    @property
+    def resolves(self) -> bool:
+        return self.fires and not self.moments[-1].firing
+
+    @property
+    def silent(self) -> bool:
+        return not self.fires
+
+
+def silent(minute: float) -> Moment:
+    return Moment(minute, ())
+
+
+def firing(minute: float, *labels: Mapping[str, str]) -> Moment:
+    return Moment(minute, labels)
+
+
+def _alert_check(case: Case, moment: Moment) -> dict[str, Any]:
+    # ALERTS and not an alert_rule_test, which would repeat every annotation word for word.
+    check: dict[str, Any] = {
+        "expr": f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}',
+        "eval_time": _time(moment.minute),
+    }
+    if moment.firing:
+        check["exp_samples"] = [
+            {
+                "labels": _selector({"alertname": case.alert, "alertstate": "firing", **labels}),
+                "value": 1,
+            }
+            for labels in moment.firing
+        ]
+    return check
+
+
+def _selector(labels: Mapping[str, str]) -> str:
+    inner = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
+    return f"ALERTS{{{inner}}}"
+
+
+def _time(minutes: float) -> str:
+    return f"{round(minutes * 60)}s"
+
+
+def _test(case: Case) -> dict[str, Any]:
+    checks = [_alert_check(case, moment) for moment in case.moments]
+    checks += [
+        {
+            "expr": expr,
+            "eval_time": _time(minute),
+            "exp_samples": [{"labels": "{}", "value": value}],
+        }
+        for minute, expr, value in case.values
+    ]
+    series = case.series
+    if case.only:
+        series = {**series, _CLUSTER_EXPORTER: "1x400"}
+        others = f'alertname!~"Watchdog|{case.alert}"'
+        checks.append(
+            {
+                "expr": f'count by (alertname) (ALERTS{{alertstate="firing", {others}}})',
+                "eval_time": _time(case.moments[-1].minute),
+            }
+        )
+    return {
+        "name": case.name,
+        "interval": f"{case.interval}s",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": checks,
+    }
+
+
+def promtool_file(group: str, cases: Sequence[Case]) -> str:
+    """The cases of a group as `promtool test rules` reads them."""
+    document = {
+        "rule_files": [f"../rules/{name}" for name in RULES[group]],
+        "evaluation_interval": f"{_EVERY.get(group, STEP)}s",
+        "tests": [_test(case) for case in cases],
+    }
+    header = HEADER.replace("cephqos rules build", "python -m tests.rules")
+    return header + yaml.safe_dump(document, sort_keys=False, width=200)

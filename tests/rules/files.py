@@ -1,0 +1,19 @@
+"""The committed files of promtool tests, from the cases."""
+
+from pathlib import Path
+
+from . import qos, state
+from .cases import TESTS, Case, promtool_file
+
+CASES: list[Case] = [*qos.CASES, *state.CASES]
+
+
+def built() -> dict[Path, str]:
+    """Path to content."""
+    groups = sorted({case.group for case in CASES})
+    return {
+        TESTS / f"{group}.yml": promtool_file(
+            group, [case for case in CASES if case.group == group]
+        )
+        for group in groups
+    }

@@ -1,0 +1,453 @@
+"""Cases of the alerts on scrub, recovery, saturation and coverage, and of the SLOs."""
+
+from dataclasses import replace
+from typing import Final
+
+from .cases import Case, Moment, firing, silent
+from .series import BUSY, CLUSTER, IDLE, Osd, Series, State, flat, merged
+
+POOL: Final = {"cluster": CLUSTER, "pool": "p"}
+AT: Final = {"cluster": CLUSTER, "ceph_daemon": "osd.0"}
+TICKET: Final = {"severity": "ticket"}
+
+
+def _case(
+    alert: str,
+    name: str,
+    series: Series,
+    *moments: Moment,
+    group: str = "state",
+    only: bool = False,
+) -> Case:
+    return Case(name=name, alert=alert, series=series, moments=moments, group=group, only=only)
+
+
+def _running(objects: str, pgs: float = 2) -> Series:
+    return merged(
+        flat("cephqos_scrub_pool_running_pgs", pgs, level="deep", **POOL),
+        flat("cephqos_scrub_pool_objects_total", objects, level="deep", **POOL),
+    )
+
+
+_ETA = "cephqos_scrub_pool_backlog_eta_seconds"
+_INTERVAL = flat("cephqos_scrub_pool_interval_seconds", 604800, level="deep", **POOL)
+_DEEP = {**POOL, **TICKET, "level": "deep"}
+_OVERDUE = {"state": "overdue", "level": "deep", **POOL}
+_HOURLY = 240  # samples
+
+SCRUB = [
+    _case(
+        "CephQosScrubStalled",
+        "scrubs under way that scrub nothing, until they do",
+        _running("0+10x60 600x140 600+10x100"),
+        silent(30),
+        firing(48, _DEEP),
+        silent(55),
+    ),
+    _case(
+        "CephQosScrubStalled",
+        "slow scrubs that move",
+        _running("0+0.1x240"),
+        silent(30),
+        silent(59),
+    ),
+    _case(
+        "CephQosDeepScrubCannotKeepUp",
+        "deep scrubs that would take longer than their interval",
+        merged(_INTERVAL, flat(_ETA, "700000x120 500000x100", level="deep", **POOL)),
+        silent(14),
+        firing(16, {**POOL, **TICKET}),
+        silent(40),
+    ),
+    _case(
+        "CephQosDeepScrubCannotKeepUp",
+        "deep scrubs that will just be done in time",
+        merged(_INTERVAL, flat(_ETA, 600000, level="deep", **POOL)),
+        silent(16),
+        silent(59),
+    ),
+    _case(
+        "CephQosScrubsOverdueGrowing",
+        "more placement groups overdue than a day ago",
+        flat(
+            "cephqos_scrub_pool_schedule_pgs",
+            f"1x{24 * _HOURLY - 1} 5x{4 * _HOURLY} 1x{4 * _HOURLY}",
+            **_OVERDUE,
+        ),
+        silent(24 * 60 + 10),
+        firing(24 * 60 + 20, _DEEP),
+        silent(29 * 60),
+        group="overdue",
+    ),
+    _case(
+        "CephQosScrubsOverdueGrowing",
+        "a backlog that shrinks",
+        flat(
+            "cephqos_scrub_pool_schedule_pgs",
+            f"9x{24 * _HOURLY} 5x{4 * _HOURLY}",
+            **_OVERDUE,
+        ),
+        silent(25 * 60),
+        silent(27 * 60),
+        group="overdue",
+    ),
+]
+
+
+def _recovery(done: str, degraded: str) -> Series:
+    return merged(
+        flat("cephqos_recovery_pool_objects_total", done, **POOL),
+        flat("cephqos_recovery_pool_degraded_objects", degraded, **POOL),
+        flat("cephqos_recovery_pool_misplaced_objects", 0, **POOL),
+    )
+
+
+RECOVERY = [
+    _case(
+        "CephQosRecoveryStalled",
+        "recovery that stopped short of the end, until it goes on",
+        _recovery("0+10x60 600x100 600+5x80", "1000-10x60 400x100 400-5x80"),
+        silent(24),
+        firing(31, {**POOL, **TICKET}),
+        silent(45),
+    ),
+    _case(
+        "CephQosRecoveryStalled",
+        "recovery that is slow but moves",
+        _recovery("0+0.1x240", "1000x240"),
+        silent(30),
+        silent(59),
+    ),
+    _case(
+        "CephQosRecoveryTooSlow",
+        "recovery that takes days",
+        flat("cephqos_recovery_pool_eta_seconds", "200000x120 3000x100", **POOL),
+        silent(14),
+        firing(16, {**POOL, **TICKET}),
+        silent(40),
+    ),
+    _case(
+        "CephQosRecoveryTooSlow",
+        "recovery that takes hours",
+        flat("cephqos_recovery_pool_eta_seconds", 40000, **POOL),
+        silent(16),
+        silent(59),
+    ),
+    _case(
+        "CephQosObjectsUnfound",
+        "objects that nobody has",
+        flat("cephqos_recovery_pool_unfound_objects", "3x60 0x100", **POOL),
+        silent(4),
+        firing(6, {**POOL, "severity": "page"}),
+        silent(20),
+    ),
+    _case(
+        "CephQosObjectsUnfound",
+        "objects that were unfound for a moment while an OSD restarted",
+        flat("cephqos_recovery_pool_unfound_objects", "0x20 3x8 0x100", **POOL),
+        silent(6),
+        silent(20),
+    ),
+]
+
+
+def _thread(share: float, group: str) -> Series:
+    return flat(
+        "cephqos_threads_busiest_cpu_seconds_total", f"0+{share * 15:g}x240", group=group, **AT
+    )
+
+
+_SHARED = "cephqos_placement_reactors_shared"
+_WELL = replace(BUSY, client=1500)
+_LATE = replace(_WELL, device_latency=0.02)
+
+SATURATION = [
+    _case(
+        "CephQosThreadAtCeiling",
+        "a thread that has no more to give",
+        _thread(0.99, "bstore_kv_sync"),
+        silent(14),
+        firing(17, {**AT, **TICKET, "group": "bstore_kv_sync"}),
+    ),
+    _case(
+        "CephQosThreadAtCeiling",
+        "a busy thread, and a busy one that does not matter",
+        merged(_thread(0.8, "bstore_kv_sync"), _thread(1.0, "other")),
+        silent(17),
+        silent(59),
+    ),
+    _case(
+        "CephQosDeviceSaturated",
+        "a device that answers far later than it used to, until it does not",
+        merged(Osd(((40, _WELL), (20, _LATE), (10, _WELL)))),
+        silent(39),
+        silent(54),
+        firing(58, {**AT, **TICKET}),
+        silent(66),
+        group="qos",
+    ),
+    _case(
+        "CephQosDeviceSaturated",
+        "a device that is busy all the time and answers as it always did",
+        merged(Osd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
+        silent(48),
+        silent(59),
+        group="qos",
+        only=True,
+    ),
+    _case(
+        "CephQosReactorShared",
+        "reactors with company on their CPU",
+        flat(_SHARED, "2x60 0x100", by="thread", **AT),
+        silent(4),
+        firing(6, {**AT, **TICKET, "by": "thread"}),
+        silent(20),
+    ),
+    _case(
+        "CephQosReactorShared",
+        "reactors that are alone",
+        flat(_SHARED, 0, by="thread", **AT),
+        silent(6),
+        silent(59),
+    ),
+]
+
+_TARGET: Final = {"job": "cephqos", "instance": "host1"}
+_UP = flat("up", 1, **_TARGET)
+_DAEMON = flat("cephqos_daemon_up", 1, reason="", **AT, **_TARGET)
+_CLUSTER_UP = flat("cephqos_cluster_up", 1, reason="", cluster=CLUSTER, **_TARGET)
+_CLUSTER_TICKET = {"cluster": CLUSTER, **TICKET}
+
+
+def _daemon_up(values: str, reason: str, instance: str = "host1") -> Series:
+    return flat(
+        "cephqos_daemon_up", values, reason=reason, **AT, **{**_TARGET, "instance": instance}
+    )
+
+
+_COLLECTOR = {**AT, "collector": "mclock"}
+
+COVERAGE = [
+    _case(
+        "CephQosExporterDown",
+        "an exporter that does not answer",
+        flat("up", "1x20 0x60 1x60", **_TARGET),
+        silent(9),
+        firing(11, {**_TARGET, **TICKET}),
+        silent(30),
+    ),
+    _case(
+        "CephQosExporterDown",
+        "an exporter that restarts, and another job's",
+        merged(flat("up", "1x20 0x4 1x100", **_TARGET), flat("up", 0, job="node", instance="x")),
+        silent(6.25),
+        silent(30),
+    ),
+    _case(
+        "CephQosDaemonNotAnswering",
+        "a daemon that hangs",
+        merged(_daemon_up("1x20 stale", ""), _daemon_up("_x21 0x40 _x100", "timeout")),
+        silent(7),
+        firing(8, {**AT, "instance": "host1", "reason": "timeout", "severity": "page"}),
+        silent(21),
+    ),
+    _case(
+        "CephQosDaemonNotAnswering",
+        "a daemon that another exporter can reach",
+        merged(_daemon_up("0x200", "refused"), _daemon_up("1x200", "", "host2")),
+        silent(8),
+        silent(40),
+    ),
+    _case(
+        "CephQosOsdNotScraped",
+        "an OSD that is up and that nobody scrapes",
+        merged(_CLUSTER_UP, flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET)),
+        silent(9),
+        firing(11, {**AT, **TICKET}),
+    ),
+    _case(
+        "CephQosOsdNotScraped",
+        "an OSD that is scraped, and one that is down",
+        merged(
+            _DAEMON,
+            flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET),
+            flat("cephqos_cluster_osd_up", 0, cluster=CLUSTER, ceph_daemon="osd.1", **_TARGET),
+        ),
+        silent(11),
+        silent(59),
+        only=True,
+    ),
+    _case(
+        "CephQosClusterExporterAbsent",
+        "OSDs without an exporter of role cluster",
+        _DAEMON,
+        silent(9),
+        firing(11, _CLUSTER_TICKET),
+    ),
+    _case(
+        "CephQosClusterExporterAbsent",
+        "an exporter of role cluster whose monitors are gone is there",
+        merged(
+            _DAEMON, flat("cephqos_cluster_up", 0, reason="timeout", cluster=CLUSTER, **_TARGET)
+        ),
+        silent(11),
+        silent(59),
+    ),
+    _case(
+        "CephQosClusterExporterDoubled",
+        "two exporters of role cluster for one cluster",
+        merged(
+            _CLUSTER_UP,
+            flat("cephqos_cluster_up", 1, cluster=CLUSTER, job="cephqos", instance="host2"),
+        ),
+        silent(9),
+        firing(11, {"cluster": CLUSTER, "severity": "info"}),
+    ),
+    _case(
+        "CephQosClusterExporterDoubled",
+        "one exporter each for two clusters",
+        merged(_CLUSTER_UP, flat("cephqos_cluster_up", 1, cluster="c2", **_TARGET)),
+        silent(11),
+        silent(59),
+    ),
+    _case(
+        "CephQosScrapeNearDeadline",
+        "a scrape that takes nine of ten seconds",
+        flat("scrape_duration_seconds", "9x60 1x60", **_TARGET),
+        silent(4),
+        firing(6, {**_TARGET, **TICKET}),
+        silent(20),
+    ),
+    _case(
+        "CephQosScrapeNearDeadline",
+        "one slow scrape in ten",
+        flat("scrape_duration_seconds", " ".join(["9 1x8"] * 20), **_TARGET),
+        silent(6),
+        silent(30),
+    ),
+    _case(
+        "CephQosCollectorFailing",
+        "a collector that cannot make its metrics",
+        flat("cephqos_collector_success", "0x80 1x40", **_COLLECTOR),
+        silent(9),
+        firing(11, {**_COLLECTOR, **TICKET}),
+        silent(25),
+    ),
+    _case(
+        "CephQosCollectorFailing",
+        "a collector that failed once",
+        flat("cephqos_collector_success", "1x20 0 1x100", **_COLLECTOR),
+        silent(11),
+        silent(25),
+    ),
+    _case(
+        "CephQosTooManySeries",
+        "an exporter that gives more series than the budget",
+        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 900, **_TARGET)),
+        silent(14),
+        firing(16, {"instance": "host1", "severity": "info"}),
+    ),
+    _case(
+        "CephQosTooManySeries",
+        "an exporter within the budget",
+        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 600, **_TARGET)),
+        silent(16),
+        silent(59),
+    ),
+    _case(
+        "CephQosMaintenance",
+        "noout is set, then not",
+        flat("cephqos_cluster_flag", "0x10 1x20 0x20", cluster=CLUSTER, flag="noout"),
+        silent(2),
+        firing(5, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
+        silent(10),
+    ),
+    _case(
+        "CephQosMaintenance",
+        "no flag is set",
+        flat("cephqos_cluster_flag", 0, cluster=CLUSTER, flag="noout"),
+        silent(5),
+        silent(59),
+    ),
+    _case(
+        "CephQosTestRun",
+        "a run that announces itself, then ends",
+        flat("cephqos_run_info", "1x20", cluster=CLUSTER, run="r1", scenario="s", phase="load"),
+        firing(2, {"cluster": CLUSTER, "run": "r1", "scenario": "s", "severity": "none"}),
+        silent(11),
+    ),
+    _case("CephQosTestRun", "no run", _DAEMON, silent(5), silent(59)),
+    _case(
+        "Watchdog",
+        "always",
+        {},
+        firing(0, {"severity": "none"}),
+        firing(59, {"severity": "none"}),
+    ),
+]
+
+_BURN: Final = {"cluster": CLUSTER, "op": "write", "slo": "ssd-write"}
+_BAD = replace(BUSY, client=1500, good=0.5, thread=0.98)
+_FINE = State(client=500, in_progress=(1, 0, 2), waiting=0.2, store=1)
+
+
+def _burn(severity: str, window: str, cause: str, op: str = "write") -> dict[str, str]:
+    name = f"ssd-{op}"
+    return {
+        "cluster": CLUSTER,
+        "op": op,
+        "slo": name,
+        "severity": severity,
+        "window": window,
+        "cause": cause,
+    }
+
+
+def _both(*burns: tuple[str, str, str]) -> list[dict[str, str]]:
+    """Reads and writes alike: the made-up OSDs do the same with both."""
+    return [_burn(*burn, op=op) for burn in burns for op in ("read", "write")]
+
+
+SLO = [
+    _case(
+        "CephQosLatencySloBurn",
+        "half of the operations too slow pages within a quarter of an hour and ends soon after",
+        merged(Osd(((120, _FINE), (60, _BAD), (60, _FINE)))),
+        silent(119),
+        firing(
+            150,
+            *_both(
+                ("page", "1h", "cpu"),
+                ("page", "6h", "cpu"),
+                ("ticket", "1d", "cpu"),
+                ("ticket", "3d", "cpu"),
+            ),
+        ),
+        Moment(
+            190,
+            _both(
+                ("page", "6h", "unknown"), ("ticket", "1d", "unknown"), ("ticket", "3d", "unknown")
+            ),
+        ),
+        group="slo",
+    ),
+    _case(
+        "CephQosLatencySloBurn",
+        "a moment of slow operations that the budget can bear",
+        merged(Osd(((180, _FINE), (0.5, _BAD), (30, _FINE)))),
+        silent(181),
+        silent(185),
+        silent(208),
+        group="slo",
+    ),
+    _case(
+        "CephQosLatencySloBurn",
+        "a few slow operations where there are hardly any",
+        merged(Osd(((60, IDLE), (10, State(client=0.02, good=0)), (10, IDLE)))),
+        silent(65),
+        silent(75),
+        group="slo",
+    ),
+]
+
+CASES = [*SCRUB, *RECOVERY, *SATURATION, *COVERAGE, *SLO]
