@@ -115,7 +115,10 @@ def describe(archive: reader.Archive) -> Iterator[str]:
         yield f"  {repeat.name}: {outcome['status']} {outcome.get('error', '')}".rstrip()
         share = outcome["cost"]["core_share"]
         yield f"    recording took {share:.2%} of a core"
-        for phase, figures in outcome.get("figures", {}).items():
+        rows = outcome.get("figures", {})
+        order = [phase["name"] for phase in archive.plan["points"][0]["phases"]]
+        for phase in sorted(rows, key=order.index):
+            figures = rows[phase]
             shown = ", ".join(_figure(key, value) for key, value in figures.items())
             yield f"    {phase}: {shown or 'done'}"
     found = manifest["summary"].get("found")
@@ -128,8 +131,8 @@ def _figure(key: str, value: float) -> str:
         return f"{value:,.0f} IOPS"
     if key == "latency_mean":
         return f"{value * 1e3:.2f} ms mean"
-    if key == "seconds":
-        return f"{value:.1f} s"
+    if key.endswith("seconds"):
+        return f"{key.removesuffix('seconds').replace('_', ' ')}{value:.1f} s"
     return f"{key.replace('_', ' ')} {value:g}"
 
 

@@ -169,7 +169,10 @@ async def _change_cluster(context: Context, phase: Phase) -> None:
         case Change():
             await context.settings.apply(action.settings)
         case Settle():
-            await context.cluster.wait_for_pgs(clean=action.clean, within=phase.until.at_most)
+            # Of its own pools only: with an OSD out, others may have too few OSDs left to be clean.
+            pools = [pool.name for pool in context.point.pools]
+            within = phase.until.at_most
+            await context.cluster.wait_for_pgs(clean=action.clean, within=within, pools=pools)
         case _:
             pass
 

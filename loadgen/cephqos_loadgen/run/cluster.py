@@ -1,6 +1,7 @@
 """The cluster a run works on: a lab, or an existing one through its conf file and keyring."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ from cephqos_loadgen.run.errors import RunError
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0
+_GOOD_LOOKS = 2
+_STATS_SECONDS = 10.0
 
 
 class Access(Protocol):
@@ -175,23 +178,51 @@ class Cluster:
         dump = await self.command("osd dump")
         return [osd["osd"] for osd in dump["osds"] if osd["up"]]
 
-    async def states(self) -> dict[str, int]:
-        """PGs by state."""
-        status = await self.command("pg stat")
-        entries = status.get("pg_summary", status)["num_pg_by_state"]
-        return {entry["name"]: entry["num"] for entry in entries}
+    async def states(self, pools: Sequence[str] = ()) -> dict[str, int]:
+        """PGs by state, of these pools or of all."""
+        found: dict[str, int] = {}
+        for pool in pools:
+            reply = await self.command("pg ls-by-pool", target="mgr", poolstr=pool)
+            for pg in reply["pg_stats"]:
+                found[pg["state"]] = found.get(pg["state"], 0) + 1
+        if not pools:
+            status = await self.command("pg stat")
+            entries = status.get("pg_summary", status)["num_pg_by_state"]
+            found = {entry["name"]: entry["num"] for entry in entries}
+        return found
 
-    async def wait_for_pgs(self, *, clean: bool, within: float) -> None:
-        """Wait until every PG is active, and clean too; RunError past the deadline."""
+    async def wait_for_pgs(self, *, clean: bool, within: float, pools: Sequence[str] = ()) -> None:
+        """Wait until every PG (of these pools) is active, and clean too; RunError past the deadline.
+
+        What the manager knows of PGs is up to five seconds old, and says "clean" right after an OSD
+        has gone. So OSDs are asked to report first, and two looks in a row must agree.
+        """
         deadline = time.monotonic() + within
+        good = 0
         while True:
-            states = await self.states()
-            if all(_settled(state, clean) for state in states):
+            await self._fresh_stats()
+            states = await self.states(pools)
+            good = good + 1 if all(_settled(state, clean) for state in states) else 0
+            if good >= _GOOD_LOOKS:
                 return
             if time.monotonic() > deadline:
                 shown = ", ".join(f"{count} {state}" for state, count in states.items())
                 raise RunError(f"PGs did not settle within {within:g} s: {shown}")
             await asyncio.sleep(0.5)
+
+    async def _fresh_stats(self) -> None:
+        """Wait until the manager has what every OSD knows now; an OSD that is stuck is left out."""
+        wanted = {}
+        for osd in await self.up_osds():
+            with contextlib.suppress(ClusterUnreachable, CommandFailed):
+                wanted[osd] = int(await self.once("flush_pg_stats", target=f"osd.{osd}"))
+        deadline = time.monotonic() + _STATS_SECONDS
+        for osd, sequence in wanted.items():
+            while time.monotonic() < deadline:
+                # With format json the monitor prints nothing.
+                if int(await self.command("osd last-stat-seq", id=osd, format="plain")) >= sequence:
+                    break
+                await asyncio.sleep(0.05)
 
     async def wait_for_osd(self, osd: int, *, up: bool, within: float = 60.0) -> None:
         deadline = time.monotonic() + within

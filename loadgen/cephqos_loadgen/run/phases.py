@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.record.host import HostState, difference, read_host
-from cephqos_loadgen.run.actions import perform
+from cephqos_loadgen.run.actions import perform, recovered
 from cephqos_loadgen.run.context import Context, beside
 from cephqos_loadgen.run.endings import moves_data, wait_for_end, wait_for_start
 from cephqos_loadgen.run.errors import RunError
@@ -42,6 +43,7 @@ async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) ->
     marks.start_time = time.time()
     if moves_data(phase):
         context.moved = marks.start_time
+        context.recovered_before = await recovered(context)
     context.live.where.phases = (*context.live.where.phases, phase.name)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()
@@ -49,7 +51,7 @@ async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) ->
     try:
         outcome |= await _with_host_figures(context, phase, since)
         outcome["ok"] = True
-    except CephqosError as error:
+    except (CephqosError, CommandFailed) as error:
         outcome |= {"ok": False, "error": str(error)}
         if not phase.may_fail:
             raise RunError(f"phase {phase.name}: {error}") from error
@@ -110,9 +112,22 @@ async def _within_limit(context: Context, phase: Phase, since: float) -> dict[st
     limit = until.at_most + (60.0 if until.kind == "duration" else 30.0)
     try:
         async with asyncio.timeout(limit):
-            return await perform(context, phase, None if own_end else end)
+            result = await perform(context, phase, None if own_end else end)
+            if until.kind == "recovery_done":
+                result["recovery"] = await _recovery(context)
+            return result
     except TimeoutError:
         raise RunError(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
+
+
+async def _recovery(context: Context) -> dict[str, float]:
+    """What was recovered since the phase that caused it."""
+    after, before = await recovered(context), context.recovered_before
+    seconds = context.watcher.recovery_seconds
+    found = {key: float(after[key] - before[key]) for key in after if key in before}
+    if seconds:
+        found |= {f"{key}_per_second": value / seconds for key, value in found.items()}
+    return {**found, "seconds": seconds}
 
 
 def figures_of(results: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,5 +139,10 @@ def figures_of(results: Mapping[str, Any]) -> dict[str, Any]:
         total = result.get("total")
         if total:
             row |= {key: total[key] for key in ("iops", "latency_mean") if key in total}
+        if "recovery" in result:
+            row |= {
+                "objects_recovered": result["recovery"].get("objects"),
+                "recovery_seconds": result["recovery"]["seconds"],
+            }
         found[name] = row
     return found

@@ -88,7 +88,7 @@ class Pools:
         await command("osd pool set", pool=name, var="pg_autoscale_mode", val="off")
         if pool.size is not None:
             await self._set_size(pool.name, pool.size)
-        await self._cluster.wait_for_pgs(clean=True, within=120.0)
+        await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=[pool.name])
         await self._fill(pool, say)
         await command(
             "osd pool application set",

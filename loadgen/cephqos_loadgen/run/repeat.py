@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -71,10 +72,14 @@ class Repeat:
         try:
             await self._within(context, metrics, outcome)
             outcome["status"] = "finished"
-        except CephqosError as error:
+        except (CephqosError, CommandFailed) as error:
             outcome |= {"status": "failed", "error": str(error)}
         except OSError as error:
             outcome |= {"status": "failed", "error": f"recording failed: {error}"}
+        except Exception as error:
+            # A defect of ours must not cost what was recorded, nor leave the cluster changed.
+            text = "".join(traceback.format_exception(error))
+            outcome |= {"status": "failed", "error": repr(error), "traceback": text}
         finally:
             outcome["ended"] = time.time()
             outcome["cost"] = cost.spent()

@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.layout import repeat_folder
 from cephqos_loadgen.archive.writer import ArchiveWriter
 from cephqos_loadgen.errors import CephqosError, UsageError
@@ -18,6 +19,8 @@ from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.record.child import Child
+from cephqos_loadgen.record.repeat import RepeatRecorder
 from cephqos_loadgen.run import environment
 from cephqos_loadgen.run.clients import check_engine
 from cephqos_loadgen.run.cluster import Access, ConfAccess, LabAccess
@@ -68,8 +71,11 @@ class Runner:
         try:
             await self._run(archive)
             status = "complete"
-        except (CephqosError, OSError) as problem:
+        except CommandFailed as problem:
             status, error = "failed", str(problem)
+            raise RunError(error) from problem
+        except Exception as problem:
+            status, error = "failed", str(problem) or repr(problem)
             raise
         finally:
             path = self._seal(archive, status, error)
@@ -174,32 +180,44 @@ class Runner:
         sockets = self.options.sockets or session.access.sockets
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)
-        async with exporters(sockets, self.options.exporters, preparing.output) as (urls, child):
-            if not urls:
-                self.progress.note("no exporter: give --exporter URL to record OSD metrics")
-            for point in points:
-                with self.progress.step(f"preparing {point.name}") as say:
-                    lasting = [pool for pool in point.pools if not pool.fresh]
-                    pools = Pools(session.cluster, session.journal, preparing.child)
-                    reused = await pools.prepare(lasting, say)
-                    mark = len(session.journal.entries)
-                    in_force = await session.apply(point)
-                for warning in in_force["warnings"]:
-                    self.progress.note(f"warning: {warning}")
-                archive.event("point_ready", point=point.name, reused=reused, **in_force)
-                for number in self._left(point):
-                    repeat = _Recorded(point, number, in_force, mark)
-                    await self._repeat(archive, session, repeat, urls, child)
-                await session.roll_back(mark)
-        preparing.close({"status": "finished"})
+        try:
+            async with exporters(sockets, self.options.exporters, preparing.output) as found:
+                if not found[0]:
+                    self.progress.note("no exporter: give --exporter URL to record OSD metrics")
+                for point in points:
+                    await self._point(archive, session, point, preparing, found)
+        finally:
+            with contextlib.suppress(OSError):
+                preparing.close({"status": "ended"})
+
+    async def _point(
+        self,
+        archive: ArchiveWriter,
+        session: Session,
+        point: Point,
+        preparing: RepeatRecorder,
+        recorded: tuple[Mapping[str, str], Child | None],
+    ) -> None:
+        """One point of the matrix: its pools and its configuration, then its repeats."""
+        with self.progress.step(f"preparing {point.name}") as say:
+            lasting = [pool for pool in point.pools if not pool.fresh]
+            pools = Pools(session.cluster, session.journal, preparing.child)
+            reused = await pools.prepare(lasting, say)
+            mark = len(session.journal.entries)
+            in_force = await session.apply(point)
+        for warning in in_force["warnings"]:
+            self.progress.note(f"warning: {warning}")
+        archive.event("point_ready", point=point.name, reused=reused, **in_force)
+        for number in self._left(point):
+            await self._repeat(archive, session, _Repeat(point, number, in_force), recorded)
+        await session.roll_back(mark)
 
     async def _repeat(
         self,
         archive: ArchiveWriter,
         session: Session,
-        which: "_Recorded",
-        urls: Any,
-        exporter: Any,
+        which: "_Repeat",
+        recorded: tuple[Mapping[str, str], Child | None],
     ) -> None:
         point, number = which.point, which.number
         index = self.plan.runs.index((point, number)) + 1
@@ -219,8 +237,8 @@ class Runner:
                     point,
                     recorder,
                     self.live,
-                    sources=urls,
-                    exporter=exporter,
+                    sources=recorded[0],
+                    exporter=recorded[1],
                     say=lambda text: setattr(self, "_said", text),
                     make_room=archive.give_reserve_back,
                 )
@@ -266,11 +284,13 @@ class Runner:
         return max(0.0, left * sum(self._lengths) / len(self._lengths) - elapsed)
 
 
-class _Recorded:
+@dataclass(frozen=True, slots=True)
+class _Repeat:
     """A repeat that is to be made."""
 
-    def __init__(self, point: Point, number: int, in_force: dict[str, Any], mark: int) -> None:
-        self.point, self.number, self.in_force, self.mark = point, number, in_force, mark
+    point: Point
+    number: int
+    in_force: dict[str, Any]
 
 
 def lab_spec(wish: LabWish, release: str) -> LabSpec:

@@ -16,6 +16,7 @@ from cephqos_loadgen.run.settings import Settings, warnings_for
 from cephqos_loadgen.scenario.model import Option, Point
 
 _SETTLE_SECONDS = 300.0
+_REST_SECONDS = 60.0
 # Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
 _MON_NEEDS = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
 
@@ -46,6 +47,8 @@ class Session:
             self._lock = lock
             if lock.taken_over:
                 self.archive.event("took_over", what=lock.taken_over)
+            # A cluster that is not at rest would end no phase that waits for rest, and prove nothing.
+            await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
             self._before = await self._state()
             await self._let_pools_go()
         except BaseException:

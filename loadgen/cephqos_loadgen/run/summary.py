@@ -6,7 +6,15 @@ from typing import Any
 
 from cephqos_loadgen.scenario.model import Find, Plan
 
-_KEYS = ("iops", "latency_mean", "objects_scrubbed", "seconds", "depth")
+_KEYS = (
+    "iops",
+    "latency_mean",
+    "objects_scrubbed",
+    "objects_recovered",
+    "recovery_seconds",
+    "seconds",
+    "depth",
+)
 
 
 def summarise(plan: Plan, outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:

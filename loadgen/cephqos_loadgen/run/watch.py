@@ -62,6 +62,7 @@ class Watcher:
         self.previous = Progress()
         self.recovery_seen = 0.0  # when the last look that found recovery under way was
         self._recovery_began = 0.0  # 0: none is under way
+        self.recovery_seconds = 0.0  # how long the last one took
         self._calm_looks = 0
         self._reachable = True
         self._down: frozenset[int] = frozenset()
@@ -113,7 +114,8 @@ class Watcher:
             self.recovery_seen = now.time
         self._calm_looks = self._calm_looks + 1 if now.calm else 0
         if self._recovery_began and self._calm_looks == _CALM_LOOKS:
-            self._note("recovery_done", seconds=now.time - self._recovery_began)
+            self.recovery_seconds = now.time - self._recovery_began
+            self._note("recovery_done", seconds=self.recovery_seconds)
             self._recovery_began = 0.0
         async with self._changed:
             self._changed.notify_all()

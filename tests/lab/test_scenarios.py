@@ -1,0 +1,201 @@
+"""Scenarios on real clusters, at their smallest; what counts is what the archive holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.archive.reader import Archive, RecordedRepeat, open_archive, problems
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.run.options import RunOptions
+from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.scenario import library
+from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.source import variable_from_text
+
+from .conftest import LabPool, lab_name
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool) -> Iterator[RunningLab]:
+    """Three OSDs on loop devices that say they are SSDs; every run gives it back as it was."""
+    spec = LabSpec(name=lab_name("scn"), osds=3, osd_size=4 << 30, backing="loop", rotational=False)
+    running = labs.start(spec)
+    yield running
+    labs.end(running)
+
+
+async def run(
+    scenario: str, lab: RunningLab, out: Path, only: dict[str, str] | None = None, **variables: str
+) -> Archive:
+    """Run a shipped scenario at its smallest scale; the archive, which must be sound."""
+    text, file = library.read(scenario)
+    choices = Choices(
+        scale="tiny",
+        only={axis: tuple(value.split(",")) for axis, value in (only or {}).items()},
+        variables={name: variable_from_text(value) for name, value in variables.items()},
+    )
+    options = RunOptions(out=out, lab=lab.paths.name, listen="127.0.0.1:0")
+    archive = open_archive(await Runner(parse(text, file, choices), options, Silent()).run())
+    assert archive.manifest["status"] == "complete"
+    assert list(problems(archive)) == []
+    assert_restored(archive)
+    return archive
+
+
+def assert_restored(archive: Archive) -> None:
+    (restored,) = [e for e in archive.events() if e["event"] == "restored"]
+    assert restored["same"], restored["differences"]
+    assert archive.manifest["restore_commands"] == []
+
+
+def assert_in_force(repeat: RecordedRepeat, **options: str) -> None:
+    daemons: dict[str, dict[str, str]] = repeat.outcome["in_force"]["in_force"]
+    assert len(daemons) == 3
+    for daemon, values in daemons.items():
+        assert {name: values[name] for name in options} == options, daemon
+
+
+def growth(repeat: RecordedRepeat, metric: str) -> float:
+    """How much a counter grew over the repeat, all OSDs together."""
+    rows = [s for n, s in repeat.metrics().series.items() if n.startswith(f"{metric}{{")]
+    assert rows, f"no {metric} was recorded"
+    return sum(samples[-1][1] - samples[0][1] for samples in rows)
+
+
+def phases(repeat: RecordedRepeat) -> dict[str, Any]:
+    found: dict[str, Any] = repeat.outcome["phases"]
+    return found
+
+
+async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    archive = await run("baseline", lab, tmp_path, seconds="6s", bench="2M")
+    (repeat,) = archive.repeats
+    assert_in_force(repeat, bluestore_throttle_bytes=str(256 << 10))
+    client = phases(repeat)["client"]
+    assert client["total"]["ios"] > 500
+    assert growth(repeat, "ceph_osd_op_w") == pytest.approx(client["total"]["ios"], rel=0.02)
+    assert len(phases(repeat)["capacity"]["osds"]) == 3
+    seconds = [entry for entry in repeat.intervals() if entry["phase"] == "client"]
+    assert sum(entry["write"]["ios"] for entry in seconds) == client["total"]["ios"]
+    assert archive.manifest["summary"]["found"]["value"] == "256K"
+    host = repeat.host()["client"]
+    assert host["processes"]["osd.0"]["threads"]["bstore_kv_sync"]["user"] >= 0
+    assert any(name.startswith("loop") for name in host["disks"])
+    assert host["processes"]["client.client.0"]["threads"], "fio's threads"
+    assert repeat.outcome["cost"]["core_share"] < 0.03
+    assert b'"clat_ns"' in repeat.output("client.client.0")
+
+
+async def test_a_deep_scrub_reads_every_object_beside_the_clients(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    only = {"policy": "balanced"}
+    archive = await run("client-vs-scrub", lab, tmp_path, only, client="12s", objects="200")
+    (repeat,) = archive.repeats
+    assert_in_force(repeat, osd_mclock_profile="balanced", osd_max_scrubs="5")
+    scrub = phases(repeat)["scrub"]
+    assert scrub["objects_scrubbed"] >= 200
+    assert scrub["bytes"] >= 200 * 32 * 1024
+    assert phases(repeat)["client"]["started"] < scrub["started"]
+    warnings = [e["text"] for e in archive.events() if e["event"] == "warning"]
+    assert any("osd_scrub_cost = 50M has no effect" in text for text in warnings)
+
+
+async def test_recovery_moves_the_objects_while_clients_work(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    only = {"policy": "high_client_ops", "media": "ssd"}
+    # The cluster is the test's: the scenario's own wish for one is not looked at.
+    archive = await run("client-vs-recovery", lab, tmp_path, only)
+    (repeat,) = archive.repeats
+    assert_in_force(repeat, osd_max_backfills="1000", osd_mclock_profile="high_client_ops")
+    client = phases(repeat)["client"]
+    assert client["recovery"]["objects"] >= 80, "most of 150 objects have a copy on the third OSD"
+    assert client["total"]["ios"] > 0
+    assert client["started"] > phases(repeat)["in"]["ended"] - 1
+    kinds = [e["event"] for e in repeat.events()]
+    assert kinds.index("recovery_started") < kinds.index("recovery_done")
+    assert {row["osds_up"] for row in repeat.cluster()} >= {2, 3}
+
+
+async def test_scrub_and_recovery_start_together(lab: RunningLab, tmp_path: Path) -> None:
+    only = {"policy": "high_client_ops"}
+    archive = await run("client-vs-scrub-recovery", lab, tmp_path, only, client="10s")
+    (repeat,) = archive.repeats
+    found = phases(repeat)
+    assert found["scrub"]["objects_scrubbed"] >= 100
+    assert found["recovery"]["recovery"]["objects"] >= 20
+    assert found["release"]["started"] >= found["scrub"]["started"]
+    assert found["release"]["started"] - found["scrub"]["started"] < 20
+
+
+async def test_wpq_is_in_force_after_a_restart_and_gone_after_the_run(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    only = {"policy": "wpq"}
+    archive = await run(
+        "client-vs-scrub", lab, tmp_path, only, client="3s", lead="0s", objects="20"
+    )
+    (repeat,) = archive.repeats
+    assert set(repeat.outcome["in_force"]["schedulers"].values()) == {"wpq"}
+    async with lab.client() as client:
+        dump = await client.command("dump_op_pq_state", target="osd.0")
+        assert "mClockQueues" in str(dump), "the OSD was restarted with its own scheduler"
+        with pytest.raises(CommandFailed):
+            await client.command("osd pool stats", pool_name="scrub")
+
+
+async def test_a_curve_has_a_step_per_depth_and_throughput_grows(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    archive = await run(
+        "response-curve",
+        lab,
+        tmp_path,
+        {"load": "randread"},
+        warm="6s",
+        dispersion="100",
+        dwell="3s",
+    )
+    curve = phases(archive.repeats[0])["curve"]
+    assert [step["depth"] for step in curve["steps"]] == [1, 16]
+    one, sixteen = (step["total"] for step in curve["steps"])
+    assert sixteen["iops"] > one["iops"] > 0
+    assert all(step["total"]["latency_deviation"] > 0 for step in curve["steps"])
+
+
+async def test_a_latency_target_is_kept_by_what_is_reported(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    archive = await run("latency-target", lab, tmp_path, target="100ms", most="4", dwell="2s")
+    search = phases(archive.repeats[0])["search"]
+    assert search["reached"]
+    assert search["total"]["latency_p95"] <= 0.1
+    tried = {step["depth"]: step["within"] for step in search["steps"]}
+    assert tried[search["depth"]]
+
+
+async def test_the_demo_does_all_four_and_its_capacity_is_overstated(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    archive = await run("qos-demo", lab, tmp_path, seconds="5s", objects="60")
+    (repeat,) = archive.repeats
+    found = phases(repeat)
+    assert found["scrub"]["objects_scrubbed"] >= 60
+    for load in ("baseline", "client_scrub", "client_recovery", "client_overstated"):
+        assert found[load]["total"]["ios"] > 0, load
+    assert repeat.outcome["recovered"]["objects"] > 0
+    rows = [
+        samples
+        for name, samples in repeat.metrics().series.items()
+        if name.startswith("cephqos_qos_capacity_normalised_ops_per_second{")
+    ]
+    assert rows
+    assert all(samples[-1][1] == 80_000 > samples[0][1] for samples in rows)

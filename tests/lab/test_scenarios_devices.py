@@ -1,0 +1,95 @@
+"""Scenarios that need clusters or paths of their own: device schedulers, QEMU, CPU placement."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.run.clients import check_engine
+
+from .conftest import LabPool, lab_name
+from .test_scenarios import phases, run
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool) -> Iterator[RunningLab]:
+    """Two OSDs on loop devices that say they rotate."""
+    spec = LabSpec(name=lab_name("dev"), osds=2, osd_size=4 << 30, backing="loop", rotational=True)
+    running = labs.start(spec)
+    yield running
+    labs.end(running)
+
+
+def queue(lab: RunningLab, osd: int) -> Path:
+    return Path("/sys/block") / Path(lab.state.devices[f"osd.{osd}.block"]).name / "queue"
+
+
+async def test_every_device_scheduler_is_set_measured_and_taken_back(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    archive = await run("io-scheduler", lab, tmp_path, seconds="2s")
+    assert [repeat.outcome["axes"]["scheduler"] for repeat in archive.repeats] == [
+        "none",
+        "mq-deadline",
+        "kyber",
+        "bfq",
+    ]
+    for repeat in archive.repeats:
+        write, read = phases(repeat)["write"], phases(repeat)["read"]
+        assert len(write["instances"]) == len(read["instances"]) == 8
+        assert write["total"]["ios"] > 0
+        assert read["total"]["latency_mean"] > 0
+        seen = [
+            name
+            for name in repeat.metrics().series
+            if name.startswith("cephqos_disks_info{")
+            and f'scheduler="{repeat.outcome["axes"]["scheduler"]}"' in name
+        ]
+        assert len(seen) == 2, "the exporter saw the scheduler on both OSDs' devices"
+    for osd in (0, 1):
+        assert "[none]" in (queue(lab, osd) / "scheduler").read_text()
+
+
+async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    only = {"path": "librbd,qemu,qemu_cache", "rw": "randread", "volumes": "2"}
+    archive = await run("rbd-surface", lab, tmp_path, only, dwell="2s")
+    for repeat in archive.repeats:
+        steps = phases(repeat)["surface"]["steps"]
+        assert [step["depth"] for step in steps] == [1, 8]
+        assert all(step["total"]["ios"] > 0 for step in steps)
+    argvs = [
+        " ".join(child["argv"])
+        for repeat in archive.repeats
+        for child in repeat.outcome["children"]
+        if "qemu" in child["name"]
+    ]
+    assert any("--cache=none" in argv for argv in argvs)
+    assert any("--cache=writeback" in argv for argv in argvs)
+
+
+async def test_osds_are_pinned_for_the_phase_and_free_again_after_it(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    before = {name: os.sched_getaffinity(pid) for name, pid in (await lab.pids()).items()}
+    archive = await run("cpu-placement", lab, tmp_path, {"strategy": "default"}, seconds="3s")
+    (repeat,) = archive.repeats
+    placement = phases(repeat)["placement"]
+    assert placement["applied"]
+    cpus = [tuple(own) for own in placement["plan"].values()]
+    assert len(set(cpus)) == len(cpus) == 2, "no core is shared"
+    seen = [name for name in repeat.metrics().series if name.startswith("cephqos_placement_info{")]
+    assert seen
+    after = {name: os.sched_getaffinity(pid) for name, pid in (await lab.pids()).items()}
+    assert set(map(frozenset, after.values())) == set(map(frozenset, before.values()))
+
+
+@pytest.mark.skipif(Path("/sys/bus/rbd").exists(), reason="this kernel has krbd")
+def test_a_kernel_without_rbd_is_said_before_anything_starts() -> None:
+    with pytest.raises(UsageError, match="has no rbd module; use rbd"):
+        check_engine("krbd")
