@@ -20,7 +20,7 @@ from cephqos_exporter.collectors.histograms import (
 )
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.collectors.ops import OpsCollector
-from cephqos_exporter.collectors.perf import DEFAULT_INCLUDE, PerfCollector
+from cephqos_exporter.collectors.perf import DEFAULT_EXCLUDE, DEFAULT_INCLUDE, PerfCollector
 from cephqos_exporter.collectors.placement import PlacementCollector
 from cephqos_exporter.collectors.recovery import RecoveryCollector
 from cephqos_exporter.collectors.scrub import ScrubCollector
@@ -90,7 +90,7 @@ PERF_INCLUDE = texts(
 )
 PERF_EXCLUDE = texts(
     "collector.perf.exclude",
-    (),
+    DEFAULT_EXCLUDE,
     "Counters to leave out; this wins.",
     allowed="patterns of logger.counter such as rocksdb.*",
 )
