@@ -78,7 +78,7 @@ class Registration:
 PERF_PRIORITY = integer(
     "collector.perf.min-priority",
     5,
-    "Counters of a lower priority are left out; 0: all.",
+    "Counters of a lower priority are left out; 0: none is.",
     least=0,
     most=10,
 )
