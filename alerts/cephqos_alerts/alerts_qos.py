@@ -9,6 +9,8 @@ _CLASS: Final = "cluster, ceph_daemon, class"
 
 # What the class could be given by someone who gets up at night; the rest can wait for the morning.
 _PAGING: Final = "interference|limit|skew|device|cpu"
+_PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
+_TICKETED: Final = (f'class="client", cause!~"{_PAGING}"', 'class=~"background_.*"')
 
 
 def _lasting(series: str) -> str:
@@ -144,31 +146,34 @@ _TARGETS: Final = (
     ),
 )
 
-_CLUSTER_WIDE: Final = Alert(
-    name="CephQosReservationViolatedClusterWide",
-    expr=f"""
+
+def _wide(*selectors: str) -> str:
+    causes = " or ".join(f"osd_class:cephqos_main_cause{{{it}}}" for it in selectors)
+    return f"""
     count by (cluster, class, cause, by) (
-      osd_class:cephqos_main_cause
-        and on ({_CLASS}) ({_lasting("osd_class:cephqos_violated:bool")})
-    ) >= @cluster_osds@
-    and on (cluster, class, cause, by) (
-      count by (cluster, class, cause, by) (
-        osd_class:cephqos_main_cause
-          and on ({_CLASS}) ({_lasting("osd_class:cephqos_violated:bool")})
-      )
-      >= on (cluster) group_left () (@cluster_share@ * cluster:cephqos_osds:count)
+      ({causes}) and on ({_CLASS}) ({_lasting("osd_class:cephqos_violated:bool")})
     )
-    """,
-    severity="ticket",
-    dashboard="cluster",
-    summary="cluster {{ $labels.cluster }}: {{ $labels.class }} does not get its reservation on"
-    f" {{{{ $value }}}} OSDs (cause: {{{{ $labels.cause }}}}{_BY})",
-    description=f"""
-    On {{{{ $value }}}} OSDs of cluster {{{{ $labels.cluster }}}}, half of them or more,
-    {{{{ $labels.class }}}} has got less than its reservation for @hold@, for the same likely cause:
-    {{{{ $labels.cause }}}}{_BY}. The alerts of the single OSDs are silenced by this one.
-    """,
-)
+    >= on (cluster) group_left () (
+      clamp_min(@cluster_share@ * cluster:cephqos_osds:count, @cluster_osds@)
+    )
+    """
+
+
+def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
+    return Alert(
+        name="CephQosReservationViolatedClusterWide",
+        expr=_wide(*selectors),
+        severity=severity,
+        dashboard="cluster",
+        summary="cluster {{ $labels.cluster }}: {{ $labels.class }} does not get its reservation"
+        f" on {{{{ $value }}}} OSDs (cause: {{{{ $labels.cause }}}}{_BY})",
+        description=f"""
+        On {{{{ $value }}}} OSDs of cluster {{{{ $labels.cluster }}}}, half of them or more,
+        {{{{ $labels.class }}}} has got less than its reservation for @hold@, for the same likely
+        cause: {{{{ $labels.cause }}}}{_BY}. The alerts of the single OSDs are silenced by this one.
+        """,
+    )
+
 
 _LIMIT: Final = (
     Recording(
@@ -315,9 +320,10 @@ RESTARTS: Final = Recording(
 QOS: Final = Group(
     name="cephqos-qos-alerts",
     rules=(
-        _reservation("page", f'class="client", cause=~"{_PAGING}"'),
-        _reservation("ticket", f'class="client", cause!~"{_PAGING}"', 'class=~"background_.*"'),
-        _CLUSTER_WIDE,
+        _reservation("page", *_PAGED),
+        _reservation("ticket", *_TICKETED),
+        _cluster_wide("page", *_PAGED),
+        _cluster_wide("ticket", *_TICKETED),
         *_TARGETS,
         *_LIMIT,
         *_CAPACITY,

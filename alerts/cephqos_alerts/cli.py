@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.errors import SpecError
 from cephqos_alerts.settings import Settings
@@ -12,6 +13,7 @@ from cephqos_loadgen.errors import CephqosError, UsageError
 
 SLO_DIR = Path("alerts/slo")
 OUTPUT_DIR = Path("alerts/rules")
+ALERTMANAGER_FILE = Path("alerts/alertmanager/alertmanager.yml")
 
 
 class OutOfDate(CephqosError):
@@ -34,6 +36,13 @@ def _add_options(parser: Any) -> None:
     default = Settings()
     parser.add_argument("--slo", type=Path, default=SLO_DIR, help="file or directory of SLOs")
     parser.add_argument("--output", type=Path, default=OUTPUT_DIR, help="directory of the rules")
+    parser.add_argument(
+        "--alertmanager",
+        type=Path,
+        default=ALERTMANAGER_FILE,
+        help="file of Alertmanager's configuration (default %(default)s)",
+    )
+    parser.add_argument("--webhook", default=DEFAULT_WEBHOOK, help="where alerts are sent")
     parser.add_argument(
         "--scrape-interval",
         type=float,
@@ -65,7 +74,8 @@ def load_slos(path: Path) -> list[Slo]:
     return found
 
 
-def _built(arguments: argparse.Namespace) -> dict[str, str]:
+def _built(arguments: argparse.Namespace) -> dict[Path, str]:
+    """Every file and its content."""
     if not 0 < arguments.time_scale <= 1:
         raise UsageError(f"--time-scale {arguments.time_scale}: expected more than 0, at most 1")
     if not 0.1 <= arguments.scrape_interval <= 300:
@@ -77,22 +87,24 @@ def _built(arguments: argparse.Namespace) -> dict[str, str]:
         runbook_url=arguments.runbook_url,
         dashboard_url=arguments.dashboard_url,
     )
-    return build_rules(settings, load_slos(arguments.slo))
+    rules = build_rules(settings, load_slos(arguments.slo))
+    files = {arguments.output / name: text for name, text in rules.items()}
+    files[arguments.alertmanager] = alertmanager_config(settings, arguments.webhook)
+    return files
 
 
 async def _build(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    for name, text in built.items():
-        (arguments.output / name).write_text(text, encoding="utf-8")
-    print(f"wrote {', '.join(built)} to {arguments.output}")
+    for file, text in built.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    print("wrote", *built, sep="\n  ")
     return 0
 
 
 async def _check(arguments: argparse.Namespace) -> int:
-    for name, text in _built(arguments).items():
-        file = arguments.output / name
+    for file, text in _built(arguments).items():
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             raise OutOfDate(f"{file} is not what its sources give: run `cephqos rules build`")
-    print(f"{arguments.output}: up to date")
+    print("up to date")
     return 0

@@ -222,7 +222,7 @@ RESERVATION = [
     ),
 ]
 
-_MANY = {"class": "client", "cluster": CLUSTER, "severity": "ticket", "cause": "device"}
+_MANY = {"class": "client", "cluster": CLUSTER, "severity": "page", "cause": "device"}
 
 CLUSTER_WIDE = [
     Case(
