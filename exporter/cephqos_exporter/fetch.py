@@ -98,6 +98,7 @@ class DaemonFetcher:
         self._unknown: dict[str, float] = {}  # commands it does not have -> when to ask again
         self._hung: set[str] = set()
         self._silent = False  # hangs altogether, not in one command
+        self._told = ""  # why it could not be identified, as last logged
         self._probe: asyncio.Task[None] | None = None
         # Replies that are kept must not all expire in the same scrape: a daemon's share of the
         # time to live is between a half and all of it, the first time.
@@ -122,6 +123,9 @@ class DaemonFetcher:
         try:
             self.daemon = await identify(self.socket, self._host, deadline=deadline)
         except DaemonError as exc:
+            if exc.reason != self._told:  # not at every scrape
+                self._told = exc.reason
+                log.warning("cannot ask which daemon this is: %s: %s", self.socket.path.name, exc)
             if isinstance(exc, TimedOut | Busy):
                 self._start_probe(silent=True, hung=())
             return exc.reason

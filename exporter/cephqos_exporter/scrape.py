@@ -96,7 +96,7 @@ class _Tracked:
     fetcher: DaemonFetcher
     daemon: Daemon
     labels: LabelText
-    up: bool = False
+    up: bool = True  # as of the last scrape; no doubt before the first
     failing: set[str] = field(default_factory=set)  # collectors, as of the last scrape
 
 
@@ -208,6 +208,8 @@ class Scraper:
         fetched = await tracked.fetcher.fetch(self._commands(daemon), deadline)
         fared = DaemonReport(tracked.labels, fetched.up, fetched.reason, loop.time() - started)
         tracked.up = fetched.up
+        if self._speakers[tracked.labels] is not tracked:
+            return []  # another socket of the daemon took over meanwhile
         report.add(fared)
         return self._collect(tracked, fetched, fared, report)
 

@@ -379,3 +379,15 @@ async def test_a_collector_that_keeps_failing_is_logged_once(
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 4  # one for each daemon
     assert all(record.exc_info for record in errors)
+
+
+async def test_a_socket_that_cannot_be_asked_is_logged_once_with_its_reason(
+    host: FakeHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with scraping(host, [StatusCollector()]) as scraper:
+        host.daemons[0].stop(unlink=False)
+        for _ in range(3):
+            await text(scraper)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert len(warnings) == 1
+    assert "ceph-osd.0.asok: Connection refused" in warnings[0]

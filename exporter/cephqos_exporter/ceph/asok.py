@@ -366,6 +366,8 @@ def _translate(exc: OSError, path: str) -> DaemonError:
         BrokenPipeError: ClosedEarly,
     }
     text = f"{path}: {os.strerror(exc.errno) if exc.errno else exc}"
+    if isinstance(exc, PermissionError):
+        text += " (it takes the daemon's user, or CAP_DAC_OVERRIDE)"
     error = kinds.get(type(exc), DaemonError)(text)
     error.__cause__ = exc
     return error
