@@ -192,7 +192,7 @@ class Cluster:
         return found
 
     async def wait_for_pgs(self, *, clean: bool, within: float, pools: Sequence[str] = ()) -> None:
-        """Wait until every PG (of these pools) is active, and clean too; RunError past the deadline.
+        """Wait until every PG (of these pools) is active, and clean too; else RunError.
 
         What the manager knows of PGs is up to five seconds old, and says "clean" right after an OSD
         has gone. So OSDs are asked to report first, and two looks in a row must agree.

@@ -47,7 +47,7 @@ class Session:
             self._lock = lock
             if lock.taken_over:
                 self.archive.event("took_over", what=lock.taken_over)
-            # A cluster that is not at rest would end no phase that waits for rest, and prove nothing.
+            # In a cluster that is not at rest no phase that waits for rest would end.
             await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
             self._before = await self._state()
             await self._let_pools_go()
@@ -144,7 +144,9 @@ class Session:
         failures = await self.journal.roll_back(self.cluster, to)
         self.failures += failures
         if not failures:
-            await self.cluster.wait_for_pgs(clean=True, within=_SETTLE_SECONDS)
+            # With an OSD that died meanwhile the cluster cannot be whole again by itself.
+            whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
+            await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
 
     # -- as it was ------------------------------------------------------------------------------
 

@@ -1,0 +1,275 @@
+"""The pure parts of a run: what counts as the same value, as steady, as placed, as found."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cephqos_loadgen.engines.fio import Figures, Status
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.run import curves, devices, placement
+from cephqos_loadgen.run.endings import is_steady
+from cephqos_loadgen.run.live import Live
+from cephqos_loadgen.run.notify import annotation, push
+from cephqos_loadgen.run.settings import same_value, warnings_for
+from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
+from cephqos_loadgen.run.watch import read_progress
+from cephqos_loadgen.scenario.model import Device, Option, Search, Sweep
+
+# -- settings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "found", "same"),
+    [
+        ("size", "256K", "262144", True),
+        ("size", "256K", "262145", False),
+        ("uint", "5", "5", True),
+        ("bool", "true", "1", True),
+        ("bool", "false", "true", False),
+        ("float", "0", "0.000000", True),
+        ("float", "0.9", "0.900000", True),
+        ("float", "0.9", "0.800000", False),
+        ("str", "wpq", "mclock_scheduler", False),
+        ("int", "five", "5", False),
+    ],
+)
+def test_spellings_of_one_value_are_told_from_other_values(
+    kind: str, wanted: str, found: str, same: bool
+) -> None:
+    assert same_value(kind, wanted, found) is same
+
+
+MCLOCK = {"osd_op_queue": "mclock_scheduler", "osd_mclock_max_sequential_bandwidth_ssd": "1"}
+
+
+def test_options_that_the_bandwidth_model_ignores_are_said() -> None:
+    options = [Option("osd", "osd_scrub_cost", "50M"), Option("osd", "osd_max_scrubs", "5")]
+    (only,) = warnings_for(options, MCLOCK)
+    assert only.startswith("osd_scrub_cost = 50M has no effect")
+    assert warnings_for(options, {**MCLOCK, "osd_op_queue": "wpq"}) == []
+    assert warnings_for(options, {"osd_op_queue": "mclock_scheduler"}) == [], "the early model"
+
+
+def test_backfill_limits_need_the_override_under_mclock() -> None:
+    options = [Option("osd", "osd_max_backfills", "1000")]
+    assert len(warnings_for(options, MCLOCK)) == 1
+    override = {"osd_mclock_override_recovery_settings": "true"}
+    assert warnings_for(options, MCLOCK | override) == []
+
+
+# -- steady state --------------------------------------------------------------------------------
+
+
+def rates(values: list[float]) -> list[tuple[float, float]]:
+    return [(float(second), value) for second, value in enumerate(values)]
+
+
+def test_a_flat_window_is_steady_and_a_short_one_is_not_yet() -> None:
+    assert is_steady(rates([100, 101, 99, 100, 100, 101]), 5, 0.05)
+    assert not is_steady(rates([100, 101, 99]), 5, 0.05)
+
+
+def test_a_slow_fall_is_not_steady_though_it_hardly_spreads() -> None:
+    falling = [100.0 - n for n in range(11)]
+    assert not is_steady(rates(falling), 10, 0.05)
+
+
+def test_only_the_last_window_counts() -> None:
+    assert is_steady(rates([5000, 4000, 900, 100, 100, 100, 100, 100, 100]), 4, 0.05)
+
+
+def test_nothing_is_steady_at_zero() -> None:
+    assert not is_steady(rates([0.0] * 20), 5, 0.05)
+
+
+# -- curves and searches -------------------------------------------------------------------------
+
+
+def total(iops: float, mean: float, deviation: float = 0.0) -> dict[str, Any]:
+    return {
+        "total": {
+            "iops": iops,
+            "latency_mean": mean,
+            "latency_deviation": deviation,
+            "latency_p95": mean * 2,
+        }
+    }
+
+
+async def test_a_sweep_keeps_the_step_that_went_too_far_and_stops_there() -> None:
+    async def step(depth: int, _: float) -> dict[str, Any]:
+        return total(1000, 0.001 * depth, 0.0005 * depth if depth >= 4 else 0)
+
+    spec = Sweep((1, 2, 4, 8), 1.0, dispersion=0.5)
+    found = await curves.sweep(spec, step, lambda *_, **__: None)
+    assert [s["depth"] for s in found["steps"]] == [1, 2, 4]
+    assert "dispersion 0.50" in found["stopped"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "depths"), [(0.0035, [1, 2, 4]), (10.0, [1, 2, 4, 8]), (None, [1, 2, 4, 8])]
+)
+async def test_a_sweep_stops_at_its_latency_limit_if_it_has_one(
+    limit: float | None, depths: list[int]
+) -> None:
+    async def step(depth: int, _: float) -> dict[str, Any]:
+        return total(1000, 0.001 * depth)
+
+    found = await curves.sweep(Sweep((1, 2, 4, 8), 1.0, latency=limit), step, lambda *_, **__: None)
+    assert [s["depth"] for s in found["steps"]] == depths
+
+
+@given(st.integers(1, 256), st.integers(1, 300))
+async def test_a_search_finds_the_greatest_depth_within_the_target(most: int, knee: int) -> None:
+    measured = []
+
+    async def step(depth: int, _: float) -> dict[str, Any]:
+        measured.append(depth)
+        return total(100 * depth, 0.001 * depth)
+
+    spec = Search(target=0.002 * knee, percentile=95.0, least=1, most=most, dwell=1)
+    found = await curves.search(spec, step, lambda *_, **__: None)
+    assert found["reached"]
+    assert found["depth"] == min(knee, most)
+    assert len(measured) == len(set(measured)) <= 10, "each depth once, by halving"
+
+
+async def test_a_target_that_even_depth_one_misses_is_not_reached() -> None:
+    async def step(depth: int, _: float) -> dict[str, Any]:
+        return total(100, 1.0)
+
+    spec = Search(target=0.001, percentile=None, least=1, most=64, dwell=1)
+    found = await curves.search(spec, step, lambda *_, **__: None)
+    assert not found["reached"]
+    assert found["depth"] is None
+    assert len(found["steps"]) == 1
+
+
+# -- placement -----------------------------------------------------------------------------------
+
+
+def lscpu(sockets: int, cores: int, threads: int) -> str:
+    """Numbered as Linux does: first all first threads, then the siblings."""
+    lines = ["# CPU,Core,Socket"]
+    for thread in range(threads):
+        for core in range(sockets * cores):
+            lines.append(f"{thread * sockets * cores + core},{core},{core // cores}")
+    return "\n".join(lines)
+
+
+def test_siblings_stay_with_one_osd() -> None:
+    cpus = placement.parse_lscpu(lscpu(1, 2, 2))
+    assert placement.plan(cpus, [0, 1], "default", 1) == {0: (0, 2), 1: (1, 3)}
+
+
+def test_by_osd_takes_turns_on_the_sockets_and_by_socket_spreads_each() -> None:
+    cpus = placement.parse_lscpu(lscpu(2, 4, 1))
+    assert placement.plan(cpus, [0, 1], "default", 2) == {0: (0, 1), 1: (2, 3)}
+    assert placement.plan(cpus, [0, 1], "by_osd", 2) == {0: (0, 1), 1: (4, 5)}
+    assert placement.plan(cpus, [0, 1], "by_socket", 2) == {0: (0, 4), 1: (1, 5)}
+
+
+@given(
+    st.integers(1, 3),
+    st.integers(1, 8),
+    st.integers(1, 2),
+    st.sampled_from(["default", "by_osd", "by_socket"]),
+    st.integers(1, 4),
+    st.integers(1, 6),
+)
+def test_no_cpu_is_given_twice_and_every_osd_gets_its_cores(
+    sockets: int, cores: int, threads: int, strategy: str, each: int, osds: int
+) -> None:
+    cpus = placement.parse_lscpu(lscpu(sockets, cores, threads))
+    if each * osds > sockets * cores:
+        with pytest.raises(UsageError, match="this host has"):
+            placement.plan(cpus, range(osds), strategy, each)
+        return
+    found = placement.plan(cpus, range(osds), strategy, each)
+    given_ = [cpu for own in found.values() for cpu in own]
+    assert len(given_) == len(set(given_)) == each * osds * threads
+
+
+# -- the way back --------------------------------------------------------------------------------
+
+
+async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
+    saved: list[list[Undo]] = []
+
+    async def save(entries: list[Undo]) -> None:
+        saved.append(list(entries))
+
+    class FakeCluster:
+        def __init__(self) -> None:
+            self.asked: list[str] = []
+
+        async def command(self, prefix: str, **_: Any) -> None:
+            self.asked.append(prefix)
+            if prefix == "b":
+                raise OSError("away")
+
+    journal, cluster = Journal(save), FakeCluster()
+    for name in "abc":
+        await journal.push(command(f"ceph {name}", name))
+    failures = await journal.roll_back(cluster)  # type: ignore[arg-type]
+    assert cluster.asked == ["c", "b", "a"]
+    assert failures == ["ceph b: away"]
+    assert journal.commands() == ["ceph b"]
+    assert from_json(to_json(saved[2])) == saved[2], "it survives being written down"
+
+
+# -- what is shown -------------------------------------------------------------------------------
+
+
+def status(ios: int, runtime: float) -> Status:
+    done = Figures(ios, ios * 4096, ios, ios * 0.001, 0.0, 0.001, {0.001: ios})
+    return Status(0.0, {"volume.0": {"read": Figures(), "write": done}}, {}, runtime)
+
+
+def samples(live: Live, name: str) -> list[float]:
+    return [v for f in live.families() if f.name == name for _, _, v in f.samples]
+
+
+def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
+    live = Live("r", "s")
+    live.start_client("load", "client.0", "rbd")
+    live.status("load", "client.0", status(100, 1.0))
+    interval = live.status("load", "client.0", status(250, 2.0))
+    assert interval.ios == 150
+    assert live.iops("load") == 150
+    live.start_client("load", "client.0", "rbd")
+    assert samples(live, "cephqos_client_ops_total") == [250]
+    live.status("load", "client.0", status(10, 1.0))
+    assert samples(live, "cephqos_client_ops_total") == [260]
+    assert max(samples(live, "cephqos_client_latency_seconds")) == 260
+
+
+def test_progress_is_read_from_status_and_pools() -> None:
+    pools = {"pool_stats": [{"stat_sum": {"num_objects_recovered": 3, "num_objects_misplaced": 2}}]}
+    state = {"state_name": "active+remapped+backfilling", "count": 4}
+    now = read_progress(1.0, {"pgmap": {"pgs_by_state": [state]}}, pools)
+    assert now.recovering
+    assert not now.calm
+    assert (now.recovered_objects, now.misplaced) == (3, 2)
+    calm = {"state_name": "active+clean", "count": 4}
+    none: dict[str, Any] = {"pool_stats": [{"stat_sum": {}}]}
+    assert read_progress(1.0, {"pgmap": {"pgs_by_state": [calm]}}, none).calm
+
+
+def test_annotations_and_log_lines_name_run_and_phase() -> None:
+    details = {"run": "r1", "phase": "scrub"}
+    assert annotation("phase_started", details, 1.5) == {
+        "time": 1500,
+        "tags": ["cephqos", "phase_started", "r1", "scrub"],
+        "text": "phase_started run=r1 phase=scrub",
+    }
+    (stream,) = push("phase_started", details, 1.5)["streams"]
+    assert stream["values"] == [["1500000000", "event=phase_started run=r1 phase=scrub"]]
+
+
+def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
+    wanted = devices.queue_settings(Device("bfq", 64, None))
+    assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
+    assert devices.in_force("none [bfq] kyber") == "bfq"
