@@ -79,6 +79,24 @@ def test_a_directory_stands_for_the_sockets_in_it(tmp_path: Path) -> None:
     assert found(tmp_path, "/nowhere", "/nowhere/*.asok") == []
 
 
+def test_a_directory_that_may_not_be_read_holds_nothing_for_us(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    socket_at(closed / "ceph" / "ceph-osd.0.asok")
+    closed.chmod(0)
+    root = os.geteuid() == 0
+    if root:
+        for directory in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+            directory.chmod(0o755)
+        os.seteuid(65534)
+    try:
+        assert found(tmp_path, "/closed/ceph", "/closed/*/*.asok", "/closed/ceph/*.asok") == []
+    finally:
+        if root:
+            os.seteuid(0)
+        closed.chmod(0o755)
+    assert found(tmp_path, "/closed/ceph") == ["osd.0"]
+
+
 def test_a_socket_under_two_names_is_found_once(tmp_path: Path) -> None:
     socket_at(tmp_path / "run/ceph/ceph-osd.0.asok")
     (tmp_path / "var").mkdir()

@@ -75,8 +75,11 @@ def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket
 def _expand(pattern: str) -> Iterator[Path]:
     """Paths matching an absolute glob pattern; a directory stands for the sockets in it."""
     path = Path(pattern)
-    if path.is_dir():
-        path = path / "*.asok"
+    try:
+        if path.is_dir():
+            path = path / "*.asok"
+    except PermissionError:  # of a directory above it: nothing there is for us
+        return
     parts = path.parts
     fixed = next((i for i, part in enumerate(parts) if _is_glob(part)), len(parts) - 1)
     base = Path(*parts[:fixed])
