@@ -362,7 +362,10 @@ def main() -> int:
     def wanted(part: str) -> bool:
         return arguments.only in (None, part)
 
-    print(f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}")
+    cpus = os.cpu_count() or 1
+    print(f"{cpus} CPUs, Python {sys.version.split()[0]}")
+    if os.getloadavg()[0] > cpus / 2:
+        print(f"load {os.getloadavg()[0]:.1f}: other work runs here, so wall times say little")
     if wanted("real") and arguments.sockets:
         bench_real(verdicts, arguments.sockets, repeats)
     elif wanted("real") and not arguments.no_real:
