@@ -18,6 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.lab.lab import RunningLab
 
@@ -418,3 +419,17 @@ async def test_where_no_python_has_the_bindings_the_ceph_command_serves(
         assert page.sum("cephqos_cluster_pgs") >= 1
         assert page.sum("cephqos_cluster_schedule_pgs") == page.sum("cephqos_cluster_pgs")
         assert page.sum("cephqos_cluster_child_starts_total") > 5
+
+
+async def test_every_command_needs_no_more_than_permission_to_read(
+    client: MonClient, release: str
+) -> None:
+    for target, expected in (("mon", 6), ("mgr", 3)):
+        known = await client.command("get_command_descriptions", target=target)
+        needed = {}
+        for entry in known.values():
+            prefix = " ".join(word for word in entry["sig"] if isinstance(word, str))
+            if prefix in READ_ONLY_COMMANDS:
+                needed[prefix] = entry["perm"]
+        assert len(needed) == expected, f"{release} has no {READ_ONLY_COMMANDS - needed.keys()}"
+        assert set(needed.values()) == {"r"}
