@@ -195,6 +195,31 @@ async def test_above_the_stated_size_what_grows_with_placement_groups_is_absent(
         assert not [name for name in shown if name.startswith(f"cephqos_{absent}")]
 
 
+async def test_above_it_scrubs_that_were_seen_to_run_are_followed_to_their_end() -> None:
+    reader, clock = RecordedReader("reef", "scrub"), Clock()
+    polling = poller(reader, clock, most_pgs=5)
+    await polling.poll()
+    running = recorded("reef", "scrub", "scrubbing")["pg_stats"]
+    rows = {row["pgid"]: row for row in running}
+
+    def ended(name: str, reply: Any) -> Any:
+        for row in reply.get("pg_stats", ()) if name.startswith("primary") else ():
+            if row["pgid"] in rows:
+                row["last_scrub_stamp"] = row["last_deep_scrub_stamp"] = "2027-01-01T00:00:00+0000"
+        return reply
+
+    reader.moment, reader.change = "idle", ended
+    clock.now += 5
+    await polling.poll()
+    assert polling.state is not None
+    done = polling.state.scrub.done[2, "deep"]
+    assert done.pgs == len(rows)
+    left = [row["stat_sum"]["num_objects"] - row["objects_scrubbed"] for row in running]
+    assert done.objects == sum(left)
+    assert not polling.state.scrub.records
+    assert polling.state.schedule is None
+
+
 @pytest.mark.parametrize(
     ("error", "reason"),
     [

@@ -208,14 +208,23 @@ class Poller:
             running = [pg for pg in parse_pgs(await self.reader.ask(SCRUBBING_PGS)) if pg.scrubbing]
             self._rotation.ask_soon(self._scrub.list_running(running))
 
+    def _too_many(self, osd_map: OsdMap) -> bool:
+        return sum(pool.pg_num for pool in osd_map.pools.values()) > self._most_pgs
+
     async def _rotate(self, osd_map: OsdMap) -> None:
-        if sum(pool.pg_num for pool in osd_map.pools.values()) > self._most_pgs:
-            self._scrub.records.clear()
+        if self._too_many(osd_map):
+            # Those seen to be scrubbed are followed to their end, the others not at all.
+            for osd in self._rotation.due_out_of_turn(osd_map.osds_up):
+                await self._read_primary(osd)
+            self._scrub.keep_running_only()
             return
         for osd in self._rotation.due(osd_map.osds_up, self._clock()):
-            self._scrub.observe(parse_pgs(await self.reader.ask(pgs_of_primary(osd))))
+            await self._read_primary(osd)
         if self._rotation.end_round():
             self._scrub.end_round()
+
+    async def _read_primary(self, osd: int) -> None:
+        self._scrub.observe(parse_pgs(await self.reader.ask(pgs_of_primary(osd))))
 
     async def _read_states(self, state: ClusterState) -> None:
         """States by pool: none needs asking while the whole cluster has none."""
@@ -223,7 +232,7 @@ class Poller:
             state.states_by_pool, state.states_read_at = {}, state.read_at
             self._due.states.due = 0.0
             return
-        if state.status.pgs > self._most_pgs:
+        if self._too_many(state.osd_map):
             return
         if self._clock() < self._due.states.due and self._kept is not None:
             state.states_by_pool = self._kept.states_by_pool
@@ -237,8 +246,8 @@ class Poller:
 
     def _make_schedule(self, state: ClusterState) -> None:
         state.schedule_as_of = self._rotation.as_of
-        if self._rotation.as_of is None:
-            return  # the first round is not over: any count would be of a part
+        if self._rotation.as_of is None or self._too_many(state.osd_map):
+            return  # before the first round is over any count would be of a part
         started = self._clock()
         if self._kept is not None and started < self._due.schedule.due:
             state.schedule = self._kept.schedule

@@ -31,16 +31,21 @@ class Rotation:
         """Read these out of turn."""
         self._out_of_turn.update(dict.fromkeys(osds))
 
-    def due(self, osds: Sequence[int], now: float) -> list[int]:
-        """The OSDs to read now, of those that there are."""
-        self._osds = osds
-        if not osds:
-            return []
+    def due_out_of_turn(self, osds: Sequence[int]) -> list[int]:
+        """Only those that were asked for, of the OSDs that there are."""
         present = set(osds)
         soon = [osd for osd in self._out_of_turn if osd in present][:_MOST_AT_ONCE]
         self._out_of_turn = {
             osd: None for osd in self._out_of_turn if osd not in soon and osd in present
         }
+        return soon
+
+    def due(self, osds: Sequence[int], now: float) -> list[int]:
+        """The OSDs to read now, of those that there are."""
+        self._osds = osds
+        if not osds:
+            return []
+        soon = self.due_out_of_turn(osds)
         elapsed = now - self._last if self._last is not None else 0.0
         self._last = now
         # The first round is not spread: until it is over nothing is known.

@@ -92,6 +92,12 @@ class ScrubProgress:
         for pgid in gone:
             del self.records[pgid]
 
+    def keep_running_only(self) -> None:
+        """Forget all but those that are being scrubbed."""
+        self.records = {
+            pg.pgid: self.records[pg.pgid] for pg in self.running if pg.pgid in self.records
+        }
+
     def _meet(self, pg: PgStat) -> None:
         record = PgRecord(
             pg.pool, pg.primary, pg.scrubbed, pg.deep_scrubbed, pg.objects, self.round
