@@ -1,0 +1,209 @@
+"""The watching side beside a lab: exporter, Prometheus with the rules, Alertmanager.
+
+`async with Stack(lab, StackSpec(...)) as stack` for tests and for the demo. Prometheus and
+Alertmanager come from the lab's release tree; everything ends with the block, and dies with us.
+"""
+
+import asyncio
+import contextlib
+import json
+import socket
+import sys
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import yaml
+
+from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.settings import Settings, duration
+from cephqos_alerts.slo_spec import Slo
+from cephqos_loadgen.children import child
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.lab import RunningLab
+
+_START_TIMEOUT = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackSpec:
+    """What to watch with. `time_scale` shortens all windows and holds of the rules."""
+
+    scrape_interval: float = 1.0
+    time_scale: float = 1 / 30
+    slos: Sequence[Slo] = ()
+    webhook: str = DEFAULT_WEBHOOK
+    exporter_options: Sequence[str] = field(default_factory=tuple)
+    cluster_role: bool = True
+    dashboard_url: str = "/d"
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(
+            scrape_interval=self.scrape_interval,
+            time_scale=self.time_scale,
+            dashboard_url=self.dashboard_url,
+        )
+
+
+class Stack:
+    """Exporter, Prometheus and Alertmanager of a lab, on loopback ports of their own."""
+
+    def __init__(self, lab: RunningLab, spec: StackSpec) -> None:
+        self.lab = lab
+        self.spec = spec
+        self._exporter_port, self._prometheus_port, self._alertmanager_port = _free_ports(3)
+        self._open = contextlib.AsyncExitStack()
+
+    @property
+    def exporter_url(self) -> str:
+        return f"http://127.0.0.1:{self._exporter_port}"
+
+    @property
+    def prometheus_url(self) -> str:
+        return f"http://127.0.0.1:{self._prometheus_port}"
+
+    @property
+    def alertmanager_url(self) -> str:
+        return f"http://127.0.0.1:{self._alertmanager_port}"
+
+    @property
+    def dir(self) -> Path:
+        """Configuration, rules and data: the same path inside and outside the lab."""
+        return self.lab.paths.work / "stack"
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._write_files()
+            await self._start("exporter", self._exporter(), f"{self.exporter_url}/-/ready")
+            await self._start(
+                "alertmanager", self._alertmanager(), f"{self.alertmanager_url}/-/ready"
+            )
+            await self._start("prometheus", self._prometheus(), f"{self.prometheus_url}/-/ready")
+        except BaseException:
+            await self._open.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._open.aclose()
+
+    async def query(self, expr: str) -> list[dict[str, Any]]:
+        """An instant query; the result vector."""
+        text = urllib.parse.urlencode({"query": expr})
+        reply = json.loads(await fetch(f"{self.prometheus_url}/api/v1/query?{text}"))
+        found: list[dict[str, Any]] = reply["data"]["result"]
+        return found
+
+    async def alerts(self) -> list[dict[str, Any]]:
+        """The alerts that Prometheus has, pending and firing."""
+        reply = json.loads(await fetch(f"{self.prometheus_url}/api/v1/alerts"))
+        found: list[dict[str, Any]] = reply["data"]["alerts"]
+        return found
+
+    def _write_files(self) -> None:
+        rules = self.dir / "rules"
+        rules.mkdir(parents=True, exist_ok=True)
+        settings = self.spec.settings
+        for name, text in build_rules(settings, self.spec.slos).items():
+            (rules / name).write_text(text, encoding="utf-8")
+        config = alertmanager_config(settings, self.spec.webhook)
+        (self.dir / "alertmanager.yml").write_text(config, encoding="utf-8")
+        text = yaml.safe_dump(self._prometheus_config(), sort_keys=False)
+        (self.dir / "prometheus.yml").write_text(text, encoding="utf-8")
+
+    def _prometheus_config(self) -> dict[str, Any]:
+        interval = duration(self.spec.scrape_interval)
+        return {
+            "global": {
+                "scrape_interval": interval,
+                "scrape_timeout": interval,
+                "evaluation_interval": interval,
+            },
+            "rule_files": [str(self.dir / "rules" / "*.yml")],
+            "alerting": {"alertmanagers": [_targets(self._alertmanager_port)]},
+            "scrape_configs": [{"job_name": "cephqos", **_targets(self._exporter_port)}],
+        }
+
+    def _exporter(self) -> list[str]:
+        argv = [sys.executable, "-m", "cephqos_exporter.cli"]
+        argv += [f"--web.listen-address=127.0.0.1:{self._exporter_port}"]
+        argv += [f"--discovery.sockets={self.lab.paths.sockets}"]
+        if self.spec.cluster_role:
+            argv += ["--role=osd,cluster", f"--cluster.conf={self.lab.paths.conf}"]
+            argv += ["--cluster.name=client.admin", "--cluster.interval=1"]
+            argv += [f"--cluster.python={' '.join(self.lab.enter_argv(['python3']))}"]
+        return [*argv, *self.spec.exporter_options]
+
+    def _prometheus(self) -> list[str]:
+        return self.lab.enter_argv(
+            [
+                "prometheus",
+                f"--config.file={self.dir / 'prometheus.yml'}",
+                f"--storage.tsdb.path={self.dir / 'prometheus'}",
+                f"--web.listen-address=127.0.0.1:{self._prometheus_port}",
+                "--log.level=warn",
+                # A second evaluation of an alert is a second chance to reach Alertmanager.
+                "--rules.alert.resend-delay=1s",
+            ]
+        )
+
+    def _alertmanager(self) -> list[str]:
+        return self.lab.enter_argv(
+            [
+                "prometheus-alertmanager",
+                f"--config.file={self.dir / 'alertmanager.yml'}",
+                f"--storage.path={self.dir / 'alertmanager'}",
+                f"--web.listen-address=127.0.0.1:{self._alertmanager_port}",
+                "--cluster.listen-address=",
+                "--log.level=warn",
+            ]
+        )
+
+    async def _start(self, name: str, argv: Sequence[str], url: str) -> None:
+        log = self.lab.paths.logs / f"{name}.out"
+        process = await self._open.enter_async_context(child(argv, log))
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _START_TIMEOUT
+        while True:
+            with contextlib.suppress(OSError):
+                await fetch(url, within=1.0)
+                return
+            if process.returncode is not None or loop.time() > deadline:
+                said = log.read_text(errors="replace").strip()[-800:]
+                raise LabError(f"{name} did not start: {said}")
+            await asyncio.sleep(0.1)
+
+
+async def fetch(url: str, within: float = 5.0) -> bytes:
+    """The body of a page; raises OSError, also for a status that is not a success."""
+
+    def get() -> bytes:
+        with urllib.request.urlopen(url, timeout=within) as reply:  # noqa: S310 - our own URL
+            body: bytes = reply.read()
+            return body
+
+    return await asyncio.to_thread(get)
+
+
+def _targets(port: int) -> dict[str, Any]:
+    return {"static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that are free now, all held at once so that none comes twice."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]

@@ -1,0 +1,248 @@
+"""A lab watched by the real exporter, Prometheus and Alertmanager, and a receiver that listens."""
+
+import asyncio
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from tests.lab.conftest import LabPool, lab_name
+
+from cephqos_alerts.slo_spec import Slo
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import GIB, LabSpec, Setting
+from cephqos_loadgen.lab.trees import tree_path, tree_ready
+from cephqos_loadgen.stack import Stack, StackSpec
+
+MEDIA = "ssd"
+CAPACITY = f"osd_mclock_max_capacity_iops_{MEDIA}"
+# Saturated writes take a tenth of this on a machine like the one CI has; those held back by a
+# small limit take much longer.
+SLO = Slo(name="e2e", source="osd", op="write", threshold=0.8192, objective=0.9)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/stack/" in item.path.as_posix():
+            item.add_marker(pytest.mark.lab)
+
+
+@pytest.fixture(scope="session")
+def real_ceph() -> None:
+    """Skip, saying why, where no lab can be made."""
+    if os.geteuid() != 0:
+        pytest.skip("real Ceph needs root: run the tests with sudo")
+    if shutil.which("debootstrap") is None:
+        pytest.skip("debootstrap is missing: apt-get install debootstrap")
+
+
+@pytest.fixture(scope="session")
+def labs(real_ceph: None) -> Iterator[LabPool]:
+    pool = LabPool()
+    try:
+        yield pool
+    finally:
+        pool.close()
+
+
+def tool(release: str, name: str) -> list[str]:
+    """A command of a release tree, run with that tree's own libraries; skips without the tree."""
+    from cephqos_loadgen.lab.releases import find_release
+
+    wanted = find_release(release)
+    if not tree_ready(wanted):
+        pytest.skip(f"no release tree of {release}: run `cephqos lab trees`")
+    tree = tree_path(wanted)
+    libraries = f"{tree}/usr/lib/x86_64-linux-gnu"
+    loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"))
+    return [str(loader), "--library-path", libraries, str(tree / "usr/bin" / name)]
+
+
+@dataclass(frozen=True)
+class Received:
+    """One alert as the webhook got it."""
+
+    time: float
+    receiver: str
+    status: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+
+    def has(self, **labels: str) -> bool:
+        wanted = {key.rstrip("_"): value for key, value in labels.items()}
+        return wanted.items() <= self.labels.items()
+
+
+class Webhook:
+    """What Alertmanager sends, in the order it came."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._alerts: list[Received] = []
+        webhook = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                webhook.take(self.path.strip("/"), json.loads(self.rfile.read(size)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def take(self, receiver: str, message: Any) -> None:
+        now = time.monotonic()
+        with self._lock:
+            for alert in message["alerts"]:
+                self._alerts.append(
+                    Received(now, receiver, alert["status"], alert["labels"], alert["annotations"])
+                )
+
+    def since(self, moment: float) -> list[Received]:
+        """All that came after a moment, the Watchdog aside."""
+        with self._lock:
+            return [
+                alert
+                for alert in self._alerts
+                if alert.time >= moment and alert.labels["alertname"] != "Watchdog"
+            ]
+
+    def watchdogs(self) -> int:
+        with self._lock:
+            return sum(alert.labels["alertname"] == "Watchdog" for alert in self._alerts)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+async def until(condition: Callable[[], Awaitable[Any]], what: str, within: float) -> Any:
+    """The first true answer of a condition; AssertionError that says what did not happen."""
+    deadline = time.monotonic() + within
+    while True:
+        found = await condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
+        await asyncio.sleep(0.5)
+
+
+class Watched:
+    """A lab with all that watches it, and what the cases do with it."""
+
+    def __init__(self, lab: RunningLab, stack: Stack, webhook: Webhook) -> None:
+        self.lab = lab
+        self.stack = stack
+        self.webhook = webhook
+
+    async def config(self, option: str, value: object, who: str = "osd") -> None:
+        await self.lab.exec(["ceph", "config", "set", who, option, str(value)])
+
+    async def unset(self, option: str, who: str = "osd") -> None:
+        await self.lab.exec(["ceph", "config", "rm", who, option])
+
+    async def pool(self, name: str, size: int, pgs: int = 32) -> str:
+        ceph = ["ceph", "osd", "pool"]
+        await self.lab.exec([*ceph, "create", name, str(pgs)])
+        sure = ["--yes-i-really-mean-it"] if size == 1 else []
+        await self.lab.exec([*ceph, "set", name, "size", str(size), *sure])
+        return name
+
+    def write(self, pool: str, seconds: float, depth: int = 128) -> asyncio.Task[float]:
+        """Write small objects for that long, in the background; gives the mean IOPS."""
+        argv = ["rados", "-p", pool, "bench", f"{seconds:g}", "write", "-b", "4096"]
+        argv += ["-t", str(depth), "--no-cleanup", "--run-name", f"r{time.monotonic_ns()}"]
+
+        async def run() -> float:
+            done = await self.lab.exec(argv, within=seconds + 60)
+            line = next(x for x in done.stdout.splitlines() if x.startswith("Average IOPS"))
+            return float(line.split(":")[1])
+
+        return asyncio.create_task(run())
+
+    async def number(self, expr: str) -> float | None:
+        found = await self.stack.query(expr)
+        return float(found[0]["value"][1]) if found else None
+
+    async def firing(self) -> list[dict[str, str]]:
+        """Labels of what Prometheus says is firing, the Watchdog aside."""
+        return [
+            alert["labels"]
+            for alert in await self.stack.alerts()
+            if alert["state"] == "firing" and alert["labels"]["alertname"] != "Watchdog"
+        ]
+
+    async def quiet(self, within: float = 60) -> float:
+        """Wait until nothing fires; the moment from which on alerts are the next case's."""
+
+        async def nothing() -> bool:
+            return not await self.firing()
+
+        await until(nothing, "no alert firing", within)
+        await asyncio.sleep(3)  # what Alertmanager still has to say about the last case
+        return time.monotonic()
+
+    async def received(
+        self, since: float, within: float = 40, status: str = "firing", **labels: str
+    ) -> Received:
+        """The first alert with these labels that reached the webhook since then."""
+
+        async def look() -> Received | None:
+            matching = (a for a in self.webhook.since(since) if a.status == status)
+            return next((a for a in matching if a.has(**labels)), None)
+
+        what = f"{status} {labels}; came: {[dict(a.labels) for a in self.webhook.since(since)]}"
+        found: Received = await until(look, what, within)
+        return found
+
+
+def watched(labs: LabPool, spec: LabSpec, **changes: Any) -> Iterator[Watched]:
+    """A new lab and its watchers, until the generator is closed."""
+    webhook = Webhook()
+    lab = labs.start(spec)
+    try:
+        stack_spec = StackSpec(slos=(SLO,), webhook=webhook.url, **changes)
+        stack = Stack(lab, stack_spec)
+        labs.call(stack.__aenter__())
+        try:
+            yield Watched(lab, stack, webhook)
+        finally:
+            labs.call(stack.__aexit__(None, None, None))
+    finally:
+        labs.end(lab)
+        webhook.close()
+
+
+def lab_spec(purpose: str, **changes: Any) -> LabSpec:
+    """Three OSDs on loop devices that count as SSDs, with no benchmark at their start."""
+    settings = (
+        Setting("osd", "osd_mclock_skip_benchmark", "true"),
+        Setting("global", "mon_allow_pool_size_one", "true"),
+        Setting("global", "mon_warn_on_pool_no_redundancy", "false"),
+    )
+    base: dict[str, Any] = {
+        "name": lab_name(purpose),
+        "osds": 3,
+        "osd_size": 4 * GIB,
+        "backing": "loop",
+        "rotational": False,
+        "op_queue": "mclock_scheduler",
+        "settings": settings,
+    }
+    return LabSpec(**(base | changes))

@@ -1,0 +1,147 @@
+"""What reaches the receiver when promises of a real cluster are kept or broken.
+
+The cases run one after the other on one lab, each from quiet to quiet, on a clock thirty times as
+fast as production's. The capacity is set to what the OSDs of this machine were seen to deliver.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from tests.lab.conftest import LabPool
+
+from .conftest import CAPACITY, Watched, lab_spec, until, watched
+
+VIOLATED = "CephQosReservationViolated"
+SATURATED = 30.0  # seconds of load: long enough for a hold of 10 s to pass
+
+
+@pytest.fixture(scope="module")
+def base(labs: LabPool) -> Iterator[Watched]:
+    yield from watched(labs, lab_spec("e2e"))
+
+
+@pytest.fixture(scope="module")
+def cluster(labs: LabPool, base: Watched) -> Watched:
+    """The lab with pools of each size, and the capacity that it has."""
+    labs.call(_prepare(base))
+    return base
+
+
+async def _prepare(on: Watched) -> None:
+    for size in (1, 2, 3):
+        await on.pool(f"size{size}", size)
+    await on.config(CAPACITY, 2000)
+    load = on.write("size3", 16)
+    await asyncio.sleep(14)
+    delivered = await on.number("avg(avg_over_time(osd:cephqos_saturated_ops:rate[8s]))")
+    await load
+    assert delivered, "a saturating load shows what the OSDs can do"
+    await on.config(CAPACITY, round(delivered))
+    await on.quiet()
+
+
+async def test_a_load_below_its_reservation_wakes_nobody(cluster: Watched) -> None:
+    begin = await cluster.quiet()
+    before = cluster.webhook.watchdogs()
+    lab = cluster.lab
+    await lab.exec(["rbd", "create", "size3/image", "--size", "512M"])
+    fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", "--pool=size3"]
+    fio += ["--rbdname=image", "--rw=randwrite", "--bs=4k", "--iodepth=4", "--rate_iops=60"]
+    await lab.exec([*fio, "--time_based", "--runtime=25", "--output-format=json"], within=90)
+    assert [dict(a.labels) for a in cluster.webhook.since(begin)] == []
+    attained = await cluster.number(
+        'sum(max_over_time(osd_class:cephqos_attained_ops:rate{class="client"}[20s]))'
+    )
+    assert attained is not None and attained > 30  # there was a load to be silent about
+    assert cluster.webhook.watchdogs() >= max(1, before)
+
+
+async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster: Watched) -> None:
+    begin = await cluster.quiet()
+    load = cluster.write("size3", SATURATED)
+    alert = await cluster.received(begin, alertname=VIOLATED, cause="immediate")
+    await load
+    assert alert.receiver == "ticket"
+    assert alert.has(severity="ticket", class_="client", by="immediate")
+    assert [a for a in cluster.webhook.since(begin) if a.receiver == "page"] == []
+    await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="immediate")
+
+
+async def test_an_overstated_capacity_is_found_on_its_osd_and_resolves_when_set_right(
+    cluster: Watched,
+) -> None:
+    begin = await cluster.quiet()
+    await cluster.config(CAPACITY, 50000, who="osd.1")
+    load = cluster.write("size1", 2 * SATURATED)
+    violated = await cluster.received(begin, alertname=VIOLATED, cause="capacity")
+    overstated = await cluster.received(begin, alertname="CephQosCapacityOverstated")
+    assert violated.has(ceph_daemon="osd.1", class_="client", severity="ticket")
+    assert overstated.has(ceph_daemon="osd.1", cause="capacity", severity="ticket")
+    await cluster.unset(CAPACITY, who="osd.1")
+    for name in (VIOLATED, "CephQosCapacityOverstated"):
+        await cluster.received(begin, status="resolved", alertname=name, ceph_daemon="osd.1")
+    await load
+    named = {
+        a.labels["ceph_daemon"] for a in cluster.webhook.since(begin) if a.has(cause="capacity")
+    }
+    assert named == {"osd.1"}
+
+
+async def test_a_small_limit_is_named_while_the_device_idles_and_the_slo_burns(
+    cluster: Watched,
+) -> None:
+    begin = await cluster.quiet()
+    custom = {"profile": "custom", "scheduler_client_res": 0, "scheduler_client_lim": 0.01}
+    for option, value in custom.items():
+        await cluster.config(f"osd_mclock_{option}", value)
+    try:
+        load = cluster.write("size1", SATURATED, depth=256)
+        held = await cluster.received(begin, alertname="CephQosHeldAtLimit")
+        burn = await cluster.received(begin, alertname="CephQosLatencySloBurn", cause="limit")
+        await load
+    finally:
+        for option in reversed(custom):
+            await cluster.unset(f"osd_mclock_{option}")
+    assert held.has(class_="client", cause="limit", severity="ticket")
+    assert burn.has(slo="e2e", op="write", severity="page")
+    assert [a for a in cluster.webhook.since(begin) if a.has(alertname=VIOLATED)] == []
+
+
+async def test_a_slow_device_is_named_and_no_other(cluster: Watched) -> None:
+    begin = await cluster.quiet()
+    await cluster.lab.faults.throttle(1, wiops=60)
+    try:
+        load = cluster.write("size2", SATURATED)
+        alert = await cluster.received(begin, alertname=VIOLATED, cause="device")
+        await load
+    finally:
+        await cluster.lab.faults.throttle(1)
+    assert alert.receiver == "page"
+    assert alert.has(ceph_daemon="osd.1", class_="client")
+    named = {
+        a.labels["ceph_daemon"] for a in cluster.webhook.since(begin) if a.has(alertname=VIOLATED)
+    }
+    assert named == {"osd.1"}
+
+
+async def test_a_stopped_osd_does_not_answer_and_nothing_else_is_said_of_it(
+    cluster: Watched,
+) -> None:
+    begin = await cluster.quiet()
+    await cluster.lab.faults.stop(2)
+    try:
+        alert = await cluster.received(begin, alertname="CephQosDaemonNotAnswering")
+        await asyncio.sleep(8)
+    finally:
+        await cluster.lab.faults.resume(2)
+    assert alert.receiver == "page"
+    assert alert.has(ceph_daemon="osd.2")
+    others = [dict(a.labels) for a in cluster.webhook.since(begin) if a.labels != alert.labels]
+    assert others == []
+
+    async def answers() -> bool:
+        return await cluster.number('cephqos_daemon_up{ceph_daemon="osd.2"}') == 1
+
+    await until(answers, "osd.2 answers again", 20)
+    await cluster.received(begin, status="resolved", alertname="CephQosDaemonNotAnswering")
