@@ -127,7 +127,7 @@ async def test_recovery_moves_the_objects_while_clients_work(
 
 async def test_scrub_and_recovery_start_together(lab: RunningLab, tmp_path: Path) -> None:
     only = {"policy": "high_client_ops"}
-    archive = await run("client-vs-scrub-recovery", lab, tmp_path, only, client="10s")
+    archive = await run("client-vs-scrub-recovery", lab, tmp_path, only, client="5s")
     (repeat,) = archive.repeats
     found = phases(repeat)
     assert found["scrub"]["objects_scrubbed"] >= 100
@@ -185,7 +185,7 @@ async def test_a_latency_target_is_kept_by_what_is_reported(
 async def test_the_demo_does_all_four_and_its_capacity_is_overstated(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    archive = await run("qos-demo", lab, tmp_path, seconds="5s", objects="60")
+    archive = await run("qos-demo", lab, tmp_path, seconds="3s", objects="60")
     (repeat,) = archive.repeats
     found = phases(repeat)
     assert found["scrub"]["objects_scrubbed"] >= 60

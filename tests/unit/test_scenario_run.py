@@ -10,7 +10,7 @@ from cephqos_loadgen.engines.fio import Figures, Status
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.run import curves, devices, placement
 from cephqos_loadgen.run.endings import is_steady
-from cephqos_loadgen.run.live import Live
+from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import annotation, push
 from cephqos_loadgen.run.settings import same_value, warnings_for
 from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
@@ -233,7 +233,7 @@ def samples(live: Live, name: str) -> list[float]:
 
 
 def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
-    live = Live("r", "s")
+    live = Live(Where("r", "s", "fsid"))
     live.start_client("load", "client.0", "rbd")
     live.status("load", "client.0", status(100, 1.0))
     interval = live.status("load", "client.0", status(250, 2.0))

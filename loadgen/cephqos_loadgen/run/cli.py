@@ -66,6 +66,13 @@ def _add_cluster(run: argparse.ArgumentParser) -> None:
         dest="known_fsid",
         help="required with --conf: the run changes and loads that cluster",
     )
+    defaults = RunOptions(out=Path())
+    run.add_argument(
+        "--python", default=defaults.python, help="a Python with the rados module (%(default)s)"
+    )
+    run.add_argument(
+        "--work", type=Path, default=defaults.work, help="sockets and conf (default %(default)s)"
+    )
     run.add_argument(
         "--take-over",
         action="store_true",
@@ -123,6 +130,8 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
         keyring=arguments.keyring.absolute() if arguments.keyring else None,
         user=arguments.user,
         known_fsid=arguments.known_fsid,
+        python=arguments.python,
+        work=arguments.work.absolute(),
         exporters=tuple(arguments.exporter),
         sockets=arguments.sockets,
         listen=arguments.listen or DEFAULT_LISTEN,

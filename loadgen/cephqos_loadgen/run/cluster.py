@@ -68,8 +68,11 @@ class LabAccess:
 class ConfAccess:
     """An existing cluster. What runs on its hosts cannot be seen from here."""
 
-    def __init__(self, conf: Path, keyring: Path | None, user: str, work: Path) -> None:
+    def __init__(
+        self, conf: Path, keyring: Path | None, user: str, work: Path, python: str
+    ) -> None:
         self.conf = conf
+        self._python = python
         work.mkdir(parents=True, exist_ok=True)
         key = str(keyring) if keyring else None
         self.place = Place(conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work))
@@ -81,7 +84,7 @@ class ConfAccess:
 
     def client(self) -> MonClient:
         name = f"client.{self.place.user}"
-        return MonClient(Connection(conf=self.place.conf, name=name))
+        return MonClient(Connection(conf=self.place.conf, name=name, python=(self._python,)))
 
     async def pids(self) -> Mapping[str, int]:
         return {}

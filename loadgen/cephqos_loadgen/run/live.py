@@ -32,6 +32,7 @@ class Where:
 
     run: str = ""
     scenario: str = ""
+    cluster: str = ""  # fsid
     point: str = ""
     repeat: int = 0
     phases: tuple[str, ...] = ()
@@ -40,8 +41,8 @@ class Where:
 class Live:
     """The state that the endpoint and the terminal read."""
 
-    def __init__(self, run: str, scenario: str) -> None:
-        self.where = Where(run, scenario)
+    def __init__(self, where: Where) -> None:
+        self.where = where
         self.clients: dict[tuple[str, str], ClientFigures] = {}
         self.scrub: tuple[int, int, float] | None = None  # objects done, to do, started
         self.recovery: tuple[int, int, float] | None = None  # recovered, left, objects/s
@@ -73,11 +74,16 @@ class Live:
 
     # -- the endpoint ---------------------------------------------------------------------------
 
+    def _base(self) -> dict[str, str]:
+        """The labels of every series; no cluster before one is reached."""
+        where = self.where
+        return {"run": where.run, **({"cluster": where.cluster} if where.cluster else {})}
+
     def families(self) -> Iterable[Family]:
         where = self.where
         info = Family("cephqos_run_info", "gauge", "Where the run is.")
         for phase in where.phases or ("",):
-            labels = {"run": where.run, "scenario": where.scenario, "point": where.point}
+            labels = self._base() | {"scenario": where.scenario, "point": where.point}
             labels |= {"repeat": str(where.repeat), "phase": phase}
             info.add(render_labels(labels), 1)
         yield info
@@ -85,7 +91,7 @@ class Live:
         yield from self._clients()
 
     def _progress(self) -> Iterable[Family]:
-        run = render_labels({"run": self.where.run})
+        run = render_labels(self._base())
         done, total = self.repeats
         finished = Family("cephqos_run_repeats_done", "gauge", "Repeats that are finished.")
         finished.add(run, done)
@@ -129,7 +135,7 @@ class Live:
                 total = _sum(figures.before.get(direction), last)
                 if not total.ios:
                     continue
-                base = {"run": self.where.run, "engine": figures.engine, "load": phase}
+                base = self._base() | {"engine": figures.engine, "load": phase}
                 base |= {"client": client, "op": direction}
                 labels = render_labels(base)
                 ops.add(labels, total.ios)

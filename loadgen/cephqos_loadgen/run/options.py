@@ -17,12 +17,13 @@ class RunOptions:
     keyring: Path | None = None
     user: str = "admin"
     known_fsid: str | None = None
+    python: str = "/usr/bin/python3"  # one that has the rados module
+    work: Path = Path("/run/cephqos")  # the clients' conf and sockets
     exporters: tuple[str, ...] = ()
     sockets: Path | None = None
     listen: str = DEFAULT_LISTEN
     listen_given: bool = False
     take_over: bool = False
-    keep: bool = False
     grafana: str | None = None
     loki: str | None = None
     resume: Path | None = None

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import secrets
+import shutil
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -27,7 +28,7 @@ from cephqos_loadgen.run.cluster import Access, ConfAccess, LabAccess
 from cephqos_loadgen.run.endpoint import serve
 from cephqos_loadgen.run.errors import RunError
 from cephqos_loadgen.run.exporter import exporters
-from cephqos_loadgen.run.live import Live
+from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import Notifier
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.pools import Pools
@@ -53,7 +54,8 @@ class Runner:
         self.options = options
         self.progress = progress
         self.id = run_id(plan)
-        self.live = Live(self.id, plan.scenario)
+        self.url = ""  # of the live metrics, once they are served
+        self.live = Live(Where(self.id, plan.scenario))
         self._outcomes: list[dict[str, Any]] = []
         self._restore: list[str] = []
         self._lengths: list[float] = []
@@ -115,6 +117,7 @@ class Runner:
             url = await stack.enter_async_context(
                 serve(self.options.listen, self.live.families, fall_back=fall_back)
             )
+            self.url = url
             self.progress.note(f"metrics of this run: {url}")
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
             self.notify = await stack.enter_async_context(notify)
@@ -132,10 +135,11 @@ class Runner:
         if not left:
             return
         async with self._access(wish) as access:
-            session = Session(access, archive, take_over=self.options.take_over)
+            take_over = self.options.take_over
+            session = Session(access, archive, take_over=take_over, check=self._check_known)
             await session.__aenter__()
             try:
-                self._check_known(session)
+                self.live.where.cluster = session.cluster.fsid
                 await self._points(archive, session, left)
             finally:
                 closing = session.__aexit__(None, None, None)
@@ -151,16 +155,16 @@ class Runner:
     async def _access(self, wish: LabWish) -> AsyncIterator[Access]:
         options = self.options
         if options.conf:
-            work = Path("/run/cephqos") / self.id
-            yield ConfAccess(options.conf, options.keyring, options.user, work)
+            work = options.work / self.id
+            yield ConfAccess(options.conf, options.keyring, options.user, work, options.python)
+            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
         elif options.lab:
             yield LabAccess(RunningLab.find(options.lab), self.id)
         else:
             async with Lab(lab_spec(wish, options.release), self.progress) as lab:
                 yield LabAccess(lab, self.id)
 
-    def _check_known(self, session: Session) -> None:
-        fsid = session.cluster.fsid
+    def _check_known(self, fsid: str) -> None:
         if self.options.conf and self.options.known_fsid != fsid:
             raise UsageError(
                 f"this run changes and loads the cluster {fsid}; if that is what you want, add"

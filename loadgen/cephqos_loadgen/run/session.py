@@ -1,7 +1,7 @@
 """One cluster for as long as a run works on it: locked, watched, and given back as it was."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,7 +24,14 @@ _MON_NEEDS = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
 class Session:
     """The cluster of a run, and all that was changed in it."""
 
-    def __init__(self, access: Access, archive: ArchiveWriter, *, take_over: bool) -> None:
+    def __init__(
+        self,
+        access: Access,
+        archive: ArchiveWriter,
+        *,
+        take_over: bool,
+        check: Callable[[str], None] = lambda fsid: None,
+    ) -> None:
         self.access = access
         self.archive = archive
         self.cluster = Cluster(access)
@@ -32,6 +39,7 @@ class Session:
         self.watch_cluster = Cluster(access)
         self._lock: ClusterLock | None = None
         self._take_over = take_over
+        self._check = check  # raises if this cluster is not to be touched
         self.journal = undo.Journal(self._save)
         self.settings = Settings(self.cluster, self.journal)
         self._before: dict[str, Any] = {}
@@ -41,6 +49,7 @@ class Session:
         write_client_conf(self.access, {})
         await self.cluster.__aenter__()
         try:
+            self._check(self.cluster.fsid)
             await self.watch_cluster.__aenter__()
             lock = ClusterLock(self.cluster, self.archive.run, take_over=self._take_over)
             await lock.__aenter__()

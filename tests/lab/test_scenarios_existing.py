@@ -1,0 +1,72 @@
+"""A cluster that is reached through its conf file, as an existing one is."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from cephqos_loadgen.archive.reader import open_archive, problems
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.run.options import RunOptions
+from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.scenario.parse import parse
+
+from .conftest import LabPool
+from .test_scenarios import assert_restored, growth
+from .test_scenarios_faults import assert_free, seconds, started, until_load
+
+
+@pytest.fixture(params=["pacific", "tentacle"])
+def lab(labs: LabPool, request: pytest.FixtureRequest) -> RunningLab:
+    return labs.shared(request.param)
+
+
+@pytest.fixture
+def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunOptions:
+    """This host as a client host: Ceph's programs in PATH, a Python with its bindings."""
+    monkeypatch.setenv("PATH", f"{lab.paths.bin}:{os.environ['PATH']}")
+    python = tmp_path / "python3"
+    python.write_text(f'#!/bin/sh\nexec {" ".join(lab.enter_argv(["python3"]))} "$@"\n')
+    python.chmod(0o755)
+    return RunOptions(
+        out=tmp_path / "out",
+        conf=lab.paths.conf,
+        known_fsid=lab.state.fsid,
+        python=str(python),
+        work=lab.paths.work,
+        sockets=lab.paths.sockets,
+        listen="127.0.0.1:0",
+    )
+
+
+async def test_a_run_needs_to_be_told_which_cluster_it_may_load(
+    lab: RunningLab, options: RunOptions
+) -> None:
+    wrong = replace(options, known_fsid=None)
+    with pytest.raises(UsageError, match=f"add --i-know-this-cluster {lab.state.fsid}"):
+        await Runner(parse(seconds(2), "mini.yaml"), wrong, Silent()).run()
+    await assert_free(lab)
+
+
+async def test_the_run_is_recorded_seen_live_and_given_back(
+    lab: RunningLab, options: RunOptions
+) -> None:
+    """On 16.2 and 20.2, the scenario's profile taken and given back on both."""
+    run = Runner(parse(seconds(5), "mini.yaml"), options, Silent())
+    async with started(run) as task:
+        await until_load(run, task)
+        async with aiohttp.ClientSession() as session, session.get(run.url) as response:
+            page = await response.text()
+        archive = open_archive(await task)
+    assert f'cluster="{lab.state.fsid}"' in page
+    assert "cephqos_client_latency_seconds_bucket" in page
+    assert list(problems(archive)) == []
+    (repeat,) = archive.repeats
+    ios = repeat.outcome["phases"]["client"]["total"]["ios"]
+    assert growth(repeat, "ceph_osd_op_w") == pytest.approx(ios, rel=0.05)
+    assert_restored(archive)
+    await assert_free(lab)
