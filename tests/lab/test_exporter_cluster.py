@@ -277,6 +277,8 @@ async def what_there_is_to_recover(client: MonClient, exporter: Exporter) -> int
         dump, page = await totals(client), await exporter.scrape()
         assert page.sum(degraded, pool=POOL) == dump["num_objects_degraded"]
         assert page.sum(misplaced, pool=POOL) == dump["num_objects_misplaced"]
+        assert page.values("cephqos_cluster_flag", flag="norecover") == [1]
+        assert page.values("cephqos_cluster_osd_up") == [1, 1, 1]
         states = page.values("cephqos_recovery_pool_pgs", pool=POOL, state="undersized")
         assert 0 < sum(states) <= PGS
         left = dump["num_objects_degraded"] + dump["num_objects_misplaced"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cephqos_exporter.cluster.osdmap import osd_map_families
 from cephqos_exporter.cluster.replies import (
     count_states,
     count_states_by_pool,
@@ -11,8 +12,10 @@ from cephqos_exporter.cluster.replies import (
     parse_stamp,
     parse_status,
 )
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import LabelText
 
-from .cluster_replies import recorded
+from .cluster_replies import recorded, samples
 from .osd_views import RELEASES
 
 
@@ -39,6 +42,24 @@ def test_an_osd_that_is_down_is_not_asked(release: str) -> None:
     dump = recorded(release, "idle", "osd_dump")
     dump["osds"][1]["up"] = 0
     assert parse_osd_dump(dump).osds_up == (0, 2)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_osds_and_flags_of_the_map_are_shown_set_or_not(release: str) -> None:
+    dump = recorded(release, "idle", "osd_dump")
+    dump["osds"][1]["up"] = 0
+    dump["flags"] += ",noout,pauserd,pausewr"
+    found = samples(osd_map_families(parse_osd_dump(dump), Labels(LabelText(""))))
+    assert [found[f'cephqos_cluster_osd_up{{ceph_daemon="osd.{i}"}}'] for i in range(3)] == [
+        1,
+        0,
+        1,
+    ]
+    raised = {name for name, value in found.items() if "flag" in name and value}
+    assert raised == {
+        f'cephqos_cluster_flag{{flag="{flag}"}}' for flag in ("noout", "pauserd", "pausewr")
+    }
+    assert found['cephqos_cluster_flag{flag="noscrub"}'] == 0
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -23,7 +23,7 @@ LABELS = Labels(LabelText(""))
 
 def osd_map(*flags: str, pool_flags: tuple[str, ...] = (), **intervals: float) -> OsdMap:
     pool = replace(P1, flags=frozenset(pool_flags), intervals=intervals)
-    return OsdMap(epoch=1, flags=frozenset(flags), pools={2: pool}, osds_up=(0,))
+    return OsdMap(epoch=1, flags=frozenset(flags), pools={2: pool}, osds={0: True})
 
 
 def test_limits_are_the_clusters_where_the_pool_sets_none() -> None:

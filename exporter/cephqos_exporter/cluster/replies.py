@@ -37,12 +37,16 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class OsdMap:
-    """Pools, flags and the OSDs that are up."""
+    """Pools, flags and OSDs."""
 
     epoch: int
     flags: frozenset[str]
     pools: Mapping[int, Pool]
-    osds_up: tuple[int, ...]
+    osds: Mapping[int, bool]  # whether each is up
+
+    @property
+    def osds_up(self) -> tuple[int, ...]:
+        return tuple(osd for osd, up in self.osds.items() if up)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ def parse_osd_dump(reply: Mapping[str, Any]) -> OsdMap:
         epoch=int(reply["epoch"]),
         flags=frozenset(reply["flags"].split(",")),
         pools={entry["pool"]: _parse_pool(entry) for entry in reply["pools"]},
-        osds_up=tuple(sorted(entry["osd"] for entry in reply["osds"] if entry["up"])),
+        osds={entry["osd"]: bool(entry["up"]) for entry in reply["osds"]},
     )
 
 

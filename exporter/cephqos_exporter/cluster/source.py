@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from cephqos_exporter.cluster.osdmap import osd_map_families
 from cephqos_exporter.cluster.poller import ClusterState, Poller
 from cephqos_exporter.cluster.recovery import cluster_families
 from cephqos_exporter.cluster.schedule import schedule_families
@@ -132,6 +133,7 @@ class ClusterSource:
     def _families(self, state: ClusterState) -> Iterable[Family]:
         labels, pools = self._labels, state.osd_map.pools
         yield self._age_family(state)
+        yield from osd_map_families(state.osd_map, labels)
         yield from cluster_families(state.status, labels)
         yield from state.recovery.families(pools, labels)
         if state.states_by_pool is not None:

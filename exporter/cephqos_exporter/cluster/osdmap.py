@@ -1,0 +1,37 @@
+"""What the OSD map says: which OSDs are up, which flags hold the cluster back."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from cephqos_exporter.cluster.replies import OsdMap
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Family
+
+# Those that an administrator sets to hold something back; the rest of them is history.
+FLAGS: Final = (
+    "nobackfill",
+    "nodeep-scrub",
+    "nodown",
+    "noin",
+    "noout",
+    "norebalance",
+    "norecover",
+    "noscrub",
+    "nosnaptrim",
+    "noup",
+    "pauserd",
+    "pausewr",
+)
+
+
+def osd_map_families(osd_map: OsdMap, labels: Labels) -> Iterable[Family]:
+    """Every OSD of the map, and every flag that can be set on it."""
+    up = Family(
+        "cephqos_cluster_osd_up", "gauge", "Whether the OSD is up, to the cluster's OSD map."
+    )
+    for osd, is_up in osd_map.osds.items():
+        up.add(labels.of("ceph_daemon", f"osd.{osd}"), is_up)
+    flags = Family("cephqos_cluster_flag", "gauge", "Whether the flag is set on the whole cluster.")
+    for flag in FLAGS:
+        flags.add(labels.of("flag", flag), flag in osd_map.flags)
+    return up, flags
