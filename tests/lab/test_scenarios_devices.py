@@ -40,7 +40,7 @@ async def test_every_device_scheduler_is_set_measured_and_taken_back(
     ]
     for repeat in archive.repeats:
         write, read = phases(repeat)["write"], phases(repeat)["read"]
-        assert len(write["instances"]) == len(read["instances"]) == 8
+        assert len(write["instances"]) == len(read["instances"]) == 2
         assert write["total"]["ios"] > 0
         assert read["total"]["latency_mean"] > 0
         seen = [

@@ -28,15 +28,19 @@ def lab(labs: LabPool, request: pytest.FixtureRequest) -> RunningLab:
 @pytest.fixture
 def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunOptions:
     """This host as a client host: Ceph's programs in PATH, a Python with its bindings."""
-    monkeypatch.setenv("PATH", f"{lab.paths.bin}:{os.environ['PATH']}")
-    python = tmp_path / "python3"
-    python.write_text(f'#!/bin/sh\nexec {" ".join(lab.enter_argv(["python3"]))} "$@"\n')
-    python.chmod(0o755)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("fio", "rados", "rbd", "python3"):
+        path = programs / name
+        path.write_text(f'#!/bin/sh\nexec {" ".join(lab.enter_argv([name]))} "$@"\n')
+        path.chmod(0o755)
+    # Last: inside the lab these names must be the programs themselves.
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
     return RunOptions(
         out=tmp_path / "out",
         conf=lab.paths.conf,
         known_fsid=lab.state.fsid,
-        python=str(python),
+        python=str(programs / "python3"),
         work=lab.paths.work,
         sockets=lab.paths.sockets,
         listen="127.0.0.1:0",

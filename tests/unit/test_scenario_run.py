@@ -7,15 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_loadgen.engines.fio import Figures, Status
+from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.run import curves, devices, placement
+from cephqos_loadgen.run import curves, devices, placement, show
 from cephqos_loadgen.run.endings import is_steady
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import annotation, push
 from cephqos_loadgen.run.settings import same_value, warnings_for
 from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.run.watch import read_progress
+from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.model import Device, Option, Search, Sweep
+from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.source import scalar
 
 # -- settings ------------------------------------------------------------------------------------
 
@@ -190,6 +194,17 @@ def test_no_cpu_is_given_twice_and_every_osd_gets_its_cores(
     found = placement.plan(cpus, range(osds), strategy, each)
     given_ = [cpu for own in found.values() for cpu in own]
     assert len(given_) == len(set(given_)) == each * osds * threads
+
+
+def test_a_plan_shows_where_osds_would_go_without_pinning_any() -> None:
+    text, file = library.read("cpu-placement")
+    choices = Choices(scale="tiny", variables={"apply": scalar("false")})
+    plan = parse(text, file, choices)
+    cpus = placement.parse_lscpu(lscpu(2, 4, 1))
+    lines = "\n".join(show.lines(plan, Place(), commands=True, cpus=cpus))
+    assert "would pin osd.1 to CPUs 4" in lines, "by_osd takes the other socket"
+    few = "\n".join(show.lines(plan, Place(), commands=True, cpus=cpus[:1]))
+    assert "cannot be: 2 OSDs with 1 cores each need 2 cores; this host has 1" in few
 
 
 # -- the way back --------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.run import show
+from cephqos_loadgen.run import placement, show
 from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
@@ -164,7 +164,9 @@ async def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"which scenario? there are {', '.join(library.shipped())}")
     plan = parse(text, file, choices)
     if arguments.check or arguments.dry_run:
-        for line in show.lines(plan, place_for(arguments), commands=arguments.dry_run):
+        cpus = await placement.this_host()
+        place = place_for(arguments)
+        for line in show.lines(plan, place, commands=arguments.dry_run, cpus=cpus):
             print(line)
         return 0
     progress = Progress()

@@ -86,11 +86,16 @@ def _socket(
     raise AssertionError("the caller has counted the cores")
 
 
+async def this_host() -> list[Cpu]:
+    """The CPUs of this host."""
+    listed = await process.run(["lscpu", "--parse=CPU,CORE,SOCKET"], within=_LSCPU_SECONDS)
+    return parse_lscpu(listed.stdout)
+
+
 async def pin_osds(context: Context, action: Pin) -> dict[str, Any]:
     """Pin this host's OSDs, or only say how; the plan goes into the archive either way."""
-    listed = await process.run(["lscpu", "--parse=CPU,CORE,SOCKET"], within=_LSCPU_SECONDS)
     osds = sorted(await context.cluster.osds())
-    placed = plan(parse_lscpu(listed.stdout), osds, action.strategy, action.cpus_per_osd)
+    placed = plan(await this_host(), osds, action.strategy, action.cpus_per_osd)
     shown = {f"osd.{osd}": list(cpus) for osd, cpus in placed.items()}
     context.recorder.event("placement", strategy=action.strategy, plan=shown)
     if not action.apply:

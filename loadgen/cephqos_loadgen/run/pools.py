@@ -42,7 +42,7 @@ class Pools:
 
     async def prepare(self, pools: Sequence[Pool], say: Say) -> list[str]:
         """Make what is not there, fill it; the names of pools that were used again."""
-        reused = []
+        reused, wanted = [], []
         for pool in pools:
             spec = await self._spec(pool.name)
             if spec == spec_of(pool) and not pool.fresh:
@@ -50,7 +50,16 @@ class Pools:
                 continue
             if spec is not None:
                 await self._remove(pool.name)
-            await self._make(pool, say)
+            wanted.append(pool)
+        for pool in wanted:
+            say(f"making pool {pool.name}")
+            await self._create(pool)
+        if wanted:
+            names = [pool.name for pool in wanted]
+            await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=names)
+        await asyncio.gather(*(self._fill(pool, say) for pool in wanted))
+        for pool in wanted:
+            await self._mark(pool)
         return reused
 
     async def _spec(self, name: str) -> str | None:
@@ -67,19 +76,18 @@ class Pools:
                 return str(metadata[APPLICATION].get(_SPEC_KEY, ""))
         return None
 
-    async def _make(self, pool: Pool, say: Say) -> None:
-        say(f"making pool {pool.name}")
+    async def _create(self, pool: Pool) -> None:
         name = pool.name
         flag = "--yes-i-really-really-mean-it"
-        await self._journal.push(
-            undo.command(
-                f"ceph osd pool rm {name} {name} {flag}",
-                "osd pool rm",
-                pool=name,
-                pool2=name,
-                yes_i_really_really_mean_it=True,
-            )
+        removal = undo.command(
+            f"ceph osd pool rm {name} {name} {flag}",
+            "osd pool rm",
+            pool=name,
+            pool2=name,
+            yes_i_really_really_mean_it=True,
         )
+        if removal not in self._journal.entries:  # one that is made anew for every repeat
+            await self._journal.push(removal)
         command = self._cluster.command
         await command("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num)
         await command(
@@ -88,11 +96,12 @@ class Pools:
         await command("osd pool set", pool=name, var="pg_autoscale_mode", val="off")
         if pool.size is not None:
             await self._set_size(pool.name, pool.size)
-        await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=[pool.name])
-        await self._fill(pool, say)
-        await command(
+
+    async def _mark(self, pool: Pool) -> None:
+        """Say what the pool holds, once it holds it: a fill that was cut off is not used again."""
+        await self._cluster.command(
             "osd pool application set",
-            pool=name,
+            pool=pool.name,
             app=APPLICATION,
             key=_SPEC_KEY,
             value=spec_of(pool),

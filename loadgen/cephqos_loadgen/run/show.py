@@ -1,10 +1,14 @@
 """A plan as text: what will be done, with every command line."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from cephqos_exporter.procfs import format_cpu_list
 from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.run.placement import Cpu
+from cephqos_loadgen.run.placement import plan as plan_placement
 from cephqos_loadgen.scenario import model
 from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
 
@@ -32,8 +36,10 @@ def heading(plan: model.Plan) -> Iterator[str]:
     )
 
 
-def lines(plan: model.Plan, place: Place, *, commands: bool) -> Iterator[str]:
-    """The whole plan."""
+def lines(
+    plan: model.Plan, place: Place, *, commands: bool, cpus: Sequence[Cpu] = ()
+) -> Iterator[str]:
+    """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
     yield from heading(plan)
     for point in plan.points:
         yield ""
@@ -41,8 +47,20 @@ def lines(plan: model.Plan, place: Place, *, commands: bool) -> Iterator[str]:
         yield from _cluster_lines(point, commands)
         for phase in point.phases:
             yield f"  phase {phase.name}: {_start(phase.start)}, {_until(phase.until)}"
-            if commands:
+            if isinstance(phase.action, model.Pin) and cpus:
+                yield from (f"    {line}" for line in placement_lines(phase.action, point, cpus))
+            elif commands:
                 yield from (f"    {line}" for line in phase_commands(phase, place))
+
+
+def placement_lines(action: model.Pin, point: model.Point, cpus: Sequence[Cpu]) -> list[str]:
+    """Where each OSD would go on this host, or why that cannot be."""
+    try:
+        placed = plan_placement(cpus, range(point.lab.osds), action.strategy, action.cpus_per_osd)
+    except UsageError as error:
+        return [f"cannot be: {error}"]
+    verb = "pin" if action.apply else "would pin"
+    return [f"{verb} osd.{osd} to CPUs {format_cpu_list(own)}" for osd, own in placed.items()]
 
 
 def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:

@@ -36,9 +36,7 @@ class Journal:
         self.entries: list[Undo] = []
 
     async def push(self, entry: Undo) -> None:
-        """Before the change that it undoes. The same step twice is kept once, where it was."""
-        if entry in self.entries:
-            return
+        """Before the change that it undoes."""
         self.entries.append(entry)
         await self._saved(self.entries)
 

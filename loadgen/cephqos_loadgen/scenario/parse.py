@@ -36,6 +36,8 @@ _KEYS = (
 )
 _VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
 DEFAULT_SCALE = "lab"
+# A value that decides nothing: as if its key were not there.
+KEEP = "keep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +169,10 @@ def _point(document: Value, combination: Sequence[_Variant]) -> model.Point:
     pools = tuple(_pool(item) for item in top["pools"].items()) if "pools" in top else ()
     phases = read_phases(top["phases"])
     _check_pools(top["phases"], phases, pools)
+    used = {name for phase in phases for name in _pools_of(phase.action)}
+    pools = tuple(pool for pool in pools if pool.name in used)
     return model.Point(
-        name=",".join(f"{v.axis}={v.label}" for v in combination) or "only",
+        name=",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only",
         axes=tuple((variant.axis, variant.label) for variant in combination),
         settings=_settings(layers),
         client=_client(layers),
@@ -227,7 +231,7 @@ def _devices(layers: Sequence[Mapping[str, Value]]) -> model.Device:
 
 def _kept(value: Value) -> bool:
     """`keep`: as if the key were not there, for variables that decide about it."""
-    return not (value.is_mapping or value.is_list) and value.text() == "keep"
+    return not (value.is_mapping or value.is_list) and value.text() == KEEP
 
 
 _LAB_KEYS = (
@@ -298,12 +302,7 @@ def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[mo
     known = {pool.name: pool for pool in pools}
     for item, phase in zip(where.items(), phases, strict=True):
         action = phase.action
-        used: tuple[str, ...] = ()
-        if isinstance(action, model.RadosBench):
-            used = action.pools
-        elif isinstance(action, model.Fio | model.Prefill | model.Scrub) and action.pool:
-            used = (action.pool,)
-        for name in used:
+        for name in _pools_of(action):
             if name not in known:
                 item.fail(f"a pool of this scenario ({', '.join(known) or 'it has none'})", name)
         if isinstance(action, model.Fio) and action.engine in ("rbd", "krbd", "nbd"):
@@ -311,6 +310,14 @@ def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[mo
             there = images.count if images else 0
             if action.volumes > there:
                 item.fail(f"at most the {there} images of pool {action.pool}", f"{action.volumes}")
+
+
+def _pools_of(action: model.Action) -> tuple[str, ...]:
+    if isinstance(action, model.RadosBench):
+        return action.pools
+    if isinstance(action, model.Fio | model.Prefill | model.Scrub) and action.pool:
+        return (action.pool,)
+    return ()
 
 
 def _find(value: Value, points: Sequence[model.Point]) -> model.Find:
