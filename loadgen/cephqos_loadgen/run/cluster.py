@@ -21,7 +21,7 @@ from cephqos_loadgen.run.errors import RunError
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0
-_GOOD_LOOKS = 2
+_MAP_SECONDS = 0.3
 _STATS_SECONDS = 10.0
 
 
@@ -186,8 +186,9 @@ class Cluster:
         found: dict[str, int] = {}
         for pool in pools:
             reply = await self.command("pg ls-by-pool", target="mgr", poolstr=pool)
-            for pg in reply["pg_stats"]:
-                found[pg["state"]] = found.get(pg["state"], 0) + 1
+            # Of a pool that was just made the manager may not know any PG yet.
+            for state in [pg["state"] for pg in reply["pg_stats"]] or ["unknown"]:
+                found[state] = found.get(state, 0) + 1
         if not pools:
             status = await self.command("pg stat")
             entries = status.get("pg_summary", status)["num_pg_by_state"]
@@ -198,15 +199,14 @@ class Cluster:
         """Wait until every PG (of these pools) is active, and clean too; else RunError.
 
         What the manager knows of PGs is up to five seconds old, and says "clean" right after an OSD
-        has gone. So OSDs are asked to report first, and two looks in a row must agree.
+        has gone. So OSDs get a moment to take the newest map, and are asked to report.
         """
         deadline = time.monotonic() + within
-        good = 0
+        await asyncio.sleep(_MAP_SECONDS)
         while True:
             await self._fresh_stats()
             states = await self.states(pools)
-            good = good + 1 if all(_settled(state, clean) for state in states) else 0
-            if good >= _GOOD_LOOKS:
+            if all(_settled(state, clean) for state in states):
                 return
             if time.monotonic() > deadline:
                 shown = ", ".join(f"{count} {state}" for state, count in states.items())

@@ -148,11 +148,10 @@ class Session:
 
     async def roll_back(self, to: int) -> None:
         """Undo what lies behind a place in the journal, and let the cluster come to rest."""
-        if len(self.journal.entries) <= to:
-            return
+        undone = self.journal.entries[to:]
         failures = await self.journal.roll_back(self.cluster, to)
         self.failures += failures
-        if not failures:
+        if not failures and any(_moves_data(entry) for entry in undone):
             # With an OSD that died meanwhile the cluster cannot be whole again by itself.
             whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
             await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
@@ -185,6 +184,12 @@ class Session:
             if gone or new:
                 self.failures.append(f"{key} differs: gone {gone}, new {new}")
         self.archive.event("restored", same=not self.failures, differences=self.failures)
+
+
+def _moves_data(entry: undo.Undo) -> bool:
+    prefix, key = entry.arguments.get("prefix"), entry.arguments.get("key")
+    held_back = ("norecover", "nobackfill", "norebalance", "noin")
+    return prefix in ("osd in", "osd unset-group") or key in held_back
 
 
 async def unstoppable(work: Any, note: Any) -> Any:
