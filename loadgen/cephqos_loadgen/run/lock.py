@@ -1,8 +1,8 @@
 """One run per cluster: a key of the monitors says who runs, whether they live, and the way back.
 
 Rules for whoever finds it: while the heartbeat is younger than 60 s the run lives and the cluster
-is refused. Older, the run is taken for dead; the cluster may still be as that run changed it, so it
-is taken over only when told to (`--take-over`), and what that run wrote down as its way back is
+is refused. Older, the run is taken for dead. If it wrote down a way back, the cluster is still as
+that run changed it: then it is taken over only when told to (`--take-over`), and the way back is
 carried out first. Clocks of the hosts are taken to agree within a few seconds.
 """
 
@@ -59,12 +59,16 @@ class ClusterLock:
         held = await self._read()
         if held is not None:
             await self._refuse_or_take_over(held)
-        await self._write()
-        await asyncio.sleep(_SETTLE_SECONDS)
-        held = await self._read()
-        if held is None or held["token"] != self._token:
-            who = f"run {held['run']} on {held['host']}" if held else "another run"
-            raise ClusterBusy(f"{who} took this cluster in the same moment")
+        try:
+            await self._write()
+            await asyncio.sleep(_SETTLE_SECONDS)
+            held = await self._read()
+            if held is None or held["token"] != self._token:
+                who = f"run {held['run']} on {held['host']}" if held else "another run"
+                raise ClusterBusy(f"{who} took this cluster in the same moment")
+        except BaseException:
+            await self._release()
+            raise
         self._beating = asyncio.create_task(self._beat(), name="lock heartbeat")
         return self
 
@@ -79,10 +83,14 @@ class ClusterLock:
             await asyncio.gather(self._beating, return_exceptions=True)
         # What could not be undone stays written down, and so the lock stays too.
         if not self.lost and not self._entry["undo"]:
-            with contextlib.suppress(RunError, CommandFailed):
-                held = await self._read(patience=20.0)
-                if held and held["token"] == self._token:
-                    await self._cluster.command("config-key rm", key=KEY, patience=20.0)
+            await self._release()
+
+    async def _release(self) -> None:
+        """Remove the key if it is ours."""
+        with contextlib.suppress(RunError, CommandFailed):
+            held = await self._read(patience=20.0)
+            if held and held["token"] == self._token:
+                await self._cluster.command("config-key rm", key=KEY, patience=20.0)
 
     async def save_undo(self, entries: list[undo.Undo]) -> None:
         """Keep the way back in the cluster."""
@@ -99,8 +107,8 @@ class ClusterLock:
             )
         left = undo.from_json(held["undo"])
         commands = [entry.shown for entry in reversed(left)]
-        if not self._take_over:
-            steps = "".join(f"\n  {line}" for line in commands) or " nothing"
+        if left and not self._take_over:
+            steps = "".join(f"\n  {line}" for line in commands)
             raise ClusterBusy(
                 f"{text}: it is dead. --take-over goes on, after undoing what that run left:{steps}"
             )

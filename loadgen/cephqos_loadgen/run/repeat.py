@@ -50,23 +50,11 @@ class Repeat:
     async def run(self, header: dict[str, Any]) -> dict[str, Any]:
         """`header` says which repeat it is; it comes first in the outcome."""
         recorder, session = self._recorder, self._session
-        place = session.access.place
-        recorder.in_place(session.access.argv, place.environment)
+        recorder.in_place(session.access.argv, session.access.place.environment)
         outcome: dict[str, Any] = {**header, "started": time.time(), "status": "aborted"}
-        watcher = Watcher(session.watch_cluster, recorder.cluster, recorder.event)
         metrics = MetricsRecorder(self._sources, recorder.folder / "metrics.columns")
-        context = Context(
-            cluster=session.cluster,
-            place=place,
-            point=self._point,
-            journal=session.journal,
-            settings=session.settings,
-            pools=Pools(session.cluster, session.journal, recorder.child),
-            recorder=recorder,
-            live=self._live,
-            watcher=watcher,
-            say=self._say,
-        )
+        context = self._context()
+        self._live.scrub = self._live.recovery = None
         mark = len(session.journal.entries)
         cost = Cost(session, self._exporter)
         try:
@@ -90,6 +78,21 @@ class Repeat:
                 await session.roll_back(mark)
             self._close(metrics, outcome)
         return outcome
+
+    def _context(self) -> Context:
+        session, recorder = self._session, self._recorder
+        return Context(
+            cluster=session.cluster,
+            place=session.access.place,
+            point=self._point,
+            journal=session.journal,
+            settings=session.settings,
+            pools=Pools(session.cluster, session.journal, recorder.child),
+            recorder=recorder,
+            live=self._live,
+            watcher=Watcher(session.watch_cluster, recorder.cluster, recorder.event),
+            say=self._say,
+        )
 
     def _close(self, metrics: MetricsRecorder, outcome: dict[str, Any]) -> None:
         """Close the files; on a full disk what was kept in reserve takes the outcome."""

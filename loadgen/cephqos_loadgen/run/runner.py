@@ -54,6 +54,7 @@ class Runner:
         self.options = options
         self.progress = progress
         self.id = run_id(plan)
+        self._said = ""
         self.url = ""  # of the live metrics, once they are served
         self.live = Live(Where(self.id, plan.scenario))
         self._outcomes: list[dict[str, Any]] = []
@@ -154,15 +155,20 @@ class Runner:
     @asynccontextmanager
     async def _access(self, wish: LabWish) -> AsyncIterator[Access]:
         options = self.options
-        if options.conf:
-            work = options.work / self.id
-            yield ConfAccess(options.conf, options.keyring, options.user, work, options.python)
-            await asyncio.to_thread(shutil.rmtree, work, ignore_errors=True)
-        elif options.lab:
-            yield LabAccess(RunningLab.find(options.lab), self.id)
-        else:
-            async with Lab(lab_spec(wish, options.release), self.progress) as lab:
-                yield LabAccess(lab, self.id)
+        async with AsyncExitStack() as stack:
+            access: Access
+            if options.conf:
+                work = options.work / self.id
+                access = ConfAccess(
+                    options.conf, options.keyring, options.user, work, options.python
+                )
+            elif options.lab:
+                access = LabAccess(RunningLab.find(options.lab), self.id)
+            else:
+                lab = Lab(lab_spec(wish, options.release), self.progress)
+                access = LabAccess(await stack.enter_async_context(lab), self.id)
+            stack.callback(shutil.rmtree, access.place.work, ignore_errors=True)
+            yield access
 
     def _check_known(self, fsid: str) -> None:
         if self.options.conf and self.options.known_fsid != fsid:
@@ -226,8 +232,7 @@ class Runner:
         point, number = which.point, which.number
         index = self.plan.runs.index((point, number)) + 1
         folder = repeat_folder(index, point.name, number)
-        where = self.live.where
-        where.point, where.repeat = point.name, number
+        self.live.where.point, self.live.where.repeat = point.name, number
         self.live.repeats = (len(self._outcomes), len(self.plan.runs))
         title = f"run {index} of {len(self.plan.runs)}: {point.name}, repeat {number}"
         self.notify("repeat_started", point=point.name, repeat=number)
@@ -243,7 +248,7 @@ class Runner:
                     self.live,
                     sources=recorded[0],
                     exporter=recorded[1],
-                    say=lambda text: setattr(self, "_said", text),
+                    say=self._hear,
                     make_room=archive.give_reserve_back,
                 )
                 header = {"folder": folder, "point": point.name, "repeat": number}
@@ -251,16 +256,21 @@ class Runner:
                 outcome = await repeat.run(header)
             finally:
                 line.cancel()
+        self._take(title, outcome)
+        if session.lost:
+            raise RunError("another run took this cluster over")
+
+    def _take(self, title: str, outcome: dict[str, Any]) -> None:
         self._outcomes.append(outcome)
         self._lengths.append(outcome["ended"] - outcome["started"])
         if outcome["status"] != "finished":
             raise RunError(f"{title}: {outcome.get('error', outcome['status'])}")
-        if session.lost:
-            raise RunError("another run took this cluster over")
 
     # -- what is shown --------------------------------------------------------------------------
 
-    _said = ""
+    def _hear(self, text: str) -> None:
+        """What a phase says of itself, for the live line."""
+        self._said = text
 
     async def _show(self, say: Any) -> None:
         """The live line: phases, figures, what is left."""

@@ -61,7 +61,10 @@ class Session:
             self._before = await self._state()
             await self._let_pools_go()
         except BaseException:
-            await self._close()
+            if self._lock is None:
+                await self._close()
+            else:  # something may have been changed already
+                await unstoppable(self.__aexit__(None, None, None), lambda text: None)
             raise
         return self
 

@@ -1,0 +1,152 @@
+"""One run per cluster: who holds it, who is refused, who takes over."""
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.run import lock, undo
+from cephqos_loadgen.run.errors import ClusterBusy
+from cephqos_loadgen.run.lock import KEY, STALE_SECONDS, ClusterLock
+
+
+class FakeCluster:
+    """The monitors' key-value store, and what else was asked."""
+
+    def __init__(self) -> None:
+        self.keys: dict[str, str] = {}
+        self.asked: list[str] = []
+
+    async def command(self, prefix: str, **arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        if prefix == "config-key get":
+            if arguments["key"] not in self.keys:
+                raise CommandFailed(prefix, -2, "no such key")
+            return json.loads(self.keys[arguments["key"]])
+        if prefix == "config-key set":
+            self.keys[arguments["key"]] = arguments["val"]
+        elif prefix == "config-key rm":
+            del self.keys[arguments["key"]]
+        else:
+            self.asked.append(prefix)
+        return ""
+
+    def age(self, seconds: float) -> None:
+        held = json.loads(self.keys[KEY])
+        held["heartbeat"] = time.time() - seconds
+        self.keys[KEY] = json.dumps(held)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "_SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.02)
+
+
+def taken(cluster: FakeCluster, run: str, take_over: bool = False) -> ClusterLock:
+    return ClusterLock(cluster, run, take_over=take_over)  # type: ignore[arg-type]
+
+
+async def test_the_key_is_there_while_the_run_lives_and_gone_after_it() -> None:
+    cluster = FakeCluster()
+    async with taken(cluster, "one"):
+        assert json.loads(cluster.keys[KEY])["run"] == "one"
+    assert cluster.keys == {}
+
+
+async def test_a_second_run_is_refused_and_told_who_and_when_it_may_take_over() -> None:
+    cluster = FakeCluster()
+    async with taken(cluster, "one"):
+        with pytest.raises(ClusterBusy, match=r"run one \(pid \d+ on .*60 s after its last") as e:
+            async with taken(cluster, "two", take_over=True):
+                pass
+        assert "--take-over" in str(e.value)
+        assert json.loads(cluster.keys[KEY])["run"] == "one"
+
+
+async def test_of_two_that_start_at_once_one_runs() -> None:
+    for _ in range(20):
+        cluster = FakeCluster()
+        first, second = taken(cluster, "one"), taken(cluster, "two")
+        results = await asyncio.gather(
+            first.__aenter__(), second.__aenter__(), return_exceptions=True
+        )
+        assert sum(isinstance(result, ClusterBusy) for result in results) == 1
+        for result in results:
+            if isinstance(result, ClusterLock):
+                await result.__aexit__(None, None, None)
+        assert cluster.keys == {}
+
+
+async def test_the_heartbeat_keeps_the_key_fresh() -> None:
+    cluster = FakeCluster()
+    async with taken(cluster, "one"):
+        cluster.age(STALE_SECONDS + 1)
+        await asyncio.sleep(0.1)
+        assert time.time() - json.loads(cluster.keys[KEY])["heartbeat"] < 1
+
+
+async def dead_run(cluster: FakeCluster, *entries: undo.Undo) -> None:
+    """A run that died: its key is there, old, with its way back."""
+    held = taken(cluster, "dead")
+    await held.__aenter__()
+    await held.save_undo(list(entries))
+    assert held._beating
+    held._beating.cancel()
+    await asyncio.gather(held._beating, return_exceptions=True)
+    cluster.age(STALE_SECONDS + 1)
+
+
+async def test_what_a_dead_run_left_is_shown_and_undone_only_when_told_to() -> None:
+    cluster = FakeCluster()
+    first = undo.command("ceph config rm osd a", "config rm", who="osd", name="a")
+    last = undo.command("ceph osd unset noscrub", "osd unset", key="noscrub")
+    await dead_run(cluster, first, last)
+    with pytest.raises(ClusterBusy, match=r"it is dead\.") as error:
+        await taken(cluster, "next").__aenter__()
+    assert str(error.value).endswith("\n  ceph osd unset noscrub\n  ceph config rm osd a")
+    assert cluster.asked == []
+    async with taken(cluster, "next", take_over=True) as held:
+        assert cluster.asked == ["osd unset", "config rm"], "in reverse"
+        assert held.taken_over[1:] == ["ceph osd unset noscrub", "ceph config rm osd a"]
+
+
+async def test_a_dead_run_that_left_nothing_is_no_obstacle() -> None:
+    cluster = FakeCluster()
+    await dead_run(cluster)
+    async with taken(cluster, "next"):
+        assert json.loads(cluster.keys[KEY])["run"] == "next"
+
+
+async def test_a_run_that_could_not_undo_everything_leaves_the_key_with_the_way_back() -> None:
+    cluster = FakeCluster()
+    entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
+    async with taken(cluster, "one") as held:
+        await held.save_undo([entry])
+    assert undo.from_json(json.loads(cluster.keys[KEY])["undo"]) == [entry]
+
+
+async def test_a_run_that_lost_the_cluster_notices_and_leaves_the_others_key() -> None:
+    cluster = FakeCluster()
+    async with taken(cluster, "one") as held:
+        other = json.loads(cluster.keys[KEY]) | {"token": "other", "run": "two"}
+        cluster.keys[KEY] = json.dumps(other)
+        await asyncio.sleep(0.1)
+        assert held.lost
+    assert json.loads(cluster.keys[KEY])["run"] == "two"
+
+
+async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(lock, "_SETTLE_SECONDS", 30.0)
+    cluster = FakeCluster()
+    entering = asyncio.create_task(taken(cluster, "one").__aenter__())
+    while KEY not in cluster.keys:
+        await asyncio.sleep(0)
+    entering.cancel()
+    await asyncio.gather(entering, return_exceptions=True)
+    assert cluster.keys == {}
