@@ -156,15 +156,23 @@ DEMAND: Final = Group(
             )
             """,
         ),
+        # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
+        Recording(
+            record="osd:cephqos_client_present:sum",
+            expr=f"""
+            max by ({_OSD}) (cephqos_qos_client_ops_in_progress)
+            + on ({_OSD}) (
+              sum by ({_OSD}) (osd_class:cephqos_queue_length:sum{{class="client"}})
+              or max by ({_OSD}) (cephqos_qos_client_ops_in_progress) * 0
+            )
+            """,
+        ),
         # In every sample, not on average: a burst of a second leaves samples without work.
         Recording(
             record="osd_class:cephqos_demand:bool",
             labels={"class": "client"},
             expr=f"""
-            (
-              min by ({_OSD}) (min_over_time(cephqos_qos_client_ops_in_progress[@sustained@]))
-              >= bool @in_progress@
-            )
+            (min_over_time(osd:cephqos_client_present:sum[@sustained@]) >= bool @in_progress@)
             * on ({_OSD}) clamp_max(
               (osd:cephqos_client_waiting:rate >= bool @waiting@)
               + on ({_OSD}) (

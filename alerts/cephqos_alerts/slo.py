@@ -88,10 +88,7 @@ def _rules(slo: Slo, settings: Settings) -> list[Rule]:
 def _rate(slo: Slo, *, good: bool) -> str:
     matchers = [f'op="{slo.op}"']
     if good:
-        # Prometheus 3 writes whole bounds with a fraction.
-        text = f"{slo.threshold:.10g}"
-        whole = slo.threshold == int(slo.threshold)
-        matchers.append(f'le=~"{text}|{text}\\\\.0"' if whole else f'le="{text}"')
+        matchers.append(f'le="{slo.threshold:.10g}"')
     metric = _METRICS[slo.source] + ("_bucket" if good else "_count")
     rate = f"rate({metric}{{{', '.join(matchers)}}}[@rate@])"
     if slo.source != "osd":

@@ -34,6 +34,7 @@ _START_TIMEOUT = 30.0
 class StackSpec:
     """What to watch with. `time_scale` shortens all windows and holds of the rules."""
 
+    name: str = "stack"  # of its directory; a lab can have several
     scrape_interval: float = 1.0
     time_scale: float = 1 / 30
     slos: Sequence[Slo] = ()
@@ -75,7 +76,7 @@ class Stack:
     @property
     def dir(self) -> Path:
         """Configuration, rules and data: the same path inside and outside the lab."""
-        return self.lab.paths.work / "stack"
+        return self.lab.paths.work / self.spec.name
 
     async def __aenter__(self) -> Self:
         try:
@@ -171,7 +172,7 @@ class Stack:
         )
 
     async def _start(self, name: str, argv: Sequence[str], url: str) -> None:
-        log = self.lab.paths.logs / f"{name}.out"
+        log = self.lab.paths.logs / f"{self.spec.name}-{name}.out"
         process = await self._open.enter_async_context(child(argv, log))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_TIMEOUT

@@ -1,6 +1,7 @@
 """Cases of the alerts on promises."""
 
 from dataclasses import replace
+from typing import Any
 
 from .cases import Case, firing, silent
 from .series import BUSY, CLUSTER, IDLE, Osd, State, flat, merged, osds
@@ -246,7 +247,7 @@ _CLUSTER_TARGET = flat(
     class_="client",
     instance="host1",
 )
-_WPQ = {"in_force": "wpq", "capacity": None, "reserved": {}}
+_WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
 
 TARGETS = [
     Case(
@@ -307,7 +308,8 @@ TARGETS = [
     ),
 ]
 
-_HELD = State(client=100, in_progress=(12, 14), waiting=10, store=1, hold=0.4, queue=(3, 4, 2, 3))
+# What waits behind a limit waits in the queue, and is not in progress.
+_HELD = State(client=100, in_progress=(0,), waiting=10, store=1, hold=0.4, queue=(3, 4, 2, 3))
 _LIMITED = {"limit": {"client": 100}, "reserved": {"client": 0}}
 
 LIMITS = [

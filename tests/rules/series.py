@@ -258,8 +258,8 @@ def osds(count: int, timeline: Timeline, **changes: object) -> Iterable[Osd]:
         yield replace(base, id=i, **changes)  # type: ignore[arg-type]
 
 
-def flat(name: str, value: float | str, minutes: float = 60, **labels: str) -> Series:
-    """One series with one value, or in promtool's own notation."""
+def flat(name: str, value: float | str, **labels: str) -> Series:
+    """One series with one value for an hour, or in promtool's own notation."""
     labels = {key.rstrip("_"): text for key, text in labels.items()}
-    text = value if isinstance(value, str) else f"{value:g}x{_samples(minutes)}"
+    text = value if isinstance(value, str) else f"{value:g}x240"
     return {selector(name, labels): text}

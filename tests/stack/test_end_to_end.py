@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from tests.lab.conftest import LabPool
 
-from .conftest import CAPACITY, Watched, lab_spec, until, watched
+from .conftest import CAPACITY, Watched, lab_spec, until, watched, watching
 
 VIOLATED = "CephQosReservationViolated"
 SATURATED = 30.0  # seconds of load: long enough for a hold of 10 s to pass
@@ -49,7 +49,7 @@ async def test_a_load_below_its_reservation_wakes_nobody(cluster: Watched) -> No
     fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", "--pool=size3"]
     fio += ["--rbdname=image", "--rw=randwrite", "--bs=4k", "--iodepth=4", "--rate_iops=60"]
     await lab.exec([*fio, "--time_based", "--runtime=25", "--output-format=json"], within=90)
-    assert [dict(a.labels) for a in cluster.webhook.since(begin)] == []
+    assert [dict(a.labels) for a in cluster.webhook.firing_since(begin)] == []
     attained = await cluster.number(
         'sum(max_over_time(osd_class:cephqos_attained_ops:rate{class="client"}[20s]))'
     )
@@ -64,7 +64,7 @@ async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster:
     await load
     assert alert.receiver == "ticket"
     assert alert.has(severity="ticket", class_="client", by="immediate")
-    assert [a for a in cluster.webhook.since(begin) if a.receiver == "page"] == []
+    assert [a for a in cluster.webhook.firing_since(begin) if a.receiver == "page"] == []
     await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="immediate")
 
 
@@ -83,44 +83,9 @@ async def test_an_overstated_capacity_is_found_on_its_osd_and_resolves_when_set_
         await cluster.received(begin, status="resolved", alertname=name, ceph_daemon="osd.1")
     await load
     named = {
-        a.labels["ceph_daemon"] for a in cluster.webhook.since(begin) if a.has(cause="capacity")
-    }
-    assert named == {"osd.1"}
-
-
-async def test_a_small_limit_is_named_while_the_device_idles_and_the_slo_burns(
-    cluster: Watched,
-) -> None:
-    begin = await cluster.quiet()
-    custom = {"profile": "custom", "scheduler_client_res": 0, "scheduler_client_lim": 0.01}
-    for option, value in custom.items():
-        await cluster.config(f"osd_mclock_{option}", value)
-    try:
-        load = cluster.write("size1", SATURATED, depth=256)
-        held = await cluster.received(begin, alertname="CephQosHeldAtLimit")
-        burn = await cluster.received(begin, alertname="CephQosLatencySloBurn", cause="limit")
-        await load
-    finally:
-        for option in reversed(custom):
-            await cluster.unset(f"osd_mclock_{option}")
-    assert held.has(class_="client", cause="limit", severity="ticket")
-    assert burn.has(slo="e2e", op="write", severity="page")
-    assert [a for a in cluster.webhook.since(begin) if a.has(alertname=VIOLATED)] == []
-
-
-async def test_a_slow_device_is_named_and_no_other(cluster: Watched) -> None:
-    begin = await cluster.quiet()
-    await cluster.lab.faults.throttle(1, wiops=60)
-    try:
-        load = cluster.write("size2", SATURATED)
-        alert = await cluster.received(begin, alertname=VIOLATED, cause="device")
-        await load
-    finally:
-        await cluster.lab.faults.throttle(1)
-    assert alert.receiver == "page"
-    assert alert.has(ceph_daemon="osd.1", class_="client")
-    named = {
-        a.labels["ceph_daemon"] for a in cluster.webhook.since(begin) if a.has(alertname=VIOLATED)
+        a.labels["ceph_daemon"]
+        for a in cluster.webhook.firing_since(begin)
+        if a.has(cause="capacity")
     }
     assert named == {"osd.1"}
 
@@ -137,11 +102,57 @@ async def test_a_stopped_osd_does_not_answer_and_nothing_else_is_said_of_it(
         await cluster.lab.faults.resume(2)
     assert alert.receiver == "page"
     assert alert.has(ceph_daemon="osd.2")
-    others = [dict(a.labels) for a in cluster.webhook.since(begin) if a.labels != alert.labels]
-    assert others == []
+    said = cluster.webhook.firing_since(begin)
+    assert [dict(a.labels) for a in said if a.labels != alert.labels] == []
 
     async def answers() -> bool:
         return await cluster.number('cephqos_daemon_up{ceph_daemon="osd.2"}') == 1
 
     await until(answers, "osd.2 answers again", 20)
     await cluster.received(begin, status="resolved", alertname="CephQosDaemonNotAnswering")
+
+
+async def test_a_slow_device_is_named_and_no_other(cluster: Watched) -> None:
+    begin = await cluster.quiet()
+    await cluster.lab.faults.throttle(1, wiops=60)
+    try:
+        load = cluster.write("size2", SATURATED)
+        alert = await cluster.received(begin, alertname=VIOLATED, cause="device")
+        await load
+    finally:
+        await cluster.lab.faults.throttle(1)
+    assert alert.receiver == "page"
+    assert alert.has(ceph_daemon="osd.1", class_="client")
+    named = {
+        a.labels["ceph_daemon"]
+        for a in cluster.webhook.firing_since(begin)
+        if a.has(alertname=VIOLATED)
+    }
+    assert named == {"osd.1"}
+
+
+@pytest.fixture
+def afresh(labs: LabPool, cluster: Watched) -> Iterator[Watched]:
+    """The same lab, watched by a Prometheus that knows of no good operations before."""
+    yield from watching(labs, cluster.lab, "afresh")
+
+
+async def test_a_small_limit_is_named_while_the_device_idles_and_the_slo_burns(
+    afresh: Watched,
+) -> None:
+    begin = await afresh.quiet()
+    custom = {"profile": "custom", "scheduler_client_res": 0, "scheduler_client_lim": 0.05}
+    for option, value in custom.items():
+        await afresh.config(f"osd_mclock_{option}", value)
+    try:
+        load = afresh.write("size1", SATURATED, depth=512)
+        held = await afresh.received(begin, alertname="CephQosHeldAtLimit")
+        burn = await afresh.received(begin, alertname="CephQosLatencySloBurn", cause="limit")
+        await load
+    finally:
+        for option in reversed(custom):
+            await afresh.unset(f"osd_mclock_{option}")
+    assert held.has(class_="client", cause="limit", severity="ticket")
+    assert burn.receiver == "page"
+    assert burn.has(slo="e2e", op="write", severity="page")
+    assert [a for a in afresh.webhook.firing_since(begin) if a.has(alertname=VIOLATED)] == []

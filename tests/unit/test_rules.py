@@ -1,0 +1,150 @@
+"""Rules are generated, whole, documented and tested."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.rules import files
+
+from cephqos_alerts.alertmanager import alertmanager_config
+from cephqos_alerts.build import FILES, build_rules
+from cephqos_alerts.cause import CAUSES
+from cephqos_alerts.cli import load_slos
+from cephqos_alerts.rules import Alert, Recording
+from cephqos_alerts.settings import WINDOWS, Settings, duration
+
+ALERTS = Path("alerts")
+SLOS = load_slos(ALERTS / "slo")
+BUILT = build_rules(Settings(), SLOS)
+RULES = [
+    rule
+    for text in BUILT.values()
+    for group in yaml.safe_load(text)["groups"]
+    for rule in group["rules"]
+]
+NAMES = sorted({rule["alert"] for rule in RULES if "alert" in rule})
+RUNBOOKS = (ALERTS / "runbooks.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(BUILT))
+def test_committed_rules_are_what_their_sources_give(name: str) -> None:
+    assert (ALERTS / "rules" / name).read_text(encoding="utf-8") == BUILT[name]
+
+
+def test_the_committed_alertmanager_configuration_is_what_its_source_gives() -> None:
+    committed = (ALERTS / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8")
+    assert committed == alertmanager_config(Settings())
+
+
+@pytest.mark.parametrize("path", sorted(files.built()), ids=str)
+def test_committed_promtool_tests_are_what_their_cases_give(path: Path) -> None:
+    assert path.read_text(encoding="utf-8") == files.built()[path]
+
+
+def test_there_is_no_rule_file_that_nothing_generates() -> None:
+    assert {file.name for file in (ALERTS / "rules").iterdir()} == set(BUILT)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_alert_has_a_runbook_heading(name: str) -> None:
+    assert re.search(rf"^## {name}$", RUNBOOKS, re.MULTILINE)
+
+
+def test_every_runbook_heading_is_an_alert() -> None:
+    assert sorted(re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE)) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_alert_has_a_test_in_which_it_fires_and_one_in_which_it_is_silent(
+    name: str,
+) -> None:
+    cases = [case for case in files.CASES if case.alert == name]
+    assert any(case.fires for case in cases), f"no firing test of {name}"
+    if name != "Watchdog":  # which never is
+        assert any(case.silent for case in cases), f"no silent test of {name}"
+
+
+def test_names_of_cases_are_sentences_of_their_own() -> None:
+    names = [(case.alert, case.name) for case in files.CASES]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("rule", [r for r in RULES if "alert" in r], ids=lambda r: r["alert"])
+def test_every_alert_says_who_how_bad_what_to_do_and_where_to_look(
+    rule: dict[str, dict[str, str]],
+) -> None:
+    annotations = rule["annotations"]
+    assert rule["labels"]["severity"] in ("page", "ticket", "info", "none")
+    assert annotations["runbook_url"].endswith(f"runbooks.md#{str(rule['alert']).lower()}")
+    assert annotations["dashboard_url"].startswith("/d/cephqos-")
+    assert len(annotations["summary"]) < 220
+    assert "@" not in annotations["description"] + annotations["summary"]
+
+
+def test_every_cause_of_the_vocabulary_is_in_the_cause_rule_in_its_order() -> None:
+    expr = next(r["expr"] for r in RULES if r.get("record") == "osd_class:cephqos_cause")
+    found = list(dict.fromkeys(re.findall(r'"cause", "(\w+)"', expr)))
+    assert tuple(found) == CAUSES
+
+
+def test_recorded_series_that_rules_use_are_recorded() -> None:
+    recorded = {rule["record"] for rule in RULES if "record" in rule}
+    used = {
+        name
+        for rule in RULES
+        for name in re.findall(
+            r"\b[a-z_]+:cephqos_[a-z0-9_:]+|\bcephqos_slo:[a-z_:]+", rule["expr"]
+        )
+    }
+    assert used <= recorded
+
+
+def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion() -> None:
+    scaled = Settings(scrape_interval=1.0, time_scale=1 / 15)
+    plain, short = (
+        re.findall(r"\[(\w+?)[\]:]", "".join(build_rules(s, SLOS).values()))
+        for s in (Settings(), scaled)
+    )
+    assert len(plain) == len(short) > 100
+    for before, after in zip(plain, short, strict=True):
+        assert _seconds(after) == pytest.approx(_seconds(before) / 15)
+
+
+def test_no_window_gets_shorter_than_a_rate_needs() -> None:
+    text = "".join(build_rules(Settings(scrape_interval=1.0, time_scale=1e-6), SLOS).values())
+    shortest = min(_seconds(window) for window in re.findall(r"\[(\w+?)[\]:]", text))
+    assert shortest == 4
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1, 4, 60, 90, 3600, 5400, 86400, 30 * 86400])
+def test_a_duration_reads_back_as_it_was(seconds: float) -> None:
+    assert _seconds(duration(seconds)) == seconds
+
+
+def test_a_name_that_no_setting_has_is_refused() -> None:
+    with pytest.raises(KeyError, match="nonsense"):
+        Settings().expand("rate(x[@nonsense@])")
+
+
+def test_every_window_is_used() -> None:
+    sources = [
+        text
+        for groups in FILES.values()
+        for group in groups
+        for rule in group.rules
+        for text in (
+            [rule.expr]
+            if isinstance(rule, Recording)
+            else [rule.expr, rule.description]
+            if isinstance(rule, Alert)
+            else []
+        )
+    ]
+    used = set(re.findall(r"@(\w+?)(?:_samples)?@", "".join(sources))) | {"slow_interval"}
+    assert set(WINDOWS) <= used
+
+
+def _seconds(text: str) -> float:
+    amount, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()  # type: ignore[union-attr]
+    return float(amount) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}[unit]

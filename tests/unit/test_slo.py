@@ -1,0 +1,146 @@
+"""SLOs: what may be written, and what becomes of it."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from cephqos_alerts.errors import SpecError
+from cephqos_alerts.rules import render
+from cephqos_alerts.settings import Settings
+from cephqos_alerts.slo import BURNS, slo_groups
+from cephqos_alerts.slo_spec import BOUNDS, Slo, parse_slos
+from cephqos_exporter.collectors.histograms import DEFAULT_LONGEST_SECONDS
+
+GOOD: dict[str, Any] = {
+    "name": "write",
+    "source": "osd",
+    "op": "write",
+    "threshold": 0.0512,
+    "objective": 0.99,
+}
+
+
+def parse(**changes: Any) -> Slo:
+    entry = {key: value for key, value in (GOOD | changes).items() if value is not None}
+    return parse_slos(yaml.safe_dump({"version": 1, "slos": [entry]}), "slo.yaml")[0]
+
+
+def test_an_slo_is_read_as_written() -> None:
+    slo = parse(window="7d", media="hdd", labels={"team": "storage"})
+    assert slo == Slo(
+        name="write",
+        source="osd",
+        op="write",
+        threshold=0.0512,
+        objective=0.99,
+        window=7 * 86400,
+        media="hdd",
+        labels={"team": "storage"},
+    )
+
+
+def test_a_threshold_between_two_bounds_is_refused_with_the_nearest_two() -> None:
+    with pytest.raises(SpecError, match=r"slos\[0\]\.threshold: 0\.05 lies .* 0\.0256 and 0\.0512"):
+        parse(threshold=0.05)
+
+
+def test_each_source_has_bounds_of_its_own() -> None:
+    assert parse(source="fio", threshold=0.016).threshold == 0.016
+    with pytest.raises(SpecError, match=r"0\.0128 and 0\.0256"):
+        parse(threshold=0.016)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"name": "Write it"}, r"slos\[0\]\.name: expected a-z"),
+        ({"source": "guess"}, r"source: expected osd or fio or probe, found 'guess'"),
+        ({"op": "erase"}, r"op: expected read or write or rw"),
+        ({"source": "fio", "op": "rw"}, r"op: expected read or write, found 'rw'"),
+        ({"objective": 1}, r"objective: expected a number from 0\.5"),
+        ({"objective": True}, r"objective: expected a number"),
+        ({"threshold": 900}, r"threshold: expected a number from 0\.0001 to 104"),
+        ({"window": "1w"}, r"window: expected 1d to 90d"),
+        ({"window": "365d"}, r"window: expected 1d to 90d"),
+        ({"media": "tape"}, r"media: expected hdd or ssd"),
+        ({"source": "probe", "media": "ssd"}, r"media: only source osd"),
+        ({"labels": {"cause": "x"}}, r"labels\.cause: not a label name"),
+        ({"labels": {"team": 3}}, r"labels\.team: expected text"),
+        ({"objective": None}, r"objective: missing"),
+        ({"quantile": 0.9}, r"quantile: unknown key"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=rf"^slo\.yaml: .*{said}"):
+        parse(**changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("slos: [", "not YAML"),
+        ("version: 2\nslos: []", "version: expected 1"),
+        ("version: 1\nslos: []", "expected a list of at least one"),
+        ("version: 1\nslos: [3]", "expected an SLO"),
+        ("version: 1\nrules: []\nslos: []", "rules: unknown key"),
+    ],
+)
+def test_a_file_that_is_no_list_of_slos_is_refused(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        parse_slos(text, "slo.yaml")
+
+
+def test_the_same_name_twice_is_refused() -> None:
+    text = yaml.safe_dump({"version": 1, "slos": [GOOD, GOOD]})
+    with pytest.raises(SpecError, match="'write' is there twice"):
+        parse_slos(text, "slo.yaml")
+
+
+def test_bounds_of_the_op_histograms_are_those_that_the_exporter_shows() -> None:
+    assert BOUNDS["osd"][0] == 0.0001
+    assert BOUNDS["osd"][-1] <= DEFAULT_LONGEST_SECONDS < 2 * BOUNDS["osd"][-1]
+    assert all(
+        later == pytest.approx(2 * earlier)
+        for earlier, later in zip(BOUNDS["osd"], BOUNDS["osd"][1:], strict=False)
+    )
+
+
+def _rules(slo: Slo) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = render(slo_groups([slo], Settings()), Settings())["groups"][0][
+        "rules"
+    ]
+    return found
+
+
+def test_burn_rates_of_a_month_are_the_well_known_ones() -> None:
+    assert [burn.factor(parse()) for burn in BURNS] == pytest.approx([14.4, 6, 3, 1])
+
+
+def test_an_slo_gets_two_pages_and_two_tickets_each_over_two_windows() -> None:
+    alerts = [rule for rule in _rules(parse()) if "alert" in rule]
+    assert [a["labels"]["severity"] for a in alerts] == ["page", "page", "ticket", "ticket"]
+    for alert, (long, short) in zip(
+        alerts, [("1h", "5m"), ("6h", "30m"), ("1d", "2h"), ("3d", "6h")], strict=True
+    ):
+        assert f'window="{long}"' in alert["expr"]
+        assert f'window="{short}"' in alert["expr"]
+        assert "group_left (cause, by)" in alert["expr"]
+
+
+def test_labels_of_an_slo_are_on_its_series() -> None:
+    recorded = [r for r in _rules(parse(labels={"team": "storage"})) if "record" in r]
+    assert recorded[0]["labels"] == {"slo": "write", "team": "storage"}
+
+
+def test_media_selects_the_osds() -> None:
+    assert 'osd:cephqos_media:info{media="hdd"}' in _rules(parse(media="hdd"))[0]["expr"]
+    assert "media" not in _rules(parse())[0]["expr"]
+
+
+def test_a_bound_is_matched_as_prometheus_writes_it() -> None:
+    assert 'le="0.8192"' in _rules(parse(source="fio", threshold=0.8192))[0]["expr"]
+
+
+def test_no_bound_is_a_whole_number_which_prometheus_3_would_write_otherwise() -> None:
+    assert not [bound for bounds in BOUNDS.values() for bound in bounds if bound == int(bound)]
