@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format lock bench-exporter bench-lab clean
+.PHONY: help demo test test-fast check format lock bench-exporter bench-lab bench-rules clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -48,6 +48,9 @@ bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	$(BIN)/python tests/bench/lab.py
+
+bench-rules: $(STAMP) ## print what evaluating all rules costs for 250 and 1,000 OSDs (8 minutes)
+	$(BIN)/python tests/bench/rules.py
 
 clean: ## remove the virtual environment and caches of this checkout
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,199 @@
+"""What evaluating all rules costs: a real Prometheus, and one recorded OSD shown many times over.
+
+The page of a replayed OSD of 18.2 under load is cut down to what rules read (the rest is ingested
+but never evaluated) and multiplied; counters move. Printed: seconds of evaluation per second, as
+Prometheus accounts for each group, at two sizes, and the line through them.
+"""
+
+import argparse
+import contextlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import orjson
+import yaml
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.exporter_process import exporter, replaying
+
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.cli import load_slos
+from cephqos_alerts.settings import Settings
+from cephqos_loadgen.lab.releases import find_release
+from cephqos_loadgen.lab.trees import tree_path
+
+INTERVAL = 15.0
+BAR = 0.20  # of one core, for 1,000 OSDs
+_COUNTERS = ("_total", "_sum", "_count", "_bucket")
+_LINE = re.compile(r"(\w+)(\{.*\})? (\S+)")
+
+
+def used_names(rules: dict[str, str]) -> set[str]:
+    """The metrics of exporters that rules read."""
+    return set(re.findall(r"\b(?:cephqos|ceph)_[a-z0-9_]+", "".join(rules.values())))
+
+
+def recorded_page(names: set[str]) -> list[tuple[str, str, float]]:
+    """(name, labels, value) of one OSD under load, as far as rules read it."""
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        replaying(Path(directory), ["reef/load"], 1) as sockets,
+        exporter(f"--discovery.sockets={sockets}") as running,
+    ):
+        running.get()
+        time.sleep(1.0)
+        page = running.get()
+    found = []
+    for line in page.splitlines():
+        match = _LINE.fullmatch(line)
+        if match and match[1] in names and "osd.0" in (match[2] or ""):
+            found.append((match[1], match[2], float(match[3])))
+    return found
+
+
+@contextlib.contextmanager
+def served(samples: list[tuple[str, str, float]], osds: int) -> Iterator[int]:
+    """The port of a page on which the OSD stands so many times; its counters move."""
+    begin = time.monotonic()
+    labels = [[text.replace("osd.0", f"osd.{i}") for _, text, _ in samples] for i in range(osds)]
+
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            elapsed = time.monotonic() - begin
+            values = [
+                f" {v + elapsed * max(v, 1.0) / 600 if name.endswith(_COUNTERS) else v:g}\n"
+                for name, _, v in samples
+            ]
+            names = [name for name, _, _ in samples]
+            body = "".join(
+                part
+                for own in labels
+                for line in zip(names, own, values, strict=True)
+                for part in line
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextlib.contextmanager
+def prometheus(rules: dict[str, str], target: int) -> Iterator[str]:
+    """A Prometheus of the reef tree on that page with those rules; its address."""
+    tree = tree_path(find_release("reef"))
+    loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"))
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        for file, text in rules.items():
+            (directory / file).write_text(text)
+        interval = f"{INTERVAL:g}s"
+        config = {
+            "global": {"scrape_interval": interval, "evaluation_interval": interval},
+            "rule_files": [f"{directory}/*.yml"],
+            "scrape_configs": [
+                {"job_name": "cephqos", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
+            ],
+        }
+        (directory / "prometheus.yaml").write_text(yaml.safe_dump(config))
+        port = _free_port()
+        argv = [str(loader), "--library-path", f"{tree}/usr/lib/x86_64-linux-gnu"]
+        argv += [f"{tree}/usr/bin/prometheus", f"--config.file={directory}/prometheus.yaml"]
+        argv += [f"--storage.tsdb.path={directory}/data", "--log.level=error"]
+        argv += [f"--web.listen-address=127.0.0.1:{port}"]
+        process = subprocess.Popen(argv, process_group=0)
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+            process.wait(timeout=30)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ask(url: str, expr: str) -> float:
+    query = urllib.parse.urlencode({"query": expr})
+    with urllib.request.urlopen(f"{url}/api/v1/query?{query}", timeout=30) as reply:  # noqa: S310
+        result = orjson.loads(reply.read())["data"]["result"]
+    return float(result[0]["value"][1]) if result else 0.0
+
+
+def own_metric(url: str, name: str) -> float:
+    """The sum of one of Prometheus' own metrics."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=30) as reply:  # noqa: S310
+        lines = reply.read().decode().splitlines()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
+
+
+def measure(samples: list[tuple[str, str, float]], osds: int, seconds: float) -> float:
+    """Seconds of evaluation per second."""
+    rules = build_rules(Settings(), load_slos(Path("alerts/slo")))
+    with served(samples, osds) as target, prometheus(rules, target) as url:
+        # Two minutes until rates, what is recorded from them and sustained states are there.
+        time.sleep(120)
+        spent = "prometheus_rule_group_duration_seconds_sum"
+        cpu = "process_cpu_seconds_total"
+        before = own_metric(url, spent), own_metric(url, cpu), time.monotonic()
+        time.sleep(seconds)
+        after = own_metric(url, spent), own_metric(url, cpu), time.monotonic()
+        passed = after[2] - before[2]
+        share, whole = (after[0] - before[0]) / passed, (after[1] - before[1]) / passed
+        recorded = ask(url, 'count({__name__=~".+:cephqos.+"})')
+        failed = own_metric(url, "prometheus_rule_evaluation_failures_total")
+        resident = own_metric(url, "process_resident_memory_bytes")
+    print(
+        f"{osds:6d} OSDs: rules {100 * share:5.2f} % of a core; Prometheus in all, scraping too,"
+        f" {100 * whole:5.1f} %; {recorded:.0f} series recorded, {recorded / osds:.1f} per OSD;"
+        f" {failed:.0f} failed evaluations; {resident / 2**20:.0f} MiB",
+        flush=True,
+    )
+    return share
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--osds", type=int, nargs="+", default=[250, 1000])
+    parser.add_argument("--seconds", type=float, default=90)
+    arguments = parser.parse_args()
+    rules = build_rules(Settings(), load_slos(Path("alerts/slo")))
+    samples = recorded_page(used_names(rules))
+    print(f"{len(samples)} series of each OSD are read by rules", flush=True)
+    costs = {osds: measure(samples, osds, arguments.seconds) for osds in arguments.osds}
+    if 1000 in costs:
+        print(f"1,000 OSDs: {100 * costs[1000]:.2f} % of a core, bar {100 * BAR:.0f} %")
+    if len(costs) > 1:
+        (a, low), (b, high) = min(costs.items()), max(costs.items())
+        slope = (high - low) / (b - a)
+        print(f"10,000 OSDs by the line through both: {100 * (high + slope * (10_000 - b)):.0f} %")
+    return 0 if costs.get(1000, 0.0) <= BAR else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
