@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.run.clients import check_engine
+from cephqos_loadgen.run.options import RunOptions
+from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.scenario.parse import parse
 
 from .conftest import LabPool, lab_name
-from .test_scenarios import phases, run
+from .test_scenarios import growth, phases, run
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +48,9 @@ async def test_every_device_scheduler_is_set_measured_and_taken_back(
         assert len(write["instances"]) == len(read["instances"]) == 2
         assert write["total"]["ios"] > 0
         assert read["total"]["latency_mean"] > 0
-        seen = [
-            name
-            for name in repeat.metrics().series
-            if name.startswith("cephqos_disks_info{")
-            and f'scheduler="{repeat.outcome["axes"]["scheduler"]}"' in name
-        ]
-        assert len(seen) == 2, "the exporter saw the scheduler on both OSDs' devices"
+        wanted = repeat.outcome["axes"]["scheduler"]
+        in_force = repeat.outcome["in_force"]["devices"]
+        assert [queue["scheduler"] for queue in in_force.values()] == [wanted] * 2
     for osd in (0, 1):
         assert "[none]" in (queue(lab, osd) / "scheduler").read_text()
 
@@ -87,6 +88,47 @@ async def test_osds_are_pinned_for_the_phase_and_free_again_after_it(
     assert seen
     after = {name: os.sched_getaffinity(pid) for name, pid in (await lab.pids()).items()}
     assert set(map(frozenset, after.values())) == set(map(frozenset, before.values()))
+
+
+ENGINES = """\
+scenario: engines
+pools:
+  - {{name: data, size: 2, pg_num: 8}}
+phases:
+  - name: rados
+    fio: {{engine: rados, pool: data, rw: randwrite, bs: 16K, depth: 4, clients: 2, size: 4M}}
+    until: {{duration: 3s}}
+  - name: uring
+    fio: {{engine: io_uring, path: {file}, rw: randwrite, bs: 4K, depth: 4, size: 8M, cpus: "0"}}
+    start: {{with: rados}}
+    until: {{duration: 3s}}
+  - name: aio
+    fio: {{engine: libaio, path: {file}, rw: randread, bs: 4K, depth: 4, size: 8M, rate_iops: 100}}
+    until: {{phase: rest}}
+  - name: rest
+    wait: {{}}
+    start: {{with: aio}}
+    until: {{duration: 4s}}
+"""
+
+
+async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    text = ENGINES.format(file=lab.paths.work / "raw")
+    options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0")
+    archive = open_archive(await Runner(parse(text, "engines.yaml"), options, Silent()).run())
+    (repeat,) = archive.repeats
+    found = phases(repeat)
+    assert set(found["rados"]["clients"]) == {"client.0", "client.1"}
+    assert all(client["ios"] > 0 for client in found["rados"]["clients"].values())
+    assert growth(repeat, "ceph_osd_op_w") >= found["rados"]["total"]["ios"]
+    assert found["uring"]["total"]["ios"] > 0
+    assert found["aio"]["total"]["iops"] == pytest.approx(100, rel=0.1)
+    children = {child["name"]: child for child in repeat.outcome["children"]}
+    assert children["aio.client.0"]["interrupted"], "it was told to end, and still wrote its result"
+    assert children["uring.client.0"]["argv"].count("taskset") == 1
+    assert found["uring"]["started"] < found["rados"]["ended"]
 
 
 @pytest.mark.skipif(Path("/sys/bus/rbd").exists(), reason="this kernel has krbd")

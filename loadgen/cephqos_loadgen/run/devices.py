@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.run.undo import Journal, Undo
 from cephqos_loadgen.scenario.model import Device
+
+_KEYS = ("scheduler", "nr_requests", "read_ahead_kb")
 
 
 def queue_settings(device: Device) -> dict[str, str]:
@@ -28,6 +31,11 @@ def in_force(text: str) -> str:
 def present(names: Iterable[str], block: Path = Path("/sys/block")) -> list[str]:
     """Those of the devices that are on this host."""
     return sorted(name for name in names if (block / name / "queue").is_dir())
+
+
+def read_queues(names: Iterable[str], block: Path = Path("/sys/block")) -> dict[str, Any]:
+    """What is in force for each of these devices."""
+    return {name: {key: _read(block / name / "queue" / key) for key in _KEYS} for name in names}
 
 
 async def apply(

@@ -118,23 +118,28 @@ class Session:
         self.archive.text("client.conf", conf)
         for flag in point.flags:
             await set_flag(self.cluster, self.journal, flag)
-        await devices.apply(point.devices, await self._devices(point), self.journal)
+        names = await self._devices(point)
+        await devices.apply(point.devices, names, self.journal)
         in_force = await self.settings.apply(point.settings)
         up = await self.cluster.up_osds()
         effective = await self.settings.effective(up[0]) if up else {}
         warnings = warnings_for(point.settings, effective)
         for warning in warnings:
             self.archive.event("warning", point=point.name, text=warning)
-        return {"in_force": in_force, "warnings": warnings, "schedulers": await self._queues(up)}
+        return {
+            "in_force": in_force,
+            "warnings": warnings,
+            "schedulers": await self._queues(up),
+            "devices": devices.read_queues(names),
+        }
 
     async def _devices(self, point: Point) -> list[str]:
-        """Block devices of the OSDs that are on this host, when the point wants them changed."""
-        if not devices.queue_settings(point.devices):
-            return []
+        """Block devices of the OSDs that are on this host; none is an error only if the point wants
+        them changed."""
         metadata = await self.cluster.command("osd metadata")
         names = {n for osd in metadata for n in osd.get("devices", "").split(",") if n}
         here = devices.present(names)
-        if not here:
+        if not here and devices.queue_settings(point.devices):
             raise UsageError(
                 "devices: no OSD has a block device of its own on this host (file-backed OSDs"
                 " have none); use backing: loop"
