@@ -120,8 +120,10 @@ async def test_recovery_moves_the_objects_while_clients_work(
     assert client["recovery"]["objects"] >= 80, "most of 150 objects have a copy on the third OSD"
     assert client["total"]["ios"] > 0
     assert client["started"] > phases(repeat)["in"]["ended"] - 1
-    kinds = [e["event"] for e in repeat.events()]
-    assert kinds.index("recovery_started") < kinds.index("recovery_done")
+    began = [e["time"] for e in repeat.events() if e["event"] == "recovery_started"][-1]
+    ended = [e["time"] for e in repeat.events() if e["event"] == "recovery_done"][-1]
+    assert phases(repeat)["in"]["started"] < began < ended
+    assert client["recovery"]["seconds"] == pytest.approx(ended - began, abs=0.5)
     assert {row["osds_up"] for row in repeat.cluster()} >= {2, 3}
 
 
@@ -139,17 +141,18 @@ async def test_scrub_and_recovery_start_together(lab: RunningLab, tmp_path: Path
 async def test_wpq_is_in_force_after_a_restart_and_gone_after_the_run(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    only = {"policy": "wpq"}
-    archive = await run(
-        "client-vs-scrub", lab, tmp_path, only, client="3s", lead="0s", objects="20"
-    )
+    """Its backfill limits too: an OSD that still ran mClock would throw them out again."""
+    only = {"policy": "wpq_boosted", "media": "ssd"}
+    archive = await run("client-vs-recovery", lab, tmp_path, only, objects="60")
     (repeat,) = archive.repeats
+    assert_in_force(repeat, osd_max_backfills="1000", osd_recovery_max_active="1000")
+    assert phases(repeat)["client"]["recovery"]["objects"] > 0
     assert set(repeat.outcome["in_force"]["schedulers"].values()) == {"wpq"}
     async with lab.client() as client:
         dump = await client.command("dump_op_pq_state", target="osd.0")
         assert "mClockQueues" in str(dump), "the OSD was restarted with its own scheduler"
         with pytest.raises(CommandFailed):
-            await client.command("osd pool stats", pool_name="scrub")
+            await client.command("osd pool stats", pool_name="recovery")
 
 
 async def test_a_curve_has_a_step_per_depth_and_throughput_grows(

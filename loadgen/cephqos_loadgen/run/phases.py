@@ -44,6 +44,7 @@ async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) ->
     if moves_data(phase):
         context.moved = marks.start_time
         context.recovered_before = await recovered(context)
+        context.watcher.expect_recovery()
     context.live.where.phases = (*context.live.where.phases, phase.name)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()

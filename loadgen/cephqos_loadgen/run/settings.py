@@ -116,10 +116,16 @@ class Settings:
             # Last in, first out: what goes back before this restart needs it to take effect.
             shown = f"restart {' '.join(f'osd.{osd}' for osd in restart)}"
             await self._journal.push(undo.Undo("restart", f"# then {shown}", {"osds": restart}))
-        for option in options:
+        # What is read at the start comes first: an OSD that still runs mClock throws settings of
+        # backfill and recovery out of the monitors' database again.
+        at_start = [option for option in options if not self._known[option.name].runtime]
+        for option in at_start:
             await self._set(option, stored.get((option.section, option.name)))
         if restart:
             await self._cluster.restart_osds(restart)
+        for option in options:
+            if option not in at_start:
+                await self._set(option, stored.get((option.section, option.name)))
         return await self.verify(options)
 
     async def _is_known(self, option: Option) -> bool:

@@ -120,6 +120,10 @@ class Watcher:
         async with self._changed:
             self._changed.notify_all()
 
+    def expect_recovery(self) -> None:
+        """Data is about to be moved: what is under way, or never came to rest, is not that."""
+        self._recovery_began = self.recovery_seconds = 0.0
+
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a look makes it so."""
         async with self._changed:
