@@ -37,7 +37,7 @@ def read_until(demo: subprocess.Popen[str], pattern: str, within: float = 60) ->
 
 
 def test_the_demo_shows_every_osd_at_work_and_ends_by_itself() -> None:
-    demo = start("--duration", "6")
+    demo = start("--calm", "--duration", "6")
     out, _ = demo.communicate(timeout=90)
     assert demo.returncode == 0, out
     assert "HEALTH_OK" in out
@@ -51,15 +51,29 @@ def test_the_demo_shows_every_osd_at_work_and_ends_by_itself() -> None:
     wait_until_gone(name[1], within=2)
 
 
+def test_the_demo_tells_of_a_broken_promise_with_its_cause_and_of_its_mending() -> None:
+    demo = start("--once")
+    out, _ = demo.communicate(timeout=290)
+    assert demo.returncode == 0, out
+    story = [line for line in out.splitlines() if " s  " in line[:9]]
+    told = " | ".join(story)
+    fired = r"FIRING \(page\): CephQosReservationViolated osd\.1 client, cause device"
+    ended = r"RESOLVED after \d+ s: CephQosReservationViolated osd\.1 client"
+    assert re.search(f"MEASURED: .*PROVOKED: .*{fired}.*MENDED: .*{ended}.*story is told", told)
+    assert "runbooks.md#cephqosreservationviolated" in told
+    assert not re.search(r"FIRING \(page\): \S+ osd\.[02]", told), told
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_all_that_the_demo_started_ends_with_it(number: signal.Signals) -> None:
-    demo = start()
+    demo = start("--calm")
     try:
         name = read_until(demo, r"--name (demo-\d+)")[1]
         read_until(demo, r"osd\.0")
         children = _descendants(demo.pid)
         assert any("fio" in command for command in children.values())
-        assert any("cephqos_exporter" in command for command in children.values())
+        for server in ("cephqos_exporter", "prometheus", "alertmanager"):
+            assert any(server in command for command in children.values()), server
         demo.send_signal(number)
         demo.wait(15)
         # Ctrl-C and SIGTERM are how a demo is meant to end.

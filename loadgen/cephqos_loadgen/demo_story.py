@@ -1,0 +1,170 @@
+"""The demo's story: one promise is broken on purpose, and the alert for it comes and goes.
+
+A device is held to a few writes a second while clients want more; that OSD can no longer keep what
+its scheduler promised them. Then the device is set free.
+"""
+
+import asyncio
+import contextlib
+import json
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+
+from cephqos_loadgen.children import child
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.stack import Stack, fetch
+
+VICTIM = 1
+WRITES_PER_SECOND = 100
+CALM_SECONDS = 15.0
+FULL_LOAD_SECONDS = 12.0
+DELIVERED = "avg(avg_over_time(osd:cephqos_saturated_ops:rate[5s]))"
+CAPACITY_OPTION = "osd_mclock_max_capacity_iops_ssd"
+FIRING_WITHIN = 150.0
+RESOLVED_WITHIN = 120.0
+VIOLATED = "CephQosReservationViolated"
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert as Alertmanager has it."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+
+    @property
+    def title(self) -> str:
+        who = self.labels.get("ceph_daemon", "cluster")
+        parts = [self.labels["alertname"], who, self.labels.get("class", "")]
+        return " ".join(part for part in parts if part)
+
+    def lines(self) -> list[str]:
+        """What a person who is woken by it wants to read."""
+        cause = self.labels.get("cause")
+        why = f", cause {cause}" if cause else ""
+        links = {
+            "runbook": self.annotations.get("runbook_url"),
+            "dashboard": self.annotations.get("dashboard_url"),
+        }
+        return [
+            f"FIRING ({self.labels.get('severity', 'none')}): {self.title}{why}",
+            *(f"  {text}" for text in filter(None, [self.annotations.get("summary")])),
+            *(f"  {name}: {link}" for name, link in links.items() if link),
+        ]
+
+
+def parse_alerts(text: bytes) -> dict[str, Alert]:
+    """What Alertmanager would notify of: neither inhibited nor silenced, the Watchdog aside."""
+    found: dict[str, Alert] = {}
+    for alert in json.loads(text):
+        if alert["status"]["state"] == "active" and alert["labels"]["alertname"] != "Watchdog":
+            found[alert["fingerprint"]] = Alert(alert["labels"], alert["annotations"])
+    return found
+
+
+class AlertWatch:
+    """Tells of each alert as it fires and as it resolves."""
+
+    def __init__(self, stack: Stack, tell: Tell) -> None:
+        self._url = f"{stack.alertmanager_url}/api/v2/alerts"
+        self._tell = tell
+        self._active: dict[str, tuple[Alert, float]] = {}
+
+    async def look(self) -> list[Alert]:
+        """Ask once, tell what is new; the alerts that are active now."""
+        now = asyncio.get_running_loop().time()
+        found = parse_alerts(await fetch(self._url))
+        for key in found.keys() - self._active.keys():
+            self._active[key] = (found[key], now)
+            for line in found[key].lines():
+                self._tell(line)
+        for key in self._active.keys() - found.keys():
+            alert, since = self._active.pop(key)
+            self._tell(f"RESOLVED after {now - since:.0f} s: {alert.title}")
+        return list(found.values())
+
+
+async def tell_story(
+    lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell
+) -> None:
+    """Break the promise, wait for the alert, mend it, wait for the end of the alert."""
+    await _calibrate(lab, stack, watch, pool, tell)
+    await _watch_for(watch, CALM_SECONDS)
+    tell(
+        f"PROVOKED: the device of osd.{VICTIM} is held to {WRITES_PER_SECOND} writes/s,"
+        " and clients want more"
+    )
+    await lab.faults.throttle(VICTIM, wiops=WRITES_PER_SECOND)
+    try:
+        async with _full_load(lab, pool):
+            await _until(watch, True, FIRING_WITHIN)
+            await _watch_for(watch, 3.0)
+    finally:
+        await lab.faults.throttle(VICTIM)
+    tell("MENDED: the device is free again, and the extra load has ended")
+    await _until(watch, False, RESOLVED_WITHIN)
+    tell("The story is told.")
+
+
+def _full_load(lab: RunningLab, pool: str) -> AbstractAsyncContextManager[Process]:
+    """As many small writes as the OSDs take."""
+    argv = ["rados", "-p", pool, "bench", "600", "write", "-b", "4096", "-t", "128"]
+    load = lab.enter_argv([*argv, "--no-cleanup"])
+    return child(load, lab.paths.logs / "story.out")
+
+
+async def _calibrate(
+    lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell
+) -> None:
+    """Give the OSDs the capacity that they have: what they deliver under full load."""
+    tell(f"MEASURING: full load for {FULL_LOAD_SECONDS:.0f} s, to learn what the OSDs can do")
+    async with _full_load(lab, pool):
+        await _watch_for(watch, FULL_LOAD_SECONDS)
+        found = await stack.query(DELIVERED)
+    if not found:
+        raise LabError("no OSD was seen saturated: its capacity cannot be told")
+    delivered = round(float(found[0]["value"][1]))
+    await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
+    tell(f"MEASURED: {delivered} normalised ops/s per OSD; that is their capacity from now on")
+
+
+def _is_it(alert: Alert) -> bool:
+    wanted = {"alertname": VIOLATED, "ceph_daemon": f"osd.{VICTIM}"}
+    return wanted.items() <= alert.labels.items()
+
+
+async def _until(watch: AlertWatch, firing: bool, within: float) -> None:
+    """Wait until the alert of the story is there, or gone; a failed look says neither."""
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                with contextlib.suppress(OSError):
+                    if any(map(_is_it, await watch.look())) == firing:
+                        return
+                await asyncio.sleep(0.5)
+    except TimeoutError:
+        what = "fire" if firing else "resolve"
+        raise LabError(f"{VIOLATED} did not {what} within {within:g} s") from None
+
+
+async def _watch_for(watch: AlertWatch, seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            while True:
+                with contextlib.suppress(OSError):  # a busy machine: asked again in a moment
+                    await watch.look()
+                await asyncio.sleep(0.5)
+
+
+def addresses(stack: Stack) -> dict[str, str]:
+    """The addresses that a user may want to open."""
+    return {
+        "metrics": f"{stack.exporter_url}/metrics",
+        "Prometheus": f"{stack.prometheus_url}/alerts",
+        "Alertmanager": f"{stack.alertmanager_url}/",
+    }
