@@ -23,7 +23,9 @@ demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
 test: $(STAMP) ## every test, on real Ceph clusters too (root, 25 minutes or less)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests/unit tests/golden -n auto
+	$(BIN)/pytest tests/lab -n 2 --dist loadfile --durations=15
+	$(BIN)/pytest tests/stack --durations=5
 
 test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)
 	$(BIN)/pytest tests/unit tests/golden -n auto
@@ -32,6 +34,7 @@ check: $(STAMP) ## lint, format, types, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/cephqos rules check
 
 format: $(STAMP) ## let ruff format and fix what it can
 	$(BIN)/ruff format .
