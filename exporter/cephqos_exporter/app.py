@@ -14,6 +14,7 @@ from cephqos_exporter.collectors import Making, build_enabled
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
+from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.scrape import ClusterSource, Scraper
 from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.server import (
@@ -32,8 +33,6 @@ _DRAIN_SECONDS = 10.0
 
 def check(settings: Settings) -> None:
     """Raise the ConfigError that starting with these settings would end in."""
-    if "probe" in settings[options.ROLE]:
-        raise settings.error(options.ROLE, "osd, cluster (probe is not available in this version)")
     _addresses(settings)
     if not settings[options.TELEMETRY_PATH].startswith("/"):
         raise settings.error(options.TELEMETRY_PATH, "a path that starts with /")
@@ -42,6 +41,8 @@ def check(settings: Settings) -> None:
             raise settings.error(options.SOCKETS, options.SOCKETS.allowed)
     if "cluster" in settings[options.ROLE]:
         cluster_options.check(settings)
+    if "probe" in settings[options.ROLE]:
+        probe_options.check(settings)
     path = _web_config_path(settings)
     if path is not None:
         checked = web_config.load(path)
@@ -76,13 +77,19 @@ def build_scraper(settings: Settings) -> Scraper:
         host=making.host,
         find=(lambda: find_sockets(patterns, kinds)) if "osd" in roles else list,
         collectors=build_enabled(making) if "osd" in roles else (),
-        sources=_cluster_sources(settings) if "cluster" in roles else (),
+        sources=_sources(settings),
         reporter=OwnReporter(process=not settings[options.DISABLE_OWN_METRICS]),
     )
 
 
-def _cluster_sources(settings: Settings) -> Sequence[ClusterSource]:
-    return (cluster_options.build_source(settings),)
+def _sources(settings: Settings) -> Sequence[ClusterSource]:
+    roles = settings[options.ROLE]
+    found: list[ClusterSource] = []
+    if "cluster" in roles:
+        found.append(cluster_options.build_source(settings))
+    if "probe" in roles:
+        found.append(probe_options.build_source(settings))
+    return found
 
 
 class App:

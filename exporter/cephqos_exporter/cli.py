@@ -16,6 +16,7 @@ from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
 from cephqos_exporter.errors import ConfigError
+from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.version import __version__
 
 PROGRAM = "cephqos-exporter"
@@ -32,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
 
 def every_option() -> tuple[Option[Any], ...]:
     """The options of the exporter, its collectors and its roles."""
-    return (*options.SPINE, *all_options(), *cluster_options.OPTIONS)
+    return (*options.SPINE, *all_options(), *cluster_options.OPTIONS, *probe_options.OPTIONS)
 
 
 def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:

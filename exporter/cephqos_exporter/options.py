@@ -45,7 +45,12 @@ LOG_LEVEL = choice(
 )
 LOG_FORMAT = choice("log.format", "logfmt", "How to write the log.", ("logfmt", "json"))
 
-ROLE = choices("role", ("osd",), "What to report: the OSDs of this host, the cluster.", ROLES)
+ROLE = choices(
+    "role",
+    ("osd",),
+    "What to report: the OSDs of this host, the cluster, what a client feels.",
+    ROLES,
+)
 
 SOCKETS = texts(
     "discovery.sockets",

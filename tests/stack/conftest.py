@@ -227,10 +227,11 @@ def watched(labs: LabPool, spec: LabSpec) -> Iterator[Watched]:
         labs.end(lab)
 
 
-def watching(labs: LabPool, lab: RunningLab, name: str) -> Iterator[Watched]:
+def watching(labs: LabPool, lab: RunningLab, name: str, *options: str) -> Iterator[Watched]:
     """New watchers of a running lab, which remember nothing of what was before."""
     webhook = Webhook()
-    stack = Stack(lab, StackSpec(name=name, slos=(SLO,), webhook=webhook.url))
+    spec = StackSpec(name=name, slos=(SLO,), webhook=webhook.url, exporter_options=options)
+    stack = Stack(lab, spec)
     try:
         labs.call(stack.__aenter__())
         try:

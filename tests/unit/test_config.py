@@ -118,7 +118,7 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
     [
         (["--scrape.timeout=x"], "flags: --scrape.timeout: found 'x'; allowed: a number"),
         (["--nonsense"], "flags: unrecognized arguments: --nonsense"),
-        (["--role=probe"], "role: found ('probe',); allowed: osd, cluster (probe is not"),
+        (["--role=probe"], "probe.pools: found (); allowed: at least one pool"),
         (["--web.listen-address=9100"], "web.listen-address: found ('9100',); allowed: addresses"),
         (["--web.listen-address=a:99999"], "web.listen-address: found"),
         (["--web.telemetry-path=metrics"], "allowed: a path that starts with /"),

@@ -104,14 +104,19 @@ def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:
     return argv
 
 
-def build_source(settings: Settings) -> ClusterSource:
-    """A source that connects when it is first asked."""
-    connection = Connection(
+def connection_of(settings: Settings) -> Connection:
+    """How to reach the cluster."""
+    return Connection(
         conf=settings[CONF],
         python=_argv(settings, PYTHON),
         name=settings[NAME],
         keyring=settings[KEYRING],
     )
+
+
+def build_source(settings: Settings) -> ClusterSource:
+    """A source that connects when it is first asked."""
+    connection = connection_of(settings)
     ceph = _argv(settings, CEPH)
 
     def make() -> Poller:

@@ -1,0 +1,63 @@
+"""The options of `--role probe` and the source made from them; `--cluster.*` say how to connect."""
+
+from typing import Any, Final
+
+from cephqos_exporter.cluster import options as cluster
+from cephqos_exporter.config import Option, Settings, integer, number, text, texts
+from cephqos_exporter.probe.source import ProbeSource, ProbeSpec
+
+POOLS = texts("probe.pools", (), "Pools to probe; needed for --role probe, and off without it.")
+RATE = number(
+    "probe.rate",
+    2.0,
+    "Operations in all, reads and writes; one at a time.",
+    least=0.01,
+    most=100,
+    unit="a second",
+)
+SIZE = integer("probe.size", 4096, "Bytes of an operation.", least=1, most=4 << 20)
+OBJECTS = integer(
+    "probe.objects",
+    64,
+    "Objects per pool, which placement spreads over its OSDs.",
+    least=1,
+    most=4096,
+)
+NAMESPACE = text(
+    "probe.namespace",
+    "cephqos-probe",
+    "RADOS namespace of the objects; nothing outside it is touched.",
+    allowed="a name",
+)
+TIMEOUT = number(
+    "probe.timeout",
+    30.0,
+    "Deadline of an operation; the child that misses it is killed.",
+    least=2,
+    most=600,
+    unit="of seconds",
+)
+
+OPTIONS: Final[tuple[Option[Any], ...]] = (POOLS, RATE, SIZE, OBJECTS, NAMESPACE, TIMEOUT)
+
+
+def check(settings: Settings) -> None:
+    """Raise the ConfigError of a setting that cannot work."""
+    if not settings[POOLS]:
+        raise settings.error(POOLS, "at least one pool, for --role probe")
+    cluster.check(settings)
+    if not settings[NAMESPACE]:
+        raise settings.error(NAMESPACE, NAMESPACE.allowed)
+
+
+def build_source(settings: Settings) -> ProbeSource:
+    """A probe that starts when it is first scraped."""
+    spec = ProbeSpec(
+        pools=tuple(settings[POOLS]),
+        rate=settings[RATE],
+        size=settings[SIZE],
+        objects=settings[OBJECTS],
+        namespace=settings[NAMESPACE],
+        timeout=settings[TIMEOUT],
+    )
+    return ProbeSource(cluster.connection_of(settings), spec)

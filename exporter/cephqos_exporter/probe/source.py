@@ -1,0 +1,123 @@
+"""The probe as a source of a scrape: it measures in the background, a scrape shows what it found.
+
+What it can cost the cluster: `rate` operations a second over all pools, of `size` bytes, one at a
+time, on `objects` objects per pool in a namespace of their own. While nobody scrapes, it rests.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_exporter.ceph.monclient import Connection
+from cephqos_exporter.model import Family
+from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
+from cephqos_exporter.probe.model import Measured
+
+log = logging.getLogger(__name__)
+
+_IDLE_SECONDS: Final = 300.0
+_PAUSE_AFTER_FAILURE: Final = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProbeSpec:
+    """What to do to which pools."""
+
+    pools: tuple[str, ...]
+    rate: float = 2.0
+    size: int = 4096
+    objects: int = 64  # placement hashes them over the pool's PGs, and so over its OSDs
+    namespace: str = "cephqos-probe"
+    timeout: float = 30.0
+
+
+def plan(spec: ProbeSpec, host: str) -> Iterator[tuple[str, str, str]]:
+    """(pool, op, object) for ever: every object of every pool is written, then read."""
+    for number in itertools.cycle(range(spec.objects)):
+        for pool in spec.pools:
+            name = f"{host}.{number}"
+            yield pool, "write", name
+            yield pool, "read", name
+
+
+class ProbeSource:
+    """Small reads and writes against pools, at a bounded rate."""
+
+    name = "probe"
+
+    def __init__(self, connection: Connection, spec: ProbeSpec) -> None:
+        self._connection = connection
+        self._spec = spec
+        self._measured = Measured()
+        self._fsid = ""
+        self._up = False
+        self._task: asyncio.Task[None] | None = None
+        self._idle: asyncio.TimerHandle | None = None
+
+    async def collect(self, deadline: float) -> Iterable[Family]:
+        """What was measured so far; starts measuring."""
+        loop = asyncio.get_running_loop()
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._run(), name="probe")
+        if self._idle is not None:
+            self._idle.cancel()
+        self._idle = loop.call_later(_IDLE_SECONDS, self._task.cancel)
+        return [
+            self._measured.up_family(self._fsid, self._up),
+            *self._measured.families(self._fsid),
+        ]
+
+    async def close(self) -> None:
+        """Stop, and remove the objects if the cluster lets us."""
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        operations = plan(self._spec, socket.gethostname())
+        while True:
+            with contextlib.suppress(ProbeSilent):
+                await self._connected(operations)
+            self._up = False
+            await asyncio.sleep(_PAUSE_AFTER_FAILURE)
+
+    async def _connected(self, operations: Iterator[tuple[str, str, str]]) -> None:
+        spec = self._spec
+        try:
+            child = await ProbeChild.start(
+                self._connection, namespace=spec.namespace, size=spec.size, within=spec.timeout
+            )
+        except ProbeSilent as exc:
+            log.warning("probe: %s", exc)
+            raise
+        self._fsid, self._up = child.fsid, True
+        try:
+            while True:
+                await asyncio.gather(
+                    self._operation(child, *next(operations)), asyncio.sleep(1 / spec.rate)
+                )
+        except ProbeSilent:
+            await child.kill()
+            raise
+        finally:
+            await child.close()
+
+    async def _operation(self, child: ProbeChild, pool: str, op: str, name: str) -> None:
+        timeout = self._spec.timeout
+        try:
+            answer = await child.ask(pool, op, name, timeout)
+        except ProbeSilent as exc:
+            log.warning("probe: %s of %s/%s: %s", op, pool, name, exc)
+            self._measured.failed(pool, op, "timeout", timeout)
+            raise
+        if answer.error is None:
+            self._measured.took(pool, op, answer.seconds)
+        else:
+            self._measured.failed(pool, op, answer.error, answer.seconds)
