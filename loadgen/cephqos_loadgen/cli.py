@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Coroutine
@@ -63,7 +64,14 @@ def run_command(work: Coroutine[Any, Any, int]) -> int:
 
 def main() -> int:
     arguments = build_parser().parse_args()
-    return run_command(arguments.run(arguments))
+    try:
+        status = run_command(arguments.run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `cephqos scenarios | head`: nobody reads on, and the interpreter must not complain later.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
 
 
 if __name__ == "__main__":
