@@ -247,6 +247,7 @@ def lab_spec(purpose: str, **changes: Any) -> LabSpec:
     settings = (
         Setting("osd", "osd_mclock_skip_benchmark", "true"),
         Setting("global", "mon_allow_pool_size_one", "true"),
+        Setting("mon", "mon_allow_pool_delete", "true"),
         Setting("global", "mon_warn_on_pool_no_redundancy", "false"),
     )
     base: dict[str, Any] = {

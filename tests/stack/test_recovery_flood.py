@@ -27,7 +27,7 @@ FLOOD = {
 
 @pytest.fixture(scope="module")
 def lab(labs: LabPool) -> Iterator[RunningLab]:
-    running = labs.start(lab_spec("flood", op_queue=None, osd_size=6 << 30))
+    running = labs.start(lab_spec("flood", op_queue=None, osd_size=10 << 30))
     yield running
     labs.end(running)
 
@@ -51,11 +51,14 @@ async def _prepare(lab: RunningLab) -> float:
     await lab.exec(["ceph", "config", "set", "osd", CAPACITY, "2500"])
     for option, value in FLOOD.items():
         await lab.exec(["ceph", "config", "set", "osd", option, value])
-    for pool in ("client", "data"):
-        await lab.exec(["ceph", "osd", "pool", "create", pool, "32"])
-        await lab.exec(["ceph", "osd", "pool", "set", pool, "size", "2"])
+    await _pool(lab, "client")
     await _restart(lab, "wpq")
     return await _write(lab, "client", 8, 4096)
+
+
+async def _pool(lab: RunningLab, name: str) -> None:
+    await lab.exec(["ceph", "osd", "pool", "create", name, "32"])
+    await lab.exec(["ceph", "osd", "pool", "set", name, "size", "2"])
 
 
 async def _restart(lab: RunningLab, queue: str) -> None:
@@ -66,7 +69,13 @@ async def _restart(lab: RunningLab, queue: str) -> None:
 
 
 async def _degrade(lab: RunningLab) -> None:
-    """Write while one OSD is gone."""
+    """Write while one OSD is gone; what was written for the last flood goes, it would fill OSDs."""
+    pools = (await lab.exec(["ceph", "osd", "pool", "ls"])).stdout.split()
+    if "data" in pools:
+        sure = ["data", "data", "--yes-i-really-really-mean-it"]
+        await lab.exec(["ceph", "osd", "pool", "rm", *sure])
+    await _pool(lab, "data")
+    await until(lambda: _clean(lab), "the new pool clean", 30)
     await lab.exec(["ceph", "osd", "set", "noout"])
     await lab.faults.kill(VICTIM)
     await lab.exec(["ceph", "osd", "down", str(VICTIM)])

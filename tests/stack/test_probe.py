@@ -1,0 +1,64 @@
+"""The probe against a real cluster: its figures are real, its objects its own, and gone after."""
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.exporter_process import exporter
+from tests.lab.conftest import LabPool
+
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.metrics import parse_scrape
+
+from .conftest import lab_spec
+
+NAME = "cephqos_probe_latency_seconds"
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool) -> Iterator[RunningLab]:
+    running = labs.start(lab_spec("probe", osds=2))
+    labs.call(running.exec(["ceph", "osd", "pool", "create", "probed", "8"]))
+    yield running
+    labs.end(running)
+
+
+def _flags(lab: RunningLab) -> list[str]:
+    python = " ".join(lab.enter_argv(["python3"]))
+    return [
+        *("--role=probe", f"--cluster.conf={lab.paths.conf}", "--cluster.name=client.admin"),
+        *(f"--cluster.python={python}", "--probe.pools=probed", "--probe.rate=20"),
+        *("--probe.objects=8", "--probe.timeout=2", "--log.level=warn"),
+    ]
+
+
+async def _objects(lab: RunningLab) -> list[str]:
+    done = await lab.exec(["rados", "-p", "probed", "--all", "ls"])
+    return sorted(line.split("\t")[-1] for line in done.stdout.splitlines() if line)
+
+
+async def test_it_measures_comes_back_from_a_stopped_osd_and_leaves_nothing(
+    labs: LabPool, lab: RunningLab
+) -> None:
+    assert Path(sys.executable).exists()
+    flags = [flag for flag in _flags(lab) if not flag.startswith("--log.level")]
+    with exporter(*flags) as running:
+        running.get()
+        await asyncio.sleep(6)
+        counted = parse_scrape(running.get(), 0.0).by(f"{NAME}_count", "op")
+        assert counted["write"] > 20
+        assert counted["read"] > 20
+        assert len(await _objects(lab)) == 8
+        for osd in range(2):
+            await lab.faults.stop(osd)
+        await asyncio.sleep(4)
+        failed = parse_scrape(running.get(), 0.0).by("cephqos_probe_failures_total", "reason")
+        for osd in range(2):
+            await lab.faults.resume(osd)
+        assert failed["timeout"] >= 1
+        await asyncio.sleep(10)
+        again = parse_scrape(running.get(), 0.0).by(f"{NAME}_count", "op")
+        assert again["read"] > counted["read"] + 10
+    assert await _objects(lab) == []
