@@ -58,7 +58,7 @@ class Stack:
     def __init__(self, lab: RunningLab, spec: StackSpec) -> None:
         self.lab = lab
         self.spec = spec
-        self._exporter_port, self._prometheus_port, self._alertmanager_port = _free_ports(3)
+        self._exporter_port, self._prometheus_port, self._alertmanager_port = free_ports(3)
         self._open = contextlib.AsyncExitStack()
 
     @property
@@ -201,7 +201,7 @@ def _targets(port: int) -> dict[str, Any]:
     return {"static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     """Ports that are free now, all held at once so that none comes twice."""
     with contextlib.ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]

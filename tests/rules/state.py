@@ -412,10 +412,10 @@ SLO = [
     _case(
         "CephQosLatencySloBurn",
         "half of the operations too slow pages within a quarter of an hour and ends soon after",
-        merged(Osd(((120, _FINE), (60, _BAD), (60, _FINE)))),
-        silent(119),
+        merged(Osd(((60, _FINE), (20, _BAD), (20, _FINE)))),
+        silent(59),
         firing(
-            150,
+            75,
             *_both(
                 ("page", "1h", "cpu"),
                 ("page", "6h", "cpu"),
@@ -424,7 +424,7 @@ SLO = [
             ),
         ),
         Moment(
-            190,
+            95,
             _both(
                 ("page", "6h", "unknown"), ("ticket", "1d", "unknown"), ("ticket", "3d", "unknown")
             ),
@@ -434,18 +434,18 @@ SLO = [
     _case(
         "CephQosLatencySloBurn",
         "a moment of slow operations that the budget can bear",
-        merged(Osd(((180, _FINE), (0.5, _BAD), (30, _FINE)))),
-        silent(181),
-        silent(185),
-        silent(208),
+        merged(Osd(((60, _FINE), (0.25, _BAD), (15, _FINE)))),
+        silent(61),
+        silent(65),
+        silent(74),
         group="slo",
     ),
     _case(
         "CephQosLatencySloBurn",
         "a few slow operations where there are hardly any",
-        merged(Osd(((60, IDLE), (10, State(client=0.02, good=0)), (10, IDLE)))),
-        silent(65),
-        silent(75),
+        merged(Osd(((10, IDLE), (10, State(client=0.02, good=0)), (5, IDLE)))),
+        silent(15),
+        silent(24),
         group="slo",
     ),
 ]

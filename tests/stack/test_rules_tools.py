@@ -62,5 +62,6 @@ def test_an_alert_goes_to_the_receiver_of_its_severity(
 ) -> None:
     config = f"--config.file={ALERTS / 'alertmanager' / 'alertmanager.yml'}"
     given = [f"{key}={value}" for key, value in labels.items()]
-    said = run([*tool("reef", "amtool"), "config", "routes", "test", config, *given])
-    assert said.split() == [receiver]
+    argv = [*tool("reef", "amtool"), "config", "routes", "test", config, *given]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.split() == [receiver]

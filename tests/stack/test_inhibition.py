@@ -1,0 +1,139 @@
+"""What silences what, by a real Alertmanager with the committed rules of inhibition."""
+
+import json
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.lab.conftest import LabPool
+
+from cephqos_alerts.alertmanager import alertmanager_config
+from cephqos_alerts.settings import Settings
+from cephqos_loadgen.stack import free_ports
+
+from .conftest import lab_spec
+
+BASE = {"cluster": "c1"}
+OSD = {**BASE, "ceph_daemon": "osd.1", "class": "client"}
+VIOLATED = {**OSD, "alertname": "CephQosReservationViolated", "severity": "page", "cause": "device"}
+WIDE = {
+    **{key: value for key, value in VIOLATED.items() if key != "ceph_daemon"},
+    "alertname": "CephQosReservationViolatedClusterWide",
+}
+SILENT = {**BASE, "ceph_daemon": "osd.1", "alertname": "CephQosDaemonNotAnswering"}
+BURN = {**BASE, "alertname": "CephQosLatencySloBurn", "slo": "s"}
+FLAG = {**BASE, "alertname": "CephQosMaintenance", "severity": "none"}
+RUN = {**BASE, "alertname": "CephQosTestRun", "severity": "none", "run": "r"}
+
+
+@pytest.fixture(scope="module")
+def alertmanager(labs: LabPool) -> Iterator[str]:
+    """Alertmanager alone, in a lab, for the files that its package puts beside it."""
+    lab = labs.start(lab_spec("inhibit", osds=1))
+    config = lab.paths.work / "alertmanager.yml"
+    config.write_text(alertmanager_config(Settings()), encoding="utf-8")
+    (port,) = free_ports(1)
+    argv = ["prometheus-alertmanager", f"--config.file={config}", "--cluster.listen-address="]
+    argv += [f"--storage.path={lab.paths.work / 'data'}", "--log.level=error"]
+    argv += [f"--web.listen-address=127.0.0.1:{port}"]
+    process = subprocess.Popen(lab.enter_argv(argv), process_group=0)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        _wait(url)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(timeout=10)
+        labs.end(lab)
+
+
+def _wait(url: str) -> None:
+    deadline = time.monotonic() + 15
+    while True:
+        try:
+            urllib.request.urlopen(f"{url}/-/ready", timeout=1).close()  # noqa: S310
+        except OSError:
+            assert time.monotonic() < deadline, "Alertmanager did not start"
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _call(url: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url, data=data, headers=headers)  # noqa: S310
+    with urllib.request.urlopen(request, timeout=5) as reply:  # noqa: S310
+        text = reply.read()
+    return json.loads(text) if text else None
+
+
+def inhibited(url: str, source: dict[str, str], target: dict[str, str]) -> bool:
+    """Whether the first silences the second. A label of its own keeps cases apart."""
+    mark = str(time.monotonic_ns())
+    alerts = [dict(labels, cluster=f"{labels['cluster']}-{mark}") for labels in (source, target)]
+    alerts[1]["cluster"] = target["cluster"] + f"-{mark}"
+    _call(f"{url}/api/v2/alerts", [{"labels": labels} for labels in alerts])
+    time.sleep(0.3)
+    for alert in _call(f"{url}/api/v2/alerts?filter=cluster=%22{alerts[1]['cluster']}%22"):
+        if alert["labels"] == alerts[1]:
+            return bool(alert["status"]["inhibitedBy"])
+    raise AssertionError("the alert did not arrive")
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(SILENT, VIOLATED, id="an OSD that is silent, its promises"),
+        pytest.param(WIDE, VIOLATED, id="a cluster-wide violation, that of an OSD"),
+        pytest.param(
+            BURN | {"severity": "page"}, BURN | {"severity": "ticket"}, id="a page, its ticket"
+        ),
+        pytest.param(FLAG | {"flag": "noout"}, SILENT, id="noout, a silent OSD"),
+        pytest.param(
+            FLAG | {"flag": "norecover"},
+            BASE | {"alertname": "CephQosRecoveryStalled", "severity": "ticket", "pool": "p"},
+            id="norecover, stalled recovery",
+        ),
+        pytest.param(
+            FLAG | {"flag": "nodeep-scrub"},
+            BASE | {"alertname": "CephQosScrubsOverdueGrowing", "severity": "ticket"},
+            id="nodeep-scrub, overdue scrubs",
+        ),
+        pytest.param(RUN, VIOLATED, id="a test run, a violation"),
+        pytest.param(RUN, BURN | {"severity": "page"}, id="a test run, a burning budget"),
+    ],
+)
+def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str, str]) -> None:
+    assert inhibited(alertmanager, source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        pytest.param(
+            SILENT | {"ceph_daemon": "osd.2"}, VIOLATED, id="a silent OSD, another's promises"
+        ),
+        pytest.param(
+            WIDE | {"severity": "ticket"}, VIOLATED, id="a cluster-wide ticket, an OSD's page"
+        ),
+        pytest.param(WIDE | {"cause": "cpu"}, VIOLATED, id="another cause"),
+        pytest.param(
+            BURN | {"severity": "ticket"}, BURN | {"severity": "page"}, id="a ticket, its page"
+        ),
+        pytest.param(FLAG | {"flag": "noscrub"}, SILENT, id="noscrub, a silent OSD"),
+        pytest.param(RUN | {"cluster": "c2"}, VIOLATED, id="a test run on another cluster"),
+        pytest.param(
+            RUN,
+            BASE | {"alertname": "CephQosObjectsUnfound", "severity": "page", "pool": "p"},
+            id="a test run, unfound objects",
+        ),
+    ],
+)
+def test_it_does_not_silence(
+    alertmanager: str, source: dict[str, str], target: dict[str, str]
+) -> None:
+    assert not inhibited(alertmanager, source, target)
