@@ -24,7 +24,7 @@ test: $(STAMP) ## every test, on real Ceph clusters too (root, 25 minutes or les
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto
-	$(BIN)/pytest tests/lab -n 2 --dist loadfile --durations=15
+	$(BIN)/pytest tests/lab --durations=15
 	$(BIN)/pytest tests/stack --durations=5
 
 test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)

@@ -74,7 +74,10 @@ def test_a_stopped_osd_costs_one_deadline_and_then_nothing_until_it_goes_on(
                 assert 'ceph_osd_op{ceph_daemon="osd.2"' in page
                 # What the host knows of it is still true.
                 assert 'cephqos_threads{ceph_daemon="osd.1"' in page
-        assert 'ceph_osd_op{ceph_daemon="osd.1"' in page_with(running, "osd.1", "")
+        page_with(running, "osd.1", "")
+        deadline = time.monotonic() + 10
+        while 'ceph_osd_op{ceph_daemon="osd.1"' not in running.get():
+            assert time.monotonic() < deadline, "it answers, but its counters do not come back"
 
 
 def test_an_osd_that_hangs_when_the_exporter_starts_is_named_and_taken_up_later(

@@ -71,9 +71,11 @@ def child_lab() -> Iterator[subprocess.Popen[str]]:
     """A Python process that keeps a lab of its own and says its name when it is up."""
     name = lab_name("child")
     program = f"""
-import asyncio
+import asyncio, signal
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
+# Whoever runs the tests in the background may have had it ignored, for all of its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 async def main():
     async with Lab(LabSpec(name={name!r}, osds=2, backing="loop")) as lab:
         await lab.faults.throttle(0, wiops=500)
@@ -252,11 +254,13 @@ async def test_an_option_that_the_release_lacks_is_refused_before_anything_start
 
 
 async def test_a_cluster_that_cannot_come_up_fails_with_the_daemons_last_words() -> None:
-    # A device smaller than its DB and WAL need: the OSD gives up when it makes its store.
     name = lab_name("broken")
-    asked = cephqos("lab", "up", "--name", name, "--set", "osd:osd_data=/nowhere", "--osds", "1")
+    one_port = ("--set", "osd:ms_bind_port_min=1", "--set", "osd:ms_bind_port_max=1")
+    asked = cephqos("lab", "up", "--name", name, "--osds", "1", *one_port)
     assert asked.returncode == 1
-    assert "/nowhere" in asked.stderr
+    assert "osd.0 ended with status" in asked.stderr
+    assert "last lines of ceph-osd.0" in asked.stderr
+    assert "unable to bind" in asked.stderr
     wait_until_gone(name, within=5)
 
 
