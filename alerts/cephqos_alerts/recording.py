@@ -20,6 +20,19 @@ def _per_osd(record: str, metric: str) -> Recording:
     return Recording(record=f"osd:cephqos_{record}", expr=f"max by ({_OSD}) ({metric})")
 
 
+def _zero(metric: str) -> str:
+    """0 for every class of every OSD that shows the figure at all: every OSD has a first shard."""
+    return f'max by ({_CLASS}) ({metric}{{shard="0"}}) * 0'
+
+
+def _worst(record: str, metric: str) -> Recording:
+    """The highest of all shards. Shards at 0 are left out first: they are nearly all of them."""
+    return Recording(
+        record=f"osd_class:cephqos_{record}",
+        expr=f"max by ({_CLASS}) ({metric} > 0) or {_zero(metric)}",
+    )
+
+
 def _mean_seconds(seconds: str, count: str) -> str:
     """Mean time of what was counted in the rate window; absent when nothing was."""
     return f"""
@@ -120,17 +133,25 @@ WORK: Final = Group(
 DEMAND: Final = Group(
     name="cephqos-demand",
     rules=(
+        # Most queues of most shards are empty: from here on only the others are looked at.
+        Recording(
+            record="osd_class_shard:cephqos_queue_length:max",
+            expr=f"max by ({_CLASS}, shard) (cephqos_qos_queue_length > 0)",
+        ),
         Recording(
             record="osd_class:cephqos_queue_length:sum",
-            expr=f"sum by ({_CLASS}) (max by ({_CLASS}, shard) (cephqos_qos_queue_length))",
+            expr=f"""
+            sum by ({_CLASS}) (osd_class_shard:cephqos_queue_length:max)
+            or {_zero("cephqos_qos_queue_length")}
+            """,
         ),
-        _per_class("reservation_lag_seconds:max", "cephqos_qos_reservation_lag_seconds"),
-        _per_class("limit_hold_seconds:max", "cephqos_qos_limit_hold_seconds"),
+        _worst("reservation_lag_seconds:max", "cephqos_qos_reservation_lag_seconds"),
+        _worst("limit_hold_seconds:max", "cephqos_qos_limit_hold_seconds"),
         Recording(
             record="osd_class:cephqos_shards_wanting:ratio",
             expr=f"""
             count by ({_CLASS}) (
-              max by ({_CLASS}, shard) (max_over_time(cephqos_qos_queue_length[@sustained@])) > 0
+              max_over_time(osd_class_shard:cephqos_queue_length:max[@sustained@])
             )
             / on ({_OSD}) group_left () max by ({_OSD}) (cephqos_qos_shards)
             """,
