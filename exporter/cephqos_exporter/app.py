@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cephqos_exporter import options
-from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import Making, build_enabled
 from cephqos_exporter.collectors.own import OwnReporter
@@ -68,6 +68,31 @@ def _web_config_path(settings: Settings) -> Path | None:
     return Path(path) if path else None
 
 
+class Finder:
+    """Looks for admin sockets, and says when there are none to be seen and when there are again."""
+
+    def __init__(self, patterns: Sequence[str], kinds: Sequence[str]) -> None:
+        self._patterns = patterns
+        self._kinds = kinds
+        self._found = True
+
+    def __call__(self) -> list[Socket]:
+        sockets = find_sockets(self._patterns, self._kinds)
+        if bool(sockets) != self._found:
+            self._found = bool(sockets)
+            where = ", ".join(self._patterns)
+            if sockets:
+                log.info("found %d admin sockets in %s", len(sockets), where)
+            else:
+                log.warning(
+                    "no admin socket of %s in %s: no such daemon here, another place"
+                    " (--discovery.sockets), or a directory that this user may not read",
+                    "/".join(self._kinds),
+                    where,
+                )
+        return sockets
+
+
 def build_scraper(settings: Settings) -> Scraper:
     """A scraper for the roles that are set, its daemons not looked for yet."""
     making = Making(settings)
@@ -75,10 +100,12 @@ def build_scraper(settings: Settings) -> Scraper:
     roles = settings[options.ROLE]
     return Scraper(
         host=making.host,
-        find=(lambda: find_sockets(patterns, kinds)) if "osd" in roles else list,
+        find=Finder(patterns, kinds) if "osd" in roles else list,
         collectors=build_enabled(making) if "osd" in roles else (),
         sources=_sources(settings),
-        reporter=OwnReporter(process=not settings[options.DISABLE_OWN_METRICS]),
+        reporter=OwnReporter(
+            process=not settings[options.DISABLE_OWN_METRICS], discovers="osd" in roles
+        ),
     )
 
 

@@ -116,13 +116,24 @@ async def test_a_filled_osd_is_full_for_the_cluster_until_emptied(lab: RunningLa
     await until(lambda: _health_lacks(lab, "OSD_FULL"))
 
 
+async def test_what_makes_no_sense_is_refused(lab: RunningLab) -> None:
+    with pytest.raises(UsageError, match="expected 0 or more seconds"):
+        await lab.faults.delay(0, -1)
+    with pytest.raises(UsageError, match="wiops -5: expected 1 or more"):
+        await lab.faults.throttle(0, wiops=-5)
+
+
 async def test_an_osd_that_does_not_exist_is_refused(lab: RunningLab) -> None:
     with pytest.raises(UsageError, match="OSDs 0 to 1"):
         await lab.faults.stop(7)
 
 
-async def test_a_restarted_osd_keeps_its_cgroup_free_of_leftovers(lab: RunningLab) -> None:
+async def test_a_throttle_outlives_a_restart_and_ends_when_told(lab: RunningLab) -> None:
     await lab.faults.throttle(0, wiops=100)
+    await lab.faults.restart(0)
+    await until(lambda: answers(lab, 0))
+    pid = (await lab.pids())["osd.0"]
+    assert f"cephqos-{lab.paths.name}-osd.0" in Path(f"/proc/{pid}/cgroup").read_text()
     await lab.faults.throttle(0)
     groups = list(Path("/sys/fs/cgroup").glob(f"*/cephqos-{lab.paths.name}-osd.0"))
     limits = [

@@ -128,7 +128,9 @@ def test_cephadms_paths_name_the_cluster() -> None:
 async def asked(daemon: FakeDaemon, seconds: float = 5.0) -> tuple[str, int | None]:
     (socket,) = find_sockets([str(daemon.path)], ["osd"])
     deadline = asyncio.get_running_loop().time() + seconds
-    found = await identify(socket, Host(), deadline=deadline)
+    # An empty /proc: what runs on this machine is not the test's.
+    nobody = Host(proc=daemon.path.parent / "proc")
+    found = await identify(socket, nobody, deadline=deadline)
     return found.cluster, found.pid
 
 

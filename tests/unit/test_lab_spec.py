@@ -31,6 +31,10 @@ def conf(**options: Any) -> configparser.ConfigParser:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"port": 80}, "--port 80: expected 1024 to 65135"),
+        ({"port": 65300}, "--port 65300: expected 1024 to 65135"),
+        ({"timeout": -1.0}, "--timeout -1.0: expected a number of seconds above 0"),
+        ({"timeout": float("nan")}, "--timeout nan"),
         ({"release": "quincy"}, "unknown release 'quincy'.*pacific.*reef.*tentacle"),
         ({"osds": 0}, "--osds 0: expected 1 to 16"),
         ({"osds": 17}, "--osds 17: expected 1 to 16"),

@@ -154,8 +154,11 @@ def _looks_like(host: Host, pid: int, kind: str) -> bool:
 
 
 def _pids(host: Host) -> Iterator[int]:
-    with os.scandir(host.proc) as entries:
-        yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
+    try:
+        with os.scandir(host.proc) as entries:
+            yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
+    except OSError:
+        return  # no /proc to look into: the pid stays unknown, and the collectors say so
 
 
 def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:

@@ -23,14 +23,23 @@ from cephqos_exporter.version import __version__
 class OwnReporter:
     """Families from a scrape's report; process metrics unless switched off."""
 
-    def __init__(self, *, process: bool = True) -> None:
+    def __init__(self, *, process: bool = True, discovers: bool = True) -> None:
         self._process = process
+        self._discovers = discovers
         self._extended: dict[tuple[LabelText, str, str], LabelText] = {}
         self._build = render_labels(
             {"version": __version__, "python_version": platform.python_version()}
         )
 
     def families(self, report: ScrapeReport) -> Iterable[Family]:
+        if self._discovers:
+            found = Family(
+                "cephqos_discovery_daemons",
+                "gauge",
+                "Daemons found by their admin sockets; 0: none there, or none that may be seen.",
+            )
+            found.add(LabelText(""), len(report.daemons))
+            yield found
         yield from self._daemons(report.daemons.values())
         yield from self._collectors(report)
         build = Family("cephqos_exporter_build_info", "info", "Version of the exporter.")

@@ -73,13 +73,14 @@ class Server:
             return
         mark = _mark(self._path)
         config = load(self._path)
+        marks = (mark, *map(_mark, _tls_files(config)))  # before they are read, not after
         self._take_tls(config)
         if config.users != self._config.users:
             self._auth = BasicAuth(config.users)
         if config.rate_limit != self._config.rate_limit:
             self._limiter = RateLimiter(config.rate_limit)
         self._config = config
-        self._mark = mark
+        self._mark = marks
 
     def _take_tls(self, config: WebConfig) -> None:
         """Serve new connections with the certificates and the client CA as they are now.
@@ -103,18 +104,23 @@ class Server:
     def _hand_over(
         self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
     ) -> None:
+        self._follow_web_config()  # a renewed certificate is for this connection already
         if self._context is not None:
             connection.context = self._context
 
     def _follow_web_config(self) -> None:
-        """As exporter-toolkit does, notice a changed file without being told."""
-        if self._path is None or self._mark == _mark(self._path):
+        """As exporter-toolkit does, notice a changed file without being told: certificates too."""
+        if self._path is None or self._mark == self._marks():
             return
         try:
             self.reload_web_config()
         except ConfigError as exc:
-            self._mark = _mark(self._path)
+            self._mark = self._marks()
             log.error("kept the web configuration in force: %s", exc)
+
+    def _marks(self) -> tuple[object, ...]:
+        assert self._path is not None  # noqa: S101 - only called where there is such a file
+        return tuple(map(_mark, (self._path, *_tls_files(self._config))))
 
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Begin to serve on sockets that listen_on() or systemd_sockets() gave."""
@@ -221,6 +227,13 @@ def _manner(context: ssl.SSLContext | None) -> object:
     if context is None:
         return None
     return context.verify_mode, context.minimum_version, context.maximum_version
+
+
+def _tls_files(config: WebConfig) -> list[Path]:
+    """The files that the configuration names; what they hold changes without it."""
+    tls = config.tls
+    names = (tls.cert_file, tls.key_file, tls.client_ca_file) if tls is not None else ()
+    return [Path(name) for name in names if name]
 
 
 def _mark(path: Path) -> object:

@@ -47,6 +47,14 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
         raise LabError(f"cannot throttle osd.{osd} in {group}: {error}") from error
 
 
+def rejoin(lab: str, osd: int, pid: int) -> None:
+    """Hold a restarted OSD to the limits that it had before."""
+    for base in (_V1, _V2):
+        group = base / f"cephqos-{lab}-osd.{osd}"
+        if group.exists():
+            (group / "cgroup.procs").write_text(str(pid))
+
+
 def remove_cgroups(lab: str) -> None:
     """Remove the cgroups of a lab whose processes are ending."""
     for base in (_V1, _V2):

@@ -27,6 +27,13 @@ def check_host(spec: LabSpec) -> None:
     if missing:
         raise UsageError(f"not found: {', '.join(missing)}; install util-linux and coreutils")
     _check_memory(spec.osds)
+    allowed = os.sched_getaffinity(0)
+    for osd, cpus in spec.cpus:
+        if not allowed.issuperset(cpus):
+            raise UsageError(
+                f"--cpus {osd}={','.join(map(str, cpus))}: this process may use CPUs"
+                f" {','.join(map(str, sorted(allowed)))} only"
+            )
 
 
 def _check_memory(osds: int) -> None:

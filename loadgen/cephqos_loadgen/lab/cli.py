@@ -9,6 +9,7 @@ from typing import Any
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import keeper
+from cephqos_loadgen.lab.faults import FULL_STATES
 from cephqos_loadgen.lab.lab import RunningLab, end_lab
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.releases import RELEASES, find_release
@@ -120,7 +121,7 @@ def _add_fault(fault: argparse.ArgumentParser) -> None:
             for limit in ("riops", "wiops", "rbps", "wbps"):
                 parser.add_argument(f"--{limit}", type=int)
         elif kind == "fill":
-            parser.add_argument("--state", default="full")
+            parser.add_argument("--state", choices=FULL_STATES, required=True)
 
 
 def spec_from(arguments: argparse.Namespace) -> LabSpec:
@@ -163,9 +164,7 @@ async def _up(arguments: argparse.Namespace) -> int:
 
 
 async def _down(arguments: argparse.Namespace) -> int:
-    if not is_alive(LabPaths.of(arguments.name)) and arguments.name in clean_dead_labs(
-        LabPaths.of(arguments.name).base
-    ):
+    if arguments.name in clean_dead_labs(LabPaths.of(arguments.name).base):
         print(f"lab {arguments.name!r} had died; removed what it left")
         return 0
     with Progress().step(f"ending lab {arguments.name!r}"):
@@ -185,8 +184,10 @@ async def _status(arguments: argparse.Namespace) -> int:
     print(f"  mon         {status['mon_address']['v2']} (v2), {status['mon_address']['v1']} (v1)")
     for osd in status["osds"]:
         pid = f"pid {osd['pid']}" if osd["pid"] else "not running"
+        if osd["stopped"]:
+            pid += " (stopped)"
         device = " ".join(filter(None, (osd["device"], osd["db_device"])))
-        print(f"  osd.{osd['id']:<7} {pid:12} {device}")
+        print(f"  osd.{osd['id']:<7} {pid:20} {device}")
     return 0
 
 
@@ -203,7 +204,10 @@ async def _list(arguments: argparse.Namespace) -> int:
     for name in lab_names():
         paths = LabPaths.of(name)
         alive = is_alive(paths)
-        row: dict[str, Any] = {"name": name, "state": "died; `lab down` removes its files"}
+        row: dict[str, Any] = {
+            "name": name,
+            "state": f"died; `cephqos lab down --name {name}` removes its files",
+        }
         if alive:
             row["state"] = "starting"
             if paths.state.exists():
@@ -253,7 +257,8 @@ async def _fault(arguments: argparse.Namespace) -> int:
         await faults.delay(osd, arguments.seconds, arguments.probability)
     elif kind == "throttle":
         limits = {key: getattr(arguments, key) for key in ("riops", "wiops", "rbps", "wbps")}
-        await faults.throttle(osd, **{key: value for key, value in limits.items() if value})
+        given = {key: value for key, value in limits.items() if value is not None}
+        await faults.throttle(osd, **given)
     elif kind == "fill":
         await faults.fill(osd, arguments.state)
     else:

@@ -36,9 +36,15 @@ class Faults:
             while name in (await self._lab.ask_init(op="list"))["daemons"]:
                 pass
         await BringUp(self._lab, Silent()).start_osd(osd)
+        cgroups.rejoin(self._lab.paths.name, osd, await self._pid(osd))
 
     async def delay(self, osd: int, seconds: float, probability: float = 1.0) -> None:
         """Hold each op back for that long before it is queued; 0 ends it."""
+        if seconds < 0 or not 0 <= probability <= 1:
+            raise UsageError(
+                f"delay {seconds:g} s with probability {probability:g}: expected 0 or more seconds,"
+                " and 0 to 1"
+            )
         async with self._lab.client() as client:
             for option, value in (
                 ("osd_debug_inject_dispatch_delay_duration", seconds),
@@ -50,6 +56,9 @@ class Faults:
 
     async def throttle(self, osd: int, **limits: int) -> None:
         """Hold the OSD's device to riops, wiops, rbps, wbps; nothing given ends it."""
+        for name, limit in limits.items():
+            if limit < 1:
+                raise UsageError(f"throttle {name} {limit}: expected 1 or more")
         device = self._lab.state.devices.get(f"{self._name(osd)}.block")
         if device is None:
             raise UsageError("throttling needs a device per OSD: a lab with --backing loop")

@@ -74,6 +74,7 @@ class RunningLab(LabAccess):
                 {
                     "id": osd,
                     "pid": pids.get(f"osd.{osd}"),
+                    "stopped": process.is_stopped(pids.get(f"osd.{osd}")),
                     "socket": str(self.paths.socket(f"osd.{osd}")),
                     "device": self.state.devices.get(f"osd.{osd}.block"),
                     "db_device": self.state.devices.get(f"osd.{osd}.db"),

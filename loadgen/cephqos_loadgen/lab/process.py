@@ -85,6 +85,15 @@ def children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
+def is_stopped(pid: int | None) -> bool:
+    """Whether a process stands still after a SIGSTOP."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] == "T"
+
+
 def host_pid(init_pid: int, inner: int) -> int | None:
     """The host's pid of a child of process 1 that calls itself `inner`."""
     for pid in children(init_pid):

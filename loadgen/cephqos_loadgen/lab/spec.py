@@ -17,6 +17,7 @@ FILESYSTEMS = ("xfs", "ext4", "btrfs")
 SECTIONS = re.compile(r"global|mon|mgr|osd|client|(mon|mgr|osd|client)\.[a-z0-9]+")
 GIB = 1 << 30
 # BlueStore refuses smaller devices, and FileStore's journal alone takes half of it.
+MAX_PORT = 65535 - 400  # a lab takes 400 ports
 MIN_OSD_SIZE = 1 * GIB
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 
@@ -106,6 +107,7 @@ class LabSpec:
             raise UsageError(f"--osds {self.osds}: expected 1 to {MAX_OSDS}")
         if self.osd_size < MIN_OSD_SIZE:
             raise UsageError(f"--osd-size {self.osd_size}: expected at least 1G")
+        self._validate_numbers()
         _one_of("--backing", self.backing, BACKINGS)
         _one_of("--op-queue", self.op_queue, OP_QUEUES)
         _one_of("--io-scheduler", self.io_scheduler, IO_SCHEDULERS)
@@ -123,6 +125,12 @@ class LabSpec:
         for osd, _ in self.cpus:
             if osd >= self.osds:
                 raise UsageError(f"--cpus {osd}=…: there are OSDs 0 to {self.osds - 1} only")
+
+    def _validate_numbers(self) -> None:
+        if self.port is not None and not 1024 <= self.port <= MAX_PORT:
+            raise UsageError(f"--port {self.port}: expected 1024 to {MAX_PORT}")
+        if not 0 < self.timeout < float("inf"):
+            raise UsageError(f"--timeout {self.timeout}: expected a number of seconds above 0")
 
     def _validate_devices(self) -> None:
         for option, value in (
