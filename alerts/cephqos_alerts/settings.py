@@ -42,7 +42,7 @@ class Thresholds:
     at_limit: float = 0.9  # attained above this share of the limit is held by it
     idle: float = 0.5  # delivered below this share of the capacity
     immediate_share: float = 0.3  # of what is delivered
-    full: float = 0.7  # delivered above this share of the capacity fills the OSD
+    full: float = 0.5  # delivered above this share of the capacity fills the OSD
     interference: float = 0.1  # of what is delivered
     skew: float = 0.25  # at most this share of the shards has work
     overstated: float = 1.5  # capacity above this multiple of what was ever delivered

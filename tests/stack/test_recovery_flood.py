@@ -96,6 +96,8 @@ async def _under_flood(watched: Watched) -> tuple[float, list[dict[str, str]]]:
     return attained, [dict(a.labels) for a in heard if a.has(alertname="CephQosPolicyTargetMissed")]
 
 
+# Which of the two attains more was not the same in every run: a small disk recovers too fast.
+@pytest.mark.unsettled
 def test_wpq_misses_a_cluster_target_for_recovery_and_mclock_attains_more(
     labs: LabPool, lab: RunningLab
 ) -> None:
