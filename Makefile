@@ -6,7 +6,7 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
-# Tests of real clusters share a machine with whatever else it does. What failed is run once more,
+# Tests with deadlines and real clusters share a machine with whatever else it does. What failed is run once more,
 # alone, and both outcomes stay on the screen (CONTRIBUTING.md).
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) -m "not unsettled" --last-failed --last-failed-no-failures none; }
 
@@ -27,7 +27,7 @@ demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
 test: $(STAMP) ## every test, on real Ceph clusters too (root, 25 minutes or less)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/unit tests/golden -n auto
+	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)
 	$(BIN)/pytest tests/lab --durations=15 || $(call once-more,tests/lab)
 	$(BIN)/pytest tests/stack -m "not unsettled" --durations=5 || $(call once-more,tests/stack)
 
