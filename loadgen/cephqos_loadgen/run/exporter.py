@@ -15,7 +15,8 @@ _START_SECONDS = 15.0
 
 
 def argv(port: int, sockets: Path) -> list[str]:
-    command = [sys.executable, "-m", "cephqos_exporter.cli"]
+    # Also when the run is killed: nobody else would end it.
+    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "cephqos_exporter.cli"]
     command += [f"--web.listen-address=127.0.0.1:{port}", f"--discovery.sockets={sockets}"]
     return command
 
