@@ -107,7 +107,7 @@ WORK: Final = Group(
         Recording(
             record="osd:cephqos_kv_commit_seconds:rate",
             expr=_mean_seconds(
-                "ceph_bluestore_kv_commit_lat_sum", "ceph_bluestore_kv_commit_lat_count"
+                "cephqos_qos_store_kv_commit_seconds_total", "cephqos_qos_store_kv_commits_total"
             ),
         ),
         Recording(

@@ -234,8 +234,8 @@ def _add_resources(
     )
     add_counter("cephqos_disks_ops_total", lambda s: s.device_ops, op="write", **disk)
     add_counter("cephqos_disks_weighted_seconds_total", lambda s: s.depth, **disk)
-    add_counter("ceph_bluestore_kv_commit_lat_sum", lambda s: 100 * s.kv_commit)
-    add_counter("ceph_bluestore_kv_commit_lat_count", lambda s: 100)
+    add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: 100 * s.kv_commit)
+    add_counter("cephqos_qos_store_kv_commits_total", lambda s: 100)
     name = "cephqos_threads_busiest_cpu_seconds_total"
     add_counter(name, lambda s: s.thread, group="bstore_kv_sync")
     add_counter(name, lambda s: 0.99, group="other")

@@ -263,3 +263,10 @@ def store(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
     yield one("store_seconds_total", "counter", text, base, commits["sum"])
     text = "Transactions of all classes that BlueStore committed."
     yield one("store_transactions_total", "counter", text, base, commits["avgcount"])
+    # The counters below are Ceph's own too, which not every setup keeps; rules need them.
+    batches = bluestore.get("kv_commit_lat")
+    if batches is not None:
+        text = "Time that BlueStore's key-value commits took, each of a batch of transactions."
+        yield one("store_kv_commit_seconds_total", "counter", text, base, batches["sum"])
+        text = "Key-value commits of BlueStore."
+        yield one("store_kv_commits_total", "counter", text, base, batches["avgcount"])
