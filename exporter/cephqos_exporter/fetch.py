@@ -114,7 +114,7 @@ class DaemonFetcher:
     def probing(self) -> bool:
         return self._probe is not None and not self._probe.done()
 
-    async def identify(self, deadline: float) -> str:
+    async def identify(self, deadline: float, *, fair: bool = True) -> str:
         """Learn which daemon this is, once; the reason if it does not say."""
         if self.daemon is not None:
             return ""
@@ -127,12 +127,17 @@ class DaemonFetcher:
                 self._told = exc.reason
                 log.warning("cannot ask which daemon this is: %s: %s", self.socket.path.name, exc)
             if isinstance(exc, TimedOut | Busy):
-                self._start_probe(silent=True, hung=())
+                self._missed(silent=True, hung=(), fair=fair)
             return exc.reason
         return ""
 
-    async def fetch(self, commands: Iterable[Command], deadline: float) -> Fetched:
-        """Every command's reply, from the daemon or from what is still good, by `deadline`."""
+    async def fetch(
+        self, commands: Iterable[Command], deadline: float, *, fair: bool = True
+    ) -> Fetched:
+        """Every command's reply, from the daemon or from what is still good, by `deadline`.
+
+        Missing a deadline that is not `fair` does not make the daemon one that hangs.
+        """
         result = Fetched()
         ask: dict[str, float] = {}
         now = asyncio.get_running_loop().time()
@@ -153,6 +158,8 @@ class DaemonFetcher:
         result.asked = len(ask)
         answers = await asok.ask_all(self._path, ask, deadline=deadline)
         self._digest(answers, ask, result)
+        if answers.hung:
+            self._missed(silent=not result.up, hung=answers.hung, fair=fair)
         return result
 
     def _digest(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
@@ -177,17 +184,37 @@ class DaemonFetcher:
         result.up = answered
         if not answered:
             result.reason = next(iter(answers.errors.values())).reason
-        if answers.hung:
-            self._start_probe(silent=not answered, hung=answers.hung)
 
-    def _start_probe(self, *, silent: bool, hung: Iterable[str]) -> None:
-        self._silent = silent
-        self._hung.update(hung)
+    def _missed(self, *, silent: bool, hung: Iterable[str], fair: bool) -> None:
+        """A deadline passed: the daemon is marked, or looked at if the deadline was too short."""
+        if fair:
+            self._silent = silent
+            self._hung.update(hung)
         if not self.probing:
-            log.warning("%s does not answer; probing it in the background", self._path)
-            self._probe = asyncio.create_task(self._probe_until_well(), name=f"probe {self._path}")
+            look = self._probe_until_well() if fair else self._look_at(frozenset(hung))
+            self._probe = asyncio.create_task(look, name=f"probe {self._path}")
+
+    async def _look_at(self, suspects: frozenset[str]) -> None:
+        """Mark the daemon, or commands of it, only if they are not prompt in the background."""
+        if not await self._is_prompt("version"):
+            self._silent = True
+        for prefix in sorted(suspects):
+            if not self._silent and not await self._is_prompt(prefix):
+                self._hung.add(prefix)
+        if self._silent or self._hung:
+            await self._probe_until_well()
+
+    async def _is_prompt(self, prefix: str) -> bool:
+        try:
+            await asok.ask(self._path, prefix, timeout=PROMPT_SECONDS)
+        except (TimedOut, Busy):
+            return False
+        except DaemonError as exc:
+            log.debug("look at %s: %s: %s", self._path, prefix, exc)
+        return True
 
     async def _probe_until_well(self) -> None:
+        log.warning("%s does not answer; probing it in the background", self._path)
         await self._until_prompt("version")
         self._silent = False
         # It may be one command that hangs while the others work (each on its own thread or fiber).

@@ -64,6 +64,7 @@ class DaemonReport:
 class ScrapeReport:
     """How a scrape went; the `own` families are made from it."""
 
+    fair: bool = True  # whether there was time enough to judge daemons by it
     daemons: dict[LabelText, DaemonReport] = field(default_factory=dict)
     # Those that never told their cluster; what they are called is settled last.
     nameless: list[tuple[Daemon, DaemonReport]] = field(default_factory=list)
@@ -122,16 +123,24 @@ class Scraper:
         # Whose samples count where two sockets speak for one daemon, one of them left behind.
         self._speakers: dict[LabelText, _Tracked] = {}
         self._running: asyncio.Task[Page] | None = None
+        self._running_fair = True
 
     @property
     def daemons(self) -> list[Daemon]:
         """The daemons seen by the last scrape."""
         return [tracked.daemon for tracked in self._tracked.values()]
 
-    async def page(self, timeout: float) -> Page:  # noqa: ASYNC109 - handed on as a deadline
-        """The page of a scrape of at most `timeout` seconds; joins one that is under way."""
+    async def page(self, timeout: float, fair: bool = True) -> Page:  # noqa: ASYNC109 - handed on
+        """The page of a scrape of at most `timeout` seconds; joins one that is under way.
+
+        Daemons are not judged by a deadline that was not `fair`, nor is a fair scrape served what
+        an unfair one had the time to find.
+        """
+        while fair and not self._running_fair and self._running and not self._running.done():
+            await asyncio.wait([self._running])
         if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._scrape(timeout), name="scrape")
+            self._running = asyncio.create_task(self._scrape(timeout, fair), name="scrape")
+            self._running_fair = fair
         running = self._running
         try:
             return await asyncio.shield(running)
@@ -149,11 +158,11 @@ class Scraper:
         await asyncio.gather(*closing, *(source.close() for source in self._sources))
         self._tracked.clear()
 
-    async def _scrape(self, timeout: float) -> Page:  # noqa: ASYNC109
+    async def _scrape(self, timeout: float, fair: bool) -> Page:  # noqa: ASYNC109
         loop = asyncio.get_running_loop()
         started = loop.time()
         deadline = started + timeout
-        report = ScrapeReport()
+        report = ScrapeReport(fair=fair)
         await self._refresh()
         sources = [asyncio.create_task(self._ask(s, deadline, report)) for s in self._sources]
         daemons = [self._daemon(tracked, deadline, report) for tracked in self._tracked.values()]
@@ -197,7 +206,7 @@ class Scraper:
     ) -> list[Chunk]:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        reason = await tracked.fetcher.identify(deadline)
+        reason = await tracked.fetcher.identify(deadline, fair=report.fair)
         if tracked.fetcher.daemon is None:
             fared = DaemonReport(tracked.labels, False, reason, loop.time() - started)
             report.nameless.append((tracked.daemon, fared))
@@ -205,7 +214,8 @@ class Scraper:
         daemon = self._known(tracked, tracked.fetcher.daemon)
         if daemon is None:
             return []
-        fetched = await tracked.fetcher.fetch(self._commands(daemon), deadline)
+        commands = self._commands(daemon)
+        fetched = await tracked.fetcher.fetch(commands, deadline, fair=report.fair)
         fared = DaemonReport(tracked.labels, fetched.up, fetched.reason, loop.time() - started)
         tracked.up = fetched.up
         if self._speakers[tracked.labels] is not tracked:

@@ -157,7 +157,7 @@ async def test_a_faulty_daemon_costs_only_its_own_samples(host: FakeHost, fault:
     async with scraping(host, [StatusCollector()]) as scraper:
         await text(scraper)
         host.daemons[1].fault = fault
-        page = await text(scraper, 0.2)
+        page = await text(scraper, 0.5)
     assert up(page) == names(page, "cephqos_test_pgs", "9") == ["osd.0", "osd.2", "osd.3"]
     assert names(page, "cephqos_daemon_up", "0") == ["osd.1"]
     assert re.search(r'cephqos_daemon_up{ceph_daemon="osd.1",[^}]*reason="\w+"} 0', page)
@@ -223,14 +223,54 @@ async def test_a_daemon_too_slow_for_the_deadline_does_not_slow_every_second_scr
 async def test_one_command_that_hangs_leaves_the_daemons_others(host: FakeHost) -> None:
     async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
         host.daemons[0].fault, host.daemons[0].only = Fault.HANG, {"perf schema"}
-        await text(scraper, 0.2)
-        await asyncio.sleep(0.1)
+        await text(scraper, 1.0)  # the others have time enough, however busy the machine
+        async with asyncio.timeout(10):  # by now it is known that the daemon itself answers
+            while host.daemons[0].asked["perf schema"] < 2:
+                await asyncio.sleep(0.01)
         started = time.monotonic()
-        page = await text(scraper, 5)
-        assert time.monotonic() - started < 1
+        page = await text(scraper, 10)
+        assert time.monotonic() - started < 5, "it did not wait for the command"
     assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
     failed = re.findall(r"cephqos_collector_success{(.*)} 0", page)
     assert failed == [f'ceph_daemon="osd.0",cluster="{FSID}",collector="schema"']
+
+
+async def test_a_deadline_that_no_daemon_could_keep_marks_none(host: FakeHost) -> None:
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        for daemon in host.daemons:
+            daemon.delay = 0.1
+        page = (await scraper.page(0.02, fair=False)).body(openmetrics=False).decode()
+        assert not up(page)
+        page = await text(scraper, 10)  # at once: none of them is left out
+        assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
+
+
+async def test_a_daemon_that_hangs_is_found_by_scrapes_of_too_little_time_as_well(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.2)
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[0].fault = Fault.HANG
+        await scraper.page(0.05, fair=False)
+        await asyncio.sleep(1.0)  # looked at in the background, for as long as a probe may take
+        started = time.monotonic()
+        page = await text(scraper, 10)
+        assert time.monotonic() - started < 5, "it was known to hang"
+        assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
+        assert host.daemons[0].open_connections == 1
+
+
+async def test_a_scrape_with_time_enough_does_not_take_over_one_without(host: FakeHost) -> None:
+    for daemon in host.daemons:
+        daemon.delay = 0.1
+    async with scraping(host, [StatusCollector()]) as scraper:
+        hasty = asyncio.create_task(scraper.page(0.02, fair=False))
+        await asyncio.sleep(0)
+        pages = await asyncio.gather(scraper.page(10), scraper.page(10))
+        assert pages[0] is pages[1] is not await hasty
+        assert len(up(pages[0].body(openmetrics=False).decode())) == 4
 
 
 @pytest.mark.parametrize("where", ["commands", "collect", "value", "finish", "forget"])

@@ -20,7 +20,12 @@ from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Daemon, Family, LabelText
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import RateLimit
-from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
+from cephqos_exporter.web.negotiation import (
+    Allowance,
+    accepts_gzip,
+    scrape_seconds,
+    wants_openmetrics,
+)
 from cephqos_exporter.web.server import Server, Service, listen_on, split_address, systemd_sockets
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
@@ -36,10 +41,12 @@ class Scrapes:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
+        self.fair: list[bool] = []
         self.hold: asyncio.Event | None = None
 
-    async def page(self, seconds: float) -> Page:
+    async def page(self, seconds: float, fair: bool) -> Page:
         self.seconds.append(seconds)
+        self.fair.append(fair)
         if self.hold is not None:
             await self.hold.wait()
         page = Page()
@@ -120,7 +127,9 @@ async def test_the_timeout_of_prometheus_is_the_scrapes_deadline() -> None:
         await client.get("/metrics")
         await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="5")
         await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="nonsense")
-    assert scrapes.seconds == [10.0, 4.5, 10.0]
+        await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="0.01")
+    assert scrapes.seconds == [10.0, 4.5, 10.0, 0.2]
+    assert scrapes.fair == [True, True, True, False]
 
 
 async def test_health_readiness_targets_and_landing_page_are_served() -> None:
@@ -372,7 +381,14 @@ def test_gzip_is_used_where_it_is_accepted(header: str, accepted: bool) -> None:
 def test_what_prometheus_sends_less_the_offset_is_the_time_there_is(
     header: str | None, seconds: float
 ) -> None:
-    assert scrape_seconds(header, offset=0.5, otherwise=10) == pytest.approx(seconds)
+    allowed = scrape_seconds(header, offset=0.5, otherwise=10)
+    assert allowed.seconds == pytest.approx(seconds)
+    assert allowed.fair
+
+
+@pytest.mark.parametrize("header", ["0.01", "0.3", "1e-300"])
+def test_a_time_that_no_daemon_could_keep_is_made_longer_and_judges_none(header: str) -> None:
+    assert scrape_seconds(header, offset=0.5, otherwise=10) == Allowance(0.2, fair=False)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,12 @@
 """What a client accepts, from its headers."""
 
 import math
+from dataclasses import dataclass
+from typing import Final
+
+# Whoever sends a header may ask for less: a busy OSD needs some milliseconds, a host of 60 a third
+# of a second.
+LEAST_SECONDS: Final = 0.2
 
 
 def wants_openmetrics(accept: str) -> bool:
@@ -38,12 +44,22 @@ def _number(text: str, otherwise: float) -> float:
     return value if math.isfinite(value) else otherwise
 
 
-def scrape_seconds(header: str | None, *, offset: float, otherwise: float) -> float:
-    """The time a scrape may take: what Prometheus sends less the offset, or else the setting.
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """The time a scrape may take. Where it is not `fair`, missing it says nothing of a daemon."""
 
-    An offset as long as the timeout would leave nothing, so half the timeout is the least.
+    seconds: float
+    fair: bool = True
+
+
+def scrape_seconds(header: str | None, *, offset: float, otherwise: float) -> Allowance:
+    """What Prometheus sends less the offset, or else the setting.
+
+    An offset as long as the timeout would leave nothing, so half the timeout is the least; and
+    what no daemon could be expected to keep is made longer.
     """
     sent = _number(header or "", 0.0)
     if sent <= 0:
-        return otherwise
-    return max(sent - offset, sent / 2)
+        return Allowance(otherwise)
+    seconds = max(sent - offset, sent / 2)
+    return Allowance(max(seconds, LEAST_SECONDS), fair=seconds >= LEAST_SECONDS)

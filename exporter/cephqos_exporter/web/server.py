@@ -37,7 +37,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Service:
     """What the pages need; the settings behind it may change while the server runs."""
 
-    page: Callable[[float], Awaitable[Page]]
+    page: Callable[[float, bool], Awaitable[Page]]  # the seconds it may take; whether they are fair
     daemons: Callable[[], Sequence[Daemon]]
     telemetry_path: str
     roles: Sequence[str]
@@ -180,14 +180,14 @@ class Server:
         service = self.service
         if service.max_requests and self._scrapes >= service.max_requests:
             return web.Response(status=503, text=f"{self._scrapes} scrapes under way already\n")
-        seconds = scrape_seconds(
+        allowed = scrape_seconds(
             request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"),
             offset=service.timeout_offset,
             otherwise=service.timeout,
         )
         self._scrapes += 1
         try:
-            page = await service.page(seconds)
+            page = await service.page(allowed.seconds, allowed.fair)
             return await _written(page, request)
         finally:
             self._scrapes -= 1
