@@ -155,6 +155,7 @@ class App:
         loop.add_signal_handler(signal.SIGHUP, self._start_reload)
         try:
             await self._server.start(self._sockets())
+            self._scraper.start()
             await self._stop.wait()
             log.info("ending: letting requests under way finish")
             await self._server.drain()
@@ -198,6 +199,7 @@ class App:
             if settings[option] != self._settings[option]:
                 log.warning("%s takes effect after a restart only", option.name)
         old, self._scraper = self._scraper, build_scraper(settings)
+        self._scraper.start()
         self._settings = settings
         self._server.service = self._service()
         await old.close()

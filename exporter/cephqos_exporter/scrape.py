@@ -38,11 +38,14 @@ _ALIVE = Command("version")
 class ClusterSource(Protocol):
     """Something about the cluster rather than a daemon of this host (`--role cluster`).
 
-    `collect` is called once per scrape, beside the daemons, and cancelled at the deadline (of the
-    event loop's clock); what it raises costs its own samples only.
+    `start` is called once, before the first scrape. `collect` is called once per scrape, beside the
+    daemons, and cancelled at the deadline (of the event loop's clock); what it raises costs its own
+    samples only.
     """
 
     name: str
+
+    def start(self) -> None: ...
 
     async def collect(self, deadline: float) -> Iterable[Family]: ...
 
@@ -147,6 +150,11 @@ class Scraper:
         finally:
             if self._running is running and running.done():
                 self._running = None  # a page is megabytes: not to be kept until the next
+
+    def start(self) -> None:
+        """Let the sources begin with what they do between scrapes."""
+        for source in self._sources:
+            source.start()
 
     async def close(self) -> None:
         """End the probes and drop all state, once the scrape under way has ended."""

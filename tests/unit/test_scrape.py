@@ -375,7 +375,10 @@ class Source:
     def __init__(self, seconds: float = 0.0, error: Exception | None = None) -> None:
         self._seconds = seconds
         self._error = error
-        self.closed = False
+        self.closed = self.started = False
+
+    def start(self) -> None:
+        self.started = True
 
     async def collect(self, deadline: float) -> Iterable[Family]:
         await asyncio.sleep(self._seconds)
@@ -402,6 +405,13 @@ async def test_the_cluster_costs_the_daemons_nothing(
     assert page.count("cephqos_test_cluster{") == good
     assert f'cephqos_collector_host_success{{collector="cluster"}} {good}' in page
     assert source.closed
+
+
+async def test_sources_begin_before_the_first_scrape(host: FakeHost) -> None:
+    source = Source()
+    async with scraping(host, [], [source]) as scraper:
+        scraper.start()
+        assert source.started
 
 
 async def test_nothing_outside_the_read_only_list_is_ever_asked(host: FakeHost) -> None:

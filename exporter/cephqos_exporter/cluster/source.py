@@ -1,7 +1,8 @@
 """The cluster as a source of a scrape: serves what a poller in the background last read.
 
-A scrape never waits for the cluster, but for the first one, which waits a second at most. So
-whatever happens to the monitors, the rest of a scrape does not notice.
+It begins to read when the exporter starts, so that the first scrape finds it all. A scrape never
+waits for the cluster, but for one that comes before the first poll is over, which waits a second at
+most. So whatever happens to the monitors, the rest of a scrape does not notice.
 """
 
 import asyncio
@@ -40,6 +41,10 @@ class ClusterSource:
         self._idle: asyncio.TimerHandle | None = None
         self._waited = False  # one scrape does, after a start
         self._labels = Labels(LabelText(""))
+
+    def start(self) -> None:
+        """Begin to read; without a scrape it rests after a while."""
+        self._ensure_running()
 
     async def collect(self, deadline: float) -> Iterable[Family]:
         """What is known; SourceUnavailable, with what can be said of the reason, if nothing is."""
@@ -98,14 +103,15 @@ class ClusterSource:
             "Whether the cluster answered the last poll; if not, the reason.",
         )
         state, failure = poller.state, poller.failure
-        reason = "" if state else failure.reason if failure else "starting"
         if state and state.status.fsid not in self._labels.base:
             self._labels = Labels(render_labels({"cluster": state.status.fsid}))
-        up.add(self._labels.of("reason", reason), state is not None)
         seconds = Family(
             "cephqos_cluster_poll_duration_seconds", "gauge", "Time that the last poll took."
         )
-        seconds.add(self._labels.base, poller.poll_seconds)
+        if state or failure:  # else none has ended yet, and neither is known
+            reason = failure.reason if failure else ""
+            up.add(self._labels.of("reason", reason), state is not None)
+            seconds.add(self._labels.base, poller.poll_seconds)
         starts = Family(
             "cephqos_cluster_child_starts_total",
             "counter",

@@ -59,6 +59,9 @@ class ProbeSource:
         self._task: asyncio.Task[None] | None = None
         self._idle: asyncio.TimerHandle | None = None
 
+    def start(self) -> None:
+        """Nothing: who is not scraped puts no load on a cluster."""
+
     async def collect(self, deadline: float) -> Iterable[Family]:
         """What was measured so far; starts measuring."""
         loop = asyncio.get_running_loop()
