@@ -5,10 +5,10 @@ import logging
 import signal
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from cephqos_exporter import options
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
+from cephqos_exporter.checks import addresses, check, not_to_be_had, web_config_path
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import Making, build_enabled
 from cephqos_exporter.collectors.own import OwnReporter
@@ -16,56 +16,17 @@ from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.scrape import ClusterSource, Scraper
-from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.server import (
+    AddressMissing,
     Server,
     Service,
     listen_on,
-    split_address,
     systemd_sockets,
 )
-from cephqos_exporter.web.tls import server_context
 
 log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS = 10.0
-
-
-def check(settings: Settings) -> None:
-    """Raise the ConfigError that starting with these settings would end in."""
-    _addresses(settings)
-    if not settings[options.TELEMETRY_PATH].startswith("/"):
-        raise settings.error(options.TELEMETRY_PATH, "a path that starts with /")
-    for pattern in settings[options.SOCKETS]:
-        if not Path(pattern).is_absolute():
-            raise settings.error(options.SOCKETS, options.SOCKETS.allowed)
-    if "cluster" in settings[options.ROLE]:
-        cluster_options.check(settings)
-    if "probe" in settings[options.ROLE]:
-        probe_options.check(settings)
-    path = _web_config_path(settings)
-    if path is not None:
-        checked = web_config.load(path)
-        if checked.tls is not None:
-            server_context(checked.tls, path)
-    build_enabled(Making(settings))
-
-
-def _addresses(settings: Settings) -> Sequence[str]:
-    addresses = settings[options.LISTEN_ADDRESS]
-    try:
-        for address in addresses:
-            split_address(address)
-    except ValueError:
-        addresses = ()
-    if not addresses:
-        raise settings.error(options.LISTEN_ADDRESS, options.LISTEN_ADDRESS.allowed)
-    return addresses
-
-
-def _web_config_path(settings: Settings) -> Path | None:
-    path = settings[options.WEB_CONFIG]
-    return Path(path) if path else None
 
 
 class Finder:
@@ -128,7 +89,7 @@ class App:
         self._scraper = build_scraper(settings)
         self._server = Server(
             self._service(),
-            web_config=_web_config_path(settings),
+            web_config=web_config_path(settings),
             drain_seconds=_DRAIN_SECONDS,
         )
         self._stop = asyncio.Event()
@@ -170,10 +131,9 @@ class App:
                 raise self._settings.error(options.SYSTEMD_SOCKET, allowed)
             return sockets
         try:
-            return listen_on(_addresses(self._settings))
-        except OSError as exc:
-            allowed = f"an address that can be had ({exc.strerror or exc})"
-            raise self._settings.error(options.LISTEN_ADDRESS, allowed) from exc
+            return listen_on(addresses(self._settings))
+        except AddressMissing as exc:
+            raise not_to_be_had(self._settings, exc.address, exc.reason) from exc
 
     def _start_reload(self) -> None:
         task = asyncio.get_running_loop().create_task(self._reload())

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cephqos_exporter import log, options
-from cephqos_exporter.app import App, check
+from cephqos_exporter.app import App
+from cephqos_exporter.checks import check, try_out
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
@@ -127,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = read()
         check(settings)
         if arguments["config.check"]:
+            try_out(settings)
             print("the configuration is valid")
             return 0
         log.set_up(settings[options.LOG_LEVEL], settings[options.LOG_FORMAT])

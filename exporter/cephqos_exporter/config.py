@@ -142,6 +142,9 @@ def _not_bool(value: Any) -> Any:
     return value
 
 
+_VALUE: Final = object()  # stands for an option's own value
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Resolved options: `settings[options.TELEMETRY_PATH]` is typed as the option is."""
@@ -157,11 +160,23 @@ class Settings:
     def origin(self, option: Option[Any]) -> str:
         return self._origins.get(option.name, "default")
 
-    def error(self, option: Option[Any], allowed: str) -> ConfigError:
-        """A ConfigError about an option whose value only turned out wrong when it was used."""
+    def error(self, option: Option[Any], allowed: str, *, found: object = _VALUE) -> ConfigError:
+        """A ConfigError about an option whose value only turned out wrong when it was used.
+
+        `found` is what of the value is wrong, where it is not all of it.
+        """
+        origin = self.origin(option)
         return ConfigError(
-            where=self.origin(option), key=option.name, found=self[option], allowed=allowed
+            where=origin,
+            key=_key_at(origin, option),
+            found=self[option] if found is _VALUE else found,
+            allowed=allowed,
         )
+
+
+def _key_at(origin: str, option: Option[Any]) -> str:
+    """What an option is called where its value stands."""
+    return {"flags": f"--{option.name}", "environment": option.environment}.get(origin, option.name)
 
 
 def resolve(
@@ -177,10 +192,7 @@ def resolve(
     known = {option.name: option for option in options}
     for origin, name, raw in _raw_values(known, flags, environment, file):
         if name not in values:  # the sources come in order of precedence
-            key = f"--{name}" if origin == "flags" else name
-            if origin == "environment":
-                key = known[name].environment
-            values[name] = known[name].read(raw, origin, key)
+            values[name] = known[name].read(raw, origin, _key_at(origin, known[name]))
             origins[name] = origin
     return Settings(values, origins)
 

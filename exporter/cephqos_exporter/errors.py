@@ -28,9 +28,21 @@ class ConfigError(ExporterError):
 
 
 def _shown(found: object) -> str:
-    text = found if isinstance(found, Nothing) else repr(found)
-    line = " ".join(str(text).split())
-    return line if len(line) <= 120 else line[:117] + "..."
+    """As it would stand in a file or on a command line, in one line of bounded length."""
+    line = " ".join(_words(found).split())
+    return line if len(line) <= 200 else line[:197] + "..."
+
+
+def _words(found: object) -> str:
+    if isinstance(found, Nothing):
+        return str(found)
+    if found is None or found == ():
+        return "nothing"
+    if isinstance(found, bool):
+        return str(found).lower()
+    if isinstance(found, tuple):
+        return ", ".join(map(repr, found))
+    return repr(found)
 
 
 class Nothing:

@@ -1,5 +1,6 @@
 """Settings of the cluster role that cannot work are refused before anything is started."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,44 @@ def conf(tmp_path: Path) -> str:
     return f"--cluster.conf={path}"
 
 
-def test_a_conf_that_is_there_is_enough(conf: str) -> None:
-    assert main([*CHECK, conf]) == 0
+@pytest.fixture
+def python(tmp_path: Path) -> str:
+    """A Python that has the rados module, as far as importing it goes."""
+    (tmp_path / "rados.py").touch()
+    return f"--cluster.python=env PYTHONPATH={tmp_path} {sys.executable}"
+
+
+BARE = f"--cluster.python={sys.executable} -IS"
+
+
+def test_a_conf_and_the_rados_module_are_enough(conf: str, python: str) -> None:
+    assert main([*CHECK, conf, python, "--cluster.ceph=no-such-command"]) == 0
+
+
+def test_a_conf_and_the_ceph_command_are_enough(conf: str) -> None:
+    assert main([*CHECK, conf, BARE, f"--cluster.ceph={sys.executable}"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("ceph", "why"), [("no-such-command", "No such file"), ("false", "status 1")]
+)
+def test_without_module_and_command_the_check_says_what_to_install(
+    conf: str, ceph: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*CHECK, conf, BARE, f"--cluster.ceph={ceph}"]) == 2
+    error = capsys.readouterr().err
+    assert f"--cluster.ceph: found '{ceph}' ({why}" in error
+    assert "python3-rados" in error and "ceph-common" in error
+    assert error.count("\n") == 1
+
+
+def test_the_probe_needs_the_module(
+    conf: str, python: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    probe = ["--role=probe", "--probe.pools=p", "--config.check", conf]
+    assert main([*probe, python]) == 0
+    assert main([*probe, BARE, f"--cluster.ceph={sys.executable}"]) == 2
+    assert "No module named 'rados'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

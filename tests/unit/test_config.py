@@ -5,10 +5,12 @@ from pathlib import Path
 import pytest
 
 from cephqos_exporter import options
+from cephqos_exporter.checks import check
 from cephqos_exporter.cli import every_option, main, read_settings
 from cephqos_exporter.collectors import REGISTRY
 from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
+from cephqos_exporter.web.server import listen_on
 
 
 def settings(
@@ -66,7 +68,8 @@ def test_a_collector_is_switched_off_by_its_name_or_by_enabled(tmp_path: Path, f
     [
         ("scrape: {timeout: soon}", "scrape.timeout: found 'soon'; allowed: a number of seconds"),
         ("scrape: {timeout: 0}", "scrape.timeout: found 0; allowed: a number of seconds from 0.05"),
-        ("scrape: {timeout: true}", "scrape.timeout: found True; allowed: a number"),
+        ("scrape: {timeout: true}", "scrape.timeout: found true; allowed: a number"),
+        ("scrape: {timeout: }", "scrape.timeout: found nothing; allowed: a number"),
         ("scrape: {timeouts: 3}", "scrape.timeouts: found an unknown key; allowed: such as scrape"),
         ("colectors: {perf: true}", "colectors: found an unknown key; allowed: "),
         ("log: {level: loud}", "log.level: found 'loud'; allowed: debug, info, warn, error"),
@@ -118,10 +121,28 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
     [
         (["--scrape.timeout=x"], "flags: --scrape.timeout: found 'x'; allowed: a number"),
         (["--nonsense"], "flags: unrecognized arguments: --nonsense"),
-        (["--role=probe"], "probe.pools: found (); allowed: at least one pool"),
-        (["--web.listen-address=9100"], "web.listen-address: found ('9100',); allowed: addresses"),
-        (["--web.listen-address=a:99999"], "web.listen-address: found"),
-        (["--web.telemetry-path=metrics"], "allowed: a path that starts with /"),
+        (["--role=probe"], "probe.pools: found nothing; allowed: at least one pool"),
+        (["--web.listen-address=9100"], "flags: --web.listen-address: found '9100'; allowed: addr"),
+        (["--web.listen-address=:1", "--web.listen-address=a:99999"], "found 'a:99999'; allowed"),
+        (["--web.listen-address=[::1:9100"], "--web.listen-address: found '[::1:9100'"),
+        (["--web.listen-address="], "--web.listen-address: found nothing; allowed: addresses"),
+        (["--web.listen-address=192.0.2.1:9100"], "found '192.0.2.1:9100'; allowed: an address of"),
+        (["--web.listen-address=no-such.invalid:1"], "found 'no-such.invalid:1'; allowed: an addr"),
+        (["--web.listen-address=a..b:9100"], "found 'a..b:9100'; allowed: an address of this mach"),
+        (
+            ["--web.telemetry-path=metrics"],
+            "--web.telemetry-path: found 'metrics'; allowed: a path",
+        ),
+        (["--web.telemetry-path=/"], "found '/'; allowed: a path that starts with /"),
+        (["--web.telemetry-path=/sd"], "found '/sd'; allowed: a path that starts with /"),
+        (["--web.telemetry-path=/-/ready"], "not /, /-/healthy, /-/ready, /sd"),
+        (["--web.telemetry-path=/me trics"], "found '/me trics'; allowed: a path"),
+        (["--web.telemetry-path=/metrics?x=1"], "found '/metrics?x=1'; allowed: a path"),
+        (["--path.procfs=/nowhere"], "--path.procfs: found '/nowhere'; allowed: a directory with"),
+        (["--path.procfs=/usr"], "--path.procfs: found '/usr'; allowed: a directory with a procfs"),
+        (["--path.sysfs=/usr"], "--path.sysfs: found '/usr'; allowed: a directory with a sysfs"),
+        (["--path.dev=/etc/passwd"], "--path.dev: found '/etc/passwd'; allowed: a directory"),
+        (["--path.run=/nowhere"], "--path.run: found '/nowhere'; allowed: a directory"),
         (["--discovery.sockets=run/*.asok"], "discovery.sockets: found"),
         (["--qos.policy=/nonexistent.yml"], "/nonexistent.yml"),
         (["--web.config.file=/nonexistent.yml"], "/nonexistent.yml: found No such file"),
@@ -138,6 +159,31 @@ def test_bad_input_ends_the_command_with_status_2_and_one_line(
     error = capsys.readouterr().err
     assert line in error
     assert error.count("\n") == 1
+
+
+def test_a_value_that_only_turns_out_wrong_when_used_is_told_by_where_it_stands(
+    tmp_path: Path,
+) -> None:
+    file = settings(tmp_path, file="web: {telemetry-path: /sd}")
+    with pytest.raises(ConfigError, match=r"exporter.yml: web.telemetry-path: found '/sd'"):
+        check(file)
+    variable = settings(tmp_path, environment={"CEPHQOS_EXPORTER_WEB_TELEMETRY_PATH": "/sd"})
+    with pytest.raises(ConfigError, match="environment: CEPHQOS_EXPORTER_WEB_TELEMETRY_PATH: fou"):
+        check(variable)
+
+
+def test_an_address_that_is_in_use_passes_the_check_which_may_run_beside_an_exporter() -> None:
+    (taken,) = listen_on(["127.0.0.1:0"])
+    with taken:
+        port = taken.getsockname()[1]
+        assert main(["--config.check", f"--web.listen-address=127.0.0.1:{port}"]) == 0
+
+
+def test_roots_that_only_the_osds_role_reads_are_not_asked_of_the_others(tmp_path: Path) -> None:
+    conf = tmp_path / "ceph.conf"
+    conf.touch()
+    flags = {"role": "cluster", "path.procfs": "/nowhere", "cluster.conf": str(conf)}
+    check(settings(tmp_path, flags=flags))
 
 
 def test_a_good_configuration_passes_the_check(capsys: pytest.CaptureFixture[str]) -> None:

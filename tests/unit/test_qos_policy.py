@@ -64,7 +64,7 @@ BAD: list[tuple[str, object, str]] = [
     (
         "version true",
         {"version": True, "targets": [target()]},
-        "p.yml: version: found True; allowed: 1",
+        "p.yml: version: found true; allowed: 1",
     ),
     (
         "unknown top key",
@@ -84,7 +84,7 @@ BAD_TARGETS: list[tuple[dict[str, object], str]] = [
     ({"scope": "pool"}, "scope: found 'pool'; allowed: osd, cluster"),
     ({"reservation": 1.5}, "reservation: found 1.5; allowed: a number above 0, at most 1"),
     ({"reservation": 0}, "reservation: found 0; allowed: a number above 0, at most 1"),
-    ({"reservation": True}, "reservation: found True; allowed: a number above 0"),
+    ({"reservation": True}, "reservation: found true; allowed: a number above 0"),
     ({"reservation": "50%"}, "reservation: found '50%'; allowed: a number above 0"),
     ({"reservation": float("nan")}, "reservation: found nan; allowed: a number above 0"),
     ({"reservation": None}, "reservation: found nothing; allowed: a reservation, a limit or both"),

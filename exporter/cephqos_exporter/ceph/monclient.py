@@ -69,10 +69,12 @@ while True:
     command, data = json.dumps(request["command"]), request["input"].encode()
     kind, _, target = request["target"].partition(".")
     try:
+        # One daemon by name, as `ceph tell` does, or whichever of them answers for the cluster.
+        named = {"target": target} if target else {}
         if kind == "mon":
-            code, out, err = cluster.mon_command(command, data)
+            code, out, err = cluster.mon_command(command, data, **named)
         elif kind == "mgr":
-            code, out, err = cluster.mgr_command(command, data)
+            code, out, err = cluster.mgr_command(command, data, **named)
         elif kind == "osd":
             code, out, err = cluster.osd_command(int(target), command, data)
         else:
@@ -170,7 +172,7 @@ class MonClient:
     ) -> Any:
         """The JSON reply of a command (its text where it is no JSON).
 
-        `target` is mon, mgr, osd.N or pg.ID. Raises CommandFailed or ClusterUnreachable.
+        `target` is mon, mgr, mon.ID, mgr.ID, osd.N or pg.ID. Raises CommandFailed or ClusterUnreachable.
         """
         request = {
             "target": target,

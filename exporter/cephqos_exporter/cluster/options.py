@@ -1,6 +1,8 @@
 """The options of `--role cluster`, and the source made from them."""
 
 import shlex
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +11,7 @@ from cephqos_exporter.ceph.monclient import Connection
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.config import Option, Settings, integer, number, text
+from cephqos_exporter.errors import ConfigError, Nothing
 
 CONF = text(
     "cluster.conf",
@@ -69,6 +72,10 @@ MOST_PGS = integer(
     most=10_000_000,
 )
 
+PYTHON_HINT: Final = "a Python with Ceph's rados module (package python3-rados)"
+CEPH_HINT: Final = "the ceph command (package ceph-common)"
+_TRY_SECONDS: Final = 20
+
 OPTIONS: Final[tuple[Option[Any], ...]] = (
     CONF,
     NAME,
@@ -92,6 +99,47 @@ def check(settings: Settings) -> None:
     kind, _, rest = settings[NAME].partition(".")
     if not kind or not rest:
         raise settings.error(NAME, NAME.allowed)
+
+
+def try_commands(settings: Settings) -> None:
+    """Raise a ConfigError where neither the rados module nor the ceph command can be run."""
+    try:
+        try_python(settings)
+    except ConfigError as exc:
+        why = _why_not([*_argv(settings, CEPH), "--version"])
+        if why:
+            found = Nothing(f"{settings[CEPH]!r} ({why}), and no Python with rados either")
+            hint = f"{CEPH_HINT}; or in {PYTHON.name} {PYTHON_HINT}"
+            raise settings.error(CEPH, hint, found=found) from exc
+
+
+def try_python(settings: Settings) -> None:
+    """Raise a ConfigError where no Python has the rados module."""
+    why = _why_not([*_argv(settings, PYTHON), "-c", "import rados"])
+    if why:
+        raise settings.error(PYTHON, PYTHON_HINT, found=Nothing(f"{settings[PYTHON]!r} ({why})"))
+
+
+def _why_not(argv: Sequence[str]) -> str:
+    """What a command failed with, in its own words; nothing if it worked."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_TRY_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end within {_TRY_SECONDS} s"
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    if done.returncode == 0:
+        return ""
+    said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+    return said[-1][-80:]
 
 
 def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:

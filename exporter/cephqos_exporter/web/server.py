@@ -13,7 +13,7 @@ from typing import Final
 
 from aiohttp import web
 
-from cephqos_exporter.errors import ConfigError, Nothing
+from cephqos_exporter.errors import ConfigError, ExporterError, Nothing
 from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.model import Daemon
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
@@ -29,6 +29,11 @@ _FIRST_SYSTEMD_FD: Final = 3
 _GZIP_LEVEL: Final = 1
 _GZIP_INLINE_BYTES: Final = 1 << 20  # 2 ms; a thread costs as much as a tenth of that
 _GZIP_WINDOW: Final = 31  # 15 bits, and 16 for the gzip header
+
+_BACKLOG: Final = 128
+
+# What is answered beside the metrics.
+OTHER_PATHS: Final = frozenset({"/", "/sd", "/-/healthy", "/-/ready"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -245,12 +250,26 @@ def _mark(path: Path) -> object:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
+class AddressMissing(ExporterError):
+    """An address of the right form that cannot be had."""
+
+    def __init__(self, address: str, reason: Exception) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
 def listen_on(addresses: Sequence[str]) -> list[socket.socket]:
-    """Bound, listening sockets; OSError if an address cannot be had, ValueError if it is none."""
+    """Bound, listening sockets; AddressMissing, or ValueError if an address is none."""
     sockets: list[socket.socket] = []
     try:
         for address in addresses:
-            sockets.append(_listen(*split_address(address)))
+            place = split_address(address)
+            try:
+                sockets.append(bind_to(*place))
+                sockets[-1].listen(_BACKLOG)
+            except (OSError, UnicodeError) as exc:
+                raise AddressMissing(address, exc) from exc
     except BaseException:
         for sock in sockets:
             sock.close()
@@ -270,13 +289,24 @@ def split_address(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def _listen(host: str, port: int) -> socket.socket:
-    if not host:
-        both = socket.has_dualstack_ipv6()
-        family = socket.AF_INET6 if both else socket.AF_INET
-        return socket.create_server(("", port), family=family, dualstack_ipv6=both, backlog=128)
-    family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    return socket.create_server(place[:2], family=family, backlog=128)
+def bind_to(host: str, port: int) -> socket.socket:
+    """A bound socket that does not listen yet; OSError or UnicodeError where there is none."""
+    both = not host and socket.has_dualstack_ipv6()
+    if host:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, place = found[0][0], found[0][4]
+    else:
+        family, place = socket.AF_INET6 if both else socket.AF_INET, ("", port)
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not both))
+        sock.bind(place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 def systemd_sockets() -> list[socket.socket]:
