@@ -76,7 +76,12 @@ def _inhibitions() -> list[dict[str, Any]]:
     wide = 'alertname="CephQosReservationViolatedClusterWide"'
     flags = 'alertname="CephQosMaintenance"'
     return [
-        rule(['alertname="CephQosDaemonNotAnswering"'], _ABOUT_OSD, "cluster", "ceph_daemon"),
+        rule(
+            ['alertname=~"CephQos(DaemonNotAnswering|OsdDown)"'],
+            _ABOUT_OSD,
+            "cluster",
+            "ceph_daemon",
+        ),
         rule([wide], "CephQosReservationViolated", "cluster", "class", "cause", "by", "severity"),
         {
             **rule(

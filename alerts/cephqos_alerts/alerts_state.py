@@ -12,9 +12,9 @@ SCRUB: Final = Group(
         Alert(
             name="CephQosScrubStalled",
             expr="""
-            sum by (cluster, pool, level) (cephqos_scrub_pool_running_pgs) > 0
+            max by (cluster, pool, level) (cephqos_scrub_pool_running_pgs) > 0
               and on (cluster, pool) (
-                sum by (cluster, pool)
+                max by (cluster, pool)
                   (increase(cephqos_scrub_pool_objects_total[@long_hold@])) == 0
               )
             """,
@@ -128,7 +128,11 @@ SATURATION: Final = Group(
             name="CephQosThreadAtCeiling",
             expr=f"""
             max by ({_OSD}, group) (
-              rate(cephqos_threads_busiest_cpu_seconds_total{{group!="other"}}[@rate@])
+              rate(cephqos_threads_busiest_cpu_seconds_total{{group!~"other|reactor"}}[@rate@])
+              or label_replace(
+                avg_over_time(cephqos_crimson_reactor_utilization_ratio[@rate@]),
+                "group", "reactor", "", ""
+              )
             ) > @thread_ceiling@
             """,
             severity="ticket",
@@ -136,8 +140,8 @@ SATURATION: Final = Group(
             summary="{{ $labels.ceph_daemon }}: a {{ $labels.group }} thread is at its ceiling",
             description="""
             The busiest {{ $labels.group }} thread of {{ $labels.ceph_daemon }} in cluster
-            {{ $labels.cluster }} has used {{ $value | humanizePercentage }} of a CPU, which is all
-            that one thread can: the OSD gives no more whatever its device could.
+            {{ $labels.cluster }} is busy {{ $value | humanizePercentage }} of the time, which is
+            all that one thread can: the OSD gives no more whatever its device could.
             """,
         ),
         Alert(
@@ -200,6 +204,17 @@ COVERAGE: Final = Group(
             {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} does not answer on its admin
             socket at {{ $labels.instance }}: {{ $labels.reason }}. Its clients most likely wait
             too.
+            """,
+        ),
+        # Ceph's own alerts tell of it; this one is there to silence.
+        Alert(
+            name="CephQosOsdDown",
+            expr=f"max by ({_OSD}) (cephqos_cluster_osd_up) == 0",
+            severity="none",
+            summary="{{ $labels.ceph_daemon }} is down in the map",
+            description="""
+            {{ $labels.ceph_daemon }} is down in the map of cluster {{ $labels.cluster }}. This
+            alert goes to nobody: it silences those about what that OSD promised.
             """,
         ),
         Alert(

@@ -97,12 +97,14 @@ def _render_rule(rule: Rule, settings: Settings) -> dict[str, Any]:
         rendered: dict[str, Any] = {"record": rule.record, "expr": expr}
         return rendered | ({"labels": dict(rule.labels)} if rule.labels else {})
     rendered = {"alert": rule.name, "expr": expr}
+    description = " ".join(textwrap.dedent(rule.description).split())
     if rule.hold:
-        rendered["for"] = duration(settings.scaled(rule.hold))
+        hold = rendered["for"] = duration(settings.scaled(rule.hold))
+        description += f" So for {hold} at least."
     rendered["labels"] = {"severity": rule.severity, **rule.labels}
     rendered["annotations"] = {
         "summary": settings.expand(rule.summary),
-        "description": settings.expand(" ".join(textwrap.dedent(rule.description).split())),
+        "description": settings.expand(description),
         "runbook_url": f"{settings.runbook_url}#{rule.name.lower()}",
         "dashboard_url": f"{settings.dashboard_url}/{DASHBOARDS[rule.dashboard]}",
     }

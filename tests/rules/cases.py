@@ -18,8 +18,9 @@ RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "state": ("state.yml", "coverage.yml"),
     "overdue": ("state.yml",),
     "slo": ("recording.yml", "slo.yml"),
+    "budget": ("recording.yml", "slo.yml"),
 }
-_EVERY: Final[Mapping[str, int]] = {"overdue": 300}
+_EVERY: Final[Mapping[str, int]] = {"overdue": 300, "budget": 300}
 # So that nothing else is wrong with the made-up cluster.
 _CLUSTER_EXPORTER: Final = 'cephqos_cluster_up{cluster="c1",instance="host0",reason=""}'
 
@@ -42,7 +43,7 @@ class Case:
     moments: Sequence[Moment]
     # Recorded series to check as well: (minute, expression, value).
     values: Sequence[tuple[float, str, float]] = ()
-    only: bool = False  # nothing else but the Watchdog may fire at the last moment
+    only: bool = False  # nothing else that goes to anyone may fire at the last moment
     interval: int = STEP
     group: str = field(default="qos")
 
@@ -57,6 +58,15 @@ class Case:
     @property
     def silent(self) -> bool:
         return not self.fires
+
+    @property
+    def minutes_to_start(self) -> float:
+        """How closely the case tells when the alert begins: from the last silence to it."""
+        pairs = zip(self.moments, self.moments[1:], strict=False)
+        return min(
+            (b.minute - a.minute for a, b in pairs if b.firing and not a.firing),
+            default=float("inf"),
+        )
 
 
 def silent(minute: float) -> Moment:
@@ -106,7 +116,7 @@ def _test(case: Case) -> dict[str, Any]:
     series = case.series
     if case.only:
         series = {**series, _CLUSTER_EXPORTER: "1x400"}
-        others = f'alertname!~"Watchdog|{case.alert}"'
+        others = f'severity!="none", alertname!="{case.alert}"'
         checks.append(
             {
                 "expr": f'count by (alertname) (ALERTS{{alertstate="firing", {others}}})',

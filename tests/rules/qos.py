@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from .cases import Case, firing, silent
-from .series import BUSY, CLUSTER, IDLE, Osd, State, flat, merged, osds
+from .series import BUSY, CLUSTER, IDLE, STEP, Osd, Series, State, flat, merged, osds
 
 CLIENT = {"class": "client", "cluster": CLUSTER}
 OSD0 = {**CLIENT, "ceph_daemon": "osd.0"}
@@ -29,6 +29,11 @@ RECOVERING = replace(BUSY, client=600, recovery=1400)
 
 def _osd(*timeline: tuple[float, State], **changes: object) -> Osd:
     return replace(Osd(timeline=timeline), **changes)  # type: ignore[arg-type]
+
+
+def _without(prefixes: tuple[str, ...], osd: Osd) -> Series:
+    """What is left of an OSD's series where some are not shown, or not kept."""
+    return {name: values for name, values in osd.series().items() if not name.startswith(prefixes)}
 
 
 def _violated(severity: str, cause: str, **more: str) -> dict[str, str]:
@@ -207,6 +212,35 @@ RESERVATION = [
         moments=(firing(26, _SLOW_DEVICE), firing(28, _SLOW_DEVICE)),
     ),
     Case(
+        name="an OSD of 16.2, which shows neither queues nor lag, is told by what it attains",
+        alert=VIOLATED,
+        series=_without(
+            ("cephqos_qos_queue_length", "cephqos_qos_reservation_lag"),
+            _osd((8, PROVEN), (20, SLOW), (12, PROVEN)),
+        ),
+        moments=(silent(13.5), firing(15, _SLOW_DEVICE), silent(30)),
+    ),
+    Case(
+        name="without figures of devices the slow one is told by its commits",
+        alert=VIOLATED,
+        series=_without(("cephqos_disks",), _osd((8, PROVEN), (20, SLOW))),
+        moments=(firing(23, _SLOW_DEVICE),),
+    ),
+    Case(
+        name="without figures of demand nothing is violated",
+        alert=VIOLATED,
+        series=_without(("cephqos_qos_client_",), _osd((8, PROVEN), (20, SLOW))),
+        moments=(silent(15), silent(27)),
+        only=True,
+    ),
+    Case(
+        name="without reservations, as under WPQ, nothing is violated",
+        alert=VIOLATED,
+        series=_without(("cephqos_qos_reservation_",), _osd((8, PROVEN), (20, SHORT))),
+        moments=(silent(15), silent(27)),
+        only=True,
+    ),
+    Case(
         name="a missed policy target is not a violated reservation as well",
         alert=VIOLATED,
         series=merged(
@@ -230,7 +264,7 @@ CLUSTER_WIDE = [
         name="half of the OSDs with the same cause are one alert for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((8, PROVEN), (12, SLOW), (8, PROVEN)))),
-        moments=(silent(13), firing(18, _MANY), silent(33)),
+        moments=(silent(13.5), firing(14, _MANY), firing(18, _MANY), silent(33)),
     ),
     Case(
         name="one slow OSD of five is no matter of the whole cluster",
@@ -265,9 +299,9 @@ TARGETS = [
             )
         ),
         moments=(
-            silent(12),
+            silent(14),
             firing(
-                23,
+                14.5,
                 {
                     **OSD0,
                     "severity": "ticket",
@@ -282,11 +316,13 @@ TARGETS = [
     Case(
         name="a target for the cluster is missed though no single OSD has one",
         alert=TARGET,
-        series=merged(*osds(2, ((8, PROVEN), (20, RECOVERING)), **_WPQ), _CLUSTER_TARGET),
+        series=merged(
+            *osds(2, ((8, PROVEN), (20, RECOVERING), (10, PROVEN)), **_WPQ), _CLUSTER_TARGET
+        ),
         moments=(
-            silent(8),
+            silent(13.5),
             firing(
-                23,
+                14,
                 {
                     **CLIENT,
                     "severity": "ticket",
@@ -295,7 +331,33 @@ TARGETS = [
                     "by": "background_recovery",
                 },
             ),
+            silent(32),
         ),
+    ),
+    Case(
+        name="a target for one OSD that is just met while recovery takes the rest",
+        alert=TARGET,
+        series=merged(
+            _osd(
+                (8, PROVEN),
+                (20, replace(RECOVERING, client=920)),
+                target={"client": 1000},
+                in_force="wpq",
+                capacity=None,
+                reserved={"client": 1000},
+            )
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    Case(
+        name="a target for the cluster is met by the sum though one OSD gets little",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((28, replace(PROVEN, recovery=100)),), **_WPQ),
+            replace(_osd((28, RECOVERING), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(silent(15), silent(27)),
     ),
     Case(
         name="a target without demand is not missed",
@@ -318,8 +380,8 @@ LIMITS = [
         alert=LIMIT,
         series=merged(_osd((5, IDLE), (20, _HELD), (10, IDLE), **_LIMITED)),
         moments=(
-            silent(9),
-            firing(14, {**OSD0, "severity": "ticket", "cause": "limit"}),
+            silent(9.5),
+            firing(10.5, {**OSD0, "severity": "ticket", "cause": "limit"}),
             silent(27),
         ),
         only=True,
@@ -340,12 +402,24 @@ _TOO_MUCH = {
     "cause": "capacity",
 }
 
+
+def _set_anew(osd: Osd, minute: float, **changes: object) -> Series:
+    """An OSD whose settings change at a minute: one info series ends and another begins."""
+    before, after = osd.series(), replace(osd, **changes).series()  # type: ignore[arg-type]
+    (old,), (new,) = (
+        [name for name in series if name.startswith("cephqos_qos_scheduler_info")]
+        for series in (before, after)
+    )
+    count = round(minute * 60 / STEP)
+    return before | {old: f"1x{count - 1} stale", new: f"_x{count} 1x240"}
+
+
 CAPACITY = [
     Case(
         name="a capacity that the saturated OSD never reached",
         alert=OVERSTATED,
         series=merged(_osd((5, IDLE), (20, BUSY), (10, IDLE), **_OVERSTATED)),
-        moments=(silent(9), firing(14, _TOO_MUCH), silent(30)),
+        moments=(silent(9.5), firing(10, _TOO_MUCH), silent(30)),
     ),
     Case(
         name="the same OSD's clients are a ticket of cause capacity, not a page",
@@ -367,9 +441,9 @@ CAPACITY = [
         only=True,
     ),
     Case(
-        name="a default capacity on a real device",
+        name="a default capacity on a real device, until somebody measures",
         alert=UNMEASURED,
-        series=merged(_osd((40, IDLE), origin="default", media="hdd")),
+        series=_set_anew(_osd((40, IDLE), origin="default", media="hdd"), 25, origin="mon"),
         moments=(
             silent(14),
             firing(
@@ -381,6 +455,7 @@ CAPACITY = [
                     "severity": "ticket",
                 },
             ),
+            silent(26),
         ),
     ),
     Case(
@@ -396,10 +471,33 @@ _MEDIA = {"cluster": CLUSTER, "media": "ssd", "severity": "ticket"}
 
 SETTINGS = [
     Case(
-        name="two profiles among the SSDs of a cluster",
+        name="two profiles among the SSDs of a cluster, until they agree",
         alert=DIFFER,
-        series=merged(_osd((40, IDLE)), _osd((40, IDLE), id=1, profile="high_client_ops")),
-        moments=(silent(14), firing(16, _MEDIA)),
+        series=merged(
+            _osd((40, IDLE)),
+            _set_anew(_osd((40, IDLE), id=1, profile="high_client_ops"), 25, profile="balanced"),
+        ),
+        moments=(silent(14), firing(16, _MEDIA), silent(26)),
+    ),
+    Case(
+        name="two schedulers among the HDDs of a cluster, and two exporters that see them",
+        alert=DIFFER,
+        series=merged(
+            *(
+                _osd((20, IDLE), id=i, media="hdd", instance=host, in_force=queue, profile="")
+                for i, queue in enumerate(("wpq", "mclock_scheduler"))
+                for host in ("host1", "host2")
+            ),
+        ),
+        moments=(silent(14), firing(16, {**_MEDIA, "media": "hdd"})),
+    ),
+    Case(
+        name="a profile that differs in another cluster",
+        alert=DIFFER,
+        series=merged(
+            _osd((40, IDLE)), _osd((40, IDLE), id=1, profile="high_client_ops", cluster="c2")
+        ),
+        moments=(silent(16), silent(39)),
     ),
     Case(
         name="SSDs and HDDs may differ",
@@ -421,34 +519,70 @@ SETTINGS = [
         moments=(silent(25), silent(39)),
     ),
     Case(
-        name="WPQ beside mClock",
+        name="WPQ beside mClock, until the last OSD has it",
         alert=MIXED,
         series=merged(
-            _osd((40, IDLE)), _osd((40, IDLE), id=1, media="hdd", in_force="wpq", profile="")
+            _osd((40, IDLE)),
+            _set_anew(
+                _osd((40, IDLE), id=1, media="hdd", in_force="wpq", profile=""),
+                25,
+                in_force="mclock_scheduler",
+            ),
         ),
-        moments=(silent(14), firing(16, {"cluster": CLUSTER, "severity": "ticket"})),
+        moments=(silent(14), firing(16, {"cluster": CLUSTER, "severity": "ticket"}), silent(26)),
     ),
     Case(
-        name="one scheduler everywhere",
+        name="WPQ beside mClock for as long as OSDs are restarted one after the other",
         alert=MIXED,
-        series=merged(*osds(3, ((40, IDLE),))),
+        series=merged(
+            _osd((40, IDLE)),
+            _osd((40, IDLE), id=1, in_force="wpq"),
+            *(_osd((5 + 3 * i, IDLE), id=2 + i, restarts=True) for i in range(3)),
+        ),
+        moments=(silent(25), silent(39)),
+    ),
+    Case(
+        name="one scheduler everywhere, as far as it is known",
+        alert=MIXED,
+        series=merged(
+            *osds(3, ((40, IDLE),)), _osd((40, IDLE), id=3, media="", in_force="unknown")
+        ),
         moments=(silent(16), silent(39)),
         only=True,
     ),
     Case(
-        name="a custom profile that reserves more than there is",
+        name="a custom profile that reserves more than there is, until a built-in one does",
         alert=WHOLE,
-        series=merged(
+        series=_set_anew(
             _osd(
                 (30, IDLE),
                 profile="custom",
                 reserved={"client": 1400, "background_recovery": 1000},
-            )
+            ),
+            15,
+            profile="balanced",
         ),
         moments=(
             silent(4),
             firing(6, {"ceph_daemon": "osd.0", "cluster": CLUSTER, "severity": "ticket"}),
+            silent(16),
         ),
+    ),
+    Case(
+        name="a custom profile that reserves all there is and no more, seen by two exporters",
+        alert=WHOLE,
+        series=merged(
+            *(
+                _osd(
+                    (30, IDLE),
+                    profile="custom",
+                    instance=host,
+                    reserved={"client": 1000, "background_recovery": 1000},
+                )
+                for host in ("host1", "host2")
+            )
+        ),
+        moments=(silent(6), silent(29)),
     ),
     Case(
         name="a built-in profile of 20.2 reserves 105 % by design",

@@ -40,8 +40,8 @@ SCRUB = [
         "CephQosScrubStalled",
         "scrubs under way that scrub nothing, until they do",
         _running("0+10x60 600x140 600+10x100"),
-        silent(30),
-        firing(48, _DEEP),
+        silent(44.5),
+        firing(45, _DEEP),
         silent(55),
     ),
     _case(
@@ -107,8 +107,8 @@ RECOVERY = [
         "CephQosRecoveryStalled",
         "recovery that stopped short of the end, until it goes on",
         _recovery("0+10x60 600x100 600+5x80", "1000-10x60 400x100 400-5x80"),
-        silent(24),
-        firing(31, {**POOL, **TICKET}),
+        silent(29.5),
+        firing(30, {**POOL, **TICKET}),
         silent(45),
     ),
     _case(
@@ -157,6 +157,7 @@ def _thread(share: float, group: str) -> Series:
     )
 
 
+_UTILISATION = "cephqos_crimson_reactor_utilization_ratio"
 _SHARED = "cephqos_placement_reactors_shared"
 _WELL = replace(BUSY, client=1500)
 _LATE = replace(_WELL, device_latency=0.02)
@@ -165,9 +166,29 @@ SATURATION = [
     _case(
         "CephQosThreadAtCeiling",
         "a thread that has no more to give",
-        _thread(0.99, "bstore_kv_sync"),
-        silent(14),
-        firing(17, {**AT, **TICKET, "group": "bstore_kv_sync"}),
+        merged(Osd(((25, replace(IDLE, thread=0.99)), (15, IDLE)))),
+        silent(15.5),
+        firing(16, {**AT, **TICKET, "group": "bstore_kv_sync"}),
+        silent(27),
+    ),
+    _case(
+        "CephQosThreadAtCeiling",
+        "a reactor that is busy all the time by its own account",
+        merged(
+            _thread(1.0, "reactor"),
+            flat(_UTILISATION, 0.2, shard="0", **AT),
+            flat(_UTILISATION, "0.99x100 0.3x140", shard="1", **AT),
+        ),
+        silent(14.5),
+        firing(15.5, {**AT, **TICKET, "group": "reactor"}),
+        silent(30),
+    ),
+    _case(
+        "CephQosThreadAtCeiling",
+        "a reactor that polls all the time and has little to do",
+        merged(_thread(1.0, "reactor"), flat(_UTILISATION, 0.2, shard="0", **AT)),
+        silent(17),
+        silent(59),
     ),
     _case(
         "CephQosThreadAtCeiling",
@@ -181,8 +202,8 @@ SATURATION = [
         "a device that answers far later than it used to, until it does not",
         merged(Osd(((40, _WELL), (20, _LATE), (10, _WELL)))),
         silent(39),
-        silent(54),
-        firing(58, {**AT, **TICKET}),
+        silent(55),
+        firing(55.5, {**AT, **TICKET}),
         silent(66),
         group="qos",
     ),
@@ -259,11 +280,34 @@ COVERAGE = [
         silent(40),
     ),
     _case(
+        "CephQosOsdDown",
+        "an OSD that goes down and comes up",
+        flat("cephqos_cluster_osd_up", "1x20 0x40 1x40", **AT, **_TARGET),
+        silent(5),
+        firing(5.5, {**AT, "severity": "none"}),
+        silent(16),
+    ),
+    _case(
+        "CephQosOsdDown",
+        "an OSD that one of two exporters has not yet seen come up",
+        merged(
+            flat("cephqos_cluster_osd_up", 0, **AT, **_TARGET),
+            flat("cephqos_cluster_osd_up", 1, **AT, job="cephqos", instance="host2"),
+        ),
+        silent(5),
+        silent(59),
+    ),
+    _case(
         "CephQosOsdNotScraped",
         "an OSD that is up and that nobody scrapes",
-        merged(_CLUSTER_UP, flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET)),
+        merged(
+            _CLUSTER_UP,
+            flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET),
+            _daemon_up("_x60 1x100", ""),
+        ),
         silent(9),
         firing(11, {**AT, **TICKET}),
+        silent(16),
     ),
     _case(
         "CephQosOsdNotScraped",
@@ -279,10 +323,14 @@ COVERAGE = [
     ),
     _case(
         "CephQosClusterExporterAbsent",
-        "OSDs without an exporter of role cluster",
-        _DAEMON,
+        "OSDs without an exporter of role cluster, until there is one",
+        merged(
+            _DAEMON,
+            flat("cephqos_cluster_up", "_x80 1x100", reason="", cluster=CLUSTER, **_TARGET),
+        ),
         silent(9),
         firing(11, _CLUSTER_TICKET),
+        silent(21),
     ),
     _case(
         "CephQosClusterExporterAbsent",
@@ -298,10 +346,17 @@ COVERAGE = [
         "two exporters of role cluster for one cluster",
         merged(
             _CLUSTER_UP,
-            flat("cephqos_cluster_up", 1, cluster=CLUSTER, job="cephqos", instance="host2"),
+            flat(
+                "cephqos_cluster_up",
+                "1x79 stale",
+                cluster=CLUSTER,
+                job="cephqos",
+                instance="host2",
+            ),
         ),
         silent(9),
         firing(11, {"cluster": CLUSTER, "severity": "info"}),
+        silent(21),
     ),
     _case(
         "CephQosClusterExporterDoubled",
@@ -343,9 +398,10 @@ COVERAGE = [
     _case(
         "CephQosTooManySeries",
         "an exporter that gives more series than the budget",
-        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 900, **_TARGET)),
+        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", "900x90 600x100", **_TARGET)),
         silent(14),
         firing(16, {"instance": "host1", "severity": "info"}),
+        silent(24),
     ),
     _case(
         "CephQosTooManySeries",
@@ -358,8 +414,8 @@ COVERAGE = [
         "CephQosMaintenance",
         "noout is set, then not",
         flat("cephqos_cluster_flag", "0x10 1x20 0x20", cluster=CLUSTER, flag="noout"),
-        silent(2),
-        firing(5, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
+        silent(2.5),
+        firing(3, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
         silent(10),
     ),
     _case(
@@ -372,7 +428,15 @@ COVERAGE = [
     _case(
         "CephQosTestRun",
         "a run that announces itself, then ends",
-        flat("cephqos_run_info", "1x20", cluster=CLUSTER, run="r1", scenario="s", phase="load"),
+        flat(
+            "cephqos_run_info",
+            "_x8 1x20 stale",
+            cluster=CLUSTER,
+            run="r1",
+            scenario="s",
+            phase="load",
+        ),
+        silent(1.5),
         firing(2, {"cluster": CLUSTER, "run": "r1", "scenario": "s", "severity": "none"}),
         silent(11),
     ),
@@ -411,11 +475,16 @@ def _both(*burns: tuple[str, str, str]) -> list[dict[str, str]]:
 SLO = [
     _case(
         "CephQosLatencySloBurn",
-        "half of the operations too slow pages within a quarter of an hour and ends soon after",
+        "half of the operations too slow pages after eight minutes and ends soon after",
         merged(Osd(((60, _FINE), (20, _BAD), (20, _FINE)))),
-        silent(59),
+        silent(60.5),
+        firing(61, *_both(("ticket", "3d", "unknown"))),
         firing(
-            75,
+            67.5,
+            *_both(("page", "6h", "cpu"), ("ticket", "1d", "cpu"), ("ticket", "3d", "cpu")),
+        ),
+        firing(
+            68,
             *_both(
                 ("page", "1h", "cpu"),
                 ("page", "6h", "cpu"),
@@ -430,6 +499,16 @@ SLO = [
             ),
         ),
         group="slo",
+    ),
+    _case(
+        "CephQosLatencySloBurn",
+        "the last ticket of a bad quarter of an hour ends when six hours have been good",
+        merged(Osd(((60, _FINE), (15, _BAD), (480, _FINE)))),
+        silent(60),
+        firing(120, *_both(("ticket", "1d", "unknown"), ("ticket", "3d", "unknown"))),
+        firing(435, *_both(("ticket", "3d", "unknown"))),
+        silent(450),
+        group="budget",
     ),
     _case(
         "CephQosLatencySloBurn",

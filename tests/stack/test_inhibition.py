@@ -88,6 +88,11 @@ def inhibited(url: str, source: dict[str, str], target: dict[str, str]) -> bool:
     ("source", "target"),
     [
         pytest.param(SILENT, VIOLATED, id="an OSD that is silent, its promises"),
+        pytest.param(
+            SILENT | {"alertname": "CephQosOsdDown", "severity": "none"},
+            VIOLATED,
+            id="an OSD that is down, its promises",
+        ),
         pytest.param(WIDE, VIOLATED, id="a cluster-wide violation, that of an OSD"),
         pytest.param(
             BURN | {"severity": "page"}, BURN | {"severity": "ticket"}, id="a page, its ticket"
