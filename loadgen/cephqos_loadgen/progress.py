@@ -1,53 +1,190 @@
-"""Saying what is going on: a live line on a terminal, plain lines everywhere else."""
+"""Saying what is going on: in place on a terminal, plain lines everywhere else.
+
+Without `rich` (it is an extra) a terminal gets the plain lines too.
+"""
 
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, TextIO
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, NamedTuple, TextIO
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 # A step's way to say how it is getting on: `say("unpacking ceph-osd")`.
 Say = Callable[[str], None]
+
+_PLAIN_SECONDS = 10.0
+_LEAST_BAR = 6
+_PERCENT = 5
+
+
+class Bar(NamedTuple):
+    """One row: a title, how far it is (None: nobody can know), and words."""
+
+    title: str
+    done: float | None
+    text: str
+
+
+class Frame(NamedTuple):
+    """All that is to be seen at one moment. `mark`: what is worth a plain line when it changes."""
+
+    heading: str
+    bars: tuple[Bar, ...]
+    line: str
+    mark: str
+
+
+Show = Callable[[Frame], None]
+
+
+class Drawn(NamedTuple):
+    """A row as characters: its head, the two parts of its bar, its tail."""
+
+    head: str
+    done: str
+    rest: str
+    tail: str
+
+    @property
+    def text(self) -> str:
+        return "".join(self).rstrip()
+
+
+def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
+    """The rows for a terminal of that width; where there is no room for bars there are none."""
+    full, empty = ("#", "-") if ascii_only else ("━", "─")
+    head = min(max((len(bar.title) for bar in frame.bars), default=0), max(8, width // 4))
+    words = max((len(bar.text) for bar in frame.bars if bar.done is not None), default=0)
+    room = width - head - 1 - _PERCENT - 2
+    size = room - min(words, room * 2 // 3)
+    if size < _LEAST_BAR:
+        size = 0
+    rows = [Drawn(_cut(frame.heading, width), "", "", "")]
+    for bar in frame.bars:
+        title = f"{_cut(bar.title, head):{head}} "
+        if bar.done is None:
+            rows.append(Drawn(title, "", "", _cut(bar.text, width - head - 1)))
+            continue
+        share = min(1.0, max(0.0, bar.done))
+        filled = int(share * size)
+        # 100 % is for what is done.
+        percent = f"{int(share * 100):4d}%  "
+        words_room = width - head - 1 - size - len(percent)
+        tail = percent + _cut(bar.text, words_room)
+        rows.append(Drawn(title, full * filled, empty * (size - filled), tail))
+    return rows
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def _console(stream: IO[str], plain: bool = False) -> "Console | None":
+    """The terminal behind a stream; None where there is none, or no `rich`."""
+    if plain:
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    console = Console(file=stream, highlight=False, soft_wrap=True)
+    return console if console.is_terminal else None
 
 
 class Progress:
     """Reports steps. One step at a time; what a step says replaces what it said before."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._console = Console(file=stream or sys.stderr, highlight=False, soft_wrap=True)
+    def __init__(self, stream: TextIO | IO[str] | None = None, *, plain: bool = False) -> None:
+        self._stream = stream or sys.stderr
+        self._terminal = _console(self._stream, plain)
 
     def quieter(self, plain: bool) -> "Progress":
         """For steps that run side by side: a terminal has room for one live line only."""
-        if not plain:
-            return self
-        return _Plain(self._console.file)
+        return Progress(self._stream, plain=True) if plain else self
 
     @contextmanager
     def step(self, title: str) -> Iterator[Say]:
         """Show `title` while the block runs, then how long it took."""
         start = time.monotonic()
-        if self._console.is_terminal:
-            with self._console.status(title) as status:
-                yield lambda text: status.update(f"{title}: {text}"[: self._console.width - 4])
+        if self._terminal:
+            width = self._terminal.width - 4
+            with self._terminal.status(title) as status:
+                yield lambda text: status.update(f"{title}: {text}"[:width])
         else:
-            self._console.print(f"{title} …", markup=False)
+            self.note(f"{title} …")
             yield lambda text: None
         self.done(title, time.monotonic() - start)
 
+    @contextmanager
+    def follow(self, title: str, first: Frame) -> Iterator[Show]:
+        """Show frames while the block runs, as the caller gives them, about one a second; then how
+        long it took. Drawing is a thread's work: a terminal that takes nothing holds nobody up.
+        """
+        start = time.monotonic()
+        terminal = self._terminal
+        with self._in_place(terminal, first) if terminal else self._in_lines(title, first) as show:
+            yield show
+        self.done(title, time.monotonic() - start)
+
+    @contextmanager
+    def _in_place(self, console: "Console", first: Frame) -> Iterator[Show]:
+        from rich.live import Live
+
+        latest = first
+
+        def show(frame: Frame) -> None:
+            nonlocal latest
+            latest = frame
+
+        def drawn() -> "Text":
+            return _styled(latest, console)
+
+        with Live(get_renderable=drawn, console=console, refresh_per_second=1, transient=True):
+            yield show
+
+    @contextmanager
+    def _in_lines(self, title: str, first: Frame) -> Iterator[Show]:
+        self.note(f"{title} …")
+        began = said = time.monotonic()
+        mark = first.mark
+
+        def show(frame: Frame) -> None:
+            nonlocal said, mark
+            now = time.monotonic()
+            if frame.mark != mark or now - said >= _PLAIN_SECONDS:
+                mark, said = frame.mark, now
+                self.note(f"  {now - began:4.0f} s  {frame.line}")
+
+        yield show
+
     def done(self, title: str, seconds: float) -> None:
-        self._console.print(f"{title}: done in {seconds:.1f} s", markup=False)
+        self.note(f"{title}: done in {seconds:.1f} s")
 
     def note(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        if self._terminal:
+            self._terminal.print(text, markup=False)
+            return
+        # Whoever read this may have stopped; that is no reason to stop what is reported.
+        with suppress(BrokenPipeError):
+            print(text, file=self._stream, flush=True)
 
 
-class _Plain(Progress):
-    """Lines only, also on a terminal."""
+def _styled(frame: Frame, console: "Console") -> "Text":
+    from rich.text import Text
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._console = Console(file=stream, highlight=False, soft_wrap=True, force_terminal=False)
+    ascii_only = not console.encoding.lower().startswith("utf")
+    whole = Text(no_wrap=True, overflow="ellipsis")
+    for number, row in enumerate(draw(frame, console.width, ascii_only)):
+        whole.append("\n" if number else "")
+        whole.append(row.head, "bold")
+        whole.append(row.done, "green")
+        whole.append(row.rest, "dim")
+        whole.append(row.tail)
+    return whole
 
 
 class Silent(Progress):
@@ -56,6 +193,10 @@ class Silent(Progress):
     @contextmanager
     def step(self, title: str) -> Iterator[Say]:
         yield lambda text: None
+
+    @contextmanager
+    def follow(self, title: str, first: Frame) -> Iterator[Show]:
+        yield lambda frame: None
 
     def done(self, title: str, seconds: float) -> None:
         pass

@@ -1,20 +1,43 @@
 """What a run serves and sends while it goes on."""
 
+import asyncio
+import gzip
+import re
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
 import aiohttp
 import pytest
 from aiohttp import web
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
+from cephqos_exporter.model import Family
+from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.fio import Figures, Status
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.metrics import quantile
 from cephqos_loadgen.run.endpoint import serve
 from cephqos_loadgen.run.live import Live, Where
+from cephqos_loadgen.run.live_metrics import METRICS
 from cephqos_loadgen.run.notify import TOKEN_VARIABLE, Notifier
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
+README = Path(__file__).parents[2] / "loadgen" / "README.md"
+RELEASES = ("pacific", "reef", "tentacle")
+
+
+def recorded(release: str, name: str) -> bytes:
+    return gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes())
 
 
 def live() -> Live:
     found = Live(Where("r1", "s", "fsid", "point=a", 2, ("client", "scrub")))
+    found.will_fill("data", "bytes", "volume.0", 100)
+    found.filled("data", "bytes", "volume.0", 40)
     found.start_client("client", "client.0", "rbd")
     done = Figures(10, 40960, 10, 0.05, 0.0, 0.009, {0.004: 6, 0.009: 4})
     found.status(
@@ -70,36 +93,158 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_and_a_default_
             assert other != url
 
 
-async def test_annotations_and_logs_arrive_and_a_dead_receiver_costs_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
-    got: list[tuple[str, str | None, dict[str, object]]] = []
+@asynccontextmanager
+async def receiver(
+    answers: bool = True,
+) -> AsyncIterator[tuple[str, list[tuple[str, str | None, Any]]]]:
+    """Takes what Grafana and Loki take; one that does not answer keeps the connection open."""
+    got: list[tuple[str, str | None, Any]] = []
+    ended = asyncio.Event()
 
     async def take(request: web.Request) -> web.Response:
+        if not answers:
+            await ended.wait()
         got.append((request.path, request.headers.get("Authorization"), await request.json()))
         return web.Response(status=204)
 
     app = web.Application()
     app.router.add_post("/api/annotations", take)
+    app.router.add_post("/loki/api/v1/push", take)
     runner = web.AppRunner(app)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        async with Notifier(f"http://127.0.0.1:{port}/", "http://127.0.0.1:1", "r1") as notify:
-            notify("phase_started", phase="scrub")
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/", got
     finally:
+        ended.set()
         await runner.cleanup()
-    ((path, token, body),) = got
-    assert (path, token) == ("/api/annotations", "Bearer secret")
-    assert body["text"] == "phase_started run=r1 phase=scrub"
-    assert (notify.sent, notify.failed) == (1, 1)
-    assert "127.0.0.1:1" in notify.last_error
+
+
+async def test_annotations_and_logs_arrive_with_run_and_phase(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "secret")
+    async with receiver() as (url, got), Notifier(url, url, "r1") as notify:
+        notify("phase_ended", phase="scrub", error="did not end")
+    found = {path: (token, body) for path, token, body in got}
+    token, body = found["/api/annotations"]
+    assert token == "Bearer secret"
+    assert body["text"] == 'phase_ended run=r1 phase=scrub error="did not end"'
+    assert abs(body["time"] / 1000 - time.time()) < 60
+    token, body = found["/loki/api/v1/push"]
+    assert token is None, "the token is Grafana's"
+    (stream,) = body["streams"]
+    assert stream["stream"] == {"job": "cephqos", "run": "r1"}
+    ((stamp, line),) = stream["values"]
+    assert line == 'event=phase_ended run=r1 phase=scrub error="did not end"'
+    assert abs(int(stamp) / 1e9 - time.time()) < 60
+    assert (notify.sent, notify.failed) == (2, 0)
+
+
+async def test_receivers_that_are_dead_or_silent_hold_up_neither_the_run_nor_each_other() -> None:
+    async with receiver(answers=False) as (silent, _), receiver() as (loki, got):
+        before = time.monotonic()
+        async with Notifier(silent, loki, "r1") as notify:
+            for number in range(3):
+                notify("repeat_started", repeat=number)
+            assert time.monotonic() - before < 0.5
+            async with asyncio.timeout(2.0):
+                while len(got) < 3:
+                    await asyncio.sleep(0.01)
+        assert time.monotonic() - before < 4.0, "a farewell of two seconds at most"
+    assert (notify.sent, notify.failed) == (3, 3)
+    assert "no answer before the run ended" in notify.last_error
+    async with Notifier("http://127.0.0.1:1", None, "r1") as dead:
+        dead("repeat_started")
+    assert (dead.sent, dead.failed) == (0, 1)
+    assert "127.0.0.1:1" in dead.last_error
 
 
 def test_nothing_is_sent_where_nothing_is_configured() -> None:
     notify = Notifier(None, None, "r1")
     notify("phase_started")
-    assert notify._queue.empty()
+    assert (notify.sent, notify.failed) == (0, 0)
+
+
+# -- figures -------------------------------------------------------------------------------------
+
+
+def samples_of(families: list[Family]) -> dict[tuple[str, str], float]:
+    return {
+        (f"{family.name}{suffix}", labels): value
+        for family in families
+        for suffix, labels, value in family.samples
+    }
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(release: str) -> None:
+    """Within the width of the bucket that they fall into."""
+    found = Live(Where("r1", phases=("load",)))
+    found.start_client("load", "client.0", "rbd")
+    documents = fio.documents(recorded(release, "interrupted"))
+    for document in documents:
+        found.status("load", "client.0", fio.read_status(document))
+    bounds = {
+        float(re.findall(r'le="([^"]*)"', labels)[0]): value
+        for (name, labels), value in samples_of(list(found.families())).items()
+        if name == "cephqos_client_latency_seconds_bucket" and 'op="write"' in labels
+    }
+    own = documents[-1]["jobs"][0]["write"]["clat_ns"]
+    assert bounds[float("inf")] == own["N"]
+    ordered = [0.0, *sorted(bounds)]
+    for percent in ("50.000000", "95.000000", "99.000000", "99.500000", "99.900000"):
+        value = quantile(bounds, float(percent) / 100)
+        exact = own["percentile"][percent] * 1e-9
+        upper = next(bound for bound in ordered if bound >= exact)
+        width = upper - ordered[ordered.index(upper) - 1]
+        assert value == pytest.approx(exact, abs=width), percent
+        assert width <= 0.26 * exact
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> None:
+    found = Live(Where("r1", phases=("write",)))
+    found.start_client("write", "bench0", "rados_bench")
+    data = recorded(release, "bench_write")
+    result = rados_bench.read_result(data)
+    for row in rados_bench.RowStream().feed(data):
+        done = {"v": {"write": row.figures(4096), "read": Figures()}}
+        found.status("write", "bench0", Status(0.0, done, {}, float(row.second)))
+    samples = samples_of(list(found.families()))
+    labels = 'run="r1",engine="rados_bench",load="write",client="bench0",op="write"'
+    last, before = result.rows[-1], result.rows[-2]
+    rate = (last.finished - before.finished) / (last.second - before.second)
+    assert samples["cephqos_client_ops_total", labels] == last.finished
+    assert samples["cephqos_client_iops", labels] == pytest.approx(rate)
+    assert samples["cephqos_client_bytes_per_second", labels] == pytest.approx(rate * 4096)
+    mean = samples["cephqos_client_latency_mean_seconds", labels]
+    assert mean == pytest.approx(result.latency_mean, rel=0.5)
+    assert not any("latency_seconds_bucket" in name for name, _ in samples), "it has no bins"
+
+
+def test_a_client_that_ended_keeps_its_counters_and_loses_its_rates() -> None:
+    found = live()
+    found.where.phases = ()
+    names = {name for name, _ in samples_of(list(found.families()))}
+    assert "cephqos_client_ops_total" in names
+    assert "cephqos_client_iops" not in names
+
+
+def test_the_readme_lists_every_live_metric_with_its_type_and_labels() -> None:
+    row = r"^\| `(cephqos_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$"
+    rows = re.findall(row, README.read_text(), re.MULTILINE)
+    written = {name: (kind, labels, text) for name, kind, labels, text in rows}
+    assert written == {
+        name: (metric.type, ", ".join(metric.labels), metric.help.rstrip("."))
+        for name, metric in METRICS.items()
+    }
+
+
+def test_every_live_metric_has_exactly_the_labels_that_are_said() -> None:
+    seen: dict[str, set[frozenset[str]]] = {}
+    for family in live().families():
+        for _, labels, _ in family.samples:
+            names = frozenset(re.findall(r'(\w+)="', labels)) - {"run", "cluster", "le"}
+            seen.setdefault(family.name, set()).add(names)
+    assert seen == {name: {frozenset(metric.labels)} for name, metric in METRICS.items()}

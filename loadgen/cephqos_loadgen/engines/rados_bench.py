@@ -1,15 +1,17 @@
 """`rados bench`: command lines, and its JSON output.
 
-Its numbers are strings, and its standard deviation of IOPS is unusable (it has been seen negative);
-one JSON document comes at the end, whose `datas` has a row per second.
+Its numbers are strings, and its standard deviation of IOPS is unusable (it has been seen negative).
+It writes one JSON document, a piece each second: a row of `datas`, which is read as it comes.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
+from cephqos_loadgen.engines.fio import Figures
 from cephqos_loadgen.engines.place import Place, pinned
 from cephqos_loadgen.scenario.model import Objects, RadosBench
 
@@ -23,7 +25,9 @@ def in_flight_of(action: RadosBench, index: int) -> int:
 def argv(action: RadosBench, index: int, place: Place, *, seconds: float) -> list[str]:
     """The command line of one instance. Reads read what the write phase of its pool left."""
     pool = action.pools[index]
-    command = [*pinned(action.cpus), "rados", *place.identity, "--pool", pool]
+    # Its standard output would keep the seconds back until it has 4 KiB of them.
+    command = [*pinned(action.cpus), "stdbuf", "--output=0", "rados", *place.identity]
+    command += ["--pool", pool]
     command += ["--format", "json", "bench", str(max(1, round(seconds))), action.op]
     command += ["--concurrent-ios", str(in_flight_of(action, index))]
     command += ["--run-name", f"cephqos.{pool}.{action.object_size}"]
@@ -58,6 +62,13 @@ class Second:
     finished: int
     bytes_per_second: float
     latency: float
+    latency_mean: float  # of all so far
+
+    def figures(self, object_size: int) -> Figures:
+        """As cumulative figures like those of fio; without bins, so without percentiles."""
+        waited = self.latency_mean * self.finished
+        moved = self.finished * object_size
+        return Figures(self.finished, moved, self.finished, waited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,26 @@ class Result:
     latency_mean: float
     latency_max: float
     rows: tuple[Second, ...]
+
+
+_ROW = re.compile(rb'\{"sec":[^{}]*\}')
+
+
+class RowStream:
+    """Takes output as it comes, gives the rows that are whole."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[Second]:
+        self._rest += data
+        found, end = [], 0
+        for match in _ROW.finditer(self._rest):
+            found.append(_row(orjson.loads(match[0])))
+            end = match.end()
+        # What is before the first row is of no use here, and what is behind the last is short.
+        self._rest = self._rest[end:]
+        return found
 
 
 def read_result(data: bytes) -> Result:
@@ -99,4 +130,5 @@ def _row(row: Mapping[str, str]) -> Second:
         finished=int(row["finished"]),
         bytes_per_second=float(row["cur_bw"]) * (1 << 20),
         latency=float(row["last_lat"]),
+        latency_mean=float(row["avg_lat"]),
     )

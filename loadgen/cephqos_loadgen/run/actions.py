@@ -70,7 +70,7 @@ async def _fio(context: Context, phase: Phase, action: Fio, end: End | None) -> 
 
 async def _prefill(context: Context, action: Prefill, within: float) -> dict[str, Any]:
     started = time.time()
-    await context.pools.fill_objects(action.pool, action.objects, context.say, within)
+    await context.pools.fill_objects(action.pool, action.objects, within)
     return {"objects": action.objects.count, "seconds": time.time() - started}
 
 
@@ -78,7 +78,6 @@ async def osd_bench(context: Context, action: OsdBench) -> dict[str, Any]:
     """What each OSD's store takes, one OSD after the other; it writes and removes its own data."""
     found = {}
     for osd in await context.cluster.up_osds():
-        context.say(f"osd.{osd} bench")
         reply = await context.cluster.command(
             "bench",
             target=f"osd.{osd}",
@@ -115,7 +114,6 @@ async def _scrub(context: Context, action: Scrub) -> dict[str, Any]:
         partly = sum(int(pg.get("objects_scrubbed", 0)) for pg in under_way if pg not in done)
         total = sum(_objects(pg) for pg in pgs)
         context.live.scrub = (objects + partly, total - objects - partly, started)
-        context.say(f"scrubbed {objects + partly} of {total} objects")
         if len(done) == len(pgs):
             break
         if time.time() - asked > _ASK_AGAIN_SECONDS and not under_way:

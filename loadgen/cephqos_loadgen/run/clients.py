@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -36,40 +37,68 @@ class FioFollower:
 
     def __call__(self, data: bytes) -> None:
         for document in self._stream.feed(data):
-            status = fio.read_status(document)
-            before = self.last.runtime if self.last else 0.0
-            self.last = status
-            live, context = self._context.live, self._context
-            together = live.status(self._phase, self._client, status)
-            seconds = status.runtime - before
-            if seconds <= 0 or not together.ios:
-                continue
-            figures = live.clients[self._phase, self._client].interval
-            context.recorder.intervals.write(
-                {
-                    "time": status.time,
-                    "phase": self._phase,
-                    "client": self._client,
-                    "seconds": round(seconds, 3),
-                    **{d: summary(part, seconds) for d, part in figures.items() if part.ios},
-                }
-            )
-            # Intervals end when fio gets round to it; one that is very short says nothing.
-            if seconds >= 0.5:
-                rates = context.rates.setdefault(self._phase, [])
-                rates.append((status.time, live.iops(self._phase)))
+            self.last = fio.read_status(document)
+            take_status(self._context, self._phase, self._client, self.last)
+
+
+class BenchFollower:
+    """The same for one instance of rados bench, whose whole output is kept too."""
+
+    def __init__(self, context: Context, phase: str, pool: str, action: RadosBench) -> None:
+        self._context, self._phase, self._pool, self._action = context, phase, pool, action
+        self._stream = rados_bench.RowStream()
+        self.output = bytearray()
+        context.live.start_client(phase, pool, "rados_bench")
+
+    def __call__(self, data: bytes) -> None:
+        self.output += data
+        op = "write" if self._action.op == "write" else "read"
+        for row in self._stream.feed(data):
+            done = {op: row.figures(self._action.object_size)}
+            jobs = {self._pool: {d: done.get(d, Figures()) for d in fio.DIRECTIONS}}
+            status = fio.Status(time.time(), jobs, {}, float(row.second))
+            take_status(self._context, self._phase, self._pool, status)
+
+
+def take_status(context: Context, phase: str, client: str, status: fio.Status) -> None:
+    """What a client did since its last status: for the live figures and for the archive."""
+    live = context.live
+    together = live.status(phase, client, status)
+    figures = live.clients[phase, client]
+    seconds = figures.seconds
+    if seconds <= 0 or not together.ios:
+        return
+    parts = {d: summary(part, seconds) for d, part in figures.interval.items() if part.ios}
+    context.recorder.intervals.write(
+        {
+            "time": status.time,
+            "phase": phase,
+            "client": client,
+            "seconds": round(seconds, 3),
+            **parts,
+        }
+    )
+    # Intervals end when fio gets round to it; one that is very short says nothing.
+    if seconds >= 0.5:
+        rates = context.rates.setdefault(phase, [])
+        rates.append((status.time, live.iops(phase)))
 
 
 def summary(figures: Figures, seconds: float) -> dict[str, Any]:
-    """The figures that tables are made from; seconds and bytes."""
+    """The figures that tables are made from; seconds and bytes. None: the engine cannot say."""
+    known = bool(figures.bins) or not figures.ios
+    percentiles = {
+        f"latency_p{percent}": figures.percentile(float(percent)) if known else None
+        for percent in PERCENTILES
+    }
     return {
         "ios": figures.ios,
         "iops": figures.ios / seconds if seconds else 0.0,
         "bytes_per_second": figures.bytes / seconds if seconds else 0.0,
         "latency_mean": figures.mean,
-        "latency_deviation": figures.deviation,
-        "latency_max": figures.latency_max,
-        **{f"latency_p{percent}": figures.percentile(float(percent)) for percent in PERCENTILES},
+        "latency_deviation": figures.deviation if known else None,
+        "latency_max": figures.latency_max if known else None,
+        **percentiles,
     }
 
 
@@ -235,16 +264,16 @@ async def run_rados_bench(
     context: Context, phase: Phase, action: RadosBench, seconds: float
 ) -> dict[str, Any]:
     """All instances together, to their end."""
-    outputs: dict[str, bytearray] = {pool: bytearray() for pool in action.pools}
+    followers = {pool: BenchFollower(context, phase.name, pool, action) for pool in action.pools}
     async with AsyncExitStack() as stack:
         running = []
         for index, pool in enumerate(action.pools):
             argv = rados_bench.argv(action, index, context.place, seconds=seconds)
-            child = context.recorder.child(f"{phase.name}.{pool}", argv, outputs[pool].extend)
+            child = context.recorder.child(f"{phase.name}.{pool}", argv, followers[pool])
             running.append(await stack.enter_async_context(child))
         await _until_done(running, seconds + _GRACE, None)
     try:
-        results = {p: rados_bench.read_result(bytes(data)) for p, data in outputs.items()}
+        results = {p: rados_bench.read_result(bytes(f.output)) for p, f in followers.items()}
     except ValueError as error:
         raise RunError(f"{phase.name}: {error}") from error
     ops = sum(result.ops for result in results.values())

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -41,7 +41,6 @@ class Context:
     recorder: RepeatRecorder
     live: Live
     watcher: Watcher
-    say: Callable[[str], None]
     started: float = field(default_factory=time.time)
     marks: dict[str, Marks] = field(default_factory=dict)
     scrubs: int = 0  # scrub phases that are not done yet

@@ -1,13 +1,17 @@
-"""What a run shows of itself while it goes on: families for Prometheus, a line for the terminal."""
+"""What a run knows of itself while it goes on; the terminal and Prometheus are shown it."""
 
 import time
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from cephqos_exporter.model import Family, LabelText, render_labels
-from cephqos_loadgen.engines.fio import BOUNDS, DIRECTIONS, Figures, Status, add, buckets, since
+from cephqos_exporter.model import Family
+from cephqos_loadgen.engines.fio import DIRECTIONS, Figures, Status, add, since
+from cephqos_loadgen.run import live_metrics
+from cephqos_loadgen.scenario.model import Phase
 
-_ENGINE_HELP = "as of the last one-second status interval"
+# Progress in the manager's statistics comes in lumps: rates are taken over this.
+_RATE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
@@ -19,11 +23,24 @@ class ClientFigures:
     last: Status | None = None
     interval: dict[str, Figures] = field(default_factory=dict)
     seconds: float = 0.0
-    updated: float = 0.0
 
     def iops(self) -> float:
         ios = sum(part.ios for part in self.interval.values())
         return ios / self.seconds if self.seconds else 0.0
+
+    def bytes_per_second(self) -> float:
+        size = sum(part.bytes for part in self.interval.values())
+        return size / self.seconds if self.seconds else 0.0
+
+    @property
+    def together(self) -> Figures:
+        """Both directions of the last interval."""
+        return add(self.interval.values())
+
+    def total(self, direction: str) -> Figures:
+        """All that this client did so far."""
+        last = self.last.of(direction) if self.last else Figures()
+        return add((self.before.get(direction, Figures()), last))
 
 
 @dataclass(slots=True)
@@ -38,24 +55,72 @@ class Where:
     phases: tuple[str, ...] = ()
 
 
+@dataclass(slots=True)
+class Fill:
+    """A pool that is being filled: what is written of each of its images, or of its objects."""
+
+    started: float
+    total: float = 0.0
+    written: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def done(self) -> float:
+        return sum(self.written.values())
+
+    def left(self, now: float) -> float | None:
+        """Seconds to the end at the rate so far; None while nothing is written."""
+        rate = self.done / max(0.001, now - self.started)
+        return max(0.0, self.total - self.done) / rate if rate > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """A phase that goes on."""
+
+    phase: Phase
+    started: float
+
+
 class Live:
     """The state that the endpoint and the terminal read."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
         self.clients: dict[tuple[str, str], ClientFigures] = {}
+        self.going: dict[str, Going] = {}
+        self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit
         self.scrub: tuple[int, int, float] | None = None  # objects done, to do, started
         self.recovery: tuple[int, int, float] | None = None  # recovered, left, objects/s
+        self._recovered: deque[tuple[float, int]] = deque()
         self.eta: float | None = None
         self.repeats = (0, 0)
+        # of the repeat that goes on: when it started, how long it is expected to take
+        self.repeat_started = 0.0
+        self.repeat_expected = 0.0
+
+    # -- phases and repeats ---------------------------------------------------------------------
+
+    def new_repeat(self) -> None:
+        """Nothing of the repeat before it is left."""
+        self.where.phases, self.going, self.fills = (), {}, {}
+        self.scrub = self.recovery = None
+        self._recovered.clear()
+
+    def begin(self, phase: Phase) -> None:
+        self.where.phases = (*self.where.phases, phase.name)
+        self.going[phase.name] = Going(phase, time.time())
+
+    def end(self, phase: Phase) -> None:
+        self.where.phases = tuple(name for name in self.where.phases if name != phase.name)
+        self.going.pop(phase.name, None)
+
+    # -- clients --------------------------------------------------------------------------------
 
     def start_client(self, phase: str, client: str, engine: str) -> None:
         """A process of this client starts anew, from zero; what it did before stays counted."""
         figures = self.clients.setdefault((phase, client), ClientFigures(engine))
         if figures.last is not None:
-            for direction in DIRECTIONS:
-                parts = figures.before.get(direction), figures.last.of(direction)
-                figures.before[direction] = _sum(*parts)
+            figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}
         figures.last, figures.interval, figures.seconds = None, {}, 0.0
 
     def status(self, phase: str, client: str, status: Status) -> Figures:
@@ -66,95 +131,38 @@ class Live:
             earlier = previous.of(direction) if previous else Figures()
             figures.interval[direction] = since(status.of(direction), earlier)
         figures.seconds = status.runtime - (previous.runtime if previous else 0.0)
-        figures.last, figures.updated = status, time.time()
-        return _sum(*(figures.interval[direction] for direction in DIRECTIONS))
+        figures.last = status
+        return figures.together
 
     def iops(self, phase: str) -> float:
         return sum(f.iops() for (name, _), f in self.clients.items() if name == phase)
 
-    # -- the endpoint ---------------------------------------------------------------------------
+    # -- the cluster ----------------------------------------------------------------------------
 
-    def _base(self) -> dict[str, str]:
-        """The labels of every series; no cluster before one is reached."""
-        where = self.where
-        return {"run": where.run, **({"cluster": where.cluster} if where.cluster else {})}
+    def will_fill(self, pool: str, unit: str, item: str, total: float) -> None:
+        """An image (bytes) or a set of objects of this pool is going to be written."""
+        fill = self.fills.setdefault((pool, unit), Fill(time.time()))
+        fill.total += total
+        fill.written[item] = 0.0
+
+    def filled(self, pool: str, unit: str, item: str, written: float) -> None:
+        if (pool, unit) in self.fills:
+            self.fills[pool, unit].written[item] = written
+
+    def fill_ended(self, pool: str, unit: str) -> None:
+        self.fills.pop((pool, unit), None)
+
+    def recovering(self, now: float, done: int, left: int) -> None:
+        """Objects recovered so far and copies that are left, as of now."""
+        seen = self._recovered
+        if not seen or now > seen[-1][0]:
+            seen.append((now, done))
+        while len(seen) > 2 and now - seen[1][0] >= _RATE_SECONDS:
+            seen.popleft()
+        seconds = seen[-1][0] - seen[0][0]
+        rate = max(0, seen[-1][1] - seen[0][1]) / seconds if seconds > 0 else 0.0
+        self.recovery = (done, left, rate)
 
     def families(self) -> Iterable[Family]:
-        where = self.where
-        info = Family("cephqos_run_info", "gauge", "Where the run is.")
-        for phase in where.phases or ("",):
-            labels = self._base() | {"scenario": where.scenario, "point": where.point}
-            labels |= {"repeat": str(where.repeat), "phase": phase}
-            info.add(render_labels(labels), 1)
-        yield info
-        yield from self._progress()
-        yield from self._clients()
-
-    def _progress(self) -> Iterable[Family]:
-        run = render_labels(self._base())
-        done, total = self.repeats
-        finished = Family("cephqos_run_repeats_done", "gauge", "Repeats that are finished.")
-        finished.add(run, done)
-        planned = Family("cephqos_run_repeats", "gauge", "Repeats of all points of the matrix.")
-        planned.add(run, total)
-        yield from (finished, planned)
-        if self.eta is not None:
-            yield _gauge(
-                "cephqos_run_remaining_seconds", "Estimated time to the end.", run, self.eta
-            )
-        if self.scrub is not None:
-            objects, left, started = self.scrub
-            yield _gauge("cephqos_run_scrubbed_objects", "Objects scrubbed.", run, objects)
-            yield _gauge("cephqos_run_scrub_left_objects", "Objects to scrub.", run, left)
-            rate = objects / max(0.001, time.time() - started)
-            if rate > 0:
-                text = "Estimated time until the scrub is done."
-                yield _gauge("cephqos_run_scrub_remaining_seconds", text, run, left / rate)
-        if self.recovery is not None:
-            recovered, left, rate = self.recovery
-            text = "Objects recovered since the repeat started."
-            yield _gauge("cephqos_run_recovered_objects", text, run, recovered)
-            text = "Object copies misplaced or degraded."
-            yield _gauge("cephqos_run_recovery_left_objects", text, run, left)
-            if rate > 0:
-                text = "Estimated time until recovery is done."
-                yield _gauge("cephqos_run_recovery_remaining_seconds", text, run, left / rate)
-
-    def _clients(self) -> Iterable[Family]:
-        ops = Family("cephqos_client_ops_total", "counter", "I/Os that load clients completed.")
-        size = Family("cephqos_client_bytes_total", "counter", "Bytes that load clients moved.")
-        rate = Family("cephqos_client_iops", "gauge", f"I/Os per second {_ENGINE_HELP}.")
-        latency = Family(
-            "cephqos_client_latency_seconds",
-            "histogram",
-            "Completion latency at the client, from bins of at most 1.6 % width.",
-        )
-        for (phase, client), figures in self.clients.items():
-            for direction in DIRECTIONS:
-                last = figures.last.of(direction) if figures.last else Figures()
-                total = _sum(figures.before.get(direction), last)
-                if not total.ios:
-                    continue
-                base = self._base() | {"engine": figures.engine, "load": phase}
-                base |= {"client": client, "op": direction}
-                labels = render_labels(base)
-                ops.add(labels, total.ios)
-                size.add(labels, total.bytes)
-                part = figures.interval.get(direction)
-                rate.add(labels, part.ios / figures.seconds if part and figures.seconds else 0.0)
-                for bound, count in zip((*BOUNDS, None), buckets(total.bins), strict=True):
-                    le = "+Inf" if bound is None else f"{bound:.10g}"
-                    latency.add(render_labels({**base, "le": le}), count, "_bucket")
-                latency.add(labels, total.latency_sum, "_sum")
-                latency.add(labels, total.latency_count, "_count")
-        yield from (ops, size, rate, latency)
-
-
-def _gauge(name: str, text: str, labels: LabelText, value: float) -> Family:
-    family = Family(name, "gauge", text)
-    family.add(labels, value)
-    return family
-
-
-def _sum(*parts: Figures | None) -> Figures:
-    return add(part for part in parts if part is not None)
+        """For the endpoint."""
+        return live_metrics.families(self)

@@ -1,12 +1,16 @@
 """Tells Grafana (annotations) and Loki (log lines) when phases change, where these are configured.
 
-Nobody waits for them: what cannot be delivered is counted and recorded, the run goes on.
+Nobody waits for them: each has a queue of its own, what cannot be delivered is counted and
+recorded, the run goes on.
 """
 
 import asyncio
 import contextlib
+import json
 import os
+import re
 import time
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,49 +18,100 @@ import aiohttp
 
 _TIMEOUT = 5.0
 _QUEUE = 1000
+# What a receiver that does not answer may cost at the end of a run.
+_FAREWELL_SECONDS = 2.0
 # The annotations API wants a service account's token; a command line would show it to everybody.
 TOKEN_VARIABLE = "CEPHQOS_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
+
+_Event = tuple[str, dict[str, Any], float]
+Body = Callable[[str, dict[str, Any], float], dict[str, Any]]
 
 
 def annotation(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
     """The body for Grafana's POST /api/annotations; times in milliseconds."""
     tags = ["cephqos", event, *(str(v) for k, v in details.items() if k in ("run", "phase"))]
-    text = " ".join(f"{key}={value}" for key, value in details.items())
-    return {"time": round(now * 1000), "tags": tags, "text": f"{event} {text}".strip()}
+    return {"time": round(now * 1000), "tags": tags, "text": f"{event} {_logfmt(details)}".strip()}
 
 
 def push(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
     """The body for Loki's POST /loki/api/v1/push; few labels, the rest in the line."""
     labels = {"job": "cephqos", "run": str(details.get("run", ""))}
-    line = " ".join([f"event={event}", *(f"{key}={value}" for key, value in details.items())])
+    line = _logfmt({"event": event, **details})
     return {"streams": [{"stream": labels, "values": [[str(int(now * 1e9)), line]]}]}
+
+
+def _logfmt(details: Mapping[str, Any]) -> str:
+    return " ".join(f"{key}={_word(str(value))}" for key, value in details.items())
+
+
+def _word(text: str) -> str:
+    return text if re.fullmatch(r'[^\s="]+', text) else json.dumps(text)
+
+
+class _Target:
+    """One receiver, and what is on its way there."""
+
+    def __init__(self, url: str, body: Body, headers: dict[str, str]) -> None:
+        self.url, self.body, self.headers = url, body, headers
+        self.queue: asyncio.Queue[_Event] = asyncio.Queue(_QUEUE)
+        self.sent = 0
+        self.failed = 0
+        self.last_error = ""
+
+    def put(self, event: _Event) -> None:
+        try:
+            self.queue.put_nowait(event)
+        except asyncio.QueueFull:
+            self.failed += 1
+            self.last_error = f"{self.url}: {_QUEUE} events wait already"
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            while True:
+                event = await self.queue.get()
+                try:
+                    await self._send(session, event)
+                finally:
+                    self.queue.task_done()
+
+    async def _send(self, session: aiohttp.ClientSession, event: _Event) -> None:
+        try:
+            body = self.body(*event)
+            async with session.post(self.url, json=body, headers=self.headers) as response:
+                response.raise_for_status()
+            self.sent += 1
+        except (aiohttp.ClientError, TimeoutError) as error:
+            self.failed += 1
+            self.last_error = f"{self.url}: {error or type(error).__name__}"
+        except asyncio.CancelledError:
+            self.failed += 1
+            self.last_error = f"{self.url}: no answer before the run ended"
+            raise
 
 
 class Notifier:
     """Sends in the background."""
 
     def __init__(self, grafana: str | None, loki: str | None, run: str) -> None:
-        self._targets = []
+        self._targets: list[_Target] = []
         token = os.environ.get(TOKEN_VARIABLE)
         if grafana:
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            self._targets.append((f"{grafana.rstrip('/')}/api/annotations", annotation, headers))
+            url = f"{grafana.rstrip('/')}/api/annotations"
+            self._targets.append(_Target(url, annotation, headers))
         if loki:
-            self._targets.append((f"{loki.rstrip('/')}/loki/api/v1/push", push, {}))
+            self._targets.append(_Target(f"{loki.rstrip('/')}/loki/api/v1/push", push, {}))
         self._run = run
-        self._queue: asyncio.Queue[tuple[str, dict[str, Any], float]] = asyncio.Queue(_QUEUE)
-        self._task: asyncio.Task[None] | None = None
-        self.sent = 0
-        self.failed = 0
-        self.last_error = ""
+        self._tasks: list[asyncio.Task[None]] = []
 
     def __call__(self, event: str, **details: Any) -> None:
-        if self._targets:
-            with contextlib.suppress(asyncio.QueueFull):
-                self._queue.put_nowait((event, {"run": self._run, **details}, time.time()))
+        for target in self._targets:
+            target.put((event, {"run": self._run, **details}, time.time()))
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._send())
+        self._tasks = [asyncio.create_task(target.run()) for target in self._targets]
         return self
 
     async def __aexit__(
@@ -66,25 +121,22 @@ class Notifier:
         trace: TracebackType | None,
     ) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_TIMEOUT):
-                await self._queue.join()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            async with asyncio.timeout(_FAREWELL_SECONDS):
+                await asyncio.gather(*(target.queue.join() for target in self._targets))
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for target in self._targets:
+            target.failed += target.queue.qsize()  # never got their turn
 
-    async def _send(self) -> None:
-        timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
-        async with aiohttp.ClientSession(timeout=timeout) as session:
-            while True:
-                event, details, now = await self._queue.get()
-                for url, body, headers in self._targets:
-                    try:
-                        async with session.post(
-                            url, json=body(event, details, now), headers=headers
-                        ) as response:
-                            response.raise_for_status()
-                        self.sent += 1
-                    except (aiohttp.ClientError, TimeoutError) as error:
-                        self.failed += 1
-                        self.last_error = f"{url}: {error}"
-                self._queue.task_done()
+    @property
+    def sent(self) -> int:
+        return sum(target.sent for target in self._targets)
+
+    @property
+    def failed(self) -> int:
+        return sum(target.failed for target in self._targets)
+
+    @property
+    def last_error(self) -> str:
+        return "; ".join(target.last_error for target in self._targets if target.last_error)

@@ -45,7 +45,7 @@ async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) ->
         context.moved = marks.start_time
         context.recovered_before = await recovered(context)
         context.watcher.expect_recovery()
-    context.live.where.phases = (*context.live.where.phases, phase.name)
+    context.live.begin(phase)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()
     outcome: dict[str, Any] = {"kind": phase.action.kind, "started": marks.start_time}
@@ -66,8 +66,7 @@ async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) ->
                 ok=outcome.get("ok", False),
                 error=outcome.get("error", ""),
             )
-        live = context.live.where
-        live.phases = tuple(name for name in live.phases if name != phase.name)
+        context.live.end(phase)
         marks.ended.set()
 
 

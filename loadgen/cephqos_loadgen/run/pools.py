@@ -13,6 +13,7 @@ from cephqos_loadgen.record.child import Child, ChildFailed
 from cephqos_loadgen.run import undo
 from cephqos_loadgen.run.cluster import Cluster
 from cephqos_loadgen.run.errors import RunError
+from cephqos_loadgen.run.live import Live
 from cephqos_loadgen.scenario.model import Objects, Pool
 
 # The pool's application metadata says what a run filled it with.
@@ -22,7 +23,6 @@ _WRITERS = 4
 PREFILL_SECONDS = 7200.0
 _COMMAND_SECONDS = 120.0
 
-Say = Callable[[str], None]
 # Starts a child under a name; its output is kept where the caller says.
 Start = Callable[..., Child]
 
@@ -35,12 +35,13 @@ def spec_of(pool: Pool) -> str:
 class Pools:
     """The pools of a run. Those it finds and that are not its own it never touches."""
 
-    def __init__(self, cluster: Cluster, journal: undo.Journal, start: Start) -> None:
+    def __init__(self, cluster: Cluster, journal: undo.Journal, start: Start, live: Live) -> None:
         self._cluster = cluster
         self._journal = journal
         self._start = start
+        self._live = live
 
-    async def prepare(self, pools: Sequence[Pool], say: Say) -> list[str]:
+    async def prepare(self, pools: Sequence[Pool]) -> list[str]:
         """Make what is not there, fill it; the names of pools that were used again."""
         reused, wanted = [], []
         for pool in pools:
@@ -52,12 +53,11 @@ class Pools:
                 await self._remove(pool.name)
             wanted.append(pool)
         for pool in wanted:
-            say(f"making pool {pool.name}")
             await self._create(pool)
         if wanted:
             names = [pool.name for pool in wanted]
             await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=names)
-        await asyncio.gather(*(self._fill(pool, say) for pool in wanted))
+        await asyncio.gather(*(self._fill(pool) for pool in wanted))
         for pool in wanted:
             await self._mark(pool)
         return reused
@@ -113,16 +113,21 @@ class Pools:
         least = str(max(1, size - 1))
         await self._cluster.command("osd pool set", pool=name, var="min_size", val=least)
 
-    async def _fill(self, pool: Pool, say: Say) -> None:
+    async def _fill(self, pool: Pool) -> None:
         work: list[Awaitable[None]] = []
         if pool.images:
             for number in range(pool.images.count):
                 await self._make_image(pool.name, number, pool.images.size)
                 if pool.images.prefill:
-                    work.append(self._fill_image(pool.name, number, pool.images.size, say))
+                    item = f"volume.{number}"
+                    self._live.will_fill(pool.name, "bytes", item, pool.images.size)
+                    work.append(self._fill_image(pool.name, number, pool.images.size))
         if pool.objects:
-            work.append(self.fill_objects(pool.name, pool.objects, say))
-        await asyncio.gather(*work)
+            work.append(self.fill_objects(pool.name, pool.objects))
+        try:
+            await asyncio.gather(*work)
+        finally:
+            self._live.fill_ended(pool.name, "bytes")
 
     async def _make_image(self, pool: str, number: int, size: int) -> None:
         place = self._cluster.access.place
@@ -133,43 +138,45 @@ class Pools:
         if done.returncode:
             raise RunError(f"rbd create {image} failed: {done.stderr.strip()}")
 
-    async def _fill_image(self, pool: str, number: int, size: int, say: Say) -> None:
+    async def _fill_image(self, pool: str, number: int, size: int) -> None:
         place = self._cluster.access.place
         stream = fio.JsonStream()
 
         def follow(data: bytes) -> None:
             for document in stream.feed(data):
                 done = fio.read_status(document).total.bytes
-                say(f"filling {pool}/volume.{number}: {done / size:.0%}")
+                self._live.filled(pool, "bytes", f"volume.{number}", done)
 
         argv = fio.prefill_argv(pool, number, place)
         await self._run(f"prefill.{pool}.volume.{number}", argv, follow, PREFILL_SECONDS)
 
     async def fill_objects(
-        self, pool: str, objects: Objects, say: Say, within: float = PREFILL_SECONDS
+        self, pool: str, objects: Objects, within: float = PREFILL_SECONDS
     ) -> None:
         """Write objects into a pool, several writers at once."""
         place = self._cluster.access.place
-        say(f"filling pool {pool} with {objects.count} objects")
+        self._live.will_fill(pool, "objects", "all", objects.count)
         writers = []
         for number, share in enumerate(rados_bench.share_out(objects, _WRITERS)):
             argv = rados_bench.prefill_argv(
                 pool, share, place, name=f"{pool}.{number}", seconds=within
             )
             writers.append(self._run(f"prefill.{pool}.{number}", argv, None, within))
-        progress = asyncio.create_task(self._follow_objects(pool, objects.count, say))
+        there = (await pool_stats(self._cluster)).get(pool, {}).get("num_objects", 0)
+        progress = asyncio.create_task(self._follow_objects(pool, objects.count, there))
         try:
             await asyncio.gather(*writers)
         finally:
+            self._live.fill_ended(pool, "objects")
             progress.cancel()
             await asyncio.gather(progress, return_exceptions=True)
 
-    async def _follow_objects(self, pool: str, count: int, say: Say) -> None:
+    async def _follow_objects(self, pool: str, count: int, there: int) -> None:
         while True:
             await asyncio.sleep(2.0)
             stats = await pool_stats(self._cluster)
-            done = stats.get(pool, {}).get("num_objects", 0)
-            say(f"filling pool {pool}: {min(1, done / count):.0%} of {count} objects")
+            done = max(0, min(count, stats.get(pool, {}).get("num_objects", 0) - there))
+            self._live.filled(pool, "objects", "all", done)
 
     async def _run(
         self, name: str, argv: list[str], follow: Callable[[bytes], None] | None, within: float

@@ -40,11 +40,10 @@ class Repeat:
         *,
         sources: Mapping[str, str],
         exporter: Child | None,
-        say: Callable[[str], None],
         make_room: Callable[[], None],
     ) -> None:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
-        self._sources, self._exporter, self._say = sources, exporter, say
+        self._sources, self._exporter = sources, exporter
         self._make_room = make_room
 
     async def run(self, header: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +53,7 @@ class Repeat:
         outcome: dict[str, Any] = {**header, "started": time.time(), "status": "aborted"}
         metrics = MetricsRecorder(self._sources, recorder.folder / "metrics.columns")
         context = self._context()
-        self._live.scrub = self._live.recovery = None
+        self._live.new_repeat()
         mark = len(session.journal.entries)
         cost = Cost(session, self._exporter)
         try:
@@ -72,7 +71,7 @@ class Repeat:
             outcome["ended"] = time.time()
             outcome["cost"] = cost.spent()
             outcome["metrics"] = metrics.summary()
-            self._live.where.phases = ()
+            self._live.new_repeat()
             await self._save_log(outcome["started"])
             if outcome["status"] != "aborted":
                 await session.roll_back(mark)
@@ -87,11 +86,10 @@ class Repeat:
             point=self._point,
             journal=session.journal,
             settings=session.settings,
-            pools=Pools(session.cluster, session.journal, recorder.child),
+            pools=Pools(session.cluster, session.journal, recorder.child, self._live),
             recorder=recorder,
             live=self._live,
             watcher=Watcher(session.watch_cluster, recorder.cluster, recorder.event),
-            say=self._say,
         )
 
     def _close(self, metrics: MetricsRecorder, outcome: dict[str, Any]) -> None:
@@ -108,7 +106,7 @@ class Repeat:
         self, context: Context, metrics: MetricsRecorder, outcome: dict[str, Any]
     ) -> None:
         fresh = [pool for pool in self._point.pools if pool.fresh]
-        await context.pools.prepare(fresh, self._say)
+        await context.pools.prepare(fresh)
         before = await recovered(context)
         context.started = time.time()
         results: dict[str, Any] = {}
@@ -165,12 +163,10 @@ async def _follow(context: Context, recovered_before: int) -> None:
     """Keep the live figures of recovery current."""
     while True:
         await asyncio.sleep(1.0)
-        now, then = context.watcher.now, context.watcher.previous
-        if now.time and then.time and context.watcher.recovery_seen:
-            seconds = max(0.001, now.time - then.time)
-            rate = max(0, now.recovered_objects - then.recovered_objects) / seconds
+        now = context.watcher.now
+        if now.time and context.watcher.recovery_seen:
             done = now.recovered_objects - recovered_before
-            context.live.recovery = (done, now.misplaced + now.degraded, rate)
+            context.live.recovering(now.time, done, now.misplaced + now.degraded)
 
 
 class Cost:

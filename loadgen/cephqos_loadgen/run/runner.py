@@ -5,7 +5,7 @@ import contextlib
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -19,15 +19,16 @@ from cephqos_loadgen.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, Setting
-from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.child import Child
 from cephqos_loadgen.record.repeat import RepeatRecorder
-from cephqos_loadgen.run import environment
+from cephqos_loadgen.run import board, environment
 from cephqos_loadgen.run.clients import check_engine
 from cephqos_loadgen.run.cluster import Access, ConfAccess, LabAccess
 from cephqos_loadgen.run.endpoint import serve
 from cephqos_loadgen.run.errors import RunError
 from cephqos_loadgen.run.exporter import exporters
+from cephqos_loadgen.run.forecast import Forecast
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import Notifier
 from cephqos_loadgen.run.options import RunOptions
@@ -35,9 +36,7 @@ from cephqos_loadgen.run.pools import Pools
 from cephqos_loadgen.run.repeat import Repeat
 from cephqos_loadgen.run.resume import Finished, take_along
 from cephqos_loadgen.run.session import Session, unstoppable
-from cephqos_loadgen.run.show import duration
 from cephqos_loadgen.run.summary import summarise
-from cephqos_loadgen.scenario.estimate import run_seconds
 from cephqos_loadgen.scenario.model import Fio, LabWish, Plan, Point
 
 
@@ -54,12 +53,11 @@ class Runner:
         self.options = options
         self.progress = progress
         self.id = run_id(plan)
-        self._said = ""
+        self._forecast = Forecast(plan)
         self.url = ""  # of the live metrics, once they are served
         self.live = Live(Where(self.id, plan.scenario))
         self._outcomes: list[dict[str, Any]] = []
         self._restore: list[str] = []
-        self._lengths: list[float] = []
         self._finished: list[Finished] = []
 
     async def run(self) -> Path:
@@ -113,6 +111,9 @@ class Runner:
         if self.options.resume:
             self._finished = take_along(self.options.resume, self.plan, archive)
             self._outcomes += [finished.outcome for finished in self._finished]
+            for point, number in self.plan.runs:
+                if number not in self._left(point):
+                    self._forecast.finished(point, number, None)
         fall_back = not self.options.listen_given
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(
@@ -121,10 +122,10 @@ class Runner:
             self.url = url
             self.progress.note(f"metrics of this run: {url}")
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
+            stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
             for wish, points in groupby(self.plan.points, key=lambda point: point.lab):
                 await self._on_cluster(archive, wish, list(points))
-            archive.event("notified", sent=notify.sent, failed=notify.failed)
 
     # -- clusters -------------------------------------------------------------------------------
 
@@ -209,10 +210,12 @@ class Runner:
         recorded: tuple[Mapping[str, str], Child | None],
     ) -> None:
         """One point of the matrix: its pools and its configuration, then its repeats."""
-        with self.progress.step(f"preparing {point.name}") as say:
+        self.live.where.point, self.live.where.repeat = point.name, 0
+        async with self._followed(f"preparing {point.name}"):
             lasting = [pool for pool in point.pools if not pool.fresh]
-            pools = Pools(session.cluster, session.journal, preparing.child)
-            reused = await pools.prepare(lasting, say)
+            pools = Pools(session.cluster, session.journal, preparing.child, self.live)
+            reused = await pools.prepare(lasting)
+            self._forecast.filled(point)
             mark = len(session.journal.entries)
             in_force = await session.apply(point)
         for warning in in_force["warnings"]:
@@ -233,69 +236,70 @@ class Runner:
         index = self.plan.runs.index((point, number)) + 1
         folder = repeat_folder(index, point.name, number)
         self.live.where.point, self.live.where.repeat = point.name, number
-        self.live.repeats = (len(self._outcomes), len(self.plan.runs))
+        self.live.repeat_started = time.time()
+        self.live.repeat_expected = self._forecast.repeat_seconds(point)
         title = f"run {index} of {len(self.plan.runs)}: {point.name}, repeat {number}"
         self.notify("repeat_started", point=point.name, repeat=number)
-        with self.progress.step(title) as say:
-            line = asyncio.create_task(self._show(say))
-            try:
-                recorder = archive.repeat(folder)
-                recorder.listeners.append(self.notify)
-                repeat = Repeat(
-                    session,
-                    point,
-                    recorder,
-                    self.live,
-                    sources=recorded[0],
-                    exporter=recorded[1],
-                    say=self._hear,
-                    make_room=archive.give_reserve_back,
-                )
-                header = {"folder": folder, "point": point.name, "repeat": number}
-                header |= {"axes": dict(point.axes), "in_force": which.in_force}
-                outcome = await repeat.run(header)
-            finally:
-                line.cancel()
-        self._take(title, outcome)
+        async with self._followed(title):
+            recorder = archive.repeat(folder)
+            recorder.listeners.append(self.notify)
+            repeat = Repeat(
+                session,
+                point,
+                recorder,
+                self.live,
+                sources=recorded[0],
+                exporter=recorded[1],
+                make_room=archive.give_reserve_back,
+            )
+            header = {"folder": folder, "point": point.name, "repeat": number}
+            header |= {"axes": dict(point.axes), "in_force": which.in_force}
+            outcome = await repeat.run(header)
+        self._take(title, which, outcome)
         if session.lost:
             raise RunError("another run took this cluster over")
 
-    def _take(self, title: str, outcome: dict[str, Any]) -> None:
+    def _take(self, title: str, which: "_Repeat", outcome: dict[str, Any]) -> None:
         self._outcomes.append(outcome)
-        self._lengths.append(outcome["ended"] - outcome["started"])
         if outcome["status"] != "finished":
             raise RunError(f"{title}: {outcome.get('error', outcome['status'])}")
+        seconds = outcome["ended"] - outcome["started"]
+        self._forecast.finished(which.point, which.number, seconds)
 
     # -- what is shown --------------------------------------------------------------------------
 
-    def _hear(self, text: str) -> None:
-        """What a phase says of itself, for the live line."""
-        self._said = text
+    @asynccontextmanager
+    async def _followed(self, title: str) -> AsyncIterator[None]:
+        """Show the live state while the block runs."""
+        with self.progress.follow(title, self._look()) as show:
+            looking = asyncio.create_task(self._keep_looking(show))
+            try:
+                yield
+            finally:
+                looking.cancel()
+                self.live.repeat_started = 0.0
 
-    async def _show(self, say: Any) -> None:
-        """The live line: phases, figures, what is left."""
-        started = time.monotonic()
+    async def _keep_looking(self, show: Callable[[Frame], None]) -> None:
         while True:
-            self.live.eta = self._eta(time.monotonic() - started)
-            parts = []
-            for phase in self.live.where.phases:
-                iops = self.live.iops(phase)
-                parts.append(f"{phase} {iops:,.0f} IOPS" if iops else phase)
-            if self.live.scrub and self._said.startswith("scrubbed"):
-                parts.append(self._said)
-            if self.live.recovery:
-                _, left, rate = self.live.recovery
-                parts.append(f"recovery {left} left, {rate:.0f}/s")
-            say(f"{', '.join(parts) or 'between phases'}; {duration(self.live.eta)} left")
             await asyncio.sleep(1.0)
+            show(self._look())
 
-    def _eta(self, elapsed: float) -> float:
-        """From the repeats so far; before the first has ended, from the plan."""
-        left = len(self.plan.runs) - len(self._outcomes)
-        if not self._lengths:
-            total = run_seconds(self.plan)
-            return max(0.0, total * left / max(1, len(self.plan.runs)) - elapsed)
-        return max(0.0, left * sum(self._lengths) / len(self._lengths) - elapsed)
+    def _look(self) -> Frame:
+        """The live state now, with the time that is left."""
+        now, live = time.time(), self.live
+        elapsed = now - live.repeat_started if live.repeat_started else 0.0
+        lefts = [fill.left(now) for fill in live.fills.values()]
+        known = [left for left in lefts if left is not None]
+        lasting = not live.repeat_started and known and len(known) == len(lefts)
+        live.eta = self._forecast.left(elapsed=elapsed, filling=max(known) if lasting else None)
+        live.repeats = (len(self._outcomes), len(self.plan.runs))
+        return board.frame(live, now)
+
+
+def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:
+    sent, failed, error = notify.sent, notify.failed, notify.last_error
+    if sent or failed:
+        archive.event("notified", sent=sent, failed=failed, last_error=error)
 
 
 @dataclass(frozen=True, slots=True)

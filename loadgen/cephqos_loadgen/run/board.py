@@ -1,0 +1,128 @@
+"""The live state as rows: run, repeat, pools being filled, phases with clients, recovery."""
+
+from collections.abc import Iterator
+
+from cephqos_loadgen.engines.fio import Figures, add
+from cephqos_loadgen.progress import Bar, Frame
+from cephqos_loadgen.run.live import Fill, Going, Live
+from cephqos_loadgen.run.show import duration
+from cephqos_loadgen.scenario.model import Prefill, Scrub
+
+# What is not over is not shown as if it were.
+_NEARLY = 0.99
+_NAMES = {"rados_bench": "rados bench", "rbd": "librbd", "nbd": "QEMU"}
+
+
+def frame(live: Live, now: float) -> Frame:
+    """All rows at this moment, and the same as one line."""
+    where = live.where
+    heading = where.scenario
+    if where.point:
+        heading += f": {where.point}"
+    if where.repeat:
+        heading += f", repeat {where.repeat}"
+    bars = (*_run(live, now), *_fills(live, now), *_phases(live, now), *_recovery(live))
+    words = [f"{bar.title.strip()} {_percent(bar)}{bar.text}" for bar in bars[1:]]
+    left = f"{duration(live.eta)} left" if live.eta is not None else ""
+    line = "; ".join(word for word in [*words, left] if word)
+    filled = (pool for pool, _ in live.fills)
+    return Frame(heading, bars, line, " ".join((*where.phases, *filled)))
+
+
+def _percent(bar: Bar) -> str:
+    return "" if bar.done is None else f"{int(bar.done * 100)}%, "
+
+
+def _run(live: Live, now: float) -> Iterator[Bar]:
+    done, total = live.repeats
+    share = 0.0
+    if live.repeat_started and live.repeat_expected > 0:
+        share = min(_NEARLY, (now - live.repeat_started) / live.repeat_expected)
+    left = f", {duration(live.eta)} left" if live.eta is not None else ""
+    yield Bar("run", (done + share) / max(1, total), f"{done} of {total} repeats done{left}")
+    if live.repeat_started:
+        rest = max(0.0, live.repeat_started + live.repeat_expected - now)
+        text = f"{duration(rest)} left" if rest else "longer than expected"
+        yield Bar("repeat", share, text)
+
+
+def _fills(live: Live, now: float) -> Iterator[Bar]:
+    for (pool, unit), fill in live.fills.items():
+        yield Bar(f"fill {pool}", fill.done / max(1.0, fill.total), fill_text(fill, unit, now))
+
+
+def fill_text(fill: Fill, unit: str, now: float) -> str:
+    if unit == "bytes":
+        text = f"{size(fill.done)} of {size(fill.total)}"
+    else:
+        text = f"{fill.done:,.0f} of {fill.total:,.0f} {unit}"
+    left = fill.left(now)
+    return text if left is None else f"{text}, {duration(left)} left"
+
+
+def _phases(live: Live, now: float) -> Iterator[Bar]:
+    for name, going in live.going.items():
+        if not (isinstance(going.phase.action, Prefill) and live.fills):  # its pool has a row
+            yield _phase(live, name, going, now)
+        yield from _clients(live, name)
+
+
+def _phase(live: Live, name: str, going: Going, now: float) -> Bar:
+    elapsed, until = now - going.started, going.phase.until
+    if isinstance(going.phase.action, Scrub) and live.scrub:
+        objects, left, started = live.scrub
+        rate = objects / max(0.001, now - started)
+        rest = f", {duration(left / rate)} left" if rate > 0 else ""
+        text = f"{objects:,} of {objects + left:,} objects{rest}"
+        return Bar(name, objects / max(1, objects + left), text)
+    if until.kind == "duration":
+        share = min(_NEARLY, elapsed / max(0.001, until.at_most))
+        text = f"{duration(min(elapsed, until.at_most))} of {duration(until.at_most)}"
+        return Bar(name, share, text)
+    if until.kind == "done":
+        share = min(_NEARLY, elapsed / max(1.0, until.expected))
+        return Bar(name, share, f"{duration(elapsed)} of about {duration(until.expected)}")
+    what = f"until {until.phase or until.kind.replace('_', ' ')}"
+    return Bar(name, None, f"{duration(elapsed)} so far, {what}")
+
+
+def _clients(live: Live, phase: str) -> Iterator[Bar]:
+    """The clients of a phase together: one row per engine."""
+    rows = [figures for (name, _), figures in live.clients.items() if name == phase]
+    for engine in dict.fromkeys(figures.engine for figures in rows):
+        own = [figures for figures in rows if figures.engine == engine and figures.seconds]
+        together = add(figures.together for figures in own)
+        if not own:
+            continue
+        iops = sum(figures.iops() for figures in own)
+        moved = size(sum(figures.bytes_per_second() for figures in own))
+        text = f"{iops:,.0f} IOPS  {moved}/s  {latency(together)}"
+        yield Bar(f"  {_NAMES.get(engine, engine)}", None, text)
+
+
+def latency(figures: Figures) -> str:
+    """The 99th percentile where there are bins, else the mean."""
+    if not figures.latency_count:
+        return ""
+    kind, seconds = ("p99", figures.percentile(99)) if figures.bins else ("mean", figures.mean)
+    return f"{kind} {seconds * 1e3:.3g} ms" if seconds < 10 else f"{kind} {seconds:.0f} s"
+
+
+def _recovery(live: Live) -> Iterator[Bar]:
+    if not live.recovery:
+        return
+    done, left, rate = live.recovery
+    if not left and not rate:
+        return
+    rest = f", {duration(left / rate)} left" if rate > 0 else ""
+    text = f"{left:,} copies to move, {rate:,.0f}/s{rest}"
+    yield Bar("recovery", done / max(1, done + left), text)
+
+
+def size(value: float) -> str:
+    """512 B, 17.6 MiB, 1.95 TiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"

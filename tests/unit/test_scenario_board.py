@@ -1,0 +1,207 @@
+"""What the terminal shows of a run: rows, their widths, plain lines, and the time that is left."""
+
+import io
+import time
+from typing import Any
+
+import pytest
+
+from cephqos_loadgen.engines.fio import Figures, Status
+from cephqos_loadgen.progress import Bar, Drawn, Frame, Progress, draw
+from cephqos_loadgen.run import board
+from cephqos_loadgen.run.forecast import Forecast
+from cephqos_loadgen.run.live import Live, Where
+from cephqos_loadgen.scenario import library, model
+from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
+from cephqos_loadgen.scenario.parse import Choices, parse
+
+NOW = 1_000_000.0
+
+
+def plan(name: str = "client-vs-scrub", **choices: Any) -> model.Plan:
+    text, file = library.read(name)
+    return parse(text, file, Choices(**{"scale": "tiny", **choices}))
+
+
+def live() -> Live:
+    """In the middle of the second of four repeats, a scrub and recovery beside the clients."""
+    found = Live(Where("r1", "client-vs-scrub", "fsid", "policy=balanced", 1))
+    point = plan(only={"policy": ("balanced",)}).points[0]
+    for phase in point.phases:
+        found.begin(phase)
+    found.going = {name: type(going)(going.phase, NOW - 5) for name, going in found.going.items()}
+    for client in ("client.0", "client.1"):
+        found.start_client("client", client, "rbd")
+        done = Figures(1000, 4096000, 1000, 2.0, 0.0, 0.009, {0.002: 980, 0.009: 20})
+        jobs = {"v": {"write": done, "read": Figures()}}
+        found.status("client", client, Status(NOW, jobs, {}, 1.0))
+    found.scrub = (100, 300, NOW - 5)
+    found.recovering(NOW - 2, 0, 200)
+    found.recovering(NOW, 40, 160)
+    found.repeats, found.eta = (1, 4), 100.0
+    found.repeat_started, found.repeat_expected = NOW - 5, 20.0
+    return found
+
+
+def rows(found: Live) -> dict[str, Bar]:
+    return {bar.title.strip(): bar for bar in board.frame(found, NOW).bars}
+
+
+def test_run_repeat_phases_clients_scrub_and_recovery_have_a_row_each() -> None:
+    found = rows(live())
+    assert list(found) == ["run", "repeat", "client", "librbd", "scrub", "recovery"]
+    assert found["run"] == Bar("run", 0.3125, "1 of 4 repeats done, 1 min 40 s left")
+    assert found["repeat"] == Bar("repeat", 0.25, "15 s left")
+    assert found["client"] == Bar("client", 0.25, "5 s of 20 s")
+    assert found["librbd"].text == "2,000 IOPS  7.81 MiB/s  p99 9 ms"
+    assert found["scrub"] == Bar("scrub", 0.25, "100 of 400 objects, 15 s left")
+    assert found["recovery"] == Bar("recovery", 0.2, "160 copies to move, 20/s, 8 s left")
+
+
+def test_pools_that_are_filled_have_a_row_with_the_time_that_is_left() -> None:
+    found = Live(Where("r1", "s"))
+    found.will_fill("data", "bytes", "volume.0", 4 << 30)
+    found.will_fill("data", "bytes", "volume.1", 4 << 30)
+    found.filled("data", "bytes", "volume.0", 2 << 30)
+    found.fills["data", "bytes"].started = NOW - 30
+    assert rows(found)["fill data"] == Bar("fill data", 0.25, "2 GiB of 8 GiB, 1 min 30 s left")
+    found.fill_ended("data", "bytes")
+    assert list(rows(found)) == ["run"]
+
+
+def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
+    found = Live(Where("r1", "s"))
+    point = plan("client-vs-recovery", only={"policy": ("balanced",), "media": ("ssd",)}).points[0]
+    client = next(phase for phase in point.phases if phase.name == "client")
+    found.begin(client)
+    found.going["client"] = type(found.going["client"])(client, NOW - 65)
+    assert rows(found)["client"] == Bar("client", None, "1 min 5 s so far, until recovery done")
+
+
+def test_rados_bench_shows_its_mean_latency_for_it_has_no_percentiles() -> None:
+    assert board.latency(Figures(10, 40960, 10, 0.05)) == "mean 5 ms"
+    assert board.latency(Figures()) == ""
+
+
+def test_recovery_is_timed_over_seconds_not_over_one_lump_of_statistics() -> None:
+    found = Live(Where("r1"))
+    for second in range(31):  # 10 objects a second, which show every five seconds
+        found.recovering(NOW + second, second // 5 * 50, 1000)
+    assert found.recovery is not None
+    assert found.recovery[2] == pytest.approx(10, abs=5)
+
+
+# -- widths --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 120, 200])
+def test_no_row_is_wider_than_the_terminal_and_titles_are_always_there(width: int) -> None:
+    drawn = draw(board.frame(live(), NOW), width)
+    assert all(len(row.text) <= width for row in drawn), [row.text for row in drawn]
+    assert [row.head.split()[0] for row in drawn[1:]] == [
+        "run",
+        "repeat",
+        "client",
+        "librbd",
+        "scrub",
+        "recovery",
+    ]
+
+
+def test_words_are_whole_from_80_columns_on_and_the_bars_are_of_one_length() -> None:
+    drawn = draw(board.frame(live(), NOW), 80)
+    assert not any("…" in row.text for row in drawn)
+    assert len({len(row.done + row.rest) for row in drawn if row.done or row.rest}) == 1
+
+
+def test_a_full_bar_is_full_and_an_empty_one_empty_also_without_unicode() -> None:
+    frame = Frame("h", (Bar("a", 1.0, "x"), Bar("b", 0.0, "x")), "", "")
+    _, full, empty = draw(frame, 60, ascii_only=True)
+    assert set(full.done) == {"#"}
+    assert full.rest == ""
+    assert set(empty.rest) == {"-"}
+    assert empty.done == ""
+    assert isinstance(full, Drawn)
+
+
+# -- plain lines ---------------------------------------------------------------------------------
+
+
+def test_a_stream_that_is_no_terminal_gets_a_line_per_change_and_else_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    stream = io.StringIO()
+    with Progress(stream).follow("run 1", Frame("h", (), "start", "a")) as show:
+        for second in range(25):
+            clock = float(second)
+            show(Frame("h", (), f"line {second}", "b" if second >= 3 else "a"))
+    assert stream.getvalue().splitlines() == [
+        "run 1 …",
+        "     3 s  line 3",
+        "    13 s  line 13",
+        "    23 s  line 23",
+        "run 1: done in 24.0 s",
+    ]
+
+
+def test_without_rich_a_terminal_gets_plain_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    stream = Terminal()
+    progress = Progress(stream)
+    with progress.step("making"):
+        pass
+    assert stream.getvalue().splitlines()[0] == "making …"
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_reader_that_stopped_reading_ends_nothing() -> None:
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    Progress(Closed()).note("anything")
+
+
+# -- the time that is left -----------------------------------------------------------------------
+
+
+def test_before_anything_is_known_the_forecast_is_the_plans() -> None:
+    whole = plan(repeats=2)
+    assert Forecast(whole).left() == pytest.approx(run_seconds(whole))
+
+
+def test_repeats_that_took_longer_move_the_forecast_of_all_others() -> None:
+    whole = plan(repeats=2, only={"policy": ("wpq", "balanced")})
+    first, second = whole.points
+    forecast = Forecast(whole)
+    forecast.filled(first)
+    planned = forecast.repeat_seconds(second)
+    forecast.finished(first, 1, 2 * planned)
+    assert forecast.repeat_seconds(first) == pytest.approx(2 * planned)
+    assert forecast.repeat_seconds(second) == pytest.approx(2 * planned)
+    left = forecast.left(elapsed=planned)
+    # the rest of this repeat, two of the next point, and the change to it
+    assert left == pytest.approx(planned + 4 * planned + 8)
+
+
+def test_what_is_measured_while_a_pool_fills_replaces_the_plans_guess() -> None:
+    whole = plan(only={"policy": ("wpq",)})
+    forecast = Forecast(whole)
+    rest = point_seconds(whole.points[0])
+    assert forecast.left(filling=1000.0) == pytest.approx(1000 + rest, abs=20)
+    forecast.filled(whole.points[0])
+    assert forecast.left() == pytest.approx(rest, abs=20)
+
+
+def test_nothing_is_left_of_a_run_that_is_done() -> None:
+    whole = plan(only={"policy": ("wpq",)})
+    forecast = Forecast(whole)
+    forecast.finished(whole.points[0], 1, None)
+    assert forecast.left() == 0
