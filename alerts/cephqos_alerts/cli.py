@@ -1,8 +1,12 @@
 """`cephqos rules build|check`: files in, files out."""
 
 import argparse
+import asyncio
+import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
 from cephqos_alerts.build import build_rules
@@ -11,13 +15,15 @@ from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
 from cephqos_loadgen.errors import CephqosError, UsageError
 
-SLO_DIR = Path("alerts/slo")
-OUTPUT_DIR = Path("alerts/rules")
-ALERTMANAGER_FILE = Path("alerts/alertmanager/alertmanager.yml")
+# In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
+DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
+_ALERTS: Final = Path(__file__).parents[1]
+# What is committed, if the command runs from a checkout.
+_CHECKOUT: Final = _ALERTS if (_ALERTS / "runbooks.md").is_file() else None
 
 
 class OutOfDate(CephqosError):
-    """Committed rules are not what their sources give."""
+    """The rules that are there are not what their sources give."""
 
 
 def add_parser(commands: Any) -> None:
@@ -34,13 +40,19 @@ def add_parser(commands: Any) -> None:
 
 def _add_options(parser: Any) -> None:
     default = Settings()
-    parser.add_argument("--slo", type=Path, default=SLO_DIR, help="file or directory of SLOs")
-    parser.add_argument("--output", type=Path, default=OUTPUT_DIR, help="directory of the rules")
+    parser.add_argument(
+        "--slo",
+        type=Path,
+        default=DEFAULT_SLOS,
+        help="file or directory of SLOs (default: those that come with cephqos)",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="directory of the rules (default: that of the checkout)"
+    )
     parser.add_argument(
         "--alertmanager",
         type=Path,
-        default=ALERTMANAGER_FILE,
-        help="file of Alertmanager's configuration (default %(default)s)",
+        help="file of Alertmanager's configuration (default: none with --out, else the checkout's)",
     )
     parser.add_argument("--webhook", default=DEFAULT_WEBHOOK, help="where alerts are sent")
     parser.add_argument(
@@ -55,14 +67,22 @@ def _add_options(parser: Any) -> None:
         default=default.time_scale,
         help="factor on every window and hold, below 1 for tests and demos (default %(default)s)",
     )
-    parser.add_argument("--job", default=default.job, help="scrape jobs of the exporter (regex)")
-    parser.add_argument("--runbook-url", default=default.runbook_url)
-    parser.add_argument("--dashboard-url", default=default.dashboard_url)
+    parser.add_argument(
+        "--job",
+        default=default.job,
+        help="scrape jobs of the exporter, a regular expression (default %(default)s)",
+    )
+    parser.add_argument("--runbook-url", default=default.runbook_url, help="default %(default)s")
+    parser.add_argument(
+        "--dashboard-url", default=default.dashboard_url, help="default %(default)s"
+    )
 
 
 def load_slos(path: Path) -> list[Slo]:
     """The SLOs of a file or of all `*.yaml` and `*.yml` of a directory."""
     files = sorted(path.glob("*.y*ml")) if path.is_dir() else [path]
+    if not files:
+        raise SpecError(f"{path}: no *.yaml or *.yml in this directory")
     found: list[Slo] = []
     for file in files:
         try:
@@ -74,37 +94,92 @@ def load_slos(path: Path) -> list[Slo]:
     return found
 
 
-def _built(arguments: argparse.Namespace) -> dict[Path, str]:
-    """Every file and its content."""
+def _settings(arguments: argparse.Namespace) -> Settings:
     if not 0 < arguments.time_scale <= 1:
         raise UsageError(f"--time-scale {arguments.time_scale}: expected more than 0, at most 1")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
-    settings = Settings(
+    try:
+        re.compile(arguments.job)
+    except re.error as exc:
+        raise UsageError(f"--job {arguments.job}: not a regular expression: {exc}") from exc
+    if set(arguments.job) & set('"\\\n'):
+        raise UsageError(f"--job {arguments.job}: expected no quotes and no backslashes")
+    return Settings(
         scrape_interval=arguments.scrape_interval,
         time_scale=arguments.time_scale,
         job=arguments.job,
         runbook_url=arguments.runbook_url,
         dashboard_url=arguments.dashboard_url,
     )
+
+
+def _places(arguments: argparse.Namespace) -> tuple[Path, Path | None]:
+    """The directory of the rules, and the file of Alertmanager's configuration if it is wanted."""
+    out, alertmanager = arguments.out, arguments.alertmanager
+    if out is None:
+        if _CHECKOUT is None:
+            raise UsageError("--out DIR: needed, since this cephqos does not run from a checkout")
+        out = _CHECKOUT / "rules"
+        alertmanager = alertmanager or _CHECKOUT / "alertmanager" / "alertmanager.yml"
+    return out, alertmanager
+
+
+def _built(arguments: argparse.Namespace) -> dict[Path, str]:
+    """Every file and its content."""
+    settings = _settings(arguments)
+    out, alertmanager = _places(arguments)
     rules = build_rules(settings, load_slos(arguments.slo))
-    files = {arguments.output / name: text for name, text in rules.items()}
-    files[arguments.alertmanager] = alertmanager_config(settings, arguments.webhook)
+    files = {out / name: text for name, text in rules.items()}
+    if alertmanager is not None:
+        files[alertmanager] = alertmanager_config(settings, arguments.webhook)
     return files
 
 
 async def _build(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
     for file, text in built.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Prometheus may be told to read its rules at any moment.
+            new = file.with_name(f".{file.name}.new")
+            new.write_text(text, encoding="utf-8")
+            new.replace(file)
+        except OSError as exc:
+            raise UsageError(f"{file}: cannot be written: {exc}") from exc
     print("wrote", *built, sep="\n  ")
     return 0
 
 
 async def _check(arguments: argparse.Namespace) -> int:
-    for file, text in _built(arguments).items():
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            raise OutOfDate(f"{file} is not what its sources give: run `cephqos rules build`")
-    print("up to date")
+    built = _built(arguments)
+    stale = [str(file) for file, text in built.items() if _read(file) != text]
+    if stale:
+        raise OutOfDate(
+            f"not what cephqos and the SLOs give: {', '.join(stale)}"
+            " (`cephqos rules build` with the same options writes them)"
+        )
+    print("up to date", *built, sep="\n  ")
     return 0
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{file}: cannot be read: {exc}") from exc
+
+
+def main(argv: Sequence[str]) -> int:
+    """`cephqos rules` alone, where the rest of the command is not installed."""
+    parser = argparse.ArgumentParser(prog="cephqos")
+    add_parser(parser.add_subparsers(required=True, metavar="COMMAND"))
+    arguments = parser.parse_args(argv)
+    try:
+        status: int = asyncio.run(arguments.run(arguments))
+    except CephqosError as error:
+        print(f"cephqos: {error}", file=sys.stderr)
+        status = error.exit_status
+    return status

@@ -1,0 +1,195 @@
+"""`cephqos rules build|check`: what they write, where, and what they say when they cannot."""
+
+import asyncio
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cephqos_alerts import cli
+from cephqos_loadgen import entry
+
+ROOT = Path.cwd()
+SLO = """
+version: 1
+slos:
+  - {name: mine, source: osd, op: write, threshold: 0.0512, objective: 0.99}
+"""
+
+
+@pytest.fixture
+def slos(tmp_path: Path) -> Path:
+    directory = tmp_path / "slo"
+    directory.mkdir()
+    (directory / "mine.yaml").write_text(SLO)
+    return directory
+
+
+def rules(*argv: str | Path) -> int:
+    return cli.main(["rules", *map(str, argv)])
+
+
+def test_rules_are_written_wherever_one_is(
+    tmp_path: Path, slos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    out = tmp_path / "some/where"
+    assert rules("build", "--slo", slos, "--out", out) == 0
+    assert {file.name for file in out.iterdir()} == {
+        *("recording.yml", "qos.yml", "state.yml", "coverage.yml", "slo.yml")
+    }
+    groups = yaml.safe_load((out / "slo.yml").read_text())["groups"]
+    assert [group["name"] for group in groups] == ["cephqos-slo-mine"]
+    assert rules("check", "--slo", slos, "--out", out) == 0
+
+
+def test_without_slos_of_ones_own_those_that_come_with_it_are_taken(tmp_path: Path) -> None:
+    assert rules("build", "--out", tmp_path) == 0
+    for name in ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "slo.yml"):
+        assert (tmp_path / name).read_text() == (ROOT / "alerts/rules" / name).read_text()
+
+
+def test_the_slos_that_come_with_it_are_those_of_the_checkout_and_no_copy() -> None:
+    assert cli.DEFAULT_SLOS.is_symlink()
+    assert cli.DEFAULT_SLOS.resolve() == ROOT / "alerts/slo"
+
+
+def test_alertmanagers_configuration_is_written_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, config = tmp_path / "rules", tmp_path / "am/alertmanager.yml"
+    argv = ("--out", out, "--alertmanager", config, "--webhook", "http://example.com:1")
+    assert rules("build", *argv) == 0
+    assert "http://example.com:1/page" in config.read_text()
+    assert rules("check", *argv) == 0
+    assert str(config) in capsys.readouterr().out
+
+
+def test_in_a_checkout_the_committed_files_are_looked_at_wherever_one_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir("/")
+    assert rules("check") == 0
+    said = capsys.readouterr().out
+    assert str(ROOT / "alerts/rules/qos.yml") in said
+    assert str(ROOT / "alerts/alertmanager/alertmanager.yml") in said
+
+
+def test_what_is_missing_or_was_changed_is_named_and_the_status_is_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rules("build", "--out", tmp_path) == 0
+    (tmp_path / "qos.yml").unlink()
+    with (tmp_path / "state.yml").open("a") as file:
+        file.write("# by hand\n")
+    assert rules("check", "--out", tmp_path) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("cephqos: not what cephqos and the SLOs give: ")
+    assert str(tmp_path / "qos.yml") in said
+    assert str(tmp_path / "state.yml") in said
+    assert "recording.yml" not in said
+    assert said.count("\n") == 1
+
+
+def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None:
+    assert rules("build", "--slo", slos, "--out", tmp_path) == 0
+    assert rules("check", "--out", tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("--slo", "{tmp}/none"), "{tmp}/none: cannot be read: "),
+        (("--slo", "{tmp}/empty"), "{tmp}/empty: no *.yaml or *.yml in this directory"),
+        (("--slo", "{tmp}/bad.yaml"), "{tmp}/bad.yaml: slos[0].threshold: 0.05 lies between"),
+        (("--out", "{tmp}/bad.yaml"), "{tmp}/bad.yaml/recording.yml: cannot be "),
+        (("--time-scale", "0"), "--time-scale 0.0: expected more than 0, at most 1"),
+        (("--time-scale", "nan"), "--time-scale nan: expected more than 0, at most 1"),
+        (("--scrape-interval", "0.01"), "--scrape-interval 0.01: expected 0.1 to 300"),
+        (("--job", "a("), "--job a(: not a regular expression: "),
+        (("--job", 'a"b'), '--job a"b: expected no quotes'),
+    ],
+)
+@pytest.mark.parametrize("action", ["build", "check"])
+def test_what_cannot_be_used_is_said_in_one_line_with_status_2(
+    action: str,
+    argv: tuple[str, str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.yaml").write_text(SLO.replace("0.0512", "0.05"))
+    where = () if argv[0] == "--out" else ("--out", tmp_path / "out")
+    assert rules(action, *(text.format(tmp=tmp_path) for text in argv), *where) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cephqos: " + said.format(tmp=tmp_path))
+    assert error.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_outside_of_a_checkout_a_directory_has_to_be_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "_CHECKOUT", None)
+    assert rules("check") == 2
+    assert capsys.readouterr().err.startswith("cephqos: --out DIR: needed")
+
+
+def test_rules_need_no_load_generator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "rich" else real(name)
+    )
+    monkeypatch.setattr(sys, "argv", ["cephqos", "rules", "build", "--out", str(tmp_path)])
+    assert entry.main() == 0
+    monkeypatch.setattr(sys, "argv", ["cephqos", "lab", "status"])
+    assert entry.main() == 2
+    assert "pip install 'cephqos[loadgen]'" in capsys.readouterr().err
+
+
+async def test_a_wheel_has_the_slos_and_gives_the_same_rules(tmp_path: Path) -> None:
+    source, site = tmp_path / "source", tmp_path / "site"
+    source.mkdir()
+    for name in ("exporter", "loadgen", "alerts"):
+        unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=unwanted)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = f"from setuptools.build_meta import build_wheel; build_wheel({str(tmp_path)!r})"
+    await _run([sys.executable, "-W", "ignore", "-c", build], source)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(site)
+    assert {file.name for file in site.iterdir() if not file.name.endswith(".dist-info")} == {
+        *("cephqos_exporter", "cephqos_loadgen", "cephqos_alerts")
+    }
+    use = (
+        f"import sys; from cephqos_alerts import cli; assert cli.__file__.startswith({str(site)!r})"
+        f"; sys.exit(cli.main(['rules', 'build', '--out', {str(tmp_path / 'r')!r}]))"
+    )
+    await _run([sys.executable, "-c", use], Path("/"), PYTHONPATH=str(site))
+    slo = (tmp_path / "r/slo.yml").read_text()
+    assert slo == (ROOT / "alerts/rules/slo.yml").read_text()
+
+
+async def _run(argv: list[str], cwd: Path, **variables: str) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        argv,
+        cwd=cwd,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
