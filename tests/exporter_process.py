@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from cephqos_exporter.ceph.cluster import tied
+
 COMMAND = str(Path(sys.executable).with_name("cephqos-exporter"))
 RECORDINGS = Path(__file__).parent / "recordings"
 
@@ -59,7 +61,7 @@ def exporter(*flags: str, environment: dict[str, str] | None = None) -> Iterator
     """The real command on a free port of the loopback; ended with the block."""
     argv = [COMMAND, "--web.listen-address=127.0.0.1:0", *flags]
     process = subprocess.Popen(
-        argv,
+        tied(argv),
         stderr=subprocess.PIPE,
         text=True,
         process_group=0,
@@ -83,7 +85,7 @@ def replaying(
     for recording in recordings:
         argv += ["--recording", str(RECORDINGS / recording)]
     process = subprocess.Popen(
-        [*argv, "--count", str(count), *flags],
+        tied([*argv, "--count", str(count), *flags]),
         stdout=subprocess.PIPE,
         text=True,
         process_group=0,

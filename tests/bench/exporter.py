@@ -17,6 +17,7 @@ import os
 import random
 import secrets
 import select
+import shutil
 import signal
 import socket
 import statistics
@@ -34,6 +35,7 @@ import psutil
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Family, render_labels
@@ -44,6 +46,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = ROOT / "tests" / "recordings"
 FLOOR_COMMANDS = ("counter dump", "perf histogram dump")
 FIRST_PID = 10_000
+_PREFIX = "cephqos-bench-"
 PROMETHEUS_HEADERS = {
     "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
     "Accept-Encoding": "gzip",
@@ -80,7 +83,7 @@ class Verdicts:
 def child(argv: Sequence[str], ready: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A process of ours and the line in which it said that it is ready."""
     process = subprocess.Popen(
-        argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+        tied(argv), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
     )
     assert process.stdout is not None
     try:
@@ -219,10 +222,18 @@ async def bench_lab(verdicts: Verdicts, repeats: int) -> None:
         await asyncio.to_thread(bench_real, verdicts, paths, repeats)
 
 
+def remove_leftovers() -> None:
+    """What runs left behind that were killed: the process whose number they carry is gone."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        number = place.name.removeprefix(_PREFIX).partition("-")[0]
+        if not (number.isdecimal() and psutil.pid_exists(int(number))):
+            shutil.rmtree(place, ignore_errors=True)
+
+
 @contextmanager
 def replayed(count: int) -> Iterator[tuple[str, list[str]]]:
     """`count` OSDs with sockets and a /proc of 57 threads each: the pattern, and flags for it."""
-    with tempfile.TemporaryDirectory(prefix="cephqos-bench-") as directory:
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as directory:
         place = Path(directory)
         host = FakeHost(place / "host")
         host.cpus()
@@ -362,6 +373,9 @@ def main() -> int:
     def wanted(part: str) -> bool:
         return arguments.only in (None, part)
 
+    remove_leftovers()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that what was begun is ended and removed
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
     cpus = os.cpu_count() or 1
     print(f"{cpus} CPUs, Python {sys.version.split()[0]}")
     if os.getloadavg()[0] > cpus / 2:

@@ -18,7 +18,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
+from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS, tied
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.lab.lab import RunningLab
 
@@ -81,8 +81,7 @@ async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[Exporter]:
     }
     settings |= {name.replace("_", "."): value for name, value in flags.items()}
     process = await asyncio.create_subprocess_exec(
-        COMMAND,
-        *(f"--{name}={value}" for name, value in settings.items()),
+        *tied([str(COMMAND), *(f"--{name}={value}" for name, value in settings.items())]),
         stderr=asyncio.subprocess.PIPE,
     )
     assert process.stderr

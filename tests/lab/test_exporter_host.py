@@ -15,6 +15,7 @@ import psutil
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_exporter.sampler import OSD_GROUPS, group_of
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -54,7 +55,7 @@ def exporter(sockets: Path, *flags: str) -> Iterator[Callable[[], Page]]:
     """The real command, on a port of its own; gives a function that scrapes it."""
     argv = [sys.executable, "-m", "cephqos_exporter.cli", "--discovery.sockets", str(sockets)]
     argv += ["--web.listen-address", "127.0.0.1:0", *flags]
-    with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(tied(argv), stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
             line = process.stderr.readline()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import checks, loopdev
 from cephqos_loadgen.lab.lab import Lab, RunningLab
@@ -84,7 +85,10 @@ async def main():
 asyncio.run(main())
 """
     child = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        tied([sys.executable, "-c", program]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert child.stdout and child.stdout.readline().strip() == "up", child.communicate()[1]

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -82,6 +83,38 @@ def test_the_process_metrics_can_be_left_out(tmp_path: Path) -> None:
     flags = (f"--discovery.sockets={tmp_path}", "--web.disable-exporter-metrics")
     with exporter(*flags) as running:
         assert "process_" not in running.get()
+
+
+def test_tests_that_are_killed_leave_no_process_behind(tmp_path: Path) -> None:
+    program = f"""
+import sys, time
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from pathlib import Path
+from tests.exporter_process import exporter, replaying
+with replaying(Path({str(tmp_path)!r}, "run"), ["reef/idle"], 1) as sockets:
+    with exporter(f"--discovery.sockets={{sockets}}"):
+        print("ready", flush=True)
+        time.sleep(60)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    with parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "ready\n"
+        tasks = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        assert len(tasks) == 2
+        parent.kill()
+    deadline = time.monotonic() + 5
+    while any(_runs(pid) for pid in tasks):
+        assert time.monotonic() < deadline, "a child outlived its parent"
+        time.sleep(0.01)
+
+
+def _runs(pid: str) -> bool:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.parametrize("form", ["logfmt", "json"])

@@ -46,6 +46,11 @@ except OSError:
 """
 
 
+def tied(argv: Sequence[str]) -> list[str]:
+    """The command line of a process that ends when the thread that started it does."""
+    return [sys.executable, "-c", _TIED, *argv]
+
+
 class CommandMissing(ClusterUnreachable):
     """There is no such command as the ceph command was said to be."""
 
@@ -113,7 +118,8 @@ class CephCommand:
         if code == _NOT_FOUND:
             raise CommandMissing(
                 f"{self._connection.python[0]} has no rados module, and there is no command"
-                f" {self._argv[0]!r}"
+                f" {self._argv[0]!r}: install python3-rados (or ceph-common), or say where it is"
+                " with --cluster.python (or --cluster.ceph)"
             )
         if code:
             text = err.decode(errors="replace")
@@ -127,7 +133,7 @@ class CephCommand:
         where = self._connection
         keyring = ("--keyring", where.keyring) if where.keyring else ()
         return [
-            *(sys.executable, "-c", _TIED, *self._argv),
+            *tied(self._argv),
             *("--conf", where.conf, "--name", where.name, *keyring),
             *("--connect-timeout", str(max(1, int(within) - 1)), "--format", "json"),
             *words,
