@@ -43,7 +43,8 @@ class Finder:
             self._found = bool(sockets)
             where = ", ".join(self._patterns)
             if sockets:
-                log.info("found %d admin sockets in %s", len(sockets), where)
+                number = f"{len(sockets)} admin socket{'' if len(sockets) == 1 else 's'}"
+                log.info("found %s in %s", number, where)
             else:
                 log.warning(
                     "no admin socket of %s in %s: no such daemon here, another place"

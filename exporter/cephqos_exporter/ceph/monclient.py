@@ -172,7 +172,8 @@ class MonClient:
     ) -> Any:
         """The JSON reply of a command (its text where it is no JSON).
 
-        `target` is mon, mgr, mon.ID, mgr.ID, osd.N or pg.ID. Raises CommandFailed or ClusterUnreachable.
+        `target` is mon, mgr, mon.ID, mgr.ID, osd.N or pg.ID. Raises CommandFailed or
+        ClusterUnreachable.
         """
         request = {
             "target": target,

@@ -152,7 +152,8 @@ class Poller:
         except Exception as error:
             # A reply that no release is known to give: shown, and tried again.
             log.exception("could not make sense of the cluster's replies")
-            self._fail("malformed", repr(error))
+            what = f"{type(error).__name__}: {error}"
+            self._fail("malformed", f"a reply that is not as expected ({what})")
         finally:
             self.poll_seconds = loop.time() - started
             self.polled.set()
