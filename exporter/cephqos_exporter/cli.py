@@ -41,6 +41,7 @@ def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
     """A flag for every option; values stay raw until they are resolved with the other sources."""
     parser = _Parser(
         prog=PROGRAM,
+        usage="%(prog)s [--FLAG VALUE] [--SWITCH | --no-SWITCH] ...",
         description="Prometheus exporter for the QoS of Ceph OSDs.",
         epilog=(
             "A flag beats its environment variable (CEPHQOS_EXPORTER_ and the flag's name in "
@@ -68,16 +69,13 @@ def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
 
 def _add(parser: argparse.ArgumentParser, option: Option[Any]) -> None:
     # Percent signs are argparse's own; %(default)s would show the tuple of a list.
-    shown = option.default
-    if isinstance(shown, tuple):
-        shown = ",".join(shown)
-    text = f"{option.help} [default: {shown}]".replace("%", "%%")
+    shown = option.default_text.replace(" ", ",")
+    default = f" [default: {shown}]" if shown else ""
+    text = f"{option.help}{default}".replace("%", "%%")
     common: dict[str, Any] = {"dest": option.name, "default": None}
     if option.boolean:
-        parser.add_argument(f"--{option.name}", action="store_true", help=text, **common)
-        parser.add_argument(
-            f"--no-{option.name}", action="store_false", help=argparse.SUPPRESS, **common
-        )
+        switch = argparse.BooleanOptionalAction  # shows --x and --no-x
+        parser.add_argument(f"--{option.name}", action=switch, help=text, **common)
         return
     action = "append" if option.repeatable else "store"
     parser.add_argument(f"--{option.name}", action=action, metavar="VALUE", help=text, **common)

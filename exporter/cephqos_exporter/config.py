@@ -38,6 +38,13 @@ class Option(Generic[T_co]):
         name = "".join(c if c.isalnum() else "_" for c in self.name).upper()
         return ENVIRONMENT_PREFIX + name
 
+    @property
+    def default_text(self) -> str:
+        """The default as a file or a flag would have it; lists with spaces between."""
+        if isinstance(self.default, tuple):
+            return " ".join(self.default)
+        return str(self.default).lower() if self.boolean else str(self.default)
+
     def read(self, value: object, where: str, key: str) -> T_co:
         """The parsed value, or a ConfigError that names where it stands."""
         try:

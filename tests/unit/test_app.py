@@ -130,3 +130,12 @@ def test_help_names_every_flag_and_the_precedence() -> None:
     for flag in ("--web.listen-address", "--web.config.file", "--collector.perf", "--role"):
         assert flag in shown
     assert "beats the file" in " ".join(shown.split())
+
+
+def test_help_shows_how_to_switch_off_what_is_on() -> None:
+    shown = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, check=True).stdout
+    words = " ".join(shown.split())
+    assert "--collector.perf, --no-collector.perf The daemons' own counters" in words
+    assert "[default: true]" in words
+    assert "[default: ]" not in words
+    assert "True" not in words and "None" not in words

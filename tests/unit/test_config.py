@@ -198,10 +198,7 @@ BEGIN, END = "--regenerate -->\n", "<!-- end of options -->"
 def option_table() -> str:
     rows = ["| option | default | what it is |", "|---|---|---|"]
     for option in every_option():
-        default = option.default
-        if isinstance(default, tuple):
-            default = " ".join(default)
-        shown = f"`{default}`" if str(default) else ""
+        shown = f"`{option.default_text}`" if option.default_text else ""
         allowed = "" if option.boolean else f" Allowed: {option.allowed}."
         rows.append(f"| `{option.name}` | {shown} | {option.help}{allowed} |")
     return "\n".join(rows) + "\n"
