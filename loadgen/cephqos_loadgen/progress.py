@@ -60,9 +60,8 @@ def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
     head = min(max((len(bar.title) for bar in frame.bars), default=0), max(8, width // 4))
     words = max((len(bar.text) for bar in frame.bars if bar.done is not None), default=0)
     room = width - head - 1 - _PERCENT - 2
-    size = room - min(words, room * 2 // 3)
-    if size < _LEAST_BAR:
-        size = 0
+    # Words before bars; a terminal that has room for neither gets the words.
+    size = max(room - words, _LEAST_BAR) if room > 4 * _LEAST_BAR else 0
     rows = [Drawn(_cut(frame.heading, width), "", "", "")]
     for bar in frame.bars:
         title = f"{_cut(bar.title, head):{head}} "

@@ -120,6 +120,23 @@ def test_bins_hold_every_completion_and_agree_with_fios_own_percentiles(release:
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_whether_a_volume_became_steady_is_read_and_when_it_did_fio_ended_by_itself(
+    release: str,
+) -> None:
+    steady, unsteady = statuses(release, "steady")[-1], statuses(release, "unsteady")[-1]
+    assert steady.steady == {"volume.0": True, "volume.1": True}
+    assert steady.runtime < 12, "the bound it was given"
+    assert unsteady.steady == {"volume.0": False}
+    assert unsteady.runtime == pytest.approx(4, abs=0.1)
+    assert statuses(release, "two_jobs")[-1].steady == {}, "it was not asked to be"
+
+
+def test_a_load_that_is_told_to_become_steady_ends_by_itself() -> None:
+    assert fio.ends_by_itself(action(options=(("steadystate", "iops:5%"),)))
+    assert not fio.ends_by_itself(action(options=(("randrepeat", "0"),)))
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_a_client_that_was_interrupted_leaves_a_whole_last_document(release: str) -> None:
     last = statuses(release, "interrupted")[-1]
     assert last.total.ios > 1000

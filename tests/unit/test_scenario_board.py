@@ -50,7 +50,7 @@ def rows(found: Live) -> dict[str, Bar]:
 def test_run_repeat_phases_clients_scrub_and_recovery_have_a_row_each() -> None:
     found = rows(live())
     assert list(found) == ["run", "repeat", "client", "librbd", "scrub", "recovery"]
-    assert found["run"] == Bar("run", 0.3125, "1 of 4 repeats done, 1 min 40 s left")
+    assert found["run"] == Bar("run", 0.3125, "1 of 4 repeats, 1 min 40 s left")
     assert found["repeat"] == Bar("repeat", 0.25, "15 s left")
     assert found["client"] == Bar("client", 0.25, "5 s of 20 s")
     assert found["librbd"].text == "2,000 IOPS  7.81 MiB/s  p99 9 ms"

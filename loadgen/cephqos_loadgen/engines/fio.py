@@ -102,6 +102,11 @@ def _target(
     return [f"--ioengine={engine}", "--direct=1", f"--filename={action.path}"]
 
 
+def ends_by_itself(action: Fio) -> bool:
+    """Whether fio is told to end when its figures no longer change."""
+    return any(name == "steadystate" for name, _ in action.options)
+
+
 def prefill_argv(pool: str, volume: int, place: Place) -> list[str]:
     """Write an image through once, so that every block exists."""
     job = [f"--name=volume.{volume}", "--ioengine=rbd", f"--clientname={place.user}"]
@@ -178,6 +183,8 @@ class Status:
     jobs: Mapping[str, Mapping[str, Figures]]
     errors: Mapping[str, int]
     runtime: float
+    # of jobs that were to run to fio's own steady state: whether they reached it
+    steady: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def total(self) -> Figures:
@@ -191,13 +198,16 @@ def read_status(document: Mapping[str, Any]) -> Status:
     """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41."""
     jobs: dict[str, Mapping[str, Figures]] = {}
     errors: dict[str, int] = {}
+    steady: dict[str, bool] = {}
     runtime = 0.0
     for job in document["jobs"]:
         name = job["jobname"]
         jobs[name] = {direction: _figures(job[direction]) for direction in DIRECTIONS}
         errors[name] = job["error"]
+        if "steadystate" in job:
+            steady[name] = bool(job["steadystate"]["attained"])
         runtime = max(runtime, *(job[d]["runtime"] / 1000 for d in DIRECTIONS))
-    return Status(document["timestamp_ms"] / 1000, jobs, errors, runtime)
+    return Status(document["timestamp_ms"] / 1000, jobs, errors, runtime, steady)
 
 
 def _figures(entry: Mapping[str, Any]) -> Figures:

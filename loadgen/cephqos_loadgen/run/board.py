@@ -39,7 +39,7 @@ def _run(live: Live, now: float) -> Iterator[Bar]:
     if live.repeat_started and live.repeat_expected > 0:
         share = min(_NEARLY, (now - live.repeat_started) / live.repeat_expected)
     left = f", {duration(live.eta)} left" if live.eta is not None else ""
-    yield Bar("run", (done + share) / max(1, total), f"{done} of {total} repeats done{left}")
+    yield Bar("run", (done + share) / max(1, total), f"{done} of {total} repeats{left}")
     if live.repeat_started:
         rest = max(0.0, live.repeat_started + live.repeat_expected - now)
         text = f"{duration(rest)} left" if rest else "longer than expected"

@@ -146,6 +146,9 @@ def _result(action: Fio, depth: int, followers: dict[str, FioFollower]) -> dict[
     everything = fio.add(status.total for status in statuses.values())
     found["total"] = summary(everything, runtime)
     found["clients"] = {name: summary(s.total, s.runtime) for name, s in statuses.items()}
+    if fio.ends_by_itself(action):
+        jobs = [job for status in statuses.values() for job in status.steady.values()]
+        found["steady"] = bool(jobs) and all(jobs)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from cephqos_loadgen.engines.fio import ends_by_itself
 from cephqos_loadgen.scenario import model
 from cephqos_loadgen.scenario.actions import ACTIONS, NAME
 from cephqos_loadgen.scenario.source import Value
@@ -11,6 +12,8 @@ _ENDINGS = ("done", "scrub_done", "recovery_done")
 # Behind its expected end a phase gets this much before the run is given up.
 _SLACK = 120.0
 _DEFAULT_AT_MOST = 900.0
+# Until fio finds a load steady: a guess, where the scenario makes none.
+_STEADY = 60.0
 
 
 def read_phases(value: Value) -> tuple[model.Phase, ...]:
@@ -125,7 +128,7 @@ def _own_length(action: model.Action) -> float | None:
         if action.search:
             steps = max(1, (action.search.most - action.search.least).bit_length()) + 1
             return steps * (action.search.dwell + 2)
-        return None
+        return _STEADY if ends_by_itself(action) else None
     if isinstance(action, model.RadosBench | model.Wait):
         return None
     if isinstance(action, model.Flags | model.Change | model.Pin | model.OsdIn):
