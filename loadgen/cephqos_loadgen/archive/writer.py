@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ class ArchiveWriter:
         self.run = run
         self.final = base / run
         self.folder = base / f"{run}{PARTIAL}"
+        self._made = [path for path in (base, *base.absolute().parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True)
             (self.folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
@@ -49,6 +51,14 @@ class ArchiveWriter:
 
     def give_reserve_back(self) -> None:
         (self.folder / _RESERVE).unlink(missing_ok=True)
+
+    def discard(self) -> None:
+        """As if there had never been a run: for one that was refused."""
+        self.events.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # somebody else uses it by now
+            for path in self._made:
+                path.rmdir()
 
     def seal(self, status: str, details: dict[str, Any]) -> Path:
         """Write the manifest and give the folder its final name; returns that."""

@@ -8,9 +8,9 @@ from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.run import placement, show
+from cephqos_loadgen.run import placement, preflight, show
 from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
-from cephqos_loadgen.run.options import RunOptions
+from cephqos_loadgen.run.options import DEFAULT_RELEASE, RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
@@ -56,7 +56,7 @@ def _add_plan(run: argparse.ArgumentParser) -> None:
 
 def _add_cluster(run: argparse.ArgumentParser) -> None:
     run.add_argument("--lab", help="a lab that is up (default: one is made for the run)")
-    run.add_argument("--release", default="reef", help="of the lab that is made (default reef)")
+    run.add_argument("--release", help="of the lab that is made (default reef)")
     run.add_argument("--conf", type=Path, help="an existing cluster's ceph.conf")
     run.add_argument("--keyring", type=Path, help="its keyring")
     run.add_argument("--user", default="admin", help="the client (default admin)")
@@ -72,6 +72,9 @@ def _add_cluster(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument(
         "--work", type=Path, default=defaults.work, help="sockets and conf (default %(default)s)"
+    )
+    run.add_argument(
+        "--keep", action="store_true", help="leave the pools for the next run that needs them"
     )
     run.add_argument(
         "--take-over",
@@ -114,18 +117,21 @@ def choices_from(arguments: argparse.Namespace) -> Choices:
         variables={n: variable_from_text(v) for n, v in _pairs("--var", arguments.var).items()},
         only={name: tuple(value.split(",")) for name, value in only.items()},
         repeats=arguments.repeats,
+        keep=arguments.keep,
     )
 
 
 def options_from(arguments: argparse.Namespace) -> RunOptions:
     if arguments.lab and arguments.conf:
         raise UsageError("--lab and --conf: expected one of them")
+    if arguments.release and (arguments.lab or arguments.conf):
+        raise UsageError("--release: of the lab that a run makes; not with --lab or --conf")
     if arguments.conf is None and (arguments.keyring or arguments.known_fsid):
         raise UsageError("--keyring and --i-know-this-cluster need --conf")
     return RunOptions(
         out=arguments.out,
         lab=arguments.lab,
-        release=arguments.release,
+        release=arguments.release or DEFAULT_RELEASE,
         conf=arguments.conf.absolute() if arguments.conf else None,
         keyring=arguments.keyring.absolute() if arguments.keyring else None,
         user=arguments.user,
@@ -163,6 +169,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     else:
         raise UsageError(f"which scenario? there are {', '.join(library.shipped())}")
     plan = parse(text, file, choices)
+    preflight.check_plan(plan, options)
     if arguments.check or arguments.dry_run:
         cpus = await placement.this_host()
         place = place_for(arguments)

@@ -17,7 +17,7 @@ from cephqos_exporter.ceph.monclient import (
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.run.errors import RunError
+from cephqos_loadgen.run.errors import ClusterUnfit, RunError
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0
@@ -128,7 +128,7 @@ class Cluster:
             self.fsid = (await self._client.command("status", within=20.0))["fsid"]
         except (ClusterUnreachable, CommandFailed) as error:
             await self._client.close()
-            raise UsageError(f"cannot reach the cluster: {error}") from None
+            raise ClusterUnfit(f"cannot reach the cluster: {error}") from None
         return self
 
     async def __aexit__(
@@ -204,7 +204,7 @@ class Cluster:
         deadline = time.monotonic() + within
         await asyncio.sleep(_MAP_SECONDS)
         while True:
-            await self._fresh_stats()
+            await self.fresh_stats()
             states = await self.states(pools)
             if all(_settled(state, clean) for state in states):
                 return
@@ -213,7 +213,7 @@ class Cluster:
                 raise RunError(f"PGs did not settle within {within:g} s: {shown}")
             await asyncio.sleep(0.5)
 
-    async def _fresh_stats(self) -> None:
+    async def fresh_stats(self) -> None:
         """Wait until the manager has what every OSD knows now; an OSD that is stuck is left out."""
         wanted = {}
         for osd in await self.up_osds():

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.run import undo
 from cephqos_loadgen.run.cluster import Cluster
 from cephqos_loadgen.run.errors import ClusterBusy, RunError
@@ -112,9 +113,24 @@ class ClusterLock:
             raise ClusterBusy(
                 f"{text}: it is dead. --take-over goes on, after undoing what that run left:{steps}"
             )
-        for entry in reversed(left):
-            await undo.carry_out(entry, self._cluster)
+        await self._undo(held, left)
         self.taken_over = [text, *commands]
+
+    async def _undo(self, held: dict[str, Any], left: list[undo.Undo]) -> None:
+        """Carry out what a dead run left; ClusterBusy, and all of it stays, where that fails."""
+        elsewhere = [e.shown for e in left if undo.of_this_host(e)]
+        if elsewhere and held["host"] != socket.gethostname():
+            raise ClusterBusy(
+                f"run {held['run']} changed its own host too: --take-over on {held['host']}, where"
+                f" these can be undone: {'; '.join(elsewhere)}"
+            )
+        for entry in reversed(left):
+            try:
+                await undo.carry_out(entry, self._cluster)
+            except (CephqosError, CommandFailed, OSError) as error:
+                raise ClusterBusy(
+                    f"what run {held['run']} left cannot be undone: {entry.shown}: {error}"
+                ) from error
 
     async def _beat(self) -> None:
         while True:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
 
+DEFAULT_RELEASE = "reef"
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
@@ -12,7 +14,7 @@ class RunOptions:
 
     out: Path
     lab: str | None = None
-    release: str = "reef"
+    release: str = DEFAULT_RELEASE
     conf: Path | None = None
     keyring: Path | None = None
     user: str = "admin"

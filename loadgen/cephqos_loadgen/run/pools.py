@@ -1,10 +1,7 @@
 """Pools, images and objects: made and filled, used again when they are the same, removed."""
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from cephqos_loadgen.engines import fio, rados_bench
@@ -13,12 +10,10 @@ from cephqos_loadgen.record.child import Child, ChildFailed
 from cephqos_loadgen.run import undo
 from cephqos_loadgen.run.cluster import Cluster
 from cephqos_loadgen.run.errors import RunError
+from cephqos_loadgen.run.kept import APPLICATION, SPEC, Kept, removal, say_what_is_in, spec_of
 from cephqos_loadgen.run.live import Live
 from cephqos_loadgen.scenario.model import Objects, Pool
 
-# The pool's application metadata says what a run filled it with.
-APPLICATION = "cephqos"
-_SPEC_KEY = "spec"
 _WRITERS = 4
 PREFILL_SECONDS = 7200.0
 _COMMAND_SECONDS = 120.0
@@ -27,15 +22,18 @@ _COMMAND_SECONDS = 120.0
 Start = Callable[..., Child]
 
 
-def spec_of(pool: Pool) -> str:
-    """What identifies the content of a pool."""
-    return hashlib.sha256(json.dumps(asdict(pool), sort_keys=True).encode()).hexdigest()[:16]
-
-
 class Pools:
     """The pools of a run. Those it finds and that are not its own it never touches."""
 
-    def __init__(self, cluster: Cluster, journal: undo.Journal, start: Start, live: Live) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        journal: undo.Journal,
+        start: Start,
+        live: Live,
+        kept: Kept | None = None,
+    ) -> None:
+        self._kept = kept or Kept()
         self._cluster = cluster
         self._journal = journal
         self._start = start
@@ -51,6 +49,7 @@ class Pools:
                 continue
             if spec is not None:
                 await self._remove(pool.name)
+                self._kept.left.discard(pool.name)
             wanted.append(pool)
         for pool in wanted:
             await self._create(pool)
@@ -58,36 +57,36 @@ class Pools:
             names = [pool.name for pool in wanted]
             await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=names)
         await asyncio.gather(*(self._fill(pool) for pool in wanted))
-        for pool in wanted:
-            await self._mark(pool)
+        # Pools of one repeat are gone with it: nobody will ask what they held.
+        lasting = [pool for pool in wanted if not pool.fresh]
+        if lasting:
+            await say_what_is_in(self._cluster, lasting, self._live.where.run)
+        for pool in lasting:
+            if pool.keep:
+                self._kept.left.add(pool.name)
+                await self._journal.drop(_removal(pool.name))
         return reused
 
     async def _spec(self, name: str) -> str | None:
-        """The spec of a pool of ours; None where there is none; an error if it is not ours."""
+        """The spec of a pool of this run; None where there is none; an error if it is not its own.
+
+        What was there when the run began has been looked at then.
+        """
         pools = await self._cluster.command("osd pool ls", detail="detail")
         for pool in pools:
             if pool["pool_name"] == name:
                 metadata = pool.get("application_metadata", {})
-                if APPLICATION not in metadata:
-                    raise RunError(
-                        f"pool {name!r} is there already and was not made by cephqos: it is left"
-                        " alone; rename the scenario's pool"
-                    )
-                return str(metadata[APPLICATION].get(_SPEC_KEY, ""))
+                known = name in self._kept.found or name in self._kept.left
+                if not known and _removal(name) not in self._journal.entries:
+                    raise RunError(f"pool {name!r} came into being meanwhile: it is left alone")
+                return str(metadata.get(APPLICATION, {}).get(SPEC, ""))
         return None
 
     async def _create(self, pool: Pool) -> None:
         name = pool.name
-        flag = "--yes-i-really-really-mean-it"
-        removal = undo.command(
-            f"ceph osd pool rm {name} {name} {flag}",
-            "osd pool rm",
-            pool=name,
-            pool2=name,
-            yes_i_really_really_mean_it=True,
-        )
-        if removal not in self._journal.entries:  # one that is made anew for every repeat
-            await self._journal.push(removal)
+        entry = _removal(name)
+        if entry not in self._journal.entries:  # one that is made anew for every repeat
+            await self._journal.push(entry)
         command = self._cluster.command
         await command("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num)
         await command(
@@ -96,16 +95,6 @@ class Pools:
         await command("osd pool set", pool=name, var="pg_autoscale_mode", val="off")
         if pool.size is not None:
             await self._set_size(pool.name, pool.size)
-
-    async def _mark(self, pool: Pool) -> None:
-        """Say what the pool holds, once it holds it: a fill that was cut off is not used again."""
-        await self._cluster.command(
-            "osd pool application set",
-            pool=pool.name,
-            app=APPLICATION,
-            key=_SPEC_KEY,
-            value=spec_of(pool),
-        )
 
     async def _set_size(self, name: str, size: int) -> None:
         sure: dict[str, Any] = {"yes_i_really_mean_it": True} if size == 1 else {}
@@ -190,6 +179,11 @@ class Pools:
         await self._cluster.command(
             "osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True
         )
+
+
+def _removal(name: str) -> undo.Undo:
+    arguments = {"pool": name, "pool2": name, "yes_i_really_really_mean_it": True}
+    return undo.command(removal(name), "osd pool rm", **arguments)
 
 
 async def pool_stats(cluster: Cluster) -> dict[str, dict[str, Any]]:

@@ -72,10 +72,12 @@ class Repeat:
             outcome["cost"] = cost.spent()
             outcome["metrics"] = metrics.summary()
             self._live.new_repeat()
-            await self._save_log(outcome["started"])
-            if outcome["status"] != "aborted":
-                await session.roll_back(mark)
-            self._close(metrics, outcome)
+            try:
+                await self._save_log(outcome["started"])
+                if outcome["status"] != "aborted":
+                    await session.roll_back(mark)
+            finally:
+                self._close(metrics, outcome)
         return outcome
 
     def _context(self) -> Context:

@@ -15,29 +15,29 @@ from typing import Any
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.layout import repeat_folder
 from cephqos_loadgen.archive.writer import ArchiveWriter
-from cephqos_loadgen.errors import CephqosError, UsageError
+from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import Lab, RunningLab
-from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.child import Child
 from cephqos_loadgen.record.repeat import RepeatRecorder
-from cephqos_loadgen.run import board, environment
-from cephqos_loadgen.run.clients import check_engine
+from cephqos_loadgen.run import board, environment, preflight
 from cephqos_loadgen.run.cluster import Access, ConfAccess, LabAccess
 from cephqos_loadgen.run.endpoint import serve
-from cephqos_loadgen.run.errors import RunError
+from cephqos_loadgen.run.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.run.exporter import exporters
 from cephqos_loadgen.run.forecast import Forecast
+from cephqos_loadgen.run.labs import lab_spec
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import Notifier
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.pools import Pools
 from cephqos_loadgen.run.repeat import Repeat
 from cephqos_loadgen.run.resume import Finished, take_along
-from cephqos_loadgen.run.session import Session, unstoppable
+from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
-from cephqos_loadgen.scenario.model import Fio, LabWish, Plan, Point
+from cephqos_loadgen.scenario.model import LabWish, Plan, Point
+
+_REFUSED = "refused"
 
 
 def run_id(plan: Plan) -> str:
@@ -59,27 +59,49 @@ class Runner:
         self._outcomes: list[dict[str, Any]] = []
         self._restore: list[str] = []
         self._finished: list[Finished] = []
+        self.stage = "checking"
+        self._touched = False  # something in a cluster was changed
+        self._not_restored = ""
 
     async def run(self) -> Path:
-        for point in self.plan.points:
-            for phase in point.phases:
-                if isinstance(phase.action, Fio):
-                    check_engine(phase.action.engine)
+        """A UsageError before anything was changed in the cluster leaves nothing, also no archive.
+
+        NotRestored goes before whatever else ended the run.
+        """
+        await preflight.check(self.plan, self.options)
         archive = ArchiveWriter(self.options.out, self.id)
-        archive.text("scenario.yaml", self.plan.text)
-        archive.json("plan.json", asdict(self.plan))
         status, error = "aborted", ""
         try:
+            archive.text("scenario.yaml", self.plan.text)
+            archive.json("plan.json", asdict(self.plan))
             await self._run(archive)
             status = "complete"
         except CommandFailed as problem:
             status, error = "failed", str(problem)
             raise RunError(error) from problem
+        except UsageError as problem:
+            status, error = "failed" if self._touched else _REFUSED, str(problem)
+            raise
         except Exception as problem:
             status, error = "failed", str(problem) or repr(problem)
             raise
         finally:
-            path = self._seal(archive, status, error)
+            path = self._finish(archive, status, error)
+        return path
+
+    def _finish(self, archive: ArchiveWriter, status: str, error: str) -> Path:
+        """Without a pause in which an interruption could come through."""
+        self.stage = "sealing"
+        if status == _REFUSED:
+            archive.discard()
+            return archive.final
+        path = self._seal(archive, status, error)
+        if self._restore:
+            self.progress.note("the cluster was not restored; these commands do it:")
+            for line in self._restore:
+                self.progress.note(f"  {line}")
+        if self._not_restored:
+            raise NotRestored(f"the cluster was not restored: {self._not_restored}")
         return path
 
     def _seal(self, archive: ArchiveWriter, status: str, error: str) -> Path:
@@ -100,10 +122,6 @@ class Runner:
         except OSError as problem:
             self.progress.note(f"the archive stays unfinished in {archive.folder}: {problem}")
             return archive.folder
-        if self._restore:
-            self.progress.note("the cluster was not restored; these commands do it:")
-            for line in self._restore:
-                self.progress.note(f"  {line}")
         self.progress.note(f"archive ({status}): {path}")
         return path
 
@@ -137,21 +155,36 @@ class Runner:
         if not left:
             return
         async with self._access(wish) as access:
-            take_over = self.options.take_over
-            session = Session(access, archive, take_over=take_over, check=self._check_known)
-            await session.__aenter__()
+            take_over, check = self.options.take_over, self._check_known
+            session = Session(access, archive, self.plan, take_over=take_over, check=check)
             try:
+                self.stage = "preparing"
+                await session.begin()
                 self.live.where.cluster = session.cluster.fsid
                 await self._points(archive, session, left)
             finally:
-                closing = session.__aexit__(None, None, None)
-                with contextlib.suppress(CephqosError):
-                    await unstoppable(closing, self.progress.note)
+                self._touched |= session.journal.used
+                await self._give_back(session)
+            if self._not_restored:
+                raise NotRestored(self._not_restored)
+
+    async def _give_back(self, session: Session) -> None:
+        """Whatever happens; a run that was interrupted once already is not to be held up again."""
+        self.stage = "restoring"
+        task = asyncio.current_task()
+        interrupted = task is not None and task.cancelling() > 0
+        if interrupted:
+            self.progress.note("interrupted: restoring the cluster; once more stops that")
+        try:
+            await finish(session.end(), self.progress.note, spare=0 if interrupted else 1)
+        finally:
+            if self.options.lab or self.options.conf:  # a lab of the run's own is gone with it
                 self._restore = session.journal.commands()
-                for failure in session.failures:
-                    self.progress.note(f"not restored: {failure}")
-            if session.failures:
-                raise RunError(f"the cluster was not restored: {'; '.join(session.failures)}")
+                stopped = "it was stopped before it was done" if self._restore else ""
+                self._not_restored = "; ".join(session.failures) or stopped
+            kept = sorted(session.kept.left)
+            if kept:
+                self.progress.note(f"kept, to be used again: {', '.join(kept)}")
 
     @asynccontextmanager
     async def _access(self, wish: LabWish) -> AsyncIterator[Access]:
@@ -173,7 +206,7 @@ class Runner:
 
     def _check_known(self, fsid: str) -> None:
         if self.options.conf and self.options.known_fsid != fsid:
-            raise UsageError(
+            raise ClusterUnfit(
                 f"this run changes and loads the cluster {fsid}; if that is what you want, add"
                 f" --i-know-this-cluster {fsid}"
             )
@@ -213,11 +246,15 @@ class Runner:
         self.live.where.point, self.live.where.repeat = point.name, 0
         async with self._followed(f"preparing {point.name}"):
             lasting = [pool for pool in point.pools if not pool.fresh]
-            pools = Pools(session.cluster, session.journal, preparing.child, self.live)
+            kept = session.kept
+            pools = Pools(session.cluster, session.journal, preparing.child, self.live, kept)
             reused = await pools.prepare(lasting)
             self._forecast.filled(point)
             mark = len(session.journal.entries)
             in_force = await session.apply(point)
+        for name in reused:
+            if name in kept.found:
+                self.progress.note(f"pool {name}: used again, run {kept.found[name]} kept it")
         for warning in in_force["warnings"]:
             self.progress.note(f"warning: {warning}")
         archive.event("point_ready", point=point.name, reused=reused, **in_force)
@@ -309,22 +346,3 @@ class _Repeat:
     point: Point
     number: int
     in_force: dict[str, Any]
-
-
-def lab_spec(wish: LabWish, release: str) -> LabSpec:
-    """The lab that a scenario wants, of the release that the command line names."""
-    spec = LabSpec(
-        name=f"run-{secrets.token_hex(3)}",
-        release=find_release(release).name,
-        osds=wish.osds,
-        osd_size=wish.osd_size,
-        backing=wish.backing,
-        rotational=wish.rotational,
-        io_scheduler=wish.io_scheduler,
-        db_size=wish.db_size,
-        objectstore=wish.objectstore,
-        fs=wish.fs,
-        settings=tuple(Setting(o.section, o.name, o.value) for o in wish.settings),
-    )
-    spec.validate()
-    return spec

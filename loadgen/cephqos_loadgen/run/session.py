@@ -1,33 +1,38 @@
 """One cluster for as long as a run works on it: locked, watched, and given back as it was."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.writer import ArchiveWriter
 from cephqos_loadgen.errors import CephqosError, UsageError
-from cephqos_loadgen.run import devices, undo
+from cephqos_loadgen.run import devices, kept, quiet, undo
 from cephqos_loadgen.run.actions import set_flag
 from cephqos_loadgen.run.cluster import Access, Cluster, write_client_conf
+from cephqos_loadgen.run.errors import ClusterUnfit, RunError
 from cephqos_loadgen.run.lock import ClusterLock
 from cephqos_loadgen.run.settings import Settings, warnings_for
-from cephqos_loadgen.scenario.model import Option, Point
+from cephqos_loadgen.scenario.model import Option, Plan, Point
 
 _SETTLE_SECONDS = 300.0
 _REST_SECONDS = 60.0
+_OLD_MGR_POOL = "device_health_metrics"  # `.mgr` as 16.2 calls it
 # Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
 _MON_NEEDS = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
 
 
 class Session:
-    """The cluster of a run, and all that was changed in it."""
+    """The cluster of a run, and all that was changed in it.
+
+    `begin`, and then `end` in any case, also where `begin` failed.
+    """
 
     def __init__(
         self,
         access: Access,
         archive: ArchiveWriter,
+        plan: Plan,
         *,
         take_over: bool,
         check: Callable[[str], None] = lambda fsid: None,
@@ -37,50 +42,55 @@ class Session:
         self.cluster = Cluster(access)
         # Its own connection: a command that takes its time must not blind the watcher.
         self.watch_cluster = Cluster(access)
+        self._plan = plan
         self._lock: ClusterLock | None = None
         self._take_over = take_over
         self._check = check  # raises if this cluster is not to be touched
         self.journal = undo.Journal(self._save)
         self.settings = Settings(self.cluster, self.journal)
+        self.kept = kept.Kept()
         self._before: dict[str, Any] = {}
         self.failures: list[str] = []
 
-    async def __aenter__(self) -> Self:
+    async def begin(self) -> None:
+        """Reach the cluster, take the lock, look, and quieten it. Only the last changes anything:
+        a UsageError before that refuses the run."""
         write_client_conf(self.access, {})
         await self.cluster.__aenter__()
-        try:
-            self._check(self.cluster.fsid)
-            await self.watch_cluster.__aenter__()
-            lock = ClusterLock(self.cluster, self.archive.run, take_over=self._take_over)
-            await lock.__aenter__()
-            self._lock = lock
-            if lock.taken_over:
-                self.archive.event("took_over", what=lock.taken_over)
-            # In a cluster that is not at rest no phase that waits for rest would end.
-            await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
-            self._before = await self._state()
-            await self._let_pools_go()
-        except BaseException:
-            if self._lock is None:
-                await self._close()
-            else:  # something may have been changed already
-                await unstoppable(self.__aexit__(None, None, None), lambda text: None)
-            raise
-        return self
+        self._check(self.cluster.fsid)
+        await self.watch_cluster.__aenter__()
+        lock = ClusterLock(self.cluster, self.archive.run, take_over=self._take_over)
+        await lock.__aenter__()
+        self._lock = lock
+        if lock.taken_over:
+            self.archive.event("took_over", what=lock.taken_over)
+        await self._at_rest()
+        self.kept.found = await kept.look(self.cluster, self._plan)
+        self._before = await self._state()
+        done = await quiet.apply(self.cluster, self.journal, self._plan.quiet)
+        self.archive.event("quietened", **done)
+        await self._let_pools_go()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def _at_rest(self) -> None:
+        """In a cluster that is not at rest no phase that waits for rest would end."""
+        try:
+            await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
+        except RunError as error:
+            raise ClusterUnfit(f"the cluster is not at rest: {error}") from error
+
+    async def end(self) -> None:
         """Everything undone that can be; what cannot is in `failures` and in the journal."""
         try:
-            await self.roll_back(0)
-            await self._compare()
+            if self.lost:
+                # Whoever took the cluster over has undone what this run had changed.
+                self.journal.entries.clear()
+            elif self._lock is not None:
+                await self.roll_back(0)
+                await self._compare()
         except (CephqosError, CommandFailed) as problem:
             self.failures.append(str(problem))
         finally:
+            self._write_undo(self.journal.entries)
             await self._close()
 
     async def _close(self) -> None:
@@ -96,12 +106,15 @@ class Session:
 
     async def _save(self, entries: list[undo.Undo]) -> None:
         """The way back, in the archive and in the cluster."""
+        self._write_undo(entries)
+        if self._lock is not None:
+            await self._lock.save_undo(entries)
+
+    def _write_undo(self, entries: list[undo.Undo]) -> None:
         try:
             self.archive.json("undo.json", undo.to_json(entries))
         except OSError as error:
             self.archive.event("undo_not_written", error=str(error))
-        if self._lock is not None:
-            await self._lock.save_undo(entries)
 
     async def _let_pools_go(self) -> None:
         """Pool removal allowed for as long as the run goes on, where it is not."""
@@ -127,7 +140,10 @@ class Session:
         for warning in warnings:
             self.archive.event("warning", point=point.name, text=warning)
         return {
-            "in_force": in_force,
+            "in_force": {name: own for name, own in in_force.items() if name.startswith("osd.")},
+            "in_force_beside": {
+                name: own for name, own in in_force.items() if own and name[:4] != "osd."
+            },
             "warnings": warnings,
             "schedulers": await self._queues(up),
             "devices": devices.read_queues(names),
@@ -178,20 +194,29 @@ class Session:
             ),
             "flags": sorted(dump["flags"].split(",")),
             "pools": sorted(pool["pool_name"] for pool in dump["pools"]),
+            "autoscale": sorted((await quiet.autoscale_modes(self.cluster)).items()),
+            "balancer": [await quiet.balancer_is_on(self.cluster)],
             "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
             "up": sorted(osd["osd"] for osd in dump["osds"] if osd["up"]),
         }
 
     async def _compare(self) -> None:
-        """Look whether the cluster is as it was; `.mgr` and the like may come by themselves."""
+        """Look whether the cluster is as it was, but for pools that are to be kept."""
         after = await self._state()
         for key, was in self._before.items():
             gone = [entry for entry in was if entry not in after[key]]
             new = [entry for entry in after[key] if entry not in was]
-            new = [entry for entry in new if not str(entry).startswith(".")]
+            if key in ("pools", "autoscale"):
+                new = [entry for entry in new if not self._may_come(entry)]
             if gone or new:
                 self.failures.append(f"{key} differs: gone {gone}, new {new}")
-        self.archive.event("restored", same=not self.failures, differences=self.failures)
+        left = sorted(self.kept.left)
+        self.archive.event("restored", same=not self.failures, differences=self.failures, kept=left)
+
+    def _may_come(self, entry: str | tuple[str, str]) -> bool:
+        """A pool that is kept, or one that a manager's module makes for itself."""
+        name = entry if isinstance(entry, str) else entry[0]
+        return name in self.kept.left or name.startswith(".") or name == _OLD_MGR_POOL
 
 
 def _moves_data(entry: undo.Undo) -> bool:
@@ -200,24 +225,25 @@ def _moves_data(entry: undo.Undo) -> bool:
     return prefix in ("osd in", "osd unset-group") or key in held_back
 
 
-async def unstoppable(work: Any, note: Any) -> Any:
-    """Finish `work` whatever is cancelled meanwhile, then hand on the cancellation.
+async def finish(work: Coroutine[Any, Any, None], note: Callable[[str], None], spare: int) -> None:
+    """Carry clean-up through though it is interrupted, then hand the interruption on.
 
-    It ends by itself: every step back has a deadline.
+    `spare` interruptions are only noted, the next one stops the work where it can be stopped: what
+    it has not undone by then stays in its journal.
     """
     task = asyncio.ensure_future(work)
-    cancelled = False
+    interruptions = 0
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait([task])  # which leaves the task alone when it is cancelled itself
         except asyncio.CancelledError:
-            if task.cancelled():
-                raise
-            cancelled = True
-            note("restoring the cluster; this ends by itself")
-        except Exception:
-            break
-    result = task.result()
-    if cancelled:
+            interruptions += 1
+            if interruptions <= spare:
+                note("restoring the cluster; once more stops that, and prints the commands for it")
+            elif interruptions == spare + 1:
+                note("restoring the cluster was stopped")
+                task.cancel()
+    if not task.cancelled():
+        task.result()
+    if interruptions:
         raise asyncio.CancelledError
-    return result

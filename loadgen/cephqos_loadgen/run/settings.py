@@ -19,6 +19,8 @@ from cephqos_loadgen.run.errors import RunError, SettingRefused
 from cephqos_loadgen.scenario.model import Option
 
 _VERIFY_SECONDS = 15.0
+# Options of a manager's modules: the daemon itself does not know them, the monitors do.
+_MODULE_PREFIX = "mgr/"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 # Taken and kept by the daemons of the bandwidth model of mClock, without any effect.
@@ -111,6 +113,9 @@ class Settings:
         """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
         options = [option for option in options if await self._is_known(option)]
         stored = await self._stored()
+        daemons = await self._daemons()
+        await self._refuse_strangers(options)
+        await self._refuse_restarts(options, daemons)
         restart = await self._who_must_restart(options)
         if restart:
             # Last in, first out: what goes back before this restart needs it to take effect.
@@ -164,10 +169,37 @@ class Settings:
             info = self._known[option.name]
             if info.runtime:
                 continue
-            for osd in self._osds_of(option, up):
-                if not same_value(info.type, option.value, await self.read(osd, option.name)):
-                    found.add(osd)
+            for daemon in concerned(option, [f"osd.{osd}" for osd in up]):
+                if not same_value(info.type, option.value, await self.read(daemon, option.name)):
+                    found.add(int(daemon.removeprefix("osd.")))
         return sorted(found)
+
+    async def _refuse_strangers(self, options: Sequence[Option]) -> None:
+        """A section that names one daemon names one of this cluster, up or down."""
+        sections = {option.section for option in options if "." in option.section}
+        if not sections:
+            return
+        mons = (await self._cluster.command("quorum_status"))["monmap"]["mons"]
+        managers = await self._cluster.command("mgr metadata")
+        known = [f"osd.{osd}" for osd in await self._cluster.osds()]
+        known += [f"mon.{mon['name']}" for mon in mons] + [f"mgr.{m['name']}" for m in managers]
+        for section in sorted(sections.difference(known)):
+            raise SettingRefused(f"settings for {section}: the cluster has {', '.join(known)}")
+
+    async def _refuse_restarts(self, options: Sequence[Option], daemons: Sequence[str]) -> None:
+        """A run restarts OSDs; monitors and managers it leaves running."""
+        others = [name for name in daemons if not name.startswith("osd.")]
+        for option in options:
+            info = self._known[option.name]
+            if info.runtime:
+                continue
+            for daemon in concerned(option, others):
+                found = await self.read(daemon, option.name)
+                if not same_value(info.type, option.value, found):
+                    raise SettingRefused(
+                        f"{daemon} has {option.name} = {found}, not {option.value}, and reads it at"
+                        " its start only: set it and restart the daemon before the run"
+                    )
 
     async def _set(self, option: Option, before: str | None) -> None:
         who, name = option.section, option.name
@@ -187,12 +219,23 @@ class Settings:
         except CommandFailed as error:
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
 
-    async def read(self, osd: int, name: str) -> str:
-        """What the OSD itself says."""
-        answer: Any = await self._cluster.command("config get", target=f"osd.{osd}", var=name)
+    async def read(self, daemon: str, name: str) -> str:
+        """What the daemon itself says; of an option of a module, what the monitors say."""
+        if name.startswith(_MODULE_PREFIX):
+            said = await self._cluster.command("config get", who=daemon, key=name)
+            return str(said).strip()
+        answer: Any = await self._cluster.command("config get", target=daemon, var=name)
         if not isinstance(answer, dict) or name not in answer:
-            raise RunError(f"osd.{osd} does not say what {name} is: {answer}")
+            raise RunError(f"{daemon} does not say what {name} is: {answer}")
         return str(answer[name])
+
+    async def _daemons(self) -> list[str]:
+        """All that can be asked: OSDs that are up, monitors in quorum, the active manager."""
+        found = [f"osd.{osd}" for osd in await self._cluster.up_osds()]
+        quorum = await self._cluster.command("quorum_status")
+        found += [f"mon.{name}" for name in quorum["quorum_names"]]
+        manager = (await self._cluster.command("mgr dump"))["active_name"]
+        return [*found, f"mgr.{manager}"] if manager else found
 
     async def effective(self, osd: int) -> dict[str, str]:
         """All of an OSD's configuration."""
@@ -200,29 +243,29 @@ class Settings:
         return {str(name): str(value) for name, value in shown.items()}
 
     async def verify(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
-        """Read back from every OSD concerned; SettingRefused where one has something else."""
-        up = await self._cluster.up_osds()
-        found: dict[str, dict[str, str]] = {f"osd.{osd}": {} for osd in up}
+        """Read back from every daemon concerned; SettingRefused where one has something else."""
+        daemons = await self._daemons()
+        found: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
         deadline = time.monotonic() + _VERIFY_SECONDS
         for option in options:
             info = await self._info(option)
-            for osd in self._osds_of(option, up):
-                value = await self.read(osd, option.name)
+            for daemon in concerned(option, daemons):
+                value = await self.read(daemon, option.name)
                 while not same_value(info.type, option.value, value):
                     if time.monotonic() > deadline:
                         raise SettingRefused(
-                            f"osd.{osd} has {option.name} = {value}, not {option.value}: its conf"
+                            f"{daemon} has {option.name} = {value}, not {option.value}: its conf"
                             " file, its command line, a more specific setting or the mClock profile"
                             " in force says otherwise"
                         )
                     await asyncio.sleep(0.2)
-                    value = await self.read(osd, option.name)
-                found[f"osd.{osd}"][option.name] = value
+                    value = await self.read(daemon, option.name)
+                found[daemon][option.name] = value
         return found
 
-    def _osds_of(self, option: Option, up: Sequence[int]) -> list[int]:
-        """The OSDs that an option is meant for; monitors and managers are not read back."""
-        if option.section in ("osd", "global"):
-            return list(up)
-        kind, _, number = option.section.partition(".")
-        return [int(number)] if kind == "osd" and int(number) in up else []
+
+def concerned(option: Option, daemons: Sequence[str]) -> list[str]:
+    """Those of the daemons that an option is meant for: its section is theirs, or global."""
+    section = option.section
+    kinds = {daemon: daemon.partition(".")[0] for daemon in daemons}
+    return [name for name, kind in kinds.items() if section in ("global", kind, name)]

@@ -7,6 +7,7 @@ from cephqos_exporter.procfs import format_cpu_list
 from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.run import quiet
 from cephqos_loadgen.run.placement import Cpu
 from cephqos_loadgen.run.placement import plan as plan_placement
 from cephqos_loadgen.scenario import model
@@ -41,6 +42,10 @@ def lines(
 ) -> Iterator[str]:
     """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
     yield from heading(plan)
+    whole = list(quiet.lines(plan))
+    if whole:
+        yield "for the whole run, and back at its end:"
+        yield from (f"  {line}" for line in whole)
     for point in plan.points:
         yield ""
         yield f"point {point.name}: about {duration(point_seconds(point))} per repeat"
@@ -69,7 +74,8 @@ def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:
     for flag in point.flags:
         yield f"  ceph osd set {flag}"
     for pool in point.pools:
-        yield f"  ceph osd pool create {pool.name} {pool.pg_num}"
+        kept = "  # kept at the end, used again where it is the same" if pool.keep else ""
+        yield f"  ceph osd pool create {pool.name} {pool.pg_num}{kept}"
         if pool.size is not None:
             yield f"  ceph osd pool set {pool.name} size {pool.size}"
         if pool.images:

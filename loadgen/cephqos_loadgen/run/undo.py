@@ -4,6 +4,7 @@ Each entry is data, so that it can be carried out, shown as a command line, arch
 the cluster for whoever finds it changed by a run that died.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -34,24 +35,37 @@ class Journal:
     def __init__(self, saved: Callable[[list[Undo]], Awaitable[None]]) -> None:
         self._saved = saved
         self.entries: list[Undo] = []
+        self.used = False  # something was changed, whether or not it is undone by now
 
     async def push(self, entry: Undo) -> None:
         """Before the change that it undoes."""
         self.entries.append(entry)
+        self.used = True
+        await self._saved(self.entries)
+
+    async def drop(self, entry: Undo) -> None:
+        """What it would undo is to stay."""
+        self.entries.remove(entry)
         await self._saved(self.entries)
 
     async def roll_back(self, cluster: Cluster, to: int = 0) -> list[str]:
-        """Undo all behind `to`, last first; what could not be undone stays. Its errors."""
+        """Undo all behind `to`, last first; what could not be undone stays. Its errors.
+
+        Cut short, the entry that was at work stays too: every one of them can be done twice.
+        """
         failures = []
         kept: list[Undo] = []
-        while len(self.entries) > to:
-            entry = self.entries.pop()
-            try:
-                await carry_out(entry, cluster)
-            except (CephqosError, CommandFailed, OSError) as error:
-                failures.append(f"{entry.shown}: {error}")
-                kept.append(entry)
-        self.entries += reversed(kept)
+        try:
+            while len(self.entries) > to:
+                entry = self.entries[-1]
+                try:
+                    await carry_out(entry, cluster)
+                except (CephqosError, CommandFailed, OSError) as error:
+                    failures.append(f"{entry.shown}: {error}")
+                    kept.append(entry)
+                self.entries.pop()
+        finally:
+            self.entries += reversed(kept)
         await self._saved(self.entries)
         return failures
 
@@ -69,7 +83,13 @@ async def carry_out(entry: Undo, cluster: Cluster) -> None:
     elif entry.kind == "write":
         _write(**entry.arguments)
     else:
-        set_affinity(entry.arguments["pid"], tuple(entry.arguments["cpus"]))
+        with contextlib.suppress(FileNotFoundError):  # the process is gone, and its CPUs with it
+            set_affinity(entry.arguments["pid"], tuple(entry.arguments["cpus"]))
+
+
+def of_this_host(entry: Undo) -> bool:
+    """Whether it can be done on the host of the run only."""
+    return entry.kind in ("write", "affinity")
 
 
 def _write(path: str, text: str) -> None:

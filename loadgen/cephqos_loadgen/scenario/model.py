@@ -49,7 +49,10 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """A pool that the run makes. `fresh`: made anew for every repeat."""
+    """A pool that the run makes.
+
+    `fresh`: made anew for every repeat. `keep`: left behind, for a run that needs the same one.
+    """
 
     name: str
     size: int | None = None
@@ -57,6 +60,7 @@ class Pool:
     images: Images | None = None
     objects: Objects | None = None
     fresh: bool = False
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,9 @@ class Until:
     phase: str = ""
     steady: SteadyState | None = None
 
+
+# What a cluster does by itself, and may move data or read disks in the middle of a run.
+QUIET = ("balancer", "autoscaler", "scrubs")
 
 # -- what phases do ------------------------------------------------------------------------------
 
@@ -317,6 +324,7 @@ class Plan:
     repeats: int = 1
     points: tuple[Point, ...] = ()
     find: Find | None = None
+    quiet: tuple[str, ...] = ()  # of QUIET: off while the run goes on
 
     @property
     def runs(self) -> list[tuple[Point, int]]:

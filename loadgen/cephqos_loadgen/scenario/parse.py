@@ -28,6 +28,7 @@ _KEYS = (
     "settings",
     "client",
     "flags",
+    "quiet",
     "devices",
     "pools",
     "matrix",
@@ -48,6 +49,7 @@ class Choices:
     variables: Mapping[str, yaml.Node] = field(default_factory=dict)
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     repeats: int | None = None
+    keep: bool = False  # every pool that is not made anew for each repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     document = document.having(variables)
     top = document.table(_KEYS)
     axes = _axes(top.get("matrix"), choices, document)
-    points = tuple(_point(document, combination) for combination in itertools.product(*axes))
+    points = tuple(_point(document, each, choices.keep) for each in itertools.product(*axes))
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
     return model.Plan(
         scenario=top["scenario"].text(NAME, "a name of a-z, 0-9, _ and -"),
@@ -81,6 +83,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
         repeats=choices.repeats or repeats,
         points=points,
         find=_find(top["find"], points) if "find" in top else None,
+        quiet=_quiet(top["quiet"]) if "quiet" in top else model.QUIET,
     )
 
 
@@ -160,13 +163,13 @@ def _nested(section: str, option: str, value: yaml.Node) -> yaml.Node:
     return yaml.MappingNode(tag, [(scalar(section), inner)], value.start_mark, value.end_mark)
 
 
-def _point(document: Value, combination: Sequence[_Variant]) -> model.Point:
+def _point(document: Value, combination: Sequence[_Variant], keep: bool) -> model.Point:
     variables = dict(document.variables)
     for variant in combination:
         variables |= variant.variables
     top = document.having(variables).table(_KEYS)
     layers = [top, *(_filled(variant.table, variables) for variant in combination)]
-    pools = tuple(_pool(item) for item in top["pools"].items()) if "pools" in top else ()
+    pools = tuple(_pool(item, keep) for item in top["pools"].items()) if "pools" in top else ()
     phases = read_phases(top["phases"])
     _check_pools(top["phases"], phases, pools)
     used = {name for phase in phases for name in _pools_of(phase.action)}
@@ -278,8 +281,16 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
 # -- pools ---------------------------------------------------------------------------------------
 
 
-def _pool(value: Value) -> model.Pool:
-    table = value.table(("name", "size", "pg_num", "images", "objects", "fresh"), ("name",))
+_POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "keep")
+
+
+def _pool(value: Value, keep: bool) -> model.Pool:
+    table = value.table(_POOL_KEYS, ("name",))
+    fresh = table["fresh"].boolean() if "fresh" in table else False
+    if "keep" in table:
+        keep = table["keep"].boolean()
+        if keep and fresh:
+            table["keep"].fail("fresh (made anew for every repeat) or keep, not both", "both")
     images = None
     if "images" in table:
         entry = table["images"].table(("count", "size", "prefill"), ("size",))
@@ -294,7 +305,8 @@ def _pool(value: Value) -> model.Pool:
         pg_num=table["pg_num"].integer(1, 32768) if "pg_num" in table else 32,
         images=images,
         objects=read_objects(table["objects"]) if "objects" in table else None,
-        fresh=table["fresh"].boolean() if "fresh" in table else False,
+        fresh=fresh,
+        keep=keep and not fresh,
     )
 
 
@@ -318,6 +330,10 @@ def _pools_of(action: model.Action) -> tuple[str, ...]:
     if isinstance(action, model.Fio | model.Prefill | model.Scrub) and action.pool:
         return (action.pool,)
     return ()
+
+
+def _quiet(value: Value) -> tuple[str, ...]:
+    return tuple(item.choice(model.QUIET) for item in value.items())
 
 
 def _find(value: Value, points: Sequence[model.Point]) -> model.Find:
