@@ -56,7 +56,7 @@ bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	$(BIN)/python tests/bench/lab.py
 
-bench-rules: $(STAMP) ## print what evaluating all rules costs for 250 and 1,000 OSDs (8 minutes)
+bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 1,000 OSDs (4 minutes)
 	$(BIN)/python tests/bench/rules.py
 
 clean: ## remove the virtual environment and caches of this checkout

@@ -4,7 +4,6 @@ An OSD of the page in tests/golden is cut down to what rules read (the rest is i
 evaluated) and multiplied; counters move, and clients of some OSDs want more than they get. Printed:
 how many series the rules record, by name and by level; CPU with rules less CPU without, at
 three sizes; and the line through them. Windows of an hour and a day hold only what the bench lasts.
-One size at a time: `--osds 300`.
 """
 
 import argparse
@@ -19,6 +18,8 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,12 +27,13 @@ import orjson
 import yaml
 
 from cephqos_alerts.build import build_rules
-from cephqos_alerts.cli import load_slos
+from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.settings import Settings
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import tree_path
 
 INTERVAL = 15.0
+_WARM = 120  # until rates, what is recorded from them and sustained states are there
 BAR = 0.20  # of one core, for 1,000 OSDs
 PAGE = Path("tests/golden/example_host.prom")
 # What makes an OSD's clients want more than they get, so that every cause is looked at and alerts
@@ -157,13 +159,17 @@ def _free_port() -> int:
         return port
 
 
-def recorded(url: str, osds: int) -> None:
-    """Print how many series rules recorded: per OSD where a name is an OSD's, else as they are."""
+def recorded(url: str) -> dict[str, float]:
+    """How many series rules recorded, by name."""
     expr = 'count by (__name__) ({__name__=~".+:cephqos_.+|cephqos_slo:.+"})'
     query = urllib.parse.urlencode({"query": expr})
     with urllib.request.urlopen(f"{url}/api/v1/query?{query}", timeout=30) as reply:  # noqa: S310
         result = orjson.loads(reply.read())["data"]["result"]
-    counts = {one["metric"]["__name__"]: float(one["value"][1]) for one in result}
+    return {one["metric"]["__name__"]: float(one["value"][1]) for one in result}
+
+
+def print_series(counts: Mapping[str, float], osds: int) -> None:
+    """By name and by level; per OSD where a name is an OSD's."""
     levels: dict[str, float] = {}
     for name, count in sorted(counts.items()):
         level = name.split(":")[0]
@@ -172,7 +178,6 @@ def recorded(url: str, osds: int) -> None:
         print(f"{'':8s}{name:58s} {share:8.2f}{' per OSD' if level.startswith('osd') else ''}")
     for level, share in sorted(levels.items()):
         print(f"{'':8s}{level:58s} {share:8.2f}{' per OSD' if level.startswith('osd') else ''}")
-    print(f"{osds:6d} OSDs: {sum(counts.values()):.0f} series recorded", flush=True)
 
 
 def line_through(points: Mapping[float, float]) -> tuple[float, float]:
@@ -191,42 +196,45 @@ def own_metric(url: str, name: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(name))
 
 
-def measure(samples: list[Sample], osds: int, arguments: argparse.Namespace) -> float:
-    """CPU seconds per second that the rules take: with them, less without them."""
-    rules = build_rules(Settings(), load_slos(Path("alerts/slo")))
-    bare = _cpu(samples, osds, {}, 45, arguments)
-    # Two minutes until rates, what is recorded from them and sustained states are there.
-    whole = _cpu(samples, osds, rules, 120, arguments)
-    print(
-        f"{osds:6d} OSDs: rules {100 * (whole - bare):5.2f} % of a core"
-        f" (Prometheus {100 * whole:.1f} % with them, {100 * bare:.1f} % without)",
-        flush=True,
-    )
-    return whole - bare
+@dataclass(frozen=True)
+class Cost:
+    """What a Prometheus took, and what it says of its rules."""
+
+    cpu: float  # seconds per second
+    resident: float
+    failed: float
+    series: Mapping[str, float]  # recorded, by name
 
 
-def _cpu(
-    samples: list[Sample],
-    osds: int,
-    rules: dict[str, str],
-    warm: float,
-    arguments: argparse.Namespace,
-) -> float:
-    """The CPU share of a Prometheus, over whole intervals; wall time would count neighbours."""
+def measure(
+    samples: list[Sample], osds: int, rules: dict[str, str], arguments: argparse.Namespace
+) -> Cost:
+    """The CPU time of a Prometheus, over whole intervals; wall time would count neighbours."""
     with served(samples, osds, arguments.wanting) as target, prometheus(rules, target) as url:
-        time.sleep(warm)
+        time.sleep(_WARM)
         before = own_metric(url, "process_cpu_seconds_total"), time.monotonic()
         time.sleep(arguments.seconds)
         after = own_metric(url, "process_cpu_seconds_total"), time.monotonic()
-        if rules:
-            recorded(url, osds)
-            failed = own_metric(url, "prometheus_rule_evaluation_failures_total")
-            resident = own_metric(url, "process_resident_memory_bytes")
-            print(
-                f"{osds:6d} OSDs: {failed:.0f} failed evaluations; {resident / 2**20:.0f} MiB",
-                flush=True,
-            )
-    return (after[0] - before[0]) / (after[1] - before[1])
+        return Cost(
+            cpu=(after[0] - before[0]) / (after[1] - before[1]),
+            resident=own_metric(url, "process_resident_memory_bytes"),
+            failed=own_metric(url, "prometheus_rule_evaluation_failures_total"),
+            series=recorded(url),
+        )
+
+
+def report(osds: int, bare: Cost, whole: Cost) -> float:
+    """Print what rules cost for so many OSDs; the CPU time that they take."""
+    print_series(whole.series, osds)
+    rules = whole.cpu - bare.cpu
+    print(
+        f"{osds:6d} OSDs: rules {100 * rules:5.2f} % of a core (Prometheus"
+        f" {100 * whole.cpu:.1f} % with them, {100 * bare.cpu:.1f} % without);"
+        f" {sum(whole.series.values()):.0f} series recorded; {whole.failed:.0f} failed evaluations;"
+        f" {whole.resident / 2**20:.0f} MiB, {bare.resident / 2**20:.0f} MiB without",
+        flush=True,
+    )
+    return rules
 
 
 def main() -> int:
@@ -237,10 +245,20 @@ def main() -> int:
         "--wanting", type=float, default=0.1, help="share of OSDs whose clients want more"
     )
     arguments = parser.parse_args()
-    rules = build_rules(Settings(), load_slos(Path("alerts/slo")))
+    rules = build_rules(Settings(), load_slos(DEFAULT_SLOS))
     samples = recorded_page(used_names(rules))
     print(f"{len(samples)} series of each OSD are read by rules", flush=True)
-    costs = {osds: measure(samples, osds, arguments) for osds in arguments.osds}
+    # All at once: CPU time does not depend on what else runs as wall time does.
+    with ThreadPoolExecutor(2 * len(arguments.osds)) as pool:
+        runs = {
+            (osds, bool(given)): pool.submit(measure, samples, osds, given, arguments)
+            for osds in arguments.osds
+            for given in ({}, rules)
+        }
+    costs = {
+        osds: report(osds, runs[osds, False].result(), runs[osds, True].result())
+        for osds in arguments.osds
+    }
     if 1000 in costs:
         print(f"1,000 OSDs: {100 * costs[1000]:.2f} % of a core, bar {100 * BAR:.0f} %")
     if len(costs) > 1:

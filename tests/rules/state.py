@@ -467,6 +467,9 @@ def _burn(severity: str, window: str, cause: str, op: str = "write") -> dict[str
     }
 
 
+_TICKETS = (("ticket", "1d"), ("ticket", "3d"))
+
+
 def _both(*burns: tuple[str, str, str]) -> list[dict[str, str]]:
     """Reads and writes alike: the made-up OSDs do the same with both."""
     return [_burn(*burn, op=op) for burn in burns for op in ("read", "write")]
@@ -499,6 +502,21 @@ SLO = [
             ),
         ),
         group="slo",
+    ),
+    replace(
+        _case(
+            "CephQosLatencySloBurn",
+            "two exporters that see one OSD count its operations once",
+            merged(
+                *(Osd(((20, replace(_BAD, good=0.9)),), instance=host) for host in ("h1", "h2"))
+            ),
+            firing(19, *_both(*((*it, "cpu") for it in (("page", "6h"), *_TICKETS)))),
+            group="slo",
+        ),
+        values=(
+            (19, 'sum(cephqos_slo:total:rate{slo="ssd-write"})', 1500),
+            (19, 'sum(cephqos_slo:good:rate{slo="ssd-write"})', 1350),
+        ),
     ),
     _case(
         "CephQosLatencySloBurn",
