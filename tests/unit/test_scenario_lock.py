@@ -114,6 +114,32 @@ async def test_what_a_dead_run_left_is_shown_and_undone_only_when_told_to() -> N
         assert held.taken_over[1:] == ["ceph osd unset noscrub", "ceph config rm osd a"]
 
 
+async def test_what_only_the_dead_runs_host_can_undo_is_not_tried_on_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = FakeCluster()
+    entry = undo.Undo("write", "echo bfq > /sys/block/sda/queue/scheduler", {})
+    await dead_run(cluster, entry)
+    host = json.loads(cluster.keys[KEY])["host"]
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+    with pytest.raises(ClusterBusy, match=f"--take-over on {host}, where these can be undone: ec"):
+        await taken(cluster, "next", take_over=True).__aenter__()
+    assert json.loads(cluster.keys[KEY])["run"] == "dead"
+
+
+async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(entry: undo.Undo, cluster: object) -> None:
+        raise CommandFailed("osd unset", -1, "not permitted")
+
+    cluster = FakeCluster()
+    entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
+    await dead_run(cluster, entry)
+    monkeypatch.setattr(undo, "carry_out", fail)
+    with pytest.raises(ClusterBusy, match=r"cannot be undone: ceph osd unset noout: .*not perm"):
+        await taken(cluster, "next", take_over=True).__aenter__()
+    assert undo.from_json(json.loads(cluster.keys[KEY])["undo"]) == [entry]
+
+
 async def test_a_dead_run_that_left_nothing_is_no_obstacle() -> None:
     cluster = FakeCluster()
     await dead_run(cluster)

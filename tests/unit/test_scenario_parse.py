@@ -115,6 +115,32 @@ def test_a_name_that_ends_in_a_question_mark_is_an_optional_setting() -> None:
     assert model.Option("osd", "osd_new_thing", "0", True) in plan(text).points[0].settings
 
 
+def test_pools_are_kept_where_the_scenario_or_the_command_line_says_so() -> None:
+    text = BASE.replace("images: {size: 64M}", "images: {size: 64M}, keep: true")
+    assert plan(text).points[0].pools[0].keep
+    assert not plan(BASE).points[0].pools[0].keep
+    assert plan(BASE, keep=True).points[0].pools[0].keep
+    fresh = BASE.replace("images: {size: 64M}", "images: {size: 64M}, fresh: true")
+    assert not plan(fresh, keep=True).points[0].pools[0].keep, "it is made anew for every repeat"
+    with pytest.raises(ScenarioError, match=r"s.yaml:5: .*fresh .*or keep, not both"):
+        plan(fresh.replace("fresh: true", "fresh: true, keep: true"))
+    assert "# kept at the end" in "\n".join(show.lines(plan(text), Place(), commands=False))
+
+
+def test_the_plan_says_what_will_be_off_for_the_whole_run() -> None:
+    def shown(text: str) -> str:
+        return "\n".join(show.lines(plan(text), Place(), commands=False))
+
+    assert "ceph balancer off" in shown(BASE)
+    assert "ceph osd set nodeep-scrub" in shown(BASE)
+    only = shown(BASE + "quiet: [autoscaler]\n")
+    assert "balancer" not in only
+    assert "pg_autoscale_mode off" in only
+    assert "for the whole run" not in shown(BASE + "quiet: []\n")
+    with pytest.raises(ScenarioError, match="expected one of balancer, autoscaler, scrubs"):
+        plan(BASE + "quiet: [everything]\n")
+
+
 WRONG = [
     ("- {name: a, wait: {}}", "the key 'until'"),
     ("- {name: a, wait: {}, scrub: {pool: data}}", "exactly one of"),

@@ -1,5 +1,6 @@
 """The pure parts of a run: what counts as the same value, as steady, as placed, as found."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from cephqos_loadgen.run import curves, devices, placement, show
 from cephqos_loadgen.run.endings import is_steady
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import annotation, push
-from cephqos_loadgen.run.settings import same_value, warnings_for
+from cephqos_loadgen.run.session import finish
+from cephqos_loadgen.run.settings import concerned, same_value, warnings_for
 from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.run.watch import read_progress
 from cephqos_loadgen.scenario import library
@@ -43,6 +45,25 @@ def test_spellings_of_one_value_are_told_from_other_values(
     kind: str, wanted: str, found: str, same: bool
 ) -> None:
     assert same_value(kind, wanted, found) is same
+
+
+@pytest.mark.parametrize(
+    ("section", "daemons"),
+    [
+        ("osd", ["osd.0", "osd.1"]),
+        ("osd.1", ["osd.1"]),
+        ("mon", ["mon.a"]),
+        ("mgr", ["mgr.x"]),
+        ("mgr.x", ["mgr.x"]),
+        ("global", ["osd.0", "osd.1", "mon.a", "mgr.x"]),
+        ("osd.7", []),
+    ],
+)
+def test_a_setting_is_read_back_from_every_daemon_that_its_section_means(
+    section: str, daemons: list[str]
+) -> None:
+    option = Option(section, "debug_ms", "0")
+    assert concerned(option, ["osd.0", "osd.1", "mon.a", "mgr.x"]) == daemons
 
 
 MCLOCK = {"osd_op_queue": "mclock_scheduler", "osd_mclock_max_sequential_bandwidth_ssd": "1"}
@@ -233,6 +254,71 @@ async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
     assert failures == ["ceph b: away"]
     assert journal.commands() == ["ceph b"]
     assert from_json(to_json(saved[2])) == saved[2], "it survives being written down"
+
+
+async def test_a_way_back_that_is_cut_short_keeps_the_step_that_was_at_work() -> None:
+    class Stuck:
+        async def command(self, prefix: str, **_: Any) -> None:
+            if prefix == "b":
+                await asyncio.Event().wait()
+
+    async def save(entries: list[Undo]) -> None:
+        pass
+
+    journal = Journal(save)
+    for name in "abc":
+        await journal.push(command(f"ceph {name}", name))
+    task = asyncio.create_task(journal.roll_back(Stuck()))  # type: ignore[arg-type]
+    while len(journal.entries) == 3:
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert journal.commands() == ["ceph b", "ceph a"]
+
+
+@pytest.mark.parametrize(("spare", "interruptions"), [(0, 0), (1, 0), (1, 1)])
+async def test_restoring_is_carried_through_interruptions_that_are_to_spare(
+    spare: int, interruptions: int
+) -> None:
+    go = asyncio.Event()
+    said: list[str] = []
+    task = asyncio.create_task(finish(wait_for(go), said.append, spare))
+    for _ in range(interruptions):
+        await asyncio.sleep(0)
+        task.cancel()
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    go.set()
+    results = await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(results[0], asyncio.CancelledError) == bool(interruptions), "it is handed on"
+    assert len(said) == interruptions
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+async def test_the_interruption_after_those_stops_restoring_and_more_do_no_harm(spare: int) -> None:
+    ended = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.05)  # closing takes a moment
+            ended.append(True)
+
+    said: list[str] = []
+    task = asyncio.create_task(finish(work(), said.append, spare))
+    for _ in range(spare + 3):
+        await asyncio.sleep(0.01)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == [True]
+    assert said[-1] == "restoring the cluster was stopped"
+
+
+async def wait_for(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 # -- what is shown -------------------------------------------------------------------------------
