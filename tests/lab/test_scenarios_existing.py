@@ -11,6 +11,7 @@ from cephqos_loadgen.archive.reader import open_archive, problems
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.run.errors import SettingRefused
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
@@ -50,9 +51,34 @@ def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 async def test_a_run_needs_to_be_told_which_cluster_it_may_load(
     lab: RunningLab, options: RunOptions
 ) -> None:
-    wrong = replace(options, known_fsid=None)
-    with pytest.raises(UsageError, match=f"add --i-know-this-cluster {lab.state.fsid}"):
-        await Runner(parse(seconds(2), "mini.yaml"), wrong, Silent()).run()
+    """Before it connects where the conf file says which it is, and for certain after that."""
+    known = f"add --i-know-this-cluster {lab.state.fsid}"
+    lines = lab.paths.conf.read_text().splitlines()
+    silent = options.work / "silent.conf"
+    silent.write_text("\n".join(line for line in lines if not line.startswith("fsid")))
+    other = "11111111-2222-3333-4444-555555555555"
+    try:
+        for change in ({"known_fsid": None}, {"conf": silent, "known_fsid": other}):
+            wrong = replace(options, **change)
+            with pytest.raises(UsageError, match=known):
+                await Runner(parse(seconds(2), "mini.yaml"), wrong, Silent()).run()
+            assert not options.out.exists()
+    finally:
+        silent.unlink()
+    await assert_free(lab)
+
+
+async def test_an_option_that_needs_a_restart_is_refused_where_nobody_would_do_it(
+    lab: RunningLab, options: RunOptions
+) -> None:
+    """These clusters have no orchestrator: found before anything is set."""
+    text = seconds(2).replace("osd_scrub_chunk_max: 7", "osd_op_num_shards: 3")
+    with pytest.raises(SettingRefused, match="this cluster has no orchestrator that would do it"):
+        await Runner(parse(text, "mini.yaml"), options, Silent()).run()
+    archive = open_archive(next(options.out.iterdir()))
+    assert archive.manifest["status"] == "failed"
+    assert archive.repeats == []
+    assert_restored(archive)
     await assert_free(lab)
 
 

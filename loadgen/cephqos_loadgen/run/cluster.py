@@ -17,12 +17,16 @@ from cephqos_exporter.ceph.monclient import (
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.run.errors import ClusterUnfit, RunError
+from cephqos_loadgen.run.errors import ClusterUnfit, RunError, SettingRefused
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0
 _MAP_SECONDS = 0.3
 _STATS_SECONDS = 10.0
+_NO_ORCHESTRATOR = (
+    "an option that OSDs read at their start only needs them restarted, and this cluster has no"
+    " orchestrator that would do it: set it and restart them before the run"
+)
 
 
 class Access(Protocol):
@@ -32,11 +36,15 @@ class Access(Protocol):
     conf: Path
     sockets: Path | None
     cluster_log: Path | None
+    # block devices that are known to be its OSDs': what lies on btrfs cannot say so itself
+    devices: frozenset[str]
 
     def argv(self, argv: Sequence[str]) -> list[str]: ...
     def client(self) -> MonClient: ...
     async def pids(self) -> Mapping[str, int]: ...
+    async def check_restart(self, cluster: "Cluster") -> None: ...
     async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None: ...
+    def restart_command(self, osd: int) -> str: ...
 
 
 class LabAccess:
@@ -50,6 +58,7 @@ class LabAccess:
         self.place = Place(conf=str(work / "ceph.conf"), work=str(work))
         self.sockets: Path | None = lab.paths.sockets
         self.cluster_log: Path | None = lab.paths.logs / "ceph.log"
+        self.devices = frozenset(Path(device).name for device in lab.state.devices.values())
 
     def argv(self, argv: Sequence[str]) -> list[str]:
         return self.lab.enter_argv(argv)
@@ -60,9 +69,15 @@ class LabAccess:
     async def pids(self) -> Mapping[str, int]:
         return await self.lab.pids()
 
+    async def check_restart(self, cluster: "Cluster") -> None:
+        """A lab's OSDs can be restarted."""
+
     async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None:
         for osd in osds:
             await self.lab.faults.restart(osd)
+
+    def restart_command(self, osd: int) -> str:
+        return f"cephqos lab fault restart --name {self.lab.paths.name} --osd {osd}"
 
 
 class ConfAccess:
@@ -78,6 +93,7 @@ class ConfAccess:
         self.place = Place(conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work))
         self.sockets: Path | None = None
         self.cluster_log: Path | None = None
+        self.devices: frozenset[str] = frozenset()
 
     def argv(self, argv: Sequence[str]) -> list[str]:
         return ["setpriv", "--pdeathsig", "KILL", *argv]
@@ -89,15 +105,24 @@ class ConfAccess:
     async def pids(self) -> Mapping[str, int]:
         return {}
 
+    async def check_restart(self, cluster: "Cluster") -> None:
+        """SettingRefused where there is no orchestrator that would do it."""
+        try:
+            status = await cluster.command("orch status", target="mgr")
+        except CommandFailed as error:
+            raise SettingRefused(f"{_NO_ORCHESTRATOR} ({error})") from error
+        if not isinstance(status, dict) or not status.get("available"):
+            raise SettingRefused(_NO_ORCHESTRATOR)
+
     async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None:
         for osd in osds:
             try:
                 await cluster.command("orch daemon", action="restart", name=f"osd.{osd}")
             except CommandFailed as error:
-                raise RunError(
-                    f"osd.{osd} must be restarted for this, and there is no orchestrator that"
-                    f" would do it ({error})"
-                ) from error
+                raise RunError(f"osd.{osd} was not restarted: {error}") from error
+
+    def restart_command(self, osd: int) -> str:
+        return f"ceph orch daemon restart osd.{osd}"
 
 
 def write_client_conf(access: Access, options: Mapping[str, str]) -> str:

@@ -118,9 +118,11 @@ class Settings:
         await self._refuse_restarts(options, daemons)
         restart = await self._who_must_restart(options)
         if restart:
+            access = self._cluster.access
+            await access.check_restart(self._cluster)
             # Last in, first out: what goes back before this restart needs it to take effect.
-            shown = f"restart {' '.join(f'osd.{osd}' for osd in restart)}"
-            await self._journal.push(undo.Undo("restart", f"# then {shown}", {"osds": restart}))
+            shown = " && ".join(access.restart_command(osd) for osd in restart)
+            await self._journal.push(undo.Undo("restart", shown, {"osds": restart}))
         # What is read at the start comes first: an OSD that still runs mClock throws settings of
         # backfill and recovery out of the monitors' database again.
         at_start = [option for option in options if not self._known[option.name].runtime]
