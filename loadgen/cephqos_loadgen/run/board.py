@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from cephqos_loadgen.engines.fio import Figures, add
 from cephqos_loadgen.progress import Bar, Frame
+from cephqos_loadgen.run.describe import duration, size
 from cephqos_loadgen.run.live import Fill, Going, Live
-from cephqos_loadgen.run.show import duration
 from cephqos_loadgen.scenario.model import Prefill, Scrub
 
 # What is not over is not shown as if it were.
@@ -21,7 +21,8 @@ def frame(live: Live, now: float) -> Frame:
         heading += f": {where.point}"
     if where.repeat:
         heading += f", repeat {where.repeat}"
-    bars = (*_run(live, now), *_fills(live, now), *_phases(live, now), *_recovery(live))
+    doing = [Bar("now", None, live.doing)] if live.doing and not live.going else []
+    bars = (*_run(live, now), *doing, *_fills(live, now), *_phases(live, now), *_recovery(live))
     words = [f"{bar.title.strip()} {_percent(bar)}{bar.text}" for bar in bars[1:]]
     left = f"{duration(live.eta)} left" if live.eta is not None else ""
     line = "; ".join(word for word in [*words, left] if word)
@@ -117,12 +118,3 @@ def _recovery(live: Live) -> Iterator[Bar]:
     rest = f", {duration(left / rate)} left" if rate > 0 else ""
     text = f"{left:,} copies to move, {rate:,.0f}/s{rest}"
     yield Bar("recovery", done / max(1, done + left), text)
-
-
-def size(value: float) -> str:
-    """512 B, 17.6 MiB, 1.95 TiB."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
-        value /= 1024
-    return f"{value:.3g} TiB"

@@ -1,6 +1,11 @@
-"""The exporters that a run records: those given, or one of its own where there are sockets."""
+"""The exporters that a run records: those given for the hosts' OSDs, and one of its own.
+
+Its own asks the cluster (scrub and recovery progress of the pools) and, where none was given and
+the OSDs' admin sockets are on this host, the OSDs.
+"""
 
 import asyncio
+import shlex
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,31 +15,40 @@ from pathlib import Path
 import aiohttp
 
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
+from cephqos_loadgen.run.cluster import Access
 
 _START_SECONDS = 15.0
 
 
-def argv(port: int, sockets: Path) -> list[str]:
+def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[str]:
+    """The run's own exporter; `python` is one that has the rados module."""
     # Also when the run is killed: nobody else would end it.
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "cephqos_exporter.cli"]
-    command += [f"--web.listen-address=127.0.0.1:{port}", f"--discovery.sockets={sockets}"]
-    return command
+    command += [f"--web.listen-address=127.0.0.1:{port}"]
+    if sockets is None:
+        command += ["--role=cluster"]
+    else:
+        command += ["--role=osd,cluster", f"--discovery.sockets={sockets}"]
+    place = access.place
+    command += [f"--cluster.conf={access.conf}", f"--cluster.name=client.{place.user}"]
+    command += [f"--cluster.keyring={place.keyring}"] if place.keyring else []
+    command += [f"--cluster.python={shlex.join(access.argv([python]))}"]
+    # The scenarios let the OSDs report every second.
+    return [*command, "--cluster.interval=1"]
 
 
 @asynccontextmanager
 async def exporters(
-    sockets: Path | None, given: Sequence[str], output: Path
-) -> AsyncIterator[tuple[Mapping[str, str], Child | None]]:
-    """URLs to scrape by name, and the child if one was started. No sockets, none given: none."""
+    access: Access, python: str, sockets: Path | None, given: Sequence[str], output: Path
+) -> AsyncIterator[tuple[Mapping[str, str], Child]]:
+    """URLs to scrape by name, and the child that is one of them."""
     urls = {f"exporter.{n}": url for n, url in enumerate(given)}
-    if given or sockets is None:
-        yield urls, None
-        return
     port = _free_port()
-    async with Child(Launch("exporter", argv(port, sockets), {}), output) as child:
+    command = argv(port, access, python, None if given else sockets)
+    async with Child(Launch("exporter", command, {}), output) as child:
         url = f"http://127.0.0.1:{port}/metrics"
         await _until_it_answers(url, child)
-        yield {"exporter": url}, child
+        yield {**urls, "exporter": url}, child
 
 
 def _free_port() -> int:

@@ -92,6 +92,7 @@ class Live:
         self.scrub: tuple[int, int, float] | None = None  # objects done, to do, started
         self.recovery: tuple[int, int, float] | None = None  # recovered, left, objects/s
         self._recovered: deque[tuple[float, int]] = deque()
+        self.doing = ""  # what is done between phases
         self.eta: float | None = None
         self.repeats = (0, 0)
         # of the repeat that goes on: when it started, how long it is expected to take

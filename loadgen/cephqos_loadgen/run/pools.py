@@ -52,10 +52,13 @@ class Pools:
                 self._kept.left.discard(pool.name)
             wanted.append(pool)
         for pool in wanted:
+            self._live.doing = f"making pool {pool.name}"
             await self._create(pool)
         if wanted:
             names = [pool.name for pool in wanted]
+            self._live.doing = f"waiting for the placement groups of {', '.join(names)}"
             await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=names)
+        self._live.doing = ""
         await asyncio.gather(*(self._fill(pool) for pool in wanted))
         # Pools of one repeat are gone with it: nobody will ask what they held.
         lasting = [pool for pool in wanted if not pool.fresh]

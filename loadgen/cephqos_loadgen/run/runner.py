@@ -225,8 +225,10 @@ class Runner:
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)
         try:
-            async with exporters(sockets, self.options.exporters, preparing.output) as found:
-                if not found[0]:
+            python = self.options.python if self.options.conf else "python3"
+            own = (session.access, python, sockets, self.options.exporters, preparing.output)
+            async with exporters(*own) as found:
+                if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
                 for point in points:
                     await self._point(archive, session, point, preparing, found)
@@ -251,6 +253,7 @@ class Runner:
             reused = await pools.prepare(lasting)
             self._forecast.filled(point)
             mark = len(session.journal.entries)
+            self.live.doing = "putting the configuration in force"
             in_force = await session.apply(point)
         for name in reused:
             if name in kept.found:
@@ -314,6 +317,7 @@ class Runner:
                 yield
             finally:
                 looking.cancel()
+                self.live.doing = ""
                 self.live.repeat_started = 0.0
 
     async def _keep_looking(self, show: Callable[[Frame], None]) -> None:

@@ -154,7 +154,7 @@ class Session:
         them changed."""
         metadata = await self.cluster.command("osd metadata")
         names = {n for osd in metadata for n in osd.get("devices", "").split(",") if n}
-        here = devices.present(names)
+        here = devices.present(names | self.access.devices)
         if not here and devices.queue_settings(point.devices):
             raise UsageError(
                 "devices: no OSD has a block device of its own on this host (file-backed OSDs"

@@ -1,40 +1,43 @@
 """A plan as text: what will be done, with every command line."""
 
 import shlex
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from cephqos_exporter.procfs import format_cpu_list
 from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.run import quiet
+from cephqos_loadgen.run import describe, quiet
+from cephqos_loadgen.run.describe import duration
 from cephqos_loadgen.run.placement import Cpu
 from cephqos_loadgen.run.placement import plan as plan_placement
 from cephqos_loadgen.scenario import model
 from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
 
 
-def duration(seconds: float) -> str:
-    """1 h 5 min, 3 min 20 s, 12 s."""
-    whole = round(seconds)
-    if whole >= 3600:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    if whole >= 60:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole} s"
-
-
 def heading(plan: model.Plan) -> Iterator[str]:
     scale = f", scale {plan.scale}" if plan.scale else ""
     yield f"scenario {plan.scenario}{scale} ({plan.source})"
     if plan.about:
-        yield f"  {plan.about}"
+        yield from (f"  {line}" for line in textwrap.wrap(plan.about, 76))
     points, repeats = len(plan.points), plan.repeats
     yield (
         f"  {points} point{'s'[: points != 1]} of the matrix x {repeats}"
         f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} runs,"
         f" about {duration(run_seconds(plan))} in all"
     )
+    for axis, values in axes(plan).items():
+        yield f"  {axis}: {', '.join(values)}"
+
+
+def axes(plan: model.Plan) -> dict[str, list[str]]:
+    """The matrix: each axis with its values."""
+    found: dict[str, dict[str, None]] = {}
+    for point in plan.points:
+        for axis, value in point.axes:
+            found.setdefault(axis, {})[value] = None
+    return {axis: list(values) for axis, values in found.items()}
 
 
 def lines(
@@ -51,7 +54,8 @@ def lines(
         yield f"point {point.name}: about {duration(point_seconds(point))} per repeat"
         yield from _cluster_lines(point, commands)
         for phase in point.phases:
-            yield f"  phase {phase.name}: {_start(phase.start)}, {_until(phase.until)}"
+            when = f"{_start(phase.start)}, {_until(phase.until)}"
+            yield f"  phase {phase.name}: {describe.action(phase.action)}; {when}"
             if isinstance(phase.action, model.Pin) and cpus:
                 yield from (f"    {line}" for line in placement_lines(phase.action, point, cpus))
             elif commands:
@@ -79,10 +83,9 @@ def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:
         if pool.size is not None:
             yield f"  ceph osd pool set {pool.name} size {pool.size}"
         if pool.images:
-            what = "written through once" if pool.images.prefill else "left empty"
-            yield f"    {pool.images.count} images of {pool.images.size} bytes, {what}"
+            yield f"    {describe.images(pool.images)}"
         if pool.objects:
-            yield f"    {pool.objects.count} objects of {pool.objects.size} bytes"
+            yield f"    {describe.objects(pool.objects)}"
     if commands:
         for name, value in point.client:
             yield f"  client option {name} = {value}"
