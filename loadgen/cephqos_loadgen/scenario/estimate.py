@@ -1,6 +1,6 @@
 """How long a plan will take, as far as that can be known before it runs."""
 
-from cephqos_loadgen.scenario.model import Phase, Plan, Point, Pool
+from cephqos_loadgen.scenario.model import Objects, Phase, Plan, Point, Pool
 
 # Applying, restarting and giving back around each point; settling and closing around each repeat.
 POINT_SECONDS = 8.0
@@ -38,9 +38,14 @@ def fill_seconds(pool: Pool) -> float:
     if pool.images and pool.images.prefill:
         seconds += pool.images.count * pool.images.size / _FILL_BYTES_PER_SECOND
     if pool.objects:
-        size = pool.objects.size / _FILL_BYTES_PER_SECOND
-        seconds += pool.objects.count * max(size, 1 / _FILL_OBJECTS_PER_SECOND)
+        seconds += objects_seconds(pool.objects)
     return seconds
+
+
+def objects_seconds(objects: Objects) -> float:
+    """Writing these."""
+    each = max(objects.size / _FILL_BYTES_PER_SECOND, 1 / _FILL_OBJECTS_PER_SECOND)
+    return objects.count * each
 
 
 def run_seconds(plan: Plan) -> float:

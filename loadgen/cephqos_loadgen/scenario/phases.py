@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from cephqos_loadgen.engines.fio import ends_by_itself
 from cephqos_loadgen.scenario import model
 from cephqos_loadgen.scenario.actions import ACTIONS, NAME
+from cephqos_loadgen.scenario.estimate import objects_seconds
 from cephqos_loadgen.scenario.source import Value
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", *ACTIONS)
@@ -134,6 +135,5 @@ def _own_length(action: model.Action) -> float | None:
     if isinstance(action, model.Flags | model.Change | model.Pin | model.OsdIn):
         return 1.0
     if isinstance(action, model.Prefill):
-        # Small clusters write some 20 MB/s and some 500 objects/s.
-        return action.objects.count * max(action.objects.size / 20e6, 1 / 500) + 2
+        return objects_seconds(action.objects) + 2
     return 15.0

@@ -1,0 +1,210 @@
+"""The study scale of every shipped scenario, as `--check` prints it, against the published studies:
+sizes, counts, lengths, repeats, matrix."""
+
+import pytest
+
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.run import show
+from cephqos_loadgen.scenario import library, model
+from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.source import variable_from_text
+
+SCRUB_STUDY = (
+    "ceph config set osd bluestore_throttle_bytes 2M",
+    "ceph config set osd osd_scrub_sleep 0",
+    "ceph config set osd osd_max_scrubs 5",
+    "ceph config set osd osd_scrub_during_recovery true",
+    "ceph config set osd osd_requested_scrub_priority 5",
+)
+RANDOM_WRITE = "fio, librbd on pool client: randwrite of 4 KiB, depth 64, 1 volume"
+DEPTHS = "depths 1 2 4 8 16 24 32 40 52 64, each for 1 min, 8 volumes"
+
+# scenario -> OSDs, repeats, axes, what the plan of a point must say
+STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
+    "baseline": (
+        4,
+        3,
+        {"throttle": "128K 256K 512K 1M 2M 4M 10M 40M 64M"},
+        (
+            "phase capacity: bench of each OSD",
+            f"phase client: {RANDOM_WRITE}; after capacity, for 5 min",
+        ),
+    ),
+    "client-vs-scrub": (
+        4,
+        3,
+        {
+            "policy": "wpq high_client_ops balanced high_recovery_ops custom",
+            "max_scrubs": "5",
+            "scrub_cost": "50M",
+            "priority": "5",
+        },
+        (
+            *SCRUB_STUDY,
+            "ceph osd pool set scrub size 3",
+            "10,000,000 objects of 32 KiB",
+            f"phase client: {RANDOM_WRITE}; at 0 s, for 14 min",
+            "phase scrub: deep scrub of pool scrub; with client + 30 s",
+        ),
+    ),
+    "client-vs-recovery": (
+        4,
+        3,
+        {
+            "media": "ssd hdd hdd_db",
+            "policy": "wpq_default wpq_boosted high_client_ops balanced high_recovery_ops",
+        },
+        (
+            "ceph config set osd bluestore_throttle_bytes 256K",
+            "ceph osd pool set recovery size 3",
+            "phase prefill: 100,000 objects of 4 MiB into pool recovery; after settled",
+            f"phase client: {RANDOM_WRITE}; when recovery_started, until recovery done",
+        ),
+    ),
+    "client-vs-scrub-recovery": (
+        4,
+        3,
+        {"policy": "wpq high_client_ops balanced high_recovery_ops"},
+        (
+            *SCRUB_STUDY,
+            "phase prefill: 50,000 objects of 4 MiB into pool recovery",
+            "phase hold: set norecover, set nobackfill",
+            "phase prefill_scrub: 100,000 objects of 4 MiB into pool scrub",
+            "phase release: unset norecover, unset nobackfill; when scrub_started",
+            f"phase client: {RANDOM_WRITE}; with release, for 9 min",
+        ),
+    ),
+    "response-curve": (
+        8,
+        3,
+        {"load": "randread randwrite read write"},
+        (
+            "8 images of 10 GiB",
+            "steadystate iops:5%, steadystate_duration 120s; at 0 s, until done, 1 h at most",
+            f"phase curve: fio, librbd on pool client: randread of 4 KiB, {DEPTHS}",
+        ),
+    ),
+    "latency-target": (8, 3, {}, ("8 images of 10 GiB", "the depth whose p95 is 20 ms")),
+    "io-scheduler": (
+        8,
+        3,
+        {
+            "filesystem": "keep",
+            "scheduler": "none mq-deadline kyber bfq",
+            "nr_requests": "keep",
+            "read_ahead": "keep",
+            "object": "4K 128K 4M",
+            "in_flight": "16 256",
+        },
+        (
+            *(f"ceph osd pool create bench{n} 2048" for n in range(8)),
+            "phase write: rados bench, 8 instances: writes of 4 KiB, 16 in flight in all; at 0 s,"
+            " for 5 min",
+            "phase read: rados bench, 8 instances: sequential reads of 4 KiB, 16 in flight in all;"
+            " after write, for 5 min",
+        ),
+    ),
+    "rbd-surface": (
+        8,
+        3,
+        {
+            "path": "librbd qemu qemu_cache krbd",
+            "rw": "randread randwrite read write",
+            "volumes": "1 2 3 4 5 6 7 8",
+        },
+        ("randread of 4 KiB, depths 1 2 3 4 6 8 12 16, each for 1 min, 1 volume",),
+    ),
+    "cpu-placement": (
+        1,
+        3,
+        {"osds": "1 3 5 8", "shards": "1 2 4 6", "strategy": "default by_osd by_socket"},
+        ("ceph config set osd osd_op_num_shards_ssd 1", "1 image of 10 GiB"),
+    ),
+    "qos-demo": (4, 1, {}, ("100,000 objects of 32 KiB", f"phase baseline: {RANDOM_WRITE}")),
+}
+
+
+def study(name: str, **choices: object) -> model.Plan:
+    text, file = library.read(name)
+    return parse(text, file, Choices(scale="study", **choices))  # type: ignore[arg-type]
+
+
+def printed(plan: model.Plan) -> str:
+    return "\n".join(show.lines(plan, Place(), commands=False))
+
+
+def test_every_shipped_scenario_has_its_study_here() -> None:
+    assert set(STUDIES) == set(library.shipped())
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_the_plan_at_study_scale_is_that_of_the_study(name: str) -> None:
+    osds, repeats, axes, said = STUDIES[name]
+    plan = study(name)
+    assert plan.points[0].lab.osds == osds
+    assert {axis: " ".join(values) for axis, values in show.axes(plan).items()} == axes
+    text = printed(plan)
+    points = len(plan.points)
+    plural = ("s" if points != 1 else "", "s" if repeats != 1 else "")
+    runs = f"{points} point{plural[0]} of the matrix x {repeats} repeat{plural[1]}"
+    assert f"  {runs} = {points * repeats} runs, about " in text
+    for axis, values in axes.items():
+        assert f"\n  {axis}: {values.replace(' ', ', ')}\n" in text
+    first = text.split("\npoint ")[1]
+    for words in said:
+        assert words in first
+
+
+def test_on_hdd_the_recovery_study_moves_5000_objects() -> None:
+    for media in ("hdd", "hdd_db"):
+        plan = study("client-vs-recovery", only={"media": (media,), "policy": ("balanced",)})
+        text = printed(plan)
+        assert "phase prefill: 5,000 objects of 4 MiB into pool recovery" in text
+        assert "ceph config set osd bluestore_throttle_bytes 40M" in text
+        assert plan.points[0].lab.rotational
+        assert (plan.points[0].lab.db_size is not None) == (media == "hdd_db")
+
+
+def test_recovery_is_let_loose_by_the_same_three_options_under_wpq_and_mclock() -> None:
+    for policy in ("wpq_boosted", "high_client_ops", "balanced", "high_recovery_ops"):
+        plan = study("client-vs-recovery", only={"media": ("ssd",), "policy": (policy,)})
+        settings = {option.name: option.value for option in plan.points[0].settings}
+        assert settings["osd_max_backfills"] == settings["osd_recovery_max_active"] == "1000"
+        assert settings["osd_async_recovery_min_cost"] == "1"
+        override = "osd_mclock_override_recovery_settings" in settings
+        assert override == (policy != "wpq_boosted")
+    plan = study("client-vs-recovery", only={"media": ("ssd",), "policy": ("wpq_default",)})
+    assert "osd_max_backfills" not in {option.name for option in plan.points[0].settings}
+
+
+def test_the_variants_of_the_scrub_study_are_axes() -> None:
+    variables = {
+        "max_scrubs": variable_from_text("[1, 5, 10]"),
+        "scrub_cost": variable_from_text("[50M, 20M]"),
+        "priority": variable_from_text("[5, 120]"),
+    }
+    plan = study("client-vs-scrub", variables=variables, only={"policy": ("custom",)})
+    assert len(plan.points) == 12
+    last = {option.name: option.value for option in plan.points[-1].settings}
+    assert last["osd_max_scrubs"] == "10"
+    assert last["osd_scrub_cost"] == "20M"
+    assert last["osd_requested_scrub_priority"] == "120"
+    for of, values in (("recovery", "0.05 1 1"), ("best_effort", "0.9 2 0")):
+        base = f"osd_mclock_scheduler_background_{of}"
+        assert " ".join(last[f"{base}_{key}"] for key in ("res", "wgt", "lim")) == values
+
+
+def test_osds_get_as_many_cpus_as_they_have_shards() -> None:
+    for point in study("cpu-placement").points:
+        pin = point.phases[0].action
+        assert isinstance(pin, model.Pin)
+        assert pin.cpus_per_osd == int(dict(point.axes)["shards"])
+        assert point.lab.osds == int(dict(point.axes)["osds"])
+
+
+@pytest.mark.parametrize("name", ["client-vs-scrub", "client-vs-recovery", "rbd-surface"])
+def test_no_osd_gets_more_placement_groups_than_monitors_allow(name: str) -> None:
+    """250 by default: a pool beyond that is refused."""
+    for point in study(name).points:
+        copies = sum(pool.pg_num * (pool.size or 3) for pool in point.pools)
+        assert copies / point.lab.osds <= 250
