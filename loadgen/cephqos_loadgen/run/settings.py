@@ -195,7 +195,7 @@ class Settings:
             info = self._known[option.name]
             if info.runtime:
                 continue
-            for daemon in concerned(option, others):
+            for daemon in self._asked(option, others):
                 found = await self.read(daemon, option.name)
                 if not same_value(info.type, option.value, found):
                     raise SettingRefused(
@@ -239,6 +239,14 @@ class Settings:
         manager = (await self._cluster.command("mgr dump"))["active_name"]
         return [*found, f"mgr.{manager}"] if manager else found
 
+    def _asked(self, option: Option, daemons: Sequence[str]) -> list[str]:
+        """Those that an option is read back from. What is set for all daemons and read at their
+        start only is meant for OSDs: nobody else is restarted for it."""
+        found = concerned(option, daemons)
+        if option.section == "global" and not self._known[option.name].runtime:
+            found = [daemon for daemon in found if daemon.startswith("osd.")]
+        return found
+
     async def effective(self, osd: int) -> dict[str, str]:
         """All of an OSD's configuration."""
         shown: Any = await self._cluster.command("config show", target=f"osd.{osd}")
@@ -251,7 +259,7 @@ class Settings:
         deadline = time.monotonic() + _VERIFY_SECONDS
         for option in options:
             info = await self._info(option)
-            for daemon in concerned(option, daemons):
+            for daemon in self._asked(option, daemons):
                 value = await self.read(daemon, option.name)
                 while not same_value(info.type, option.value, value):
                     if time.monotonic() > deadline:
