@@ -113,7 +113,7 @@ def _recovery(live: Live) -> Iterator[Bar]:
     if not live.recovery:
         return
     done, left, rate = live.recovery
-    if not left and not rate:
+    if not left:
         return
     rest = f", {duration(left / rate)} left" if rate > 0 else ""
     text = f"{left:,} copies to move, {rate:,.0f}/s{rest}"
