@@ -174,6 +174,13 @@ RESERVATION = [
         only=True,
     ),
     Case(
+        name="a client that keeps some operations in flight and waits for none violates nothing",
+        alert=VIOLATED,
+        series=merged(_osd((30, State(client=300, in_progress=(3, 4, 5), waiting=0.2, store=2)))),
+        moments=(silent(10), silent(29)),
+        only=True,
+    ),
+    Case(
         name="a class without demand violates nothing however little it gets",
         alert=VIOLATED,
         series=merged(_osd((30, IDLE))),
@@ -267,6 +274,21 @@ CLUSTER_WIDE = [
         moments=(silent(13.5), firing(14, _MANY), firing(18, _MANY), silent(33)),
     ),
     Case(
+        name="replica work on all OSDs is one ticket for the cluster",
+        alert=WIDE,
+        series=merged(*osds(4, ((5, IDLE), (20, SIZE3)))),
+        moments=(
+            silent(9.5),
+            firing(13, {**_MANY, "severity": "ticket", "cause": "immediate", "by": "immediate"}),
+        ),
+    ),
+    Case(
+        name="three of three slow OSDs are told one by one",
+        alert=WIDE,
+        series=merged(*osds(3, ((8, PROVEN), (20, SLOW)))),
+        moments=(silent(18), silent(26)),
+    ),
+    Case(
         name="one slow OSD of five is no matter of the whole cluster",
         alert=WIDE,
         series=merged(*osds(4, ((28, PROVEN),)), replace(_osd((8, PROVEN), (20, SLOW)), id=4)),
@@ -299,7 +321,7 @@ TARGETS = [
             )
         ),
         moments=(
-            silent(14),
+            silent(13.5),
             firing(
                 14.5,
                 {
@@ -320,7 +342,7 @@ TARGETS = [
             *osds(2, ((8, PROVEN), (20, RECOVERING), (10, PROVEN)), **_WPQ), _CLUSTER_TARGET
         ),
         moments=(
-            silent(13.5),
+            silent(13),
             firing(
                 14,
                 {

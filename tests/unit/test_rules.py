@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.rules import files
 from tests.rules.cases import Case
 
@@ -103,6 +105,33 @@ def test_every_alert_says_who_how_bad_what_to_do_and_where_to_look(
     assert "@" not in annotations["description"] + annotations["summary"]
 
 
+# What an alert is about, as far as its series tell.
+ABOUT = ("cluster", "ceph_daemon", "class", "cause", "pool", "instance", "reason", "flag", "slo")
+
+
+@pytest.mark.parametrize("name", ENDING)
+def test_the_text_of_an_alert_names_all_that_it_is_about_and_for_how_long(name: str) -> None:
+    fired = [it for case in cases_of(name) for moment in case.moments for it in moment.firing]
+    for rule in (rule for rule in RULES if rule.get("alert") == name):
+        own = {key: it for key, it in rule["labels"].items() if key not in ("slo", "op")}
+        labels = {key for it in fired if own.items() <= it.items() for key in it}
+        assert labels, "no case of this rule"
+        text = rule["annotations"]["summary"] + rule["annotations"]["description"]
+        for about in ABOUT:
+            known = rule["labels"].get(about)  # the same for all of this alert
+            assert about not in labels or f"$labels.{about}" in text or (known and known in text)
+        if rule["labels"]["severity"] != "none":
+            assert re.search(r"\d(m|h|d)\b", rule["annotations"]["description"])
+            assert "$value" in text or "$labels.reason" in text or name in UNMEASURED
+
+
+# Something is there or not, is answered or not: there is no figure to tell.
+UNMEASURED = {
+    *("CephQosCapacityNeverMeasured", "CephQosSchedulersMixed", "CephQosExporterDown"),
+    *("CephQosOsdNotScraped", "CephQosClusterExporterAbsent", "CephQosCollectorFailing"),
+}
+
+
 def test_every_cause_of_the_vocabulary_is_in_the_cause_rule_in_its_order() -> None:
     expr = next(r["expr"] for r in RULES if r.get("record") == "osd_class:cephqos_cause")
     found = list(dict.fromkeys(re.findall(r'"cause", "(\w+)"', expr)))
@@ -121,21 +150,74 @@ def test_recorded_series_that_rules_use_are_recorded() -> None:
     assert used <= recorded
 
 
-def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion() -> None:
-    scaled = Settings(scrape_interval=1.0, time_scale=1 / 15)
-    plain, short = (
-        re.findall(r"\[(\w+?)[\]:]", "".join(build_rules(s, SLOS).values()))
-        for s in (Settings(), scaled)
-    )
-    assert len(plain) == len(short) > 100
-    for before, after in zip(plain, short, strict=True):
-        assert _seconds(after) == pytest.approx(_seconds(before) / 15)
+def _seconds(text: str) -> float:
+    amount, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()  # type: ignore[union-attr]
+    return float(amount) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
 
 
-def test_no_window_gets_shorter_than_a_rate_needs() -> None:
+_TIMES = re.compile(r"(?:\[|offset )(\w+?)(?=[]:)])|:(\w+?)\]")
+FASTER = Settings(scrape_interval=1.0, time_scale=1 / 15)
+
+
+def times(settings: Settings) -> list[float]:
+    """Every window, step and offset of the rules, every hold, and the slow groups' intervals."""
+    groups = [
+        group
+        for text in build_rules(settings, SLOS).values()
+        for group in yaml.safe_load(text)["groups"]
+    ]
+    return [
+        *(
+            _seconds(next(filter(None, found)))
+            for group in groups
+            for rule in group["rules"]
+            for found in _TIMES.findall(rule["expr"])
+        ),
+        *(_seconds(rule["for"]) for group in groups for rule in group["rules"] if "for" in rule),
+        *(_seconds(group["interval"]) for group in groups),
+    ]
+
+
+PLAIN = times(Settings())
+
+
+def test_the_times_of_the_rules_are_found() -> None:
+    assert len(PLAIN) > 200
+    assert {60, 300, 900, 3600, 6 * 3600, 86400, 3 * 86400, 30 * 86400} <= set(PLAIN)
+
+
+@given(st.floats(1 / 1000, 1))
+@settings(max_examples=12, deadline=None)
+def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion(scale: float) -> None:
+    """With scrapes as much closer together, nothing is too short to be a window."""
+    faster = times(Settings(scrape_interval=15 * scale, time_scale=scale))
+    assert len(faster) == len(PLAIN)
+    for before, after in zip(PLAIN, faster, strict=True):
+        assert after == pytest.approx(before * scale, abs=0.001)  # whole milliseconds
+
+
+@given(st.floats(1e-6, 1), st.sampled_from([1.0, 5.0, 15.0]))
+@settings(max_examples=12, deadline=None)
+def test_no_time_gets_shorter_than_scrapes_allow_nor_longer_than_it_was(
+    scale: float, interval: float
+) -> None:
+    found = times(Settings(scrape_interval=interval, time_scale=scale))
+    for before, after in zip(PLAIN, found, strict=True):
+        assert after == interval or 2 * interval <= after <= max(before, 4 * interval)
+
+
+def test_windows_of_rates_hold_four_scrapes() -> None:
     text = "".join(build_rules(Settings(scrape_interval=1.0, time_scale=1e-6), SLOS).values())
-    shortest = min(_seconds(window) for window in re.findall(r"\[(\w+?)[\]:]", text))
-    assert shortest == 4
+    assert set(re.findall(r"\brate\(\w+(?:\{[^}]*\})?\[(\w+)\]", text)) == {"4s"}
+
+
+def test_texts_tell_the_times_that_hold() -> None:
+    fast, plain = (build_rules(it, SLOS)["qos.yml"] for it in (FASTER, Settings()))
+    assert "Violated for" in plain
+    assert "of the last 1h." in plain
+    assert "of the last 4m." in fast
+    assert "So for 15m at least." in plain
+    assert "So for 1m at least." in fast
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1, 4, 60, 90, 3600, 5400, 86400, 30 * 86400])
@@ -164,8 +246,3 @@ def test_every_window_is_used() -> None:
     ]
     used = set(re.findall(r"@(\w+?)(?:_samples)?@", "".join(sources))) | {"slow_interval"}
     assert set(WINDOWS) <= used
-
-
-def _seconds(text: str) -> float:
-    amount, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()  # type: ignore[union-attr]
-    return float(amount) * {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}[unit]
