@@ -4,7 +4,8 @@ sizes, counts, lengths, repeats, matrix."""
 import pytest
 
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.run import show
+from cephqos_loadgen.run import room, show
+from cephqos_loadgen.run.errors import ClusterUnfit
 from cephqos_loadgen.scenario import library, model
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
@@ -208,3 +209,52 @@ def test_no_osd_gets_more_placement_groups_than_monitors_allow(name: str) -> Non
     for point in study(name).points:
         copies = sum(pool.pg_num * (pool.size or 3) for pool in point.pools)
         assert copies / point.lab.osds <= 250
+
+
+# -- room ----------------------------------------------------------------------------------------
+
+GIB = 1 << 30
+
+
+def test_pools_are_counted_with_all_copies_and_what_phases_write_into_them() -> None:
+    plan = study("client-vs-scrub-recovery", only={"policy": ("wpq",)})
+    held = 100 * GIB + 150_000 * (4 << 20)  # an image, two prefills
+    assert room.plan_bytes(plan.points) == 3 * held
+    assert "  pools of 2.01 TiB with all copies" in printed(plan)
+
+
+def test_pools_that_points_share_count_once_and_those_that_are_there_not_at_all() -> None:
+    plan = study("client-vs-scrub")
+    whole = room.plan_bytes(plan.points)
+    assert whole == 3 * (100 * GIB + 10_000_000 * (32 << 10))
+    assert room.plan_bytes(plan.points, ("scrub",)) == 300 * GIB
+
+
+@pytest.mark.parametrize("name", sorted(set(STUDIES) - {"io-scheduler"}))
+def test_the_labs_of_the_studies_have_room_for_them(name: str) -> None:
+    for point in study(name).points:
+        assert room.plan_bytes([point]) < 0.85 * point.lab.osds * point.lab.osd_size
+
+
+class Filled:
+    """A cluster of 100 GiB, of which so many are used."""
+
+    def __init__(self, used: int) -> None:
+        self._used = used
+
+    async def command(self, prefix: str) -> dict[str, object]:
+        if prefix == "osd dump":
+            return {"nearfull_ratio": 0.85}
+        return {"stats": {"total_bytes": 100 * GIB, "total_used_raw_bytes": self._used * GIB}}
+
+
+async def test_a_run_that_would_fill_the_cluster_is_refused_with_what_it_needs() -> None:
+    text = (
+        "scenario: s\npools: [{name: p, size: 2, images: {size: 10G}}]\n"
+        "phases: [{name: s, scrub: {pool: p}}]\n"
+    )
+    points = parse(text, "s.yaml").points
+    await room.check(Filled(65), points, ())  # type: ignore[arg-type]
+    with pytest.raises(ClusterUnfit, match="take 20 GiB with all copies, and the cluster has 19"):
+        await room.check(Filled(66), points, ())  # type: ignore[arg-type]
+    await room.check(Filled(66), points, ("p",))  # type: ignore[arg-type]

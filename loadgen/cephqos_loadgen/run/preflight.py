@@ -16,6 +16,7 @@ from cephqos_loadgen.errors import CephqosError, UsageError
 from cephqos_loadgen.lab import checks, process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.paths import labs_dir
+from cephqos_loadgen.run import describe, room
 from cephqos_loadgen.run.clients import check_engine
 from cephqos_loadgen.run.errors import ClusterUnfit, HostLacks
 from cephqos_loadgen.run.labs import lab_spec
@@ -147,6 +148,15 @@ def _check_lab_host(plan: model.Plan, release: str) -> None:
             checks.check_disk(spec, labs_dir())
         except UsageError as error:
             raise HostLacks(str(error)) from None
+    # A lab's OSDs are sparse files: that they are large does not mean that there is room.
+    need = room.plan_bytes(plan.points)
+    free = shutil.disk_usage(labs_dir()).free
+    if free < need:
+        raise HostLacks(
+            f"{labs_dir()}: {describe.size(free)} are free there, and the pools of this run take"
+            f" {describe.size(need)} with all copies: use a smaller --scale or --var, or a cluster"
+            " with room (--lab, --conf)"
+        )
 
 
 # -- this host -----------------------------------------------------------------------------------

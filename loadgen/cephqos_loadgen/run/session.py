@@ -7,7 +7,7 @@ from typing import Any
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.writer import ArchiveWriter
 from cephqos_loadgen.errors import CephqosError, UsageError
-from cephqos_loadgen.run import devices, kept, quiet, undo
+from cephqos_loadgen.run import devices, kept, quiet, room, undo
 from cephqos_loadgen.run.actions import set_flag
 from cephqos_loadgen.run.cluster import Access, Cluster, write_client_conf
 from cephqos_loadgen.run.errors import ClusterUnfit, RunError
@@ -66,6 +66,7 @@ class Session:
             self.archive.event("took_over", what=lock.taken_over)
         await self._at_rest()
         self.kept.found = await kept.look(self.cluster, self._plan)
+        await room.check(self.cluster, self._plan.points, self.kept.found)
         self._before = await self._state()
         done = await quiet.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **done)

@@ -8,7 +8,7 @@ from cephqos_exporter.procfs import format_cpu_list
 from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.run import describe, quiet
+from cephqos_loadgen.run import describe, quiet, room
 from cephqos_loadgen.run.describe import duration
 from cephqos_loadgen.run.placement import Cpu
 from cephqos_loadgen.run.placement import plan as plan_placement
@@ -27,6 +27,8 @@ def heading(plan: model.Plan) -> Iterator[str]:
         f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} runs,"
         f" about {duration(run_seconds(plan))} in all"
     )
+    if held := room.plan_bytes(plan.points):
+        yield f"  pools of {describe.size(held)} with all copies"
     for axis, values in axes(plan).items():
         yield f"  {axis}: {', '.join(values)}"
 
