@@ -1,7 +1,11 @@
 """The configuration of Alertmanager: who hears what, what belongs together, what silences what."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import yaml
+
+from cephqos_alerts.errors import SpecError
 from cephqos_alerts.rules import to_yaml
 from cephqos_alerts.settings import Settings, duration
 
@@ -24,17 +28,37 @@ _ABOUT_LOAD: Final = (
 )
 
 
-def alertmanager_config(settings: Settings, webhook: str = DEFAULT_WEBHOOK) -> str:
-    """The configuration, with one webhook receiver for each severity."""
+RECEIVERS: Final = ("nobody", "watchdog", "page", "ticket", "info")
+
+
+def alertmanager_config(
+    settings: Settings,
+    webhook: str = DEFAULT_WEBHOOK,
+    receivers: Sequence[Mapping[str, Any]] | None = None,
+) -> str:
+    """The configuration, with one webhook for each severity unless receivers are given."""
+    if receivers is None:
+        receivers = [{"name": "nobody"}, *(_receiver(name, webhook) for name in RECEIVERS[1:])]
     document = {
         "route": _route(settings),
         "inhibit_rules": _inhibitions(),
-        "receivers": [
-            {"name": "nobody"},
-            *(_receiver(name, webhook) for name in ("watchdog", "page", "ticket", "info")),
-        ],
+        "receivers": list(receivers),
     }
     return to_yaml(document, HEADER)
+
+
+def parse_receivers(text: str, where: str) -> list[Mapping[str, Any]]:
+    """The receivers of a file, which the routes know by name; what they hold is Alertmanager's."""
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        raise SpecError(f"{where}: not YAML: {' '.join(str(exc).split())}") from exc
+    found = document.get("receivers") if isinstance(document, dict) else None
+    if not isinstance(found, list) or not all(isinstance(it, dict) for it in found):
+        raise SpecError(f"{where}: receivers: expected a list of receivers")
+    if missing := [name for name in RECEIVERS if name not in {it.get("name") for it in found}]:
+        raise SpecError(f"{where}: receivers: {', '.join(missing)} missing, to which routes lead")
+    return found
 
 
 def _route(settings: Settings) -> dict[str, Any]:

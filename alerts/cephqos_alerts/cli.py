@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
+from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.errors import SpecError
 from cephqos_alerts.settings import Settings
@@ -56,6 +56,9 @@ def _add_options(parser: Any) -> None:
     )
     parser.add_argument("--webhook", default=DEFAULT_WEBHOOK, help="where alerts are sent")
     parser.add_argument(
+        "--receivers", type=Path, help="file of receivers for Alertmanager, instead of webhooks"
+    )
+    parser.add_argument(
         "--scrape-interval",
         type=float,
         default=default.scrape_interval,
@@ -85,13 +88,17 @@ def load_slos(path: Path) -> list[Slo]:
         raise SpecError(f"{path}: no *.yaml or *.yml in this directory")
     found: list[Slo] = []
     for file in files:
-        try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as exc:
-            raise SpecError(f"{file}: cannot be read: {exc}") from exc
-        found += parse_slos(text, str(file))
+        found += parse_slos(_written(file), str(file))
     check_names(found, str(path))
     return found
+
+
+def _written(file: Path) -> str:
+    """What an operator wrote."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise SpecError(f"{file}: cannot be read: {exc}") from exc
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -132,7 +139,9 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
     rules = build_rules(settings, load_slos(arguments.slo))
     files = {out / name: text for name, text in rules.items()}
     if alertmanager is not None:
-        files[alertmanager] = alertmanager_config(settings, arguments.webhook)
+        own = arguments.receivers
+        receivers = parse_receivers(_written(own), str(own)) if own else None
+        files[alertmanager] = alertmanager_config(settings, arguments.webhook, receivers)
     return files
 
 

@@ -61,7 +61,10 @@ class Group:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Expressions of several lines stay readable."""
+    """Expressions of several lines stay readable, and what is there twice is written twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
 
 
 def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

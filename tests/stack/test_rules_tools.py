@@ -2,14 +2,20 @@
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
+from cephqos_alerts.settings import Settings
 
 from .conftest import tool
 
 ALERTS = Path("alerts")
+EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
 RELEASES = ("pacific", "reef", "tentacle")  # Prometheus 2.42, 2.53 and 3.5
 
 
@@ -45,10 +51,86 @@ def test_amtool_of_every_release_takes_the_configuration(release: str) -> None:
     assert "SUCCESS" in run([*tool(release, "amtool"), "check-config", config])
 
 
+def with_receivers(example: Path, directory: Path) -> tuple[Path, str]:
+    """The configuration with the receivers of an example: its file and its text."""
+    receivers = parse_receivers(example.read_text(encoding="utf-8"), str(example))
+    text = alertmanager_config(Settings(), receivers=receivers)
+    file = directory / "alertmanager.yml"
+    file.write_text(text, encoding="utf-8")
+    return file, text
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_amtool_of_every_release_takes_the_examples_of_receivers(
+    release: str, example: Path, tmp_path: Path
+) -> None:
+    file, _ = with_receivers(example, tmp_path)
+    assert "SUCCESS" in run([*tool(release, "amtool"), "check-config", str(file)])
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_texts_of_the_examples_are_rendered_by_alertmanagers_own_templates(
+    example: Path, tmp_path: Path
+) -> None:
+    """check-config does not look into them: one that fails is found out by the first alert."""
+    _, text = with_receivers(example, tmp_path)
+    data = tmp_path / "data.json"
+    data.write_text(json.dumps(_notification("firing", 2)), encoding="utf-8")
+    page = next(it for it in yaml.safe_load(text)["receivers"] if it["name"] == "page")
+    argv = [*tool("reef", "amtool"), "template", "render", f"--template.data={data}"]
+    said = "".join(
+        run([*argv, "--template.glob=/dev/null", f"--template.text={template}"])
+        for template in _templates(page)
+    )
+    for part in (
+        "summary 0",
+        "and 2 in all",
+        "description 1",
+        "https://runbook/",
+        "https://board/",
+    ):
+        assert part in said
+
+
+def _templates(value: Any) -> Iterator[str]:
+    """Every text in which Alertmanager would put something."""
+    if isinstance(value, str):
+        if "{{" in value:
+            yield value
+    else:
+        for inner in value.values() if isinstance(value, dict) else value if value else ():
+            if isinstance(inner, dict | list | str):
+                yield from _templates(inner)
+
+
+def _notification(status: str, count: int) -> dict[str, Any]:
+    alerts = [
+        {
+            "status": status,
+            "labels": {"alertname": "CephQosReservationViolated", "ceph_daemon": f"osd.{i}"},
+            "annotations": {
+                "summary": f"summary {i}",
+                "description": f"description {i}",
+                "runbook_url": f"https://runbook/{i}",
+                "dashboard_url": f"https://board/{i}",
+            },
+            "startsAt": "2026-01-01T00:00:00Z",
+        }
+        for i in range(count)
+    ]
+    common = {"severity": "page", "cause": "device"}
+    return {"receiver": "page", "status": status, "alerts": alerts, "commonLabels": common}
+
+
 @pytest.mark.parametrize(
     ("labels", "receiver"),
     [
         ({"alertname": "CephQosReservationViolated", "severity": "page"}, "page"),
+        ({"alertname": "CephQosLatencySloBurn", "severity": "page", "slo": "ssd-write"}, "page"),
+        ({"alertname": "CephQosLatencySloBurn", "severity": "ticket"}, "ticket"),
+        ({"alertname": "CephQosTestRun", "severity": "none"}, "nobody"),
+        ({"alertname": "CephQosOsdDown", "severity": "none"}, "nobody"),
         ({"alertname": "CephQosReservationViolated", "severity": "ticket"}, "ticket"),
         ({"alertname": "CephQosTooManySeries", "severity": "info"}, "info"),
         ({"alertname": "CephQosMaintenance", "severity": "none"}, "nobody"),

@@ -1,0 +1,69 @@
+"""The configuration of Alertmanager: receivers of one's own, and the examples of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cephqos_alerts.alertmanager import RECEIVERS, alertmanager_config, parse_receivers
+from cephqos_alerts.errors import SpecError
+from cephqos_alerts.settings import Settings
+
+EXAMPLES = sorted(Path("alerts/alertmanager/examples").glob("*.yml"))
+README = Path("alerts/alertmanager/README.md").read_text(encoding="utf-8")
+
+
+def _config(example: Path) -> Any:
+    own = parse_receivers(example.read_text(encoding="utf-8"), str(example))
+    return yaml.safe_load(alertmanager_config(Settings(), receivers=own))
+
+
+def _routed(route: dict[str, Any]) -> set[str]:
+    return {route["receiver"]}.union(*(_routed(it) for it in route.get("routes", [])))
+
+
+def test_receivers_that_are_asked_for_are_those_that_routes_lead_to() -> None:
+    assert _routed(yaml.safe_load(alertmanager_config(Settings()))["route"]) == set(RECEIVERS)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_has_a_receiver_for_every_route(example: Path) -> None:
+    config = _config(example)
+    assert _routed(config["route"]) == {receiver["name"] for receiver in config["receivers"]}
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_tells_what_is_wrong_what_to_do_and_where_to_look(example: Path) -> None:
+    for receiver in _config(example)["receivers"]:
+        if receiver["name"] in ("page", "ticket", "info"):
+            for part in ("summary", "description", "runbook_url", "dashboard_url"):
+                assert f"Annotations.{part}" in str(receiver), (receiver["name"], part)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_has_no_secret_in_it_and_is_named_in_the_documentation(example: Path) -> None:
+    text = example.read_text(encoding="utf-8")
+    assert not [
+        word for word in ("password:", "routing_key:", "api_key:", "api_url:") if word in text
+    ]
+    assert f"`examples/{example.name}`" in README
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("receivers: [", "own.yml: not YAML"),
+        ("- name: page", "own.yml: receivers: expected a list of receivers"),
+        ("receivers: [page]", "own.yml: receivers: expected a list of receivers"),
+        (
+            "receivers: [{name: page}, {name: nobody}]",
+            "own.yml: receivers: watchdog, ticket, info missing, to which routes lead",
+        ),
+    ],
+)
+def test_receivers_that_cannot_be_used_are_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        parse_receivers(text, "own.yml")
+    assert str(caught.value).startswith(said)
+    assert "\n" not in str(caught.value)
