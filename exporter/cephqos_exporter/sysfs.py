@@ -94,6 +94,10 @@ class OsdDevice:
     device: str
 
 
+# Where OSDs keep their data, should the daemon's own view not be readable.
+DATA_DIRECTORIES = ("/var/lib/ceph/osd/ceph-{id}", "/var/lib/ceph/{cluster}/osd.{id}")
+
+
 class DataDirectoryMissing(Exception):
     """No data directory of the OSD can be reached; `reason` is gone or permission."""
 
@@ -122,6 +126,23 @@ def osd_devices(
             continue
         return list(_devices_in(host, daemon, root, directory, names))
     raise DataDirectoryMissing(reason)
+
+
+def is_rotational(
+    host: Host, daemon: Daemon, osd_data: str | None, data_dirs: Sequence[str]
+) -> bool | None:
+    """What the kernel says of the device that an OSD keeps its objects on; None if it cannot tell.
+
+    BlueStore asks the same question when it opens the device, and the OSD takes its word.
+    """
+    try:
+        devices = osd_devices(host, daemon, osd_data, data_dirs)
+    except DataDirectoryMissing:
+        return None
+    for found in devices:
+        if found.role == "block":
+            return {"1": True, "0": False}.get(read_queue(host.sys, found.device).rotational)
+    return None
 
 
 def _candidates(

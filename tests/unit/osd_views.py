@@ -25,10 +25,17 @@ OSD = Daemon(
 class RecordedOsd:
     """An OSD that answers from a recording, and whose answers a test may change."""
 
-    def __init__(self, release: str, moment: str = "load", daemon: Daemon = OSD) -> None:
+    def __init__(
+        self,
+        release: str,
+        moment: str = "load",
+        daemon: Daemon = OSD,
+        host: Host = Host(proc=Path("/nowhere"), sys=Path("/nowhere")),  # noqa: B008 - frozen
+    ) -> None:
         bodies = Recording.load(RECORDINGS / release / moment).replies
         self.replies: dict[str, Any] = {k: json.loads(v) for k, v in bodies.items()}
         self.daemon = daemon
+        self.host = host
         self.asked: list[list[str]] = []
         self.time = 1_000_000_000.0
 
@@ -42,7 +49,7 @@ class RecordedOsd:
             replies={p: copy.deepcopy(self.replies[p]) for p in wanted if p in self.replies},
             errors={p: "unknown_command" for p in wanted if p not in self.replies},
             time=self.time,
-            host=Host(),
+            host=self.host,
         )
         return list(collector.collect(view))
 

@@ -1,9 +1,11 @@
 """The mclock collector on recordings of three releases, changed as daemons change."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.model import Daemon, Family, ReplyMissing
 from cephqos_exporter.qos.policy import parse_policy
@@ -67,6 +69,41 @@ def test_a_recorded_osd_says_what_runs_and_what_it_promises(release: str) -> Non
     # 90 % for best effort; the others have no limit, so no series.
     assert list(values(families, LIMITED).values()) == [283.5]
     assert value(families, "cephqos_qos_shards") == 1
+
+
+def four_shards(osd: RecordedOsd) -> RecordedOsd:
+    """Set by hand, so that their number tells nothing of the device."""
+    (body,) = osd.replies["dump_op_pq_state"].values()
+    osd.replies["dump_op_pq_state"] = {f"OSD:ShardedOpWQ:{i}": body for i in range(4)}
+    osd.set_option("osd_op_num_shards", 4, "file")
+    return osd
+
+
+@pytest.mark.parametrize(("rotational", "media"), [(True, "hdd"), (False, "ssd")])
+def test_where_shards_and_capacity_tell_nothing_the_device_tells_once(
+    rotational: bool, media: str, tmp_path: Path
+) -> None:
+    tree = FakeHost(tmp_path)
+    tree.disk("sda", "8:0", rotational=rotational)
+    assert OSD.pid is not None
+    osd = four_shards(RecordedOsd("reef", host=tree.host))
+    data = osd.replies["config show"]["osd_data"]
+    tree.data_directory(OSD.pid, data, {"block": "/dev/sda"})
+    collector = MclockCollector()
+    assert info(osd.scrape(collector))["media"] == media
+    # What the OSD found at its start holds, and the device is not looked at for each new setting.
+    queue = tree.host.sys / "class/block/sda/queue"
+    assert (queue / "rotational").read_text().strip() == str(int(rotational))
+    (queue / "rotational").write_text(str(int(not rotational)))
+    osd.set_option("osd_mclock_max_sequential_bandwidth_hdd", 100 * MIB)
+    assert info(osd.scrape(collector))["media"] == media
+
+
+def test_where_the_device_cannot_be_seen_either_nothing_is_promised() -> None:
+    osd = four_shards(RecordedOsd("reef"))
+    families = osd.scrape(MclockCollector(data_dirs=()))
+    assert "media" not in info(families) or not info(families)["media"]
+    assert not values(families, CAPACITY)
 
 
 def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:

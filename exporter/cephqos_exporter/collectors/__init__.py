@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cephqos_exporter import options
 from cephqos_exporter.collectors.crimson import CrimsonCollector
-from cephqos_exporter.collectors.disks import DATA_DIRECTORIES, DisksCollector
+from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.histograms import (
     DEFAULT_LONGEST_SECONDS,
     DEFAULT_SIZE_CLASSES,
@@ -30,6 +30,7 @@ from cephqos_exporter.model import Collector, Host
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.sampler import OSD_GROUPS, Samples
+from cephqos_exporter.sysfs import DATA_DIRECTORIES
 
 
 class Making:
@@ -190,7 +191,10 @@ def _histograms(making: Making) -> Collector:
 
 def _mclock(making: Making) -> Collector:
     path = making.settings[QOS_POLICY]
-    return MclockCollector(policy=load_policy(Path(path)) if path else Policy())
+    return MclockCollector(
+        policy=load_policy(Path(path)) if path else Policy(),
+        data_dirs=making.settings[DISK_DATA_DIRECTORIES],
+    )
 
 
 def _threads(making: Making) -> Collector:

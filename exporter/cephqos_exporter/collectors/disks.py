@@ -16,6 +16,7 @@ from cephqos_exporter.model import (
 )
 from cephqos_exporter.procfs import read_all
 from cephqos_exporter.sysfs import (
+    DATA_DIRECTORIES,
     DataDirectoryMissing,
     OsdDevice,
     disks_under,
@@ -24,7 +25,6 @@ from cephqos_exporter.sysfs import (
 )
 
 CONFIG = "config show"
-DATA_DIRECTORIES = ("/var/lib/ceph/osd/ceph-{id}", "/var/lib/ceph/{cluster}/osd.{id}")
 
 _SECTOR = 512  # of diskstats, whatever the device's sectors are
 

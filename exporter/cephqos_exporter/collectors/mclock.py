@@ -20,7 +20,7 @@ from cephqos_exporter.model import (
 )
 from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCHEDULED
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
-from cephqos_exporter.qos.model import BandwidthModel, Promise, Qos, guess_media, read_qos
+from cephqos_exporter.qos.model import BandwidthModel, Media, Promise, Qos, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, Target
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.qos.work import (
@@ -33,6 +33,7 @@ from cephqos_exporter.qos.work import (
     degraded_share,
     read_size_axis,
 )
+from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational
 
 _QUEUES: Final = "dump_op_pq_state"
 _DIFF: Final = "config diff"
@@ -75,6 +76,8 @@ class _Osd:
     meter: WorkMeter = field(default_factory=WorkMeter)
     waited: _Waited = field(default_factory=_Waited)
     axis: SizeAxis | None = None
+    # What its device is, where it had to be looked at: once, as the OSD itself does.
+    device: list[Media | None] = field(default_factory=list)
     # What was derived from this configuration and number of shards.
     derived_from: tuple[EffectiveConfig, int] | None = None
     qos: Qos | None = None
@@ -86,12 +89,16 @@ class MclockCollector:
     Options:
     `policy`: targets from a policy file (`qos.policy.load_policy`), for OSDs whose scheduler
     promises nothing, or to hold any OSD or the whole cluster to something else.
+    `data_dirs`: where an OSD's device is found if the daemon's own view is not readable.
     """
 
     name = "mclock"
 
-    def __init__(self, *, policy: Policy | None = None) -> None:
+    def __init__(
+        self, *, policy: Policy | None = None, data_dirs: Sequence[str] = DATA_DIRECTORIES
+    ) -> None:
         self._policy = policy or Policy()
+        self._data_dirs = tuple(data_dirs)
         self._counters = CounterCommands()
         self._osds: dict[Daemon, _Osd] = {}
 
@@ -113,12 +120,34 @@ class MclockCollector:
         queues = read_queue_dump(view.reply(_QUEUES))
         config = _effective_config(view, osd.config)
         loggers = self._counters.loggers(view)
-        qos = _derive(osd, config, len(queues.shards))
+        qos = self._derive(view, osd, config, len(queues.shards))
         found = [*self._promised(view, osd, queues, config)]
         found += _waiting(queues, loggers, osd)
         if qos is not None:
             found += _attained(view, osd, qos, loggers)
         return found
+
+    def _derive(
+        self, view: DaemonView, osd: _Osd, config: EffectiveConfig, shards: int
+    ) -> Qos | None:
+        """The QoS settings in force, worked out anew only when something changed."""
+        if (
+            osd.derived_from is None
+            or osd.derived_from[0] is not config
+            or (osd.derived_from[1] != shards)
+        ):
+            media = guess_media(config, shards) or self._media_of_device(view, osd, config)
+            osd.qos = read_qos(config, media=media, shards=shards) if media else None
+            osd.derived_from = (config, shards)
+        return osd.qos
+
+    def _media_of_device(
+        self, view: DaemonView, osd: _Osd, config: EffectiveConfig
+    ) -> Media | None:
+        if not osd.device:
+            told = is_rotational(view.host, view.daemon, config.text("osd_data"), self._data_dirs)
+            osd.device.append(None if told is None else "hdd" if told else "ssd")
+        return osd.device[0]
 
     def finish(self) -> Iterable[Family]:
         clusters = sorted({daemon.cluster for daemon in self._osds})
@@ -166,19 +195,6 @@ def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConf
     diff = view.reply(_DIFF)
     show = view.reply(_SHOW) if tracker.needs_full else None
     return tracker.update(diff, show)
-
-
-def _derive(osd: _Osd, config: EffectiveConfig, shards: int) -> Qos | None:
-    """The QoS settings in force, worked out anew only when something changed."""
-    if (
-        osd.derived_from is None
-        or osd.derived_from[0] is not config
-        or (osd.derived_from[1] != shards)
-    ):
-        media = guess_media(config, shards)
-        osd.qos = read_qos(config, media=media, shards=shards) if media else None
-        osd.derived_from = (config, shards)
-    return osd.qos
 
 
 def _policy_promises(held: Mapping[str, Target], qos: Qos) -> Mapping[str, Promise]:

@@ -12,7 +12,13 @@ from typing import Any, Literal
 
 Origin = Literal["default", "mon", "local"]
 
-_TRACKED_PREFIXES = ("osd_mclock_", "osd_op_queue", "osd_op_num_shards", "osd_recovery_cost")
+_TRACKED_PREFIXES = (
+    "osd_mclock_",
+    "osd_op_queue",
+    "osd_op_num_shards",
+    "osd_recovery_cost",
+    "osd_data",
+)
 
 # Keys of a difference entry that name a value, not the source that set it.
 _NOT_SOURCES = frozenset({"default", "final", "mon"})

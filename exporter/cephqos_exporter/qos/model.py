@@ -123,8 +123,9 @@ def model_name(config: EffectiveConfig) -> str | None:
 def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     """Whether the OSD took its device for rotational, from what it does; None if nothing tells.
 
-    An OSD does not report it on its socket. The number of shards tells where the defaults for the
-    two differ and nobody set it; else a capacity that only one of the two has been given.
+    An OSD does not report it on its socket; its device may tell where this does not. The number of
+    shards tells where the defaults for the two differ and nobody set it; else a capacity that only
+    one of the two has been given.
     """
     by_shards = [m for m in MEDIA if config.number(f"osd_op_num_shards_{m}") == shards]
     if len(by_shards) == 1 and not config.number("osd_op_num_shards"):
