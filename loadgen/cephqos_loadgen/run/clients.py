@@ -125,7 +125,10 @@ async def run_fio(
             child = context.recorder.child(f"{phase.name}.{client.name}", argv, follower)
             running.append(await stack.enter_async_context(child))
         await _until_done(running, seconds + _GRACE, end)
-    return _result(action, depth, followers)
+    result = _result(action, depth, followers)
+    if result.get("steady") is False:
+        context.recorder.event("not_steady", phase=phase.name, after=result["seconds"])
+    return result
 
 
 def _result(action: Fio, depth: int, followers: dict[str, FioFollower]) -> dict[str, Any]:
