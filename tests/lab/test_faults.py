@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
 from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
@@ -114,6 +117,41 @@ async def test_a_filled_osd_is_full_for_the_cluster_until_emptied(lab: RunningLa
     await until(lambda: _health_has(lab, "OSD_FULL"))
     await lab.faults.fill(0, "none")
     await until(lambda: _health_lacks(lab, "OSD_FULL"))
+
+
+async def told(lab: RunningLab, osd: int) -> dict[str, object]:
+    """What the status says of an OSD's faults, in JSON; both forms are asked."""
+    faults: dict[str, object] = (await lab.status())["osds"][osd]["faults"]
+    argv = [sys.executable, "-m", "cephqos_loadgen.cli", "lab", "status", "--name", lab.paths.name]
+    done = await process.run(argv, within=20)
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"  osd.{osd} "))
+    assert line.endswith("]") == bool(faults)
+    for words in faults_in_words(faults):
+        assert words in line
+    return faults
+
+
+async def test_the_status_tells_each_fault_for_as_long_as_it_lasts(lab: RunningLab) -> None:
+    assert await told(lab, 0) == {}
+    await lab.faults.throttle(0, wiops=100, rbps=1 << 20)
+    assert await told(lab, 0) == {"throttle": {"wiops": 100, "rbps": 1 << 20}}
+    await lab.faults.throttle(0)
+    await lab.faults.delay(0, 0.25, 0.5)
+    assert await told(lab, 0) == {"delay": {"seconds": 0.25, "probability": 0.5}}
+    assert await told(lab, 1) == {}
+    await lab.faults.stop(0)
+    try:
+        assert await told(lab, 0) == {"stop": True, "delay": None}
+    finally:
+        await lab.faults.resume(0)
+    await lab.faults.delay(0, 0)
+    assert await told(lab, 0) == {}
+    await lab.faults.cut(0)
+    assert await told(lab, 0) == {"cut": True, "delay": None}
+    await lab.faults.restart(0)
+    await until(lambda: answers(lab, 0))
+    assert await told(lab, 0) == {}
+    await until(lambda: _all_up(lab))
 
 
 async def test_what_makes_no_sense_is_refused(lab: RunningLab) -> None:

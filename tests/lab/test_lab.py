@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import checks, loopdev
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.ports import reserve_ports
 from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.lab.state import is_alive
 
@@ -213,6 +215,63 @@ def test_what_a_crash_left_is_cleaned_by_the_next_up(child_lab: subprocess.Popen
     assert f"removed what a crash left of lab '{name}'" in again.stderr
     assert cephqos("lab", "down", "--name", name).returncode == 0
     wait_until_gone(name, within=2)
+
+
+def test_down_after_the_keeper_has_died_says_what_became_of_the_lab() -> None:
+    name = lab_name("keeper")
+    for moment in (0.0, 3.0):  # while process 1 clears up, and when nothing is left
+        up = cephqos("lab", "up", "--name", name, "--osds", "1")
+        assert up.returncode == 0, up.stderr
+        os.kill(_state(name)["keeper_pid"], signal.SIGKILL)
+        time.sleep(moment)
+        down = cephqos("lab", "down", "--name", name)
+        if down.returncode == 2:
+            assert f"no lab '{name}' is up" in down.stderr
+            assert down.stderr.strip().endswith("nothing to end")
+        else:
+            assert down.returncode == 0, down.stderr
+            assert moment == 0, "there was nothing any more"
+        wait_until_gone(name, within=5)
+
+
+def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files() -> None:
+    name = lab_name("corpse")
+    up = cephqos("lab", "up", "--name", name, "--osds", "1", "--backing", "loop")
+    assert up.returncode == 0, up.stderr
+    state = _state(name)
+    os.kill(state["keeper_pid"], signal.SIGSTOP)  # so that neither clears up after the other
+    os.kill(state["init_pid"], signal.SIGKILL)
+    os.kill(state["keeper_pid"], signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while is_alive(LabPaths.of(name)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert LabPaths.of(name).dir.exists()
+    down = cephqos("lab", "down", "--name", name)
+    assert down.returncode == 0, down.stderr
+    assert down.stdout == f"lab '{name}' had died; removed what it left\n"
+    wait_until_gone(name, within=2)
+
+
+async def test_a_foreign_process_on_ports_of_the_range_is_passed_by() -> None:
+    """Daemons take the next port that is free; only the monitor's two are fixed, and asked for."""
+    first, reservation = reserve_ports(None)
+    reservation.close()
+    taken = {first + offset for offset in (2, 3, 4, 7, 11)}
+    async with contextlib.AsyncExitStack() as foreign:
+        for port in taken:
+            server = await asyncio.start_server(lambda *_: None, "127.0.0.1", port)
+            await foreign.enter_async_context(server)
+        spec = LabSpec(name=lab_name("ports"), osds=2, port=first)
+        async with Lab(spec) as lab, lab.client() as client:
+            dump = await client.command("osd dump")
+            put = ["rados", "-p", "p", "put", "object", "-"]
+            await lab.exec(["ceph", "osd", "pool", "create", "p", "8"])
+            await lab.exec(put, data="x")
+    used = {int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", json.dumps(dump["osds"]))}
+    assert used
+    assert not used & taken
+    assert all(first <= port < first + 400 for port in used)
 
 
 def test_interrupting_up_leaves_nothing() -> None:

@@ -1,8 +1,11 @@
 """What the lab's options may be, and the ceph.conf that they make."""
 
+import base64
 import configparser
 import dataclasses
 import json
+import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,14 @@ from hypothesis import strategies as st
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import checks
+from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.conf import PORTS_PER_LAB, render_conf
+from cephqos_loadgen.lab.keys import write_keyrings
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
 from cephqos_loadgen.lab.ports import reserve_ports
+from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, Setting, parse_cpu_list, parse_size
+from cephqos_loadgen.lab.spec import LabSpec, Setting, osds_in_words, parse_cpu_list, parse_size
 
 PATHS = LabPaths(Path("/labs"), "one")
 FSID = "11111111-2222-3333-4444-555555555555"
@@ -53,6 +59,8 @@ def conf(**options: Any) -> configparser.ConfigParser:
         ({"fs": "xfs"}, "--fs is FileStore's"),
         ({"settings": (Setting("disk", "a", "b"),)}, "section 'disk'"),
         ({"cpus": ((4, (0,)),)}, "OSDs 0 to 3 only"),
+        ({"cpus": ((1, (0,)),), "osds": 1}, "--cpus 1=…: the lab has osd.0 only"),
+        ({"auth": "kerberos"}, "--auth 'kerberos': expected one of none, cephx"),
     ],
 )
 def test_what_the_lab_cannot_do_is_refused_in_one_line(
@@ -61,6 +69,61 @@ def test_what_the_lab_cannot_do_is_refused_in_one_line(
     with pytest.raises(UsageError, match=message) as caught:
         LabSpec(**options).validate()
     assert "\n" not in str(caught.value)
+
+
+def test_a_lab_with_keys_asks_for_them_everywhere_and_says_where_they_are() -> None:
+    plain, keys = conf()["global"], conf(auth="cephx")["global"]
+    for who in ("cluster", "service", "client"):
+        assert plain[f"auth_{who}_required"] == "none"
+        assert keys[f"auth_{who}_required"] == "cephx"
+    assert "keyring" not in plain
+    assert keys["keyring"] == "/labs/one/keys/$name.keyring"
+
+
+def test_keyrings_hold_keys_in_cephs_form_and_only_their_owner_reads_them(tmp_path: Path) -> None:
+    paths = LabPaths(tmp_path, "one")
+    paths.dir.mkdir()
+    write_keyrings(paths, ["mgr.x", "osd.0", "osd.1"])
+    parser = configparser.ConfigParser()
+    parser.read(paths.keyring("mon."))
+    assert set(parser.sections()) == {"mon.", "client.admin", "mgr.x", "osd.0", "osd.1"}
+    secrets = set()
+    for entity in parser.sections():
+        key = base64.b64decode(parser[entity]["key"])
+        kind, made, _, length = struct.unpack("<HIIH", key[:12])
+        assert (kind, length, len(key)) == (1, 16, 28)
+        assert abs(made - time.time()) < 60
+        secrets.add(key[12:])
+        assert paths.keyring(entity).stat().st_mode & 0o777 == 0o600
+    assert len(secrets) == 5
+    own = configparser.ConfigParser()
+    own.read(paths.keyring("osd.1"))
+    assert own.sections() == ["osd.1"]
+    assert own["osd.1"]["key"] == parser["osd.1"]["key"]
+    assert own["osd.1"]["caps osd"] == '"allow *"'
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ({}, []),
+        ({"stop": True, "delay": None}, ["stopped", "delay not known: it does not answer"]),
+        ({"cut": True}, ["socket cut"]),
+        ({"throttle": {"wiops": 50, "rbps": 9}}, ["throttled: wiops 50, rbps 9"]),
+        ({"delay": {"seconds": 0.2, "probability": 1.0}}, ["ops delayed by 0.2 s"]),
+        ({"delay": {"seconds": 2.0, "probability": 0.25}}, ["ops delayed by 2 s (25% of them)"]),
+    ],
+)
+def test_faults_are_told_in_words(faults: dict[str, Any], words: list[str]) -> None:
+    assert faults_in_words(faults) == words
+
+
+def test_one_is_not_told_as_several() -> None:
+    assert [osds_in_words(count) for count in (1, 4)] == ["1 OSD", "4 OSDs"]
+    assert [how_it_ended(status) for status in (-9, 3)] == [
+        "was killed by signal 9",
+        "ended with status 3",
+    ]
 
 
 def test_a_release_is_found_by_name_and_by_version() -> None:

@@ -31,10 +31,11 @@ class LabAccess:
         self, argv: Sequence[str], *, within: float = 60.0, data: str = "", check: bool = True
     ) -> Completed:
         """Run a command inside the lab to its end; with `check` a failure is a LabError."""
-        done = await process.run(self.enter_argv(argv), within=within, data=data)
+        named = " ".join(argv)
+        done = await process.run(self.enter_argv(argv), within=within, data=data, named=named)
         if check and done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise LabError(f"{' '.join(argv)} failed with status {done.returncode}: {said}")
+            said = (done.stderr or done.stdout).strip() or "it said nothing"
+            raise LabError(f"{named} {process.how_it_ended(done.returncode)}: {said}")
         return done
 
     def client(self) -> MonClient:

@@ -11,6 +11,9 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.checks import check_disk
 from cephqos_loadgen.lab.conf import mon_addresses, render_conf
+from cephqos_loadgen.lab.keys import write_keyrings
+from cephqos_loadgen.lab.process import how_it_ended
+from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.progress import Progress, Say
 
 _COMMAND_TIMEOUT = 60.0
@@ -36,7 +39,8 @@ class BringUp:
 
     async def run(self) -> None:
         """Do it all, or raise a LabError with the last lines of the daemon that failed."""
-        what = f"Ceph {self.spec.ceph.version} ({self.spec.release}), {self.spec.osds} OSDs"
+        release = f"Ceph {self.spec.ceph.version} ({self.spec.release})"
+        what = f"{release}, {osds_in_words(self.spec.osds)}"
         with self.progress.step(f"starting {what}") as say:
             try:
                 async with asyncio.timeout(self.spec.timeout):
@@ -63,12 +67,16 @@ class BringUp:
         making_osds = asyncio.gather(*(self._make_osd(osd) for osd in self.osds))
         try:
             await self._start("mon.a", ["ceph-mon", "-i", "a"])
-            await self._start("mgr.x", ["ceph-mgr", "-i", "x"])
+            keys = self.spec.auth == "cephx"
+            if not keys:  # a monitor that has just begun refuses all keys, and a manager gives up
+                await self._start_manager()
             say("waiting for the monitor")
             # A client that comes too early tries again only seconds later.
             await self._until(self._monitor_listens)
             async with self.lab.client() as client:
                 await self._until(lambda: self._monitor_answers(client))
+                if keys:
+                    await self._start_manager()
                 for name in self.osds:
                     number = int(name.partition(".")[2])
                     await client.command("osd new", uuid=self.uuids[name], id=number)
@@ -86,6 +94,8 @@ class BringUp:
         state = self.lab.state
         conf = render_conf(self.spec, self.paths, state.fsid, state.port)
         self.paths.conf.write_text(conf)
+        if self.spec.auth == "cephx":
+            write_keyrings(self.paths, ["mgr.x", *self.osds])
         in_tree = ["chroot", str(self.paths.root)]
         enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", "--root", *in_tree]
         for command in _WRAPPED:
@@ -107,6 +117,7 @@ class BringUp:
         if self.spec.setuser:
             owned = [str(self.paths.data("")), str(self.paths.dir / "crash")]
             owned += [str(self.paths.sockets), str(self.paths.logs), str(self.paths.dir / "disks")]
+            owned += [str(self.paths.keys)] if self.spec.auth == "cephx" else []
             devices = sorted(self.lab.state.devices.values())
             await self._inside("chown", "-R", f"{_CEPH_USER}:{_CEPH_USER}", *owned, *devices)
         self.lab.state.save(self.paths)
@@ -153,7 +164,10 @@ class BringUp:
         monmap = str(self.paths.dir / "monmap")
         create = ["monmaptool", "--create", "--clobber", "--fsid", self.lab.state.fsid]
         await self._inside(*create, "--addv", "a", f"[v2:{v2},v1:{v1}]", monmap)
-        await self._inside("ceph-mon", "--mkfs", "-i", "a", "--monmap", monmap, *self._user())
+        keyring = str(self.paths.keyring("mon."))
+        keys = ["--keyring", keyring] if self.spec.auth == "cephx" else []
+        identity = ["-i", "a", "--monmap", monmap, *keys]
+        await self._inside("ceph-mon", "--mkfs", *identity, *self._user())
 
     async def _make_osd(self, osd: str) -> None:
         number = osd.partition(".")[2]
@@ -165,6 +179,9 @@ class BringUp:
         command = [*argv, "-f", "--conf", str(self.paths.conf), *self._user()]
         output = str(self.paths.output(name))
         await self.lab.ask_init(op="spawn", name=name, argv=command, output=output)
+
+    async def _start_manager(self) -> None:
+        await self._start("mgr.x", ["ceph-mgr", "-i", "x"])
 
     async def start_osd(self, osd: int) -> None:
         """Start one OSD, on its CPUs if it has any."""
@@ -186,7 +203,7 @@ class BringUp:
             exits = (await self.lab.ask_init(op="list"))["exits"]
             if exits:
                 name, status = next(iter(exits.items()))
-                raise LabError(f"{name} ended with status {status}")
+                raise LabError(f"{name} {how_it_ended(status)}")
             await asyncio.sleep(0.05)
 
     async def _monitor_listens(self) -> bool:

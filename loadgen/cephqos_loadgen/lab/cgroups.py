@@ -30,7 +30,7 @@ def _base() -> tuple[Path, bool]:
 def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) -> None:
     """Hold a process to `limits` (riops, wiops, rbps, wbps; none: no limit) on a device."""
     base, v2 = _base()
-    group = base / f"cephqos-{lab}-osd.{osd}"
+    group = _group(base, lab, osd)
     number = f"{os.major(device)}:{os.minor(device)}"
     try:
         group.mkdir(exist_ok=True)
@@ -47,10 +47,28 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
         raise LabError(f"cannot throttle osd.{osd} in {group}: {error}") from error
 
 
+def limits(lab: str, osd: int) -> dict[str, int]:
+    """What an OSD's device is held to, as the kernel says; nothing if it is free."""
+    found: dict[str, int] = {}
+    for key, file in _V1_FILES.items():
+        with contextlib.suppress(OSError):
+            for line in (_group(_V1, lab, osd) / file).read_text().splitlines():
+                found[key] = int(line.split()[1])
+    with contextlib.suppress(OSError):
+        for line in (_group(_V2, lab, osd) / "io.max").read_text().splitlines():
+            pairs = (word.partition("=") for word in line.split()[1:])
+            found |= {key: int(value) for key, _, value in pairs if value != "max"}
+    return found
+
+
+def _group(base: Path, lab: str, osd: int) -> Path:
+    return base / f"cephqos-{lab}-osd.{osd}"
+
+
 def rejoin(lab: str, osd: int, pid: int) -> None:
     """Hold a restarted OSD to the limits that it had before."""
     for base in (_V1, _V2):
-        group = base / f"cephqos-{lab}-osd.{osd}"
+        group = _group(base, lab, osd)
         if group.exists():
             (group / "cgroup.procs").write_text(str(pid))
 

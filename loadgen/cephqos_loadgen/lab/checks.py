@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.spec import GIB, LabSpec
+from cephqos_loadgen.lab.spec import GIB, LabSpec, osds_in_words
 
 TOOLS = ("unshare", "nsenter", "setpriv", "chroot", "mount", "umount", "taskset")
 MEMORY_BASE = 600 << 20  # monitor, manager and a client or two
@@ -43,7 +43,7 @@ def _check_memory(osds: int) -> None:
             have = int(line.split()[1]) << 10
             if have < need:
                 raise UsageError(
-                    f"{osds} OSDs need {need / GIB:.1f} GiB of memory;"
+                    f"{osds_in_words(osds)} need{'s' * (osds == 1)} {need / GIB:.1f} GiB of memory;"
                     f" {have / GIB:.1f} GiB are available: ask for fewer with --osds"
                 )
 
@@ -71,7 +71,8 @@ def check_disk(spec: LabSpec, base: Path) -> None:
     free = shutil.disk_usage(base).free
     if free < need:
         raise UsageError(
-            f"{base} has {free / GIB:.1f} GiB free; {spec.osds} OSDs need {need / GIB:.0f} GiB"
+            f"{base} has {free / GIB:.1f} GiB free; {osds_in_words(spec.osds)}"
+            f" need{'s' * (spec.osds == 1)} {need / GIB:.0f} GiB"
             " (set CEPHQOS_LABS to put labs elsewhere)"
         )
 

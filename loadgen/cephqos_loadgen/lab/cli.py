@@ -14,6 +14,7 @@ from cephqos_loadgen.lab.lab import RunningLab, end_lab
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.releases import RELEASES, find_release
 from cephqos_loadgen.lab.spec import (
+    AUTHS,
     BACKINGS,
     FILESYSTEMS,
     GIB,
@@ -22,6 +23,7 @@ from cephqos_loadgen.lab.spec import (
     OP_QUEUES,
     LabSpec,
     Setting,
+    osds_in_words,
     parse_cpu_list,
     parse_size,
 )
@@ -82,6 +84,9 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument("--op-queue", help=f"{' or '.join(OP_QUEUES)} (default: the release's)")
     up.add_argument("--objectstore", default=defaults.objectstore, help=" or ".join(OBJECTSTORES))
     up.add_argument("--fs", help=f"of filestore: {', '.join(FILESYSTEMS)} (default xfs)")
+    up.add_argument(
+        "--auth", default=defaults.auth, help=f"{' or '.join(AUTHS)} (default %(default)s)"
+    )
     up.add_argument(
         "--set",
         action="append",
@@ -145,6 +150,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         op_queue=arguments.op_queue,
         objectstore=arguments.objectstore,
         fs=arguments.fs,
+        auth=arguments.auth,
         settings=tuple(Setting.parse(text) for text in arguments.settings),
         cpus=tuple(cpus),
         port=arguments.port,
@@ -184,11 +190,26 @@ async def _status(arguments: argparse.Namespace) -> int:
     print(f"  mon         {status['mon_address']['v2']} (v2), {status['mon_address']['v1']} (v1)")
     for osd in status["osds"]:
         pid = f"pid {osd['pid']}" if osd["pid"] else "not running"
-        if osd["stopped"]:
-            pid += " (stopped)"
         device = " ".join(filter(None, (osd["device"], osd["db_device"])))
-        print(f"  osd.{osd['id']:<7} {pid:20} {device}")
+        faults = "; ".join(faults_in_words(osd["faults"]))
+        print(f"  osd.{osd['id']:<7} {pid:20} {device} {faults and f'[{faults}]'}".rstrip())
     return 0
+
+
+def faults_in_words(faults: dict[str, Any]) -> list[str]:
+    """What `lab status` says of the faults that an OSD is under."""
+    known = {"stop": "stopped", "cut": "socket cut"}
+    words = [text for name, text in known.items() if name in faults]
+    if limits := faults.get("throttle"):
+        words.append("throttled: " + ", ".join(f"{key} {value}" for key, value in limits.items()))
+    if "delay" in faults:
+        delay = faults["delay"]
+        if delay is None:
+            words.append("delay not known: it does not answer")
+        else:
+            some = f" ({delay['probability']:.0%} of them)" if delay["probability"] < 1 else ""
+            words.append(f"ops delayed by {delay['seconds']:g} s{some}")
+    return words
 
 
 async def _exec(arguments: argparse.Namespace) -> int:
@@ -225,7 +246,7 @@ async def _list(arguments: argparse.Namespace) -> int:
         print("no lab is up; start one with: cephqos lab up")
     else:
         for row in rows:
-            what = f"{row['release']}, {row['osds']} OSDs" if "release" in row else ""
+            what = f"{row['release']}, {osds_in_words(row['osds'])}" if "release" in row else ""
             print(f"{row['name']:20} {row['state']:10} {what}")
     return 0
 

@@ -40,10 +40,11 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
             "cluster_addr": "127.0.0.1",
             "ms_bind_port_min": str(port + 2),
             "ms_bind_port_max": str(port + PORTS_PER_LAB - 1),
-            # Loopback only, one user: keys would only cost time.
-            "auth_cluster_required": "none",
-            "auth_service_required": "none",
-            "auth_client_required": "none",
+            # Loopback only, one user: keys are for those who want to see what they do.
+            "auth_cluster_required": spec.auth,
+            "auth_service_required": spec.auth,
+            "auth_client_required": spec.auth,
+            **({"keyring": str(paths.keyring("$name"))} if spec.auth == "cephx" else {}),
             "admin_socket": f"{paths.sockets}/$cluster-$name.asok",
             "log_file": f"{paths.logs}/$cluster-$name.log",
             "run_dir": str(paths.sockets),

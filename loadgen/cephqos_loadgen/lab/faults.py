@@ -2,13 +2,22 @@
 
 import os
 import signal
+from typing import Any
 
+from cephqos_exporter.ceph import asok
+from cephqos_exporter.errors import DaemonError
 from cephqos_loadgen.errors import LabError, UsageError
-from cephqos_loadgen.lab import cgroups
+from cephqos_loadgen.lab import cgroups, process
 from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.bringup import BringUp
+from cephqos_loadgen.lab.spec import osds_there_are
 from cephqos_loadgen.progress import Silent
 
+_DELAY_OPTIONS = {
+    "seconds": "osd_debug_inject_dispatch_delay_duration",
+    "probability": "osd_debug_inject_dispatch_delay_probability",
+}
+_ASK_SECONDS = 1.0
 FULL_STATES = ("none", "nearfull", "backfillfull", "full", "failsafe")
 
 
@@ -47,8 +56,8 @@ class Faults:
             )
         async with self._lab.client() as client:
             for option, value in (
-                ("osd_debug_inject_dispatch_delay_duration", seconds),
-                ("osd_debug_inject_dispatch_delay_probability", probability if seconds else 0),
+                (_DELAY_OPTIONS["seconds"], seconds),
+                (_DELAY_OPTIONS["probability"], probability if seconds else 0),
             ):
                 await client.command(
                     "config set", target=self._name(osd), var=option, val=[str(value)]
@@ -77,6 +86,35 @@ class Faults:
         """Remove the admin socket's name; a restart of the OSD brings it back."""
         self._lab.paths.socket(self._name(osd)).unlink(missing_ok=True)
 
+    async def in_force(self, osd: int, pid: int | None) -> dict[str, Any]:
+        """What is being done to an OSD, as it and the kernel say; a fault that ended is not in it.
+
+        Whether its ops are delayed only the OSD knows: `delay` is None while it cannot be asked.
+        """
+        found: dict[str, Any] = {}
+        if process.is_stopped(pid):
+            found["stop"] = True
+        cut = pid is not None and not self._lab.paths.socket(self._name(osd)).exists()
+        if cut:
+            found["cut"] = True
+        if limits := cgroups.limits(self._lab.paths.name, osd):
+            found["throttle"] = limits
+        if pid is not None:
+            delay = None if found.keys() & {"stop", "cut"} else await self._delay_of(osd)
+            if delay is None or delay["seconds"]:
+                found["delay"] = delay
+        return found
+
+    async def _delay_of(self, osd: int) -> dict[str, float] | None:
+        path, values = str(self._lab.paths.socket(self._name(osd))), {}
+        for key, option in _DELAY_OPTIONS.items():
+            try:
+                answer = await asok.ask(path, "config get", {"var": option}, timeout=_ASK_SECONDS)
+                values[key] = float(answer.value[option])
+            except (DaemonError, LookupError, ValueError):
+                return None
+        return values if values["probability"] else {"seconds": 0.0, "probability": 0.0}
+
     async def _signal(self, osd: int, number: signal.Signals) -> None:
         os.kill(await self._pid(osd), number)
 
@@ -88,5 +126,5 @@ class Faults:
 
     def _name(self, osd: int) -> str:
         if not 0 <= osd < self._lab.spec.osds:
-            raise UsageError(f"osd.{osd}: the lab has OSDs 0 to {self._lab.spec.osds - 1}")
+            raise UsageError(f"osd.{osd}: the lab has {osds_there_are(self._lab.spec.osds)}")
         return f"osd.{osd}"

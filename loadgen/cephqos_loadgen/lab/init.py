@@ -179,7 +179,9 @@ class Init:
             try:
                 operation = self.operations[request.pop("op")]
                 reply = {"ok": operation(**request)}
-            except (LabError, OSError, KeyError, TypeError, AttributeError) as error:
+            except LabError as error:
+                reply = {"error": str(error)}
+            except (OSError, KeyError, TypeError, AttributeError) as error:
                 reply = {"error": f"{type(error).__name__}: {error}"}
             connection.sendall(json.dumps(reply).encode() + b"\n")
 

@@ -54,6 +54,10 @@ class RunningLab(LabAccess):
     async def status(self) -> dict[str, Any]:
         """What `cephqos lab status --json` prints."""
         pids = await self.pids()
+        osds = range(self.spec.osds)
+        faults = await asyncio.gather(
+            *(self.faults.in_force(osd, pids.get(f"osd.{osd}")) for osd in osds)
+        )
         v2, v1 = mon_addresses(self.state.port)
         return {
             "name": self.paths.name,
@@ -74,13 +78,13 @@ class RunningLab(LabAccess):
                 {
                     "id": osd,
                     "pid": pids.get(f"osd.{osd}"),
-                    "stopped": process.is_stopped(pids.get(f"osd.{osd}")),
+                    "faults": faults[osd],
                     "socket": str(self.paths.socket(f"osd.{osd}")),
                     "device": self.state.devices.get(f"osd.{osd}.block"),
                     "db_device": self.state.devices.get(f"osd.{osd}.db"),
                     "cpus": list(self.spec.cpus_of(osd)),
                 }
-                for osd in range(self.spec.osds)
+                for osd in osds
             ],
         }
 
@@ -215,7 +219,12 @@ class Lab(RunningLab):
 
 async def end_lab(name: str) -> None:
     """`lab down`: end a lab that another process keeps, gently first, then for certain."""
-    paths, state = load_living(name)
+    try:
+        paths, state = load_living(name, hint="nothing to end")
+    except LabError:
+        if await _is_gone(LabPaths.of(name), _DOWN_TIMEOUT):
+            return  # it was ending already: its keeper had died
+        raise
     for pid, number in (
         (state.keeper_pid, signal.SIGTERM),
         (state.keeper_pid, signal.SIGKILL),

@@ -70,6 +70,14 @@ class LabPaths:
         return self.dir / "bin"
 
     @property
+    def keys(self) -> Path:
+        """Keyrings, in a lab that has any."""
+        return self.dir / "keys"
+
+    def keyring(self, entity: str) -> Path:
+        return self.keys / f"{entity}.keyring"
+
+    @property
     def control(self) -> Path:
         return self.dir / "control.sock"
 

@@ -34,8 +34,16 @@ def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
     ]
 
 
-async def run(argv: Sequence[str], *, within: float, data: str = "") -> Completed:
-    """Run a command to its end; past the deadline its process group is killed: LabError."""
+def how_it_ended(status: int) -> str:
+    """An exit status in words; negative ones are signals."""
+    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+
+
+async def run(argv: Sequence[str], *, within: float, data: str = "", named: str = "") -> Completed:
+    """Run a command to its end; past the deadline its process group is killed: LabError.
+
+    `named` is what to call it in errors, where the command line has more in it than was asked for.
+    """
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=asyncio.subprocess.PIPE if data else asyncio.subprocess.DEVNULL,
@@ -47,7 +55,7 @@ async def run(argv: Sequence[str], *, within: float, data: str = "") -> Complete
         async with asyncio.timeout(within):
             out, err = await process.communicate(data.encode() if data else None)
     except TimeoutError:
-        raise LabError(f"{' '.join(argv)}: not done within {within:g} s") from None
+        raise LabError(f"{named or ' '.join(argv)}: not done within {within:g} s") from None
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):

@@ -13,6 +13,7 @@ IO_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OP_QUEUES = ("wpq", "mclock_scheduler")
 BACKINGS = ("file", "loop")
 OBJECTSTORES = ("bluestore", "filestore")
+AUTHS = ("none", "cephx")
 FILESYSTEMS = ("xfs", "ext4", "btrfs")
 SECTIONS = re.compile(r"global|mon|mgr|osd|client|(mon|mgr|osd|client)\.[a-z0-9]+")
 GIB = 1 << 30
@@ -20,6 +21,16 @@ GIB = 1 << 30
 MAX_PORT = 65535 - 400  # a lab takes 400 ports
 MIN_OSD_SIZE = 1 * GIB
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
+
+
+def osds_in_words(count: int) -> str:
+    """`1 OSD`, `4 OSDs`."""
+    return f"{count} OSD{'' if count == 1 else 's'}"
+
+
+def osds_there_are(count: int) -> str:
+    """Which OSDs a lab of that many has."""
+    return "osd.0 only" if count == 1 else f"OSDs 0 to {count - 1} only"
 
 
 def parse_size(text: str) -> int:
@@ -75,6 +86,7 @@ class LabSpec:
     op_queue: str | None = None
     objectstore: str = "bluestore"
     fs: str | None = None
+    auth: str = "none"
     settings: tuple[Setting, ...] = ()
     cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
     port: int | None = None
@@ -106,13 +118,14 @@ class LabSpec:
         if not 1 <= self.osds <= MAX_OSDS:
             raise UsageError(f"--osds {self.osds}: expected 1 to {MAX_OSDS}")
         if self.osd_size < MIN_OSD_SIZE:
-            raise UsageError(f"--osd-size {self.osd_size}: expected at least 1G")
+            raise UsageError(f"--osd-size of {self.osd_size} bytes: expected at least 1G")
         self._validate_numbers()
         _one_of("--backing", self.backing, BACKINGS)
         _one_of("--op-queue", self.op_queue, OP_QUEUES)
         _one_of("--io-scheduler", self.io_scheduler, IO_SCHEDULERS)
         _one_of("--objectstore", self.objectstore, OBJECTSTORES)
         _one_of("--fs", self.fs, FILESYSTEMS)
+        _one_of("--auth", self.auth, AUTHS)
         if self.setuser not in (None, "ceph"):
             raise UsageError(f"--setuser {self.setuser!r}: the release trees have only ceph")
         self._validate_devices()
@@ -124,7 +137,7 @@ class LabSpec:
                 )
         for osd, _ in self.cpus:
             if osd >= self.osds:
-                raise UsageError(f"--cpus {osd}=…: there are OSDs 0 to {self.osds - 1} only")
+                raise UsageError(f"--cpus {osd}=…: the lab has {osds_there_are(self.osds)}")
 
     def _validate_numbers(self) -> None:
         if self.port is not None and not 1024 <= self.port <= MAX_PORT:

@@ -99,12 +99,14 @@ def lab_names() -> list[str]:
     return sorted(found)
 
 
-def load_living(name: str) -> tuple[LabPaths, LabState]:
+def load_living(
+    name: str, *, hint: str = "start it with: cephqos lab up"
+) -> tuple[LabPaths, LabState]:
     """A lab that is up, for exec, status, faults; a UsageError otherwise."""
     paths = LabPaths.of(name)
     if not is_alive(paths):
         others = ", ".join(n for n in lab_names() if is_alive(LabPaths.of(n))) or "none"
-        raise UsageError(f"no lab {name!r} is up (up: {others}); start it with: cephqos lab up")
+        raise UsageError(f"no lab {name!r} is up (up: {others}); {hint}")
     try:
         return paths, LabState.load(paths)
     except (FileNotFoundError, ValueError):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from cephqos_loadgen.errors import LabError, UsageError
 from cephqos_loadgen.lab.paths import cache_dir
+from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.releases import Release
 from cephqos_loadgen.progress import Progress, Say
 
@@ -164,7 +165,8 @@ async def _run(argv: list[str], step: _Step) -> None:
             await ending
     if process.returncode != 0:
         tail = _tail(log)
-        raise LabError(f"{argv[0]} failed with status {process.returncode} ({log}):\n{tail}")
+        ended = how_it_ended(process.returncode or 0)
+        raise LabError(f"{argv[0]} {ended} ({log}):\n{tail}")
 
 
 def _tail(log: Path) -> str:
