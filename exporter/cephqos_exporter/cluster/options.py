@@ -22,7 +22,7 @@ CONF = text(
 NAME = text(
     "cluster.name",
     "client.cephqos",
-    "Who to connect as; needs `mon 'allow r' mgr 'allow r'`, no more.",
+    "Who to connect as; `mon 'allow r' mgr 'allow r'` is enough, less than that will do.",
     allowed="a name such as client.cephqos",
 )
 KEYRING = text(
