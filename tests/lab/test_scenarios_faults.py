@@ -16,14 +16,18 @@ import pytest
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, find_archives, open_archive, problems
-from cephqos_loadgen.errors import CephqosError
+from cephqos_loadgen.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.run.cluster import Cluster, LabAccess
 from cephqos_loadgen.run.errors import ClusterBusy, RunError, SettingRefused
 from cephqos_loadgen.run.lock import KEY
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
+from cephqos_loadgen.run.settings import Settings
+from cephqos_loadgen.run.undo import Journal, Undo
+from cephqos_loadgen.scenario.model import Option
 from cephqos_loadgen.scenario.parse import parse
 
 from .conftest import LabPool, lab_name
@@ -100,26 +104,34 @@ async def ask(lab: RunningLab, prefix: str, **arguments: Any) -> Any:
 
 
 async def assert_free(lab: RunningLab) -> None:
-    """No lock is left, no setting, no pool, no flag."""
+    """No lock is left, no setting, no pool, no flag; the balancer is on again."""
     with pytest.raises(CommandFailed):
         await ask(lab, "config-key get", key=KEY)
     names = {entry["name"] for entry in await ask(lab, "config dump")}
-    assert not names & {"osd_mclock_profile", "osd_scrub_chunk_max"}
+    assert not names & {"osd_mclock_profile", "osd_scrub_chunk_max", "mgr/balancer/active"}
     dump = await ask(lab, "osd dump")
-    assert "noscrub" not in dump["flags"].split(",")
-    assert "client" not in [pool["pool_name"] for pool in dump["pools"]]
+    flags = set(dump["flags"].split(","))
+    assert not flags & {"noscrub", "nodeep-scrub", "norecover", "nobackfill"}
+    assert not {"client", "objects"} & {pool["pool_name"] for pool in dump["pools"]}
+    assert all(osd["in"] and osd["up"] for osd in dump["osds"])
+    assert (await ask(lab, "balancer status", target="mgr"))["active"]
 
 
-def fio_pids(lab: RunningLab) -> list[int]:
-    """fio's main processes in the lab: they see its root as theirs."""
+def client_pids(lab: RunningLab, *names: bytes) -> list[int]:
+    """Client processes of runs in the lab: what they are told, or their environment, names it."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            environment = (path / "environ").read_bytes()
-            if words[0] == b"fio" and lab.paths.name.encode() in environment:
+            words = (path / "cmdline").read_bytes()
+            told = words + (path / "environ").read_bytes()
+            if words.split(b"\0")[0] in names and f"{lab.paths.name}/work/".encode() in told:
                 found.append(int(path.name))
     return found
+
+
+def fio_pids(lab: RunningLab) -> list[int]:
+    """fio's processes in the lab: they see its root as theirs."""
+    return client_pids(lab, b"fio")
 
 
 async def test_fio_killed_fails_the_run_and_a_second_run_is_refused_meanwhile(
@@ -142,15 +154,79 @@ async def test_fio_killed_fails_the_run_and_a_second_run_is_refused_meanwhile(
     assert repeat.intervals(), "what fio had said by then is kept"
     assert_restored(archive)
     await assert_free(lab)
-    assert only_archive(tmp_path / "b").manifest["status"] == "failed"
+    assert not (tmp_path / "b").exists(), "a run that was refused leaves nothing"
 
 
-async def test_an_option_the_daemon_does_not_take_is_found_before_any_load(
+REFUSED = {
+    "a value that the monitors do not take": (
+        Option("osd", "osd_mclock_profile", "nonsense"),
+        "osd_mclock_profile = nonsense",
+    ),
+    "a value that they do not take for the manager": (
+        Option("mgr", "mgr_stats_period", "often"),
+        "mgr_stats_period = often",
+    ),
+    "a name that nobody knows": (Option("mon", "mon_wishes", "3"), "option mon_wishes"),
+    "a daemon that there is not": (
+        Option("osd.7", "osd_max_scrubs", "3"),
+        r"settings for osd\.7: the cluster has osd\.0",
+    ),
+    "a conf file of the OSDs says otherwise": (
+        Option("osd", "osd_memory_cache_min", "200000000"),
+        r"osd\.0 has osd_memory_cache_min = 134217728, not 200000000",
+    ),
+    "a conf file of the monitors says otherwise": (
+        Option("mon", "mon_max_pg_per_osd", "300"),
+        r"mon\.a has mon_max_pg_per_osd = 2000, not 300",
+    ),
+    "monitors read it at their start only": (
+        Option("mon", "mon_keyvaluedb", "leveldb"),
+        r"mon\.a has mon_keyvaluedb = rocksdb, not leveldb, and reads it at its start only",
+    ),
+}
+
+
+async def test_what_a_daemon_does_not_take_is_found_before_any_load_and_taken_back(
+    lab: RunningLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The monitors take some of these, the daemons have another value: reading back shows it."""
+    monkeypatch.setattr("cephqos_loadgen.run.settings._VERIFY_SECONDS", 1.0)
+
+    async def saved(entries: list[Undo]) -> None:
+        pass
+
+    before = await ask(lab, "config dump")
+    async with Cluster(LabAccess(lab, "settings")) as cluster:
+        for name, (option, message) in REFUSED.items():
+            journal = Journal(saved)
+            with pytest.raises(SettingRefused, match=message):
+                await Settings(cluster, journal).apply([option])
+                pytest.fail(f"taken: {name}")
+            assert await journal.roll_back(cluster) == []
+        assert await ask(lab, "config dump") == before
+        journal, options = (
+            Journal(saved),
+            [
+                Option("mon", "mon_osd_down_out_interval", "901"),
+                Option("mgr", "mgr_stats_period", "4"),
+                Option("global", "osd_max_scrubs", "2"),
+            ],
+        )
+        found = await Settings(cluster, journal).apply(options)
+        await journal.roll_back(cluster)
+    assert found.pop("mon.a") == {"mon_osd_down_out_interval": "901", "osd_max_scrubs": "2"}
+    assert found.pop("mgr.x") == {"mgr_stats_period": "4", "osd_max_scrubs": "2"}
+    assert found == {f"osd.{osd}": {"osd_max_scrubs": "2"} for osd in range(3)}
+    assert await ask(lab, "config dump") == before
+
+
+async def test_a_run_whose_setting_is_refused_is_archived_without_a_repeat(
     lab: RunningLab, tmp_path: Path
 ) -> None:
     text = SCENARIO.replace("profile: high_client_ops", "profile: nonsense")
-    with pytest.raises(SettingRefused, match="osd_mclock_profile = nonsense"):
+    with pytest.raises(SettingRefused, match="osd_mclock_profile = nonsense") as error:
         await runner(lab, tmp_path, text).run()
+    assert error.value.exit_status == 6
     archive = only_archive(tmp_path)
     assert archive.manifest["status"] == "failed"
     assert archive.repeats == []
@@ -158,53 +234,43 @@ async def test_an_option_the_daemon_does_not_take_is_found_before_any_load(
     await assert_free(lab)
 
 
-async def test_a_setting_that_a_conf_file_overrides_is_found_before_any_load(
-    lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_a_kept_pool_is_used_again_while_it_is_the_same_and_refuses_a_run_when_not(
+    lab: RunningLab, tmp_path: Path
 ) -> None:
-    """The monitors take it, the daemons have another value: only reading back shows that."""
-    monkeypatch.setattr("cephqos_loadgen.run.settings._VERIFY_SECONDS", 2.0)
-    text = SCENARIO.replace("osd_scrub_chunk_max: 7", "osd_memory_cache_min: 200000000")
-    with pytest.raises(SettingRefused, match="osd_memory_cache_min = 134217728, not 200000000"):
-        await runner(lab, tmp_path, text).run()
-    assert_restored(only_archive(tmp_path))
+    """Beside it: what the cluster would do by itself is off while a run goes on."""
+    await ask(lab, "osd pool create", pool="others", pg_num=1)
+    modes = {"pool": "others", "var": "pg_autoscale_mode"}
+    await ask(lab, "osd pool set", val="on", **modes)
+    text = seconds(2).replace("images:", "keep: true, images:")
+    first = runner(lab, tmp_path / "a", text)
+    async with started(first) as task:
+        await until_load(first, task)
+        assert not (await ask(lab, "balancer status", target="mgr"))["active"]
+        assert (await ask(lab, "osd pool get", **modes))["pg_autoscale_mode"] == "off"
+        await task
+    assert (await ask(lab, "osd pool get", **modes))["pg_autoscale_mode"] == "on"
+    (quietened,) = [e for e in only_archive(tmp_path / "a").events() if e["event"] == "quietened"]
+    assert (quietened["balancer"], quietened["autoscaler"]) == ("switched off", ["others"])
+    await runner(lab, tmp_path / "b", seconds(2)).run()
+    for name, reused in (("a", []), ("b", ["client"])):
+        archive = only_archive(tmp_path / name)
+        assert_restored(archive)
+        (ready,) = [event for event in archive.events() if event["event"] == "point_ready"]
+        assert ready["reused"] == reused
+        filled = list(archive.folder.glob("prepare-*/output/prefill.client*"))
+        assert bool(filled) == (name == "a")
+    await lab.exec(["rados", "-p", "client", "put", "stray", "/etc/passwd"])
+    for wanted, message in ((text, "it holds 1[0-9] objects"), (DOUBLE, "pg_num is 8, not 16")):
+        with pytest.raises(UsageError, match=message) as error:
+            await runner(lab, tmp_path / "c", wanted).run()
+        assert not (tmp_path / "c").exists()
+    remove = str(error.value).partition("Remove it (")[2].partition(")")[0]
+    await lab.exec(remove.split())
+    await lab.exec(remove.replace("client", "others").split())
     await assert_free(lab)
 
 
-@pytest.mark.parametrize("moment", ["preparing", "client"])
-async def test_ctrl_c_restores_the_cluster_and_archives_the_run_as_aborted(
-    lab: RunningLab, tmp_path: Path, moment: str
-) -> None:
-    scenario = tmp_path / "mini.yaml"
-    scenario.write_text(seconds(40))
-    out = tmp_path / "out"
-    command = [sys.executable, "-m", "cephqos_loadgen.cli", "run", str(scenario)]
-    command += ["--lab", lab.paths.name, "--out", str(out), "--listen", "127.0.0.1:0"]
-    process = await asyncio.create_subprocess_exec(
-        *command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    try:
-        async with asyncio.timeout(60):
-            while not _reached(out, moment):
-                assert process.returncode is None
-                await asyncio.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            _, said = await process.communicate()
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-    assert process.returncode == 130, said.decode()
-    archive = only_archive(out)
-    assert archive.manifest["status"] == "aborted"
-    assert_restored(archive)
-    await assert_free(lab)
-    assert fio_pids(lab) == []
-
-
-def _reached(out: Path, moment: str) -> bool:
-    if moment == "preparing":
-        return any(out.glob("*.partial/prepare-*/output/prefill*"))
-    return any(out.glob("*.partial/repeats/*/output/client.client.0.stdout.gz"))
+DOUBLE = SCENARIO.replace("pg_num: 8", "pg_num: 16")
 
 
 async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
@@ -220,7 +286,7 @@ async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
     )
     try:
         async with asyncio.timeout(60):
-            while not _reached(out, "client"):
+            while not any(out.glob("*.partial/repeats/*/output/client.client.0.stdout.gz")):
                 assert process.returncode is None
                 await asyncio.sleep(0.05)
     finally:
@@ -267,7 +333,7 @@ async def test_a_full_disk_ends_the_run_and_what_was_recorded_is_sealed(
 ) -> None:
     small = tmp_path / "small"
     small.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(small)], check=True)  # noqa: ASYNC221 - once
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", str(small)], check=True)  # noqa: ASYNC221 - once
     try:
         run = runner(lab, small, seconds(40))
         async with started(run) as task:

@@ -1,0 +1,264 @@
+"""Ctrl-C at any time: the run ends soon, the cluster is given back, the archive is sealed."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cephqos_loadgen.archive.writer import ArchiveWriter
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.run.lock import KEY
+from cephqos_loadgen.run.resume import take_along
+from cephqos_loadgen.run.runner import Runner
+
+from .conftest import LabPool, lab_name
+from .test_scenarios import assert_restored
+from .test_scenarios_faults import (
+    ask,
+    assert_free,
+    client_pids,
+    only_archive,
+    runner,
+    seconds,
+    started,
+)
+
+# To give back everything takes 3 to 8 seconds on an idle lab.
+WITHIN = 40.0
+
+HEAD = """\
+scenario: mini
+repeats: 2
+settings:
+  osd: {osd_mclock_profile: high_client_ops, osd_scrub_chunk_max: 7}
+flags: [noscrub]
+pools:
+  - {name: client, size: 2, pg_num: 8, images: {size: 32M}}
+  - {name: objects, size: 2, pg_num: 8, objects: {count: 400, size: 64K}}
+phases:
+"""
+FIO = "  - {name: client, fio: {engine: rbd, pool: client, rw: randwrite, bs: 4K}, until: %s}\n"
+LOAD = FIO % "{duration: 40s}"
+STEADY = FIO % "{steady_state: {window: 30s}}"
+BENCH = """\
+  - name: bench
+    rados_bench: {pools: [objects], op: write, size: 64K, in_flight: 4}
+    until: {duration: 40s}
+"""
+SCRUB = "  - {name: scrub, scrub: {pool: objects}}\n"
+AWAY = """\
+  - {name: out, osd_out: {osd: last}}
+  - {name: more, prefill: {pool: objects, objects: {count: 400, size: 64K}}}
+  - {name: hold, flags: {set: [norecover, nobackfill]}}
+  - {name: in, osd_in: {osd: last}}
+"""
+HELD = AWAY + "  - {name: held, wait: {}, until: {duration: 40s}}\n"
+RECOVERY = (
+    AWAY
+    + """\
+  - {name: release, flags: {clear: [norecover, nobackfill]}}
+  - {name: recovery, wait: {}, until: recovery_done, at_most: 100s}
+"""
+)
+SHORT = "  - {name: rest, wait: {}, until: {duration: 200ms}}\n" + (FIO % "{duration: 1s}")
+ONCE = HEAD.replace("repeats: 2", "repeats: 1") + SHORT
+
+
+def undoes(text: str) -> Callable[[Runner, Path], bool]:
+    """The way back has this step: the change is just being made."""
+
+    def look(run: Runner, out: Path) -> bool:
+        with contextlib.suppress(OSError, ValueError):
+            (path,) = out.glob("*.partial/undo.json")
+            return any(text in entry["shown"] for entry in json.loads(path.read_text()))
+        return False
+
+    return look
+
+
+def there(pattern: str) -> Callable[[Runner, Path], bool]:
+    return lambda run, out: any(out.glob(f"*.partial/{pattern}"))
+
+
+def in_phase(name: str) -> Callable[[Runner, Path], bool]:
+    return lambda run, out: name in run.live.where.phases
+
+
+def loaded(run: Runner, out: Path) -> bool:
+    return run.live.iops("client") > 0
+
+
+def recovering(run: Runner, out: Path) -> bool:
+    """After the OSD came back: that it went away moved things too."""
+    if "recovery" not in run.live.where.phases:
+        return False
+    (path,) = out.glob("*.partial/repeats/*/events.jsonl")
+    return path.read_text().rpartition('"release"')[2].count("recovery_started") > 0
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A scenario, and when to interrupt it."""
+
+    text: str
+    reached: Callable[[Runner, Path], bool]
+    finished: int = 0  # repeats that must be whole
+
+
+MOMENTS = {
+    "while the cluster is quietened": Moment(HEAD + LOAD, undoes("unset nodeep-scrub")),
+    "while a pool is made": Moment(HEAD + LOAD, undoes("pool rm client")),
+    "while a pool is filled": Moment(HEAD + LOAD, there("prepare-*/output/prefill*")),
+    "while settings are applied": Moment(HEAD + LOAD, undoes("config rm osd osd_mclock_profile")),
+    "while fio waits for a steady state": Moment(HEAD + STEADY, loaded),
+    "while rados bench writes": Moment(
+        HEAD + BENCH, there("repeats/*/output/bench.objects.stdout.gz")
+    ),
+    "while a scrub goes on": Moment(HEAD + SCRUB, in_phase("scrub")),
+    "before the OSD is out": Moment(HEAD + AWAY, in_phase("out")),
+    "while recovery is held back": Moment(HEAD + HELD, in_phase("held")),
+    "while the OSD is filled again": Moment(HEAD + RECOVERY, recovering),
+    "between repeats": Moment(HEAD + SHORT, there("repeats/001*/repeat.json"), 1),
+    "while restoring": Moment(ONCE, lambda run, out: run.stage == "restoring", 1),
+}
+
+
+@pytest.fixture(scope="module")
+def lab(labs: LabPool) -> Iterator[RunningLab]:
+    spec = LabSpec(name=lab_name("int"), osds=3, osd_size=2 << 30)
+    running = labs.start(spec)
+    yield running
+    labs.end(running)
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+async def test_an_interrupted_run_gives_the_cluster_back_and_is_sealed_as_aborted(
+    lab: RunningLab, tmp_path: Path, name: str
+) -> None:
+    moment = MOMENTS[name]
+    run = runner(lab, tmp_path, moment.text)
+    async with started(run) as task:
+        async with asyncio.timeout(60):
+            while not moment.reached(run, tmp_path):
+                assert not task.done(), await task
+                await asyncio.sleep(0.005)
+        task.cancel()  # what SIGINT does
+        async with asyncio.timeout(WITHIN):
+            with pytest.raises(asyncio.CancelledError):
+                await task
+    archive = only_archive(tmp_path)  # which it verifies
+    assert archive.manifest["status"] == "aborted"
+    assert_restored(archive)
+    if moment.reached is recovering:
+        shown = archive.repeats[0].cluster()[-1]["pgmap"]
+        assert shown.get("degraded_objects", 0) + shown.get("misplaced_objects", 0) > 0
+    await assert_free(lab)
+    assert client_pids(lab, b"fio", b"rados", b"rbd") == []
+    assert not list(lab.paths.work.glob(f"{run.id}*")), "what the clients used is gone"
+    following = ArchiveWriter(tmp_path / "next", "next")
+    assert len(take_along(archive.folder, run.plan, following)) == moment.finished
+    following.discard()
+
+
+@asynccontextmanager
+async def command_line(
+    lab: RunningLab, out: Path, text: str, *before: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`cephqos run` as a person starts it; `before`: lines of Python that run first."""
+    scenario = out.with_suffix(".yaml")
+    scenario.write_text(text)
+    code = "\n".join((*before, "from cephqos_loadgen.cli import main", "raise SystemExit(main())"))
+    command = [sys.executable, "-c", code, "run", str(scenario), "--lab", lab.paths.name]
+    process = await asyncio.create_subprocess_exec(
+        *(*command, "--out", str(out), "--listen", "127.0.0.1:0"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_archived(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    """The monitor is stopped: without it nothing could be restored for two minutes."""
+    out = tmp_path / "out"
+    async with command_line(lab, out, seconds(40)) as process:
+        async with asyncio.timeout(60):
+            while not any(out.glob("*.partial/repeats/*/output/client.client.0.stdout.gz")):
+                assert process.returncode is None
+                await asyncio.sleep(0.05)
+        monitor = (await lab.pids())["mon.a"]
+        os.kill(monitor, signal.SIGSTOP)
+        try:
+            process.send_signal(signal.SIGINT)
+            said = b""
+            assert process.stderr
+            async with asyncio.timeout(WITHIN):
+                while b"interrupted: restoring the cluster" not in said:
+                    said += await process.stderr.read(1000)
+            began = time.monotonic()
+            process.send_signal(signal.SIGINT)
+            _, rest = await process.communicate()
+        finally:
+            os.kill(monitor, signal.SIGCONT)
+    assert time.monotonic() - began < 15
+    assert process.returncode == 7, rest.decode()
+    archive = only_archive(out)
+    commands = archive.manifest["restore_commands"]
+    assert archive.manifest["status"] == "aborted"
+    assert "ceph config rm osd osd_mclock_profile" in commands
+    assert commands[-1] != commands[0]
+    for line in commands:
+        assert f"\n  {line}\n" in rest.decode()
+    undo = json.loads((archive.folder / "undo.json").read_text())
+    assert [entry["shown"] for entry in reversed(undo)] == commands
+    assert client_pids(lab, b"fio", b"rados", b"rbd") == []
+    await follow(lab, commands)
+    await ask(lab, "config-key rm", key=KEY)
+    await assert_free(lab)
+
+
+async def follow(lab: RunningLab, commands: list[str]) -> None:
+    """What a person would do with the commands that were printed."""
+    for line in commands:
+        await lab.exec(line.split())
+
+
+async def test_ctrl_c_while_the_archive_is_sealed_costs_nothing(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    early = """\
+import os, signal
+from cephqos_loadgen.archive.writer import ArchiveWriter as Writer
+seal = Writer.seal
+def interrupted(*arguments):
+    os.kill(os.getpid(), signal.SIGINT)
+    return seal(*arguments)
+Writer.seal = interrupted
+"""
+    async with command_line(lab, out, ONCE, early) as process:
+        async with asyncio.timeout(60):
+            _, said = await process.communicate()
+    assert b"Traceback" not in said
+    assert process.returncode in (0, 130)
+    archive = only_archive(out)
+    assert archive.manifest["status"] == "complete"
+    assert_restored(archive)
+    await assert_free(lab)
