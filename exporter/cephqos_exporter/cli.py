@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import gc
+import re
 import resource
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,19 @@ from cephqos_exporter.version import __version__
 PROGRAM = "cephqos-exporter"
 _FILE_VARIABLE = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
 
+_SWITCH_WITH_VALUE = re.compile(r"argument (--[^/]+)/--no-.*: ignored explicit argument (.*)")
+
 
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, as everything else here does."""
 
     def error(self, message: str) -> NoReturn:
+        valued = _SWITCH_WITH_VALUE.fullmatch(message)
+        if valued:
+            switch, value = valued.groups()
+            message = f"{switch}: found {value}; allowed: {switch} or --no-{switch[2:]}, no value"
+            print(f"{PROGRAM}: flags: {message}", file=sys.stderr)
+            raise SystemExit(2)
         print(f"{PROGRAM}: flags: {message}; --help lists what is allowed", file=sys.stderr)
         raise SystemExit(2)
 

@@ -120,6 +120,10 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
     ("flags", "line"),
     [
         (["--scrape.timeout=x"], "flags: --scrape.timeout: found 'x'; allowed: a number"),
+        (
+            ["--collector.perf=false"],
+            "--collector.perf: found 'false'; allowed: --collector.perf or",
+        ),
         (["--nonsense"], "flags: unrecognized arguments: --nonsense"),
         (["--role=probe"], "probe.pools: found nothing; allowed: at least one pool"),
         (["--web.listen-address=9100"], "flags: --web.listen-address: found '9100'; allowed: addr"),

@@ -27,7 +27,13 @@ from cephqos_loadgen.lab.spec import (
     parse_cpu_list,
     parse_size,
 )
-from cephqos_loadgen.lab.state import LabState, clean_dead_labs, is_alive, lab_names
+from cephqos_loadgen.lab.state import (
+    LabState,
+    clean_dead_labs,
+    is_alive,
+    lab_names,
+    load_living,
+)
 from cephqos_loadgen.lab.trees import ensure_tree, tree_path, tree_ready
 from cephqos_loadgen.progress import Progress
 
@@ -173,6 +179,8 @@ async def _down(arguments: argparse.Namespace) -> int:
     if arguments.name in clean_dead_labs(LabPaths.of(arguments.name).base):
         print(f"lab {arguments.name!r} had died; removed what it left")
         return 0
+    if not is_alive(LabPaths.of(arguments.name)):
+        load_living(arguments.name, hint="nothing to end")  # which says what there is
     with Progress().step(f"ending lab {arguments.name!r}"):
         await end_lab(arguments.name)
     return 0
