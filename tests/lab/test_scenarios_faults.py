@@ -220,13 +220,30 @@ async def test_what_a_daemon_does_not_take_is_found_before_any_load_and_taken_ba
     assert await ask(lab, "config dump") == before
 
 
-async def test_a_run_whose_setting_is_refused_is_archived_without_a_repeat(
+async def test_a_run_with_a_value_that_cannot_be_set_is_refused_before_it_changes_anything(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    text = SCENARIO.replace("profile: high_client_ops", "profile: nonsense")
-    with pytest.raises(SettingRefused, match="osd_mclock_profile = nonsense") as error:
-        await runner(lab, tmp_path, text).run()
-    assert error.value.exit_status == 6
+    """Also where only its last point or a phase would set it, hours later."""
+    phase = "  - {name: late, change: {osd: {osd_op_queue: fifo}}}\n"
+    for text, message in (
+        (SCENARIO.replace("profile: high_client_ops", "profile: nonsense"), "= nonsense: expected"),
+        (SCENARIO + phase, "osd_op_queue = fifo: expected one of wpq, "),
+    ):
+        with pytest.raises(SettingRefused, match=message) as error:
+            await runner(lab, tmp_path / "out", text).run()
+        assert error.value.exit_status == 6
+        assert not (tmp_path / "out").exists()
+    await assert_free(lab)
+
+
+async def test_a_run_whose_setting_has_no_effect_is_archived_without_a_repeat(
+    lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conf file says otherwise: only reading back shows that."""
+    monkeypatch.setattr("cephqos_loadgen.run.settings._VERIFY_SECONDS", 1.0)
+    text = SCENARIO.replace("osd_scrub_chunk_max: 7", "osd_memory_cache_min: 200000000")
+    with pytest.raises(SettingRefused, match="osd_memory_cache_min = 134217728, not 200000000"):
+        await runner(lab, tmp_path, text.replace("32M", "4M")).run()
     archive = only_archive(tmp_path)
     assert archive.manifest["status"] == "failed"
     assert archive.repeats == []
@@ -308,7 +325,7 @@ async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
 async def test_an_interrupted_run_is_resumed_at_the_next_repeat(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    text = seconds(4).replace("repeats: 1", "repeats: 2")
+    text = seconds(2).replace("repeats: 1", "repeats: 2")
     run = runner(lab, tmp_path, text)
     async with started(run) as task:
         async with asyncio.timeout(60):

@@ -15,8 +15,9 @@ from cephqos_loadgen.run.endings import is_steady
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import annotation, push
 from cephqos_loadgen.run.session import finish
-from cephqos_loadgen.run.settings import concerned, same_value, warnings_for
+from cephqos_loadgen.run.settings import concerned, warnings_for
 from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
+from cephqos_loadgen.run.values import read_info, same_value, unfit
 from cephqos_loadgen.run.watch import read_progress
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.model import Device, Option, Search, Sweep
@@ -45,6 +46,30 @@ def test_spellings_of_one_value_are_told_from_other_values(
     kind: str, wanted: str, found: str, same: bool
 ) -> None:
     assert same_value(kind, wanted, found) is same
+
+
+INFO = {"name": "o", "can_update_at_runtime": True, "min": "", "max": ""}
+
+
+@pytest.mark.parametrize(
+    ("info", "value", "expected"),
+    [
+        ({"type": "str", "enum_values": ["wpq", "mclock_scheduler"]}, "wpq", ""),
+        ({"type": "str", "enum_values": ["wpq", "prioritized"]}, "wqp", "one of wpq, prioritized"),
+        ({"type": "str", "enum_values": []}, "anything", ""),
+        ({"type": "uint"}, "often", "a value of type uint"),
+        ({"type": "size"}, "256K", ""),
+        ({"type": "float", "min": 0, "max": 1.0}, "0.5", ""),
+        ({"type": "float", "min": 0, "max": 1.0}, "1.5", "at most 1"),
+        ({"type": "int", "min": 1}, "0", "at least 1"),
+        ({"type": "bool"}, "perhaps", "a value of type bool"),
+        ({"type": "secs"}, "1h", ""),
+    ],
+)
+def test_a_value_that_the_monitors_would_not_take_is_known_from_what_they_say_of_the_option(
+    info: dict[str, Any], value: str, expected: str
+) -> None:
+    assert unfit(read_info({**INFO, **info}), value) == expected
 
 
 @pytest.mark.parametrize(

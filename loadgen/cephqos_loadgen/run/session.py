@@ -13,7 +13,7 @@ from cephqos_loadgen.run.cluster import Access, Cluster, write_client_conf
 from cephqos_loadgen.run.errors import ClusterUnfit, RunError
 from cephqos_loadgen.run.lock import ClusterLock
 from cephqos_loadgen.run.settings import Settings, warnings_for
-from cephqos_loadgen.scenario.model import Option, Plan, Point
+from cephqos_loadgen.scenario.model import Change, Option, Plan, Point
 
 _SETTLE_SECONDS = 300.0
 _REST_SECONDS = 60.0
@@ -65,6 +65,7 @@ class Session:
         if lock.taken_over:
             self.archive.event("took_over", what=lock.taken_over)
         await self._at_rest()
+        await self.settings.check(_settings_of(self._plan))
         self.kept.found = await kept.look(self.cluster, self._plan)
         await room.check(self.cluster, self._plan.points, self.kept.found)
         self._before = await self._state()
@@ -224,6 +225,18 @@ def _moves_data(entry: undo.Undo) -> bool:
     prefix, key = entry.arguments.get("prefix"), entry.arguments.get("key")
     held_back = ("norecover", "nobackfill", "norebalance", "noin")
     return prefix in ("osd in", "osd unset-group") or key in held_back
+
+
+def _settings_of(plan: Plan) -> list[Option]:
+    """All that any point or phase will ever set, each once; where points have clusters of their
+    own, what is for one daemon is left out: it need not be in all of them."""
+    found = {option: None for point in plan.points for option in point.settings}
+    for point in plan.points:
+        for phase in point.phases:
+            if isinstance(phase.action, Change):
+                found |= dict.fromkeys(phase.action.settings)
+    several = len({point.lab for point in plan.points}) > 1
+    return [option for option in found if not (several and "." in option.section)]
 
 
 async def finish(work: Coroutine[Any, Any, None], note: Callable[[str], None], spare: int) -> None:

@@ -6,22 +6,20 @@ daemons themselves say so, and it is asked before any load is started.
 """
 
 import asyncio
-import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.run import undo
 from cephqos_loadgen.run.cluster import Cluster
 from cephqos_loadgen.run.errors import RunError, SettingRefused
+from cephqos_loadgen.run.values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.scenario.model import Option
 
 _VERIFY_SECONDS = 15.0
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.
 _MODULE_PREFIX = "mgr/"
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 # Taken and kept by the daemons of the bandwidth model of mClock, without any effect.
 _IGNORED_BY_MCLOCK = (
@@ -38,48 +36,6 @@ _NEED_OVERRIDE = (
     "osd_recovery_max_active_ssd",
 )
 _OVERRIDE = "osd_mclock_override_recovery_settings"
-
-
-@dataclass(frozen=True, slots=True)
-class OptionInfo:
-    """What the monitors know of an option."""
-
-    name: str
-    type: str
-    runtime: bool
-
-
-def same_value(kind: str, wanted: str, found: str) -> bool:
-    """Whether two spellings mean the same for an option of this type."""
-    if wanted == found:
-        return True
-    try:
-        if kind == "bool":
-            return _boolean(wanted) == _boolean(found)
-        if kind in ("float", "double"):
-            return abs(float(wanted) - float(found)) <= 1e-6 * max(1.0, abs(float(wanted)))
-        if kind in ("int", "uint", "size"):
-            return _whole(wanted) == _whole(found)
-        if kind in ("secs", "millisecs"):
-            return _whole(wanted) == _whole(found)
-    except ValueError:
-        return False
-    return False
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in ("true", "yes", "1", "on"):
-        return True
-    if text.lower() in ("false", "no", "0", "off"):
-        return False
-    raise ValueError(text)
-
-
-def _whole(text: str) -> int:
-    match = re.fullmatch(r"(-?\d+) ?([KMGT]?)(i?B)?(_|s)?", text.strip(), re.IGNORECASE)
-    if not match:
-        raise ValueError(text)
-    return int(match[1]) * _UNITS[match[2].upper()]
 
 
 def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[str]:
@@ -108,6 +64,17 @@ class Settings:
         self._cluster = cluster
         self._journal = journal
         self._known: dict[str, OptionInfo] = {}
+
+    async def check(self, options: Iterable[Option]) -> None:
+        """What can be known of settings before any is applied: names, daemons, values."""
+        options = [option for option in options if await self._is_known(option)]
+        await self._refuse_strangers(options)
+        for option in options:
+            expected = unfit(self._known[option.name], option.value)
+            if expected:
+                raise SettingRefused(
+                    f"{option.section} {option.name} = {option.value}: expected {expected}"
+                )
 
     async def apply(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
         """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
@@ -153,9 +120,7 @@ class Settings:
                 raise SettingRefused(f"option {option.name}: {error}") from None
             if not isinstance(answer, dict):
                 raise SettingRefused(f"option {option.name}: the cluster does not know it")
-            self._known[option.name] = OptionInfo(
-                option.name, answer["type"], bool(answer["can_update_at_runtime"])
-            )
+            self._known[option.name] = read_info(answer)
         return self._known[option.name]
 
     async def _stored(self) -> dict[tuple[str, str], str]:
