@@ -219,6 +219,18 @@ RESERVATION = [
         moments=(firing(26, _SLOW_DEVICE), firing(28, _SLOW_DEVICE)),
     ),
     Case(
+        name="where work piles up in BlueStore, one shard's queue does not tell what is owed",
+        alert=VIOLATED,
+        series=merged(_osd((8, PROVEN), (20, replace(SLOW, client=400, queue=(2, 0, 0, 0))))),
+        moments=(firing(23, _SLOW_DEVICE),),
+    ),
+    Case(
+        name="replica work that is less than what the class lacks is not its cause",
+        alert=VIOLATED,
+        series=merged(_osd((8, PROVEN), (20, replace(SLOW, immediate=650, recovery=400)))),
+        moments=(firing(23, _SLOW_DEVICE),),
+    ),
+    Case(
         name="an OSD of 16.2, which shows neither queues nor lag, is told by what it attains",
         alert=VIOLATED,
         series=_without(
@@ -407,6 +419,15 @@ LIMITS = [
             silent(27),
         ),
         only=True,
+    ),
+    Case(
+        name="a class at its limit is told by what it gets where tags are not shown",
+        alert=LIMIT,
+        series=_without(
+            ("cephqos_qos_limit_hold",),
+            _osd((5, IDLE), (20, replace(_HELD, client=95)), **_LIMITED),
+        ),
+        moments=(firing(20, {**OSD0, "severity": "ticket", "cause": "limit"}),),
     ),
     Case(
         name="a class at its limit on a busy OSD is what limits are for",
