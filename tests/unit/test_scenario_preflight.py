@@ -103,6 +103,24 @@ async def test_a_folder_that_cannot_be_written_to_is_named(options: RunOptions) 
         await preflight.check(plan(), replace(options, work=Path("/proc/self")))
 
 
+async def test_a_folder_that_this_user_may_not_look_into_is_named_too(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As /root/out is for everybody else; these tests may be root's."""
+    exists = Path.exists
+
+    def hidden(path: Path) -> bool:
+        if path.name in ("out", "sockets"):
+            raise PermissionError(13, "Permission denied")
+        return exists(path)
+
+    monkeypatch.setattr(Path, "exists", hidden)
+    with pytest.raises(UsageError, match="--sockets .*expected a folder"):
+        await preflight.check(plan(), replace(options, sockets=options.out / "sockets"))
+    with pytest.raises(UsageError, match="--out .*expected a folder that can be written to"):
+        await preflight.check(plan(), replace(options, out=Path("/proc/out")))
+
+
 class Usage(NamedTuple):
     total: int
     used: int

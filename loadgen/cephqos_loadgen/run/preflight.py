@@ -48,7 +48,7 @@ def check_plan(plan: model.Plan, options: RunOptions) -> None:
         _check_url(name, url)
     for url in options.exporters:
         _check_url("--exporter", url)
-    if options.sockets and not options.sockets.is_dir():
+    if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
     if options.conf:
         _check_conf(options.conf, options)
@@ -179,7 +179,7 @@ def _check_work(work: Path) -> None:
 
 def _writable(option: str, folder: Path) -> Path:
     """The folder, or the one above it in which it would be made."""
-    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    there = next(path for path in (folder, *folder.absolute().parents) if _seen(path))
     try:
         with tempfile.TemporaryFile(dir=there):
             return there
@@ -188,6 +188,14 @@ def _writable(option: str, folder: Path) -> Path:
             f"{option} {folder}: expected a folder that can be written to; in {there}:"
             f" {error.strerror}"
         ) from None
+
+
+def _seen(path: Path) -> bool:
+    """Whether it is there; what this user may not look at is as good as absent."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 async def _check_programs(plan: model.Plan, python: str) -> None:
