@@ -16,6 +16,14 @@ from cephqos_exporter.web.config import (
     TlsConfig,
 )
 
+# OpenSSL's words for what people get wrong, and ours.
+_SSL_REASONS = {
+    "key values mismatch": "the key of another certificate",
+    "PEM lib": "something that is no certificate or no key in PEM form",
+    "no certificate or crl found": "something without a certificate",
+    "does not contain a certificate": "something without a certificate",
+}
+
 
 def server_context(tls: TlsConfig, where: Path) -> ssl.SSLContext:
     """The context to serve with; ConfigError if certificate, key or CA are no good."""
@@ -51,7 +59,8 @@ def _load_certificates(context: ssl.SSLContext, tls: TlsConfig, where: Path) -> 
 
 
 def _bad(where: Path, key: str, exc: Exception, allowed: str) -> ConfigError:
-    found = Nothing(str(exc))
+    said = str(exc)
+    found = Nothing(next((ours for theirs, ours in _SSL_REASONS.items() if theirs in said), said))
     return ConfigError(where=where, key=f"tls_server_config.{key}", found=found, allowed=allowed)
 
 
