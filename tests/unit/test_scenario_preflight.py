@@ -115,9 +115,9 @@ async def test_a_folder_that_this_user_may_not_look_into_is_named_too(
         return exists(path)
 
     monkeypatch.setattr(Path, "exists", hidden)
-    with pytest.raises(UsageError, match="--sockets .*expected a folder"):
+    with pytest.raises(UsageError, match=r"--sockets .*expected a folder"):
         await preflight.check(plan(), replace(options, sockets=options.out / "sockets"))
-    with pytest.raises(UsageError, match="--out .*expected a folder that can be written to"):
+    with pytest.raises(UsageError, match=r"--out .*expected a folder that can be written to"):
         await preflight.check(plan(), replace(options, out=Path("/proc/out")))
 
 
