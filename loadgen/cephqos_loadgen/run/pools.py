@@ -12,10 +12,15 @@ from cephqos_loadgen.run.cluster import Cluster
 from cephqos_loadgen.run.errors import RunError
 from cephqos_loadgen.run.kept import APPLICATION, SPEC, Kept, removal, say_what_is_in, spec_of
 from cephqos_loadgen.run.live import Live
+from cephqos_loadgen.scenario.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.scenario.model import Objects, Pool
 
 _WRITERS = 4
-PREFILL_SECONDS = 7200.0
+# Filling may take this much longer than is expected of small clusters, and this long in any case.
+_FILL_PATIENCE = 4.0
+_FILL_SECONDS = 7200.0
+# Placement groups come to life at some ten per second on the smallest of hosts.
+_PG_SECONDS = 0.2
 _COMMAND_SECONDS = 120.0
 
 # Starts a child under a name; its output is kept where the caller says.
@@ -57,7 +62,8 @@ class Pools:
         if wanted:
             names = [pool.name for pool in wanted]
             self._live.doing = f"waiting for the placement groups of {', '.join(names)}"
-            await self._cluster.wait_for_pgs(clean=True, within=120.0, pools=names)
+            within = 120.0 + _PG_SECONDS * sum(pool.pg_num for pool in wanted)
+            await self._cluster.wait_for_pgs(clean=True, within=within, pools=names)
         self._live.doing = ""
         await asyncio.gather(*(self._fill(pool) for pool in wanted))
         # Pools of one repeat are gone with it: nobody will ask what they held.
@@ -140,20 +146,24 @@ class Pools:
                 self._live.filled(pool, "bytes", f"volume.{number}", done)
 
         argv = fio.prefill_argv(pool, number, place)
-        await self._run(f"prefill.{pool}.volume.{number}", argv, follow, PREFILL_SECONDS)
+        within = fill_limit(bytes_seconds(size))
+        await self._run(f"prefill.{pool}.volume.{number}", argv, follow, within)
 
-    async def fill_objects(
-        self, pool: str, objects: Objects, within: float = PREFILL_SECONDS
-    ) -> None:
-        """Write objects into a pool, several writers at once."""
+    async def fill_objects(self, pool: str, objects: Objects, within: float | None = None) -> None:
+        """Write objects into a pool, several writers at once; RunError if not all were written."""
+        within = within or fill_limit(objects_seconds(objects))
         place = self._cluster.access.place
         self._live.will_fill(pool, "objects", "all", objects.count)
         writers = []
+        outputs: list[bytearray] = []
         for number, share in enumerate(rados_bench.share_out(objects, _WRITERS)):
-            argv = rados_bench.prefill_argv(
-                pool, share, place, name=f"{pool}.{number}", seconds=within
+            name = f"{pool}.{number}"
+            argv = rados_bench.prefill_argv(pool, share, place, name=name, seconds=within)
+            outputs.append(bytearray())
+            # It ends by itself, also when its time is up.
+            writers.append(
+                self._run(f"prefill.{name}", argv, outputs[-1].extend, within + _COMMAND_SECONDS)
             )
-            writers.append(self._run(f"prefill.{pool}.{number}", argv, None, within))
         there = (await pool_stats(self._cluster)).get(pool, {}).get("num_objects", 0)
         progress = asyncio.create_task(self._follow_objects(pool, objects.count, there))
         try:
@@ -162,6 +172,7 @@ class Pools:
             self._live.fill_ended(pool, "objects")
             progress.cancel()
             await asyncio.gather(progress, return_exceptions=True)
+        check_written(pool, objects, [bytes(output) for output in outputs], within)
 
     async def _follow_objects(self, pool: str, count: int, there: int) -> None:
         while True:
@@ -181,6 +192,25 @@ class Pools:
     async def _remove(self, name: str) -> None:
         await self._cluster.command(
             "osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True
+        )
+
+
+def fill_limit(expected: float) -> float:
+    """How long filling may take."""
+    return max(_FILL_SECONDS, _FILL_PATIENCE * expected)
+
+
+def check_written(pool: str, objects: Objects, outputs: Sequence[bytes], within: float) -> None:
+    """RunError unless all objects were written: rados bench calls it a success when its time is
+    up."""
+    try:
+        written = sum(rados_bench.read_result(output).ops for output in outputs)
+    except ValueError as error:
+        raise RunError(f"filling pool {pool}: {error}") from error
+    if written < objects.count:
+        raise RunError(
+            f"filling pool {pool}: {written} of {objects.count} objects were written within"
+            f" {within:g} s"
         )
 
 

@@ -36,10 +36,15 @@ def fill_seconds(pool: Pool) -> float:
     """Making a pool and filling it."""
     seconds = 3.0
     if pool.images and pool.images.prefill:
-        seconds += pool.images.count * pool.images.size / _FILL_BYTES_PER_SECOND
+        seconds += bytes_seconds(pool.images.count * pool.images.size)
     if pool.objects:
         seconds += objects_seconds(pool.objects)
     return seconds
+
+
+def bytes_seconds(count: int) -> float:
+    """Writing so many bytes."""
+    return count / _FILL_BYTES_PER_SECOND
 
 
 def objects_seconds(objects: Objects) -> float:
