@@ -76,7 +76,7 @@ async def test_a_build_that_fails_says_what_failed_and_leaves_no_tree(
     tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BROKEN", "1")
-    with pytest.raises(LabError, match="debootstrap failed with status 1"):
+    with pytest.raises(LabError, match="debootstrap ended with status 1"):
         await trees.ensure_tree(REEF, Silent())
     assert not trees.tree_ready(REEF)
 
