@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.lab import checks
+from cephqos_loadgen.lab import cgroups, checks
 from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.conf import PORTS_PER_LAB, render_conf
 from cephqos_loadgen.lab.keys import write_keyrings
@@ -116,6 +116,23 @@ def test_keyrings_hold_keys_in_cephs_form_and_only_their_owner_reads_them(tmp_pa
 )
 def test_faults_are_told_in_words(faults: dict[str, Any], words: list[str]) -> None:
     assert faults_in_words(faults) == words
+
+
+def test_what_a_device_is_held_to_is_read_from_either_kind_of_cgroup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in ("v1", "v2"):
+        monkeypatch.setattr(cgroups, f"_{version.upper()}", tmp_path / version)
+    assert cgroups.limits("one", 0) == {}
+    old = tmp_path / "v1/cephqos-one-osd.0"
+    old.mkdir(parents=True)
+    (old / "blkio.throttle.write_iops_device").write_text("7:3 50\n")
+    (old / "blkio.throttle.read_bps_device").write_text("")
+    assert cgroups.limits("one", 0) == {"wiops": 50}
+    new = tmp_path / "v2/cephqos-one-osd.1"
+    new.mkdir(parents=True)
+    (new / "io.max").write_text("7:4 rbps=1048576 wbps=max riops=max wiops=9\n")
+    assert cgroups.limits("one", 1) == {"rbps": 1048576, "wiops": 9}
 
 
 def test_one_is_not_told_as_several() -> None:
