@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from . import qos, state
+from . import promises, qos, slo, state
 from .cases import TESTS, Case, promtool_file
 
-CASES: list[Case] = [*qos.CASES, *state.CASES]
+CASES: list[Case] = [*qos.CASES, *promises.CASES, *state.CASES, *slo.CASES]
 
 
 def built() -> dict[Path, str]:

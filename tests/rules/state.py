@@ -1,17 +1,17 @@
-"""Cases of the alerts on scrub, recovery, saturation and coverage, and of the SLOs."""
+"""Cases of the alerts on scrub, recovery, saturation and coverage."""
 
 from dataclasses import replace
 from typing import Final
 
 from .cases import Case, Moment, firing, silent
-from .series import BUSY, CLUSTER, IDLE, Osd, Series, State, flat, merged
+from .series import BUSY, CLUSTER, IDLE, Osd, Series, flat, merged
 
 POOL: Final = {"cluster": CLUSTER, "pool": "p"}
 AT: Final = {"cluster": CLUSTER, "ceph_daemon": "osd.0"}
 TICKET: Final = {"severity": "ticket"}
 
 
-def _case(
+def case(
     alert: str,
     name: str,
     series: Series,
@@ -36,7 +36,7 @@ _OVERDUE = {"state": "overdue", "level": "deep", **POOL}
 _HOURLY = 240  # samples
 
 SCRUB = [
-    _case(
+    case(
         "CephQosScrubStalled",
         "scrubs under way that scrub nothing, until they do",
         _running("0+10x60 600x140 600+10x100"),
@@ -44,14 +44,14 @@ SCRUB = [
         firing(45, _DEEP),
         silent(55),
     ),
-    _case(
+    case(
         "CephQosScrubStalled",
         "slow scrubs that move",
         _running("0+0.1x240"),
         silent(30),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosDeepScrubCannotKeepUp",
         "deep scrubs that would take longer than their interval",
         merged(_INTERVAL, flat(_ETA, "700000x120 500000x100", level="deep", **POOL)),
@@ -59,14 +59,14 @@ SCRUB = [
         firing(16, {**POOL, **TICKET}),
         silent(40),
     ),
-    _case(
+    case(
         "CephQosDeepScrubCannotKeepUp",
         "deep scrubs that will just be done in time",
         merged(_INTERVAL, flat(_ETA, 600000, level="deep", **POOL)),
         silent(16),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosScrubsOverdueGrowing",
         "more placement groups overdue than a day ago",
         flat(
@@ -79,7 +79,7 @@ SCRUB = [
         silent(29 * 60),
         group="overdue",
     ),
-    _case(
+    case(
         "CephQosScrubsOverdueGrowing",
         "a backlog that shrinks",
         flat(
@@ -103,7 +103,7 @@ def _recovery(done: str, degraded: str) -> Series:
 
 
 RECOVERY = [
-    _case(
+    case(
         "CephQosRecoveryStalled",
         "recovery that stopped short of the end, until it goes on",
         _recovery("0+10x60 600x100 600+5x80", "1000-10x60 400x100 400-5x80"),
@@ -111,14 +111,14 @@ RECOVERY = [
         firing(30, {**POOL, **TICKET}),
         silent(45),
     ),
-    _case(
+    case(
         "CephQosRecoveryStalled",
         "recovery that is slow but moves",
         _recovery("0+0.1x240", "1000x240"),
         silent(30),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosRecoveryTooSlow",
         "recovery that takes days",
         flat("cephqos_recovery_pool_eta_seconds", "200000x120 3000x100", **POOL),
@@ -126,14 +126,14 @@ RECOVERY = [
         firing(16, {**POOL, **TICKET}),
         silent(40),
     ),
-    _case(
+    case(
         "CephQosRecoveryTooSlow",
         "recovery that takes hours",
         flat("cephqos_recovery_pool_eta_seconds", 40000, **POOL),
         silent(16),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosObjectsUnfound",
         "objects that nobody has",
         flat("cephqos_recovery_pool_unfound_objects", "3x60 0x100", **POOL),
@@ -141,7 +141,7 @@ RECOVERY = [
         firing(6, {**POOL, "severity": "page"}),
         silent(20),
     ),
-    _case(
+    case(
         "CephQosObjectsUnfound",
         "objects that were unfound for a moment while an OSD restarted",
         flat("cephqos_recovery_pool_unfound_objects", "0x20 3x8 0x100", **POOL),
@@ -163,7 +163,7 @@ _WELL = replace(BUSY, client=1500)
 _LATE = replace(_WELL, device_latency=0.02)
 
 SATURATION = [
-    _case(
+    case(
         "CephQosThreadAtCeiling",
         "a thread that has no more to give",
         merged(Osd(((25, replace(IDLE, thread=0.99)), (15, IDLE)))),
@@ -171,7 +171,7 @@ SATURATION = [
         firing(16, {**AT, **TICKET, "group": "bstore_kv_sync"}),
         silent(27),
     ),
-    _case(
+    case(
         "CephQosThreadAtCeiling",
         "a reactor that is busy all the time by its own account",
         merged(
@@ -183,21 +183,21 @@ SATURATION = [
         firing(15.5, {**AT, **TICKET, "group": "reactor"}),
         silent(30),
     ),
-    _case(
+    case(
         "CephQosThreadAtCeiling",
         "a reactor that polls all the time and has little to do",
         merged(_thread(1.0, "reactor"), flat(_UTILISATION, 0.2, shard="0", **AT)),
         silent(17),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosThreadAtCeiling",
         "a busy thread, and a busy one that does not matter",
         merged(_thread(0.8, "bstore_kv_sync"), _thread(1.0, "other")),
         silent(17),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosDeviceSaturated",
         "a device that answers far later than it used to, until it does not",
         merged(Osd(((40, _WELL), (20, _LATE), (10, _WELL)))),
@@ -207,7 +207,7 @@ SATURATION = [
         silent(66),
         group="qos",
     ),
-    _case(
+    case(
         "CephQosDeviceSaturated",
         "a device that is busy all the time and answers as it always did",
         merged(Osd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
@@ -216,7 +216,7 @@ SATURATION = [
         group="qos",
         only=True,
     ),
-    _case(
+    case(
         "CephQosReactorShared",
         "reactors with company on their CPU",
         flat(_SHARED, "2x60 0x100", by="thread", **AT),
@@ -224,7 +224,7 @@ SATURATION = [
         firing(6, {**AT, **TICKET, "by": "thread"}),
         silent(20),
     ),
-    _case(
+    case(
         "CephQosReactorShared",
         "reactors that are alone",
         flat(_SHARED, 0, by="thread", **AT),
@@ -249,7 +249,7 @@ def _daemon_up(values: str, reason: str, instance: str = "host1") -> Series:
 _COLLECTOR = {**AT, "collector": "mclock"}
 
 COVERAGE = [
-    _case(
+    case(
         "CephQosExporterDown",
         "an exporter that does not answer",
         flat("up", "1x20 0x60 1x60", **_TARGET),
@@ -257,14 +257,14 @@ COVERAGE = [
         firing(11, {**_TARGET, **TICKET}),
         silent(30),
     ),
-    _case(
+    case(
         "CephQosExporterDown",
         "an exporter that restarts, and another job's",
         merged(flat("up", "1x20 0x4 1x100", **_TARGET), flat("up", 0, job="node", instance="x")),
         silent(6.25),
         silent(30),
     ),
-    _case(
+    case(
         "CephQosDaemonNotAnswering",
         "a daemon that hangs",
         merged(_daemon_up("1x20 stale", ""), _daemon_up("_x21 0x40 _x100", "timeout")),
@@ -272,14 +272,14 @@ COVERAGE = [
         firing(8, {**AT, "instance": "host1", "reason": "timeout", "severity": "page"}),
         silent(21),
     ),
-    _case(
+    case(
         "CephQosDaemonNotAnswering",
         "a daemon that another exporter can reach",
         merged(_daemon_up("0x200", "refused"), _daemon_up("1x200", "", "host2")),
         silent(8),
         silent(40),
     ),
-    _case(
+    case(
         "CephQosOsdDown",
         "an OSD that goes down and comes up",
         flat("cephqos_cluster_osd_up", "1x20 0x40 1x40", **AT, **_TARGET),
@@ -287,7 +287,7 @@ COVERAGE = [
         firing(5.5, {**AT, "severity": "none"}),
         silent(16),
     ),
-    _case(
+    case(
         "CephQosOsdDown",
         "an OSD that one of two exporters has not yet seen come up",
         merged(
@@ -297,7 +297,7 @@ COVERAGE = [
         silent(5),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosOsdNotScraped",
         "an OSD that is up and that nobody scrapes",
         merged(
@@ -309,7 +309,7 @@ COVERAGE = [
         firing(11, {**AT, **TICKET}),
         silent(16),
     ),
-    _case(
+    case(
         "CephQosOsdNotScraped",
         "an OSD that is scraped, and one that is down",
         merged(
@@ -321,7 +321,7 @@ COVERAGE = [
         silent(59),
         only=True,
     ),
-    _case(
+    case(
         "CephQosClusterExporterAbsent",
         "OSDs without an exporter of role cluster, until there is one",
         merged(
@@ -332,7 +332,7 @@ COVERAGE = [
         firing(11, _CLUSTER_TICKET),
         silent(21),
     ),
-    _case(
+    case(
         "CephQosClusterExporterAbsent",
         "an exporter of role cluster whose monitors are gone is there",
         merged(
@@ -341,7 +341,7 @@ COVERAGE = [
         silent(11),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosClusterExporterDoubled",
         "two exporters of role cluster for one cluster",
         merged(
@@ -358,14 +358,14 @@ COVERAGE = [
         firing(11, {"cluster": CLUSTER, "severity": "info"}),
         silent(21),
     ),
-    _case(
+    case(
         "CephQosClusterExporterDoubled",
         "one exporter each for two clusters",
         merged(_CLUSTER_UP, flat("cephqos_cluster_up", 1, cluster="c2", **_TARGET)),
         silent(11),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosScrapeNearDeadline",
         "a scrape that takes nine of ten seconds",
         flat("scrape_duration_seconds", "9x60 1x60", **_TARGET),
@@ -373,14 +373,14 @@ COVERAGE = [
         firing(6, {**_TARGET, **TICKET}),
         silent(20),
     ),
-    _case(
+    case(
         "CephQosScrapeNearDeadline",
         "one slow scrape in ten",
         flat("scrape_duration_seconds", " ".join(["9 1x8"] * 20), **_TARGET),
         silent(6),
         silent(30),
     ),
-    _case(
+    case(
         "CephQosCollectorFailing",
         "a collector that cannot make its metrics",
         flat("cephqos_collector_success", "0x80 1x40", **_COLLECTOR),
@@ -388,14 +388,14 @@ COVERAGE = [
         firing(11, {**_COLLECTOR, **TICKET}),
         silent(25),
     ),
-    _case(
+    case(
         "CephQosCollectorFailing",
         "a collector that failed once",
         flat("cephqos_collector_success", "1x20 0 1x100", **_COLLECTOR),
         silent(11),
         silent(25),
     ),
-    _case(
+    case(
         "CephQosTooManySeries",
         "an exporter that gives more series than the budget",
         merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", "900x90 600x100", **_TARGET)),
@@ -403,14 +403,14 @@ COVERAGE = [
         firing(16, {"instance": "host1", "severity": "info"}),
         silent(24),
     ),
-    _case(
+    case(
         "CephQosTooManySeries",
         "an exporter within the budget",
         merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 600, **_TARGET)),
         silent(16),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosMaintenance",
         "noout is set, then not",
         flat("cephqos_cluster_flag", "0x10 1x20 0x20", cluster=CLUSTER, flag="noout"),
@@ -418,14 +418,14 @@ COVERAGE = [
         firing(3, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
         silent(10),
     ),
-    _case(
+    case(
         "CephQosMaintenance",
         "no flag is set",
         flat("cephqos_cluster_flag", 0, cluster=CLUSTER, flag="noout"),
         silent(5),
         silent(59),
     ),
-    _case(
+    case(
         "CephQosTestRun",
         "a run that announces itself, then ends",
         flat(
@@ -440,8 +440,8 @@ COVERAGE = [
         firing(2, {"cluster": CLUSTER, "run": "r1", "scenario": "s", "severity": "none"}),
         silent(11),
     ),
-    _case("CephQosTestRun", "no run", _DAEMON, silent(5), silent(59)),
-    _case(
+    case("CephQosTestRun", "no run", _DAEMON, silent(5), silent(59)),
+    case(
         "Watchdog",
         "always",
         {},
@@ -450,101 +450,4 @@ COVERAGE = [
     ),
 ]
 
-_BURN: Final = {"cluster": CLUSTER, "op": "write", "slo": "ssd-write"}
-_BAD = replace(BUSY, client=1500, good=0.5, thread=0.98)
-_FINE = State(client=500, in_progress=(1, 0, 2), waiting=0.2, store=1)
-
-
-def _burn(severity: str, window: str, cause: str, op: str = "write") -> dict[str, str]:
-    name = f"ssd-{op}"
-    return {
-        "cluster": CLUSTER,
-        "op": op,
-        "slo": name,
-        "severity": severity,
-        "window": window,
-        "cause": cause,
-    }
-
-
-_TICKETS = (("ticket", "1d"), ("ticket", "3d"))
-
-
-def _both(*burns: tuple[str, str, str]) -> list[dict[str, str]]:
-    """Reads and writes alike: the made-up OSDs do the same with both."""
-    return [_burn(*burn, op=op) for burn in burns for op in ("read", "write")]
-
-
-SLO = [
-    _case(
-        "CephQosLatencySloBurn",
-        "half of the operations too slow pages after eight minutes and ends soon after",
-        merged(Osd(((60, _FINE), (20, _BAD), (20, _FINE)))),
-        silent(60.5),
-        firing(61, *_both(("ticket", "3d", "unknown"))),
-        firing(
-            67.5,
-            *_both(("page", "6h", "cpu"), ("ticket", "1d", "cpu"), ("ticket", "3d", "cpu")),
-        ),
-        firing(
-            68,
-            *_both(
-                ("page", "1h", "cpu"),
-                ("page", "6h", "cpu"),
-                ("ticket", "1d", "cpu"),
-                ("ticket", "3d", "cpu"),
-            ),
-        ),
-        Moment(
-            95,
-            _both(
-                ("page", "6h", "unknown"), ("ticket", "1d", "unknown"), ("ticket", "3d", "unknown")
-            ),
-        ),
-        group="slo",
-    ),
-    replace(
-        _case(
-            "CephQosLatencySloBurn",
-            "two exporters that see one OSD count its operations once",
-            merged(
-                *(Osd(((20, replace(_BAD, good=0.9)),), instance=host) for host in ("h1", "h2"))
-            ),
-            firing(19, *_both(*((*it, "cpu") for it in (("page", "6h"), *_TICKETS)))),
-            group="slo",
-        ),
-        values=(
-            (19, 'sum(cephqos_slo:total:rate{slo="ssd-write"})', 1500),
-            (19, 'sum(cephqos_slo:good:rate{slo="ssd-write"})', 1350),
-        ),
-    ),
-    _case(
-        "CephQosLatencySloBurn",
-        "the last ticket of a bad quarter of an hour ends when six hours have been good",
-        merged(Osd(((60, _FINE), (15, _BAD), (480, _FINE)))),
-        silent(60),
-        firing(120, *_both(("ticket", "1d", "unknown"), ("ticket", "3d", "unknown"))),
-        firing(435, *_both(("ticket", "3d", "unknown"))),
-        silent(450),
-        group="budget",
-    ),
-    _case(
-        "CephQosLatencySloBurn",
-        "a moment of slow operations that the budget can bear",
-        merged(Osd(((60, _FINE), (0.25, _BAD), (15, _FINE)))),
-        silent(61),
-        silent(65),
-        silent(74),
-        group="slo",
-    ),
-    _case(
-        "CephQosLatencySloBurn",
-        "a few slow operations where there are hardly any",
-        merged(Osd(((10, IDLE), (10, State(client=0.02, good=0)), (5, IDLE)))),
-        silent(15),
-        silent(24),
-        group="slo",
-    ),
-]
-
-CASES = [*SCRUB, *RECOVERY, *SATURATION, *COVERAGE, *SLO]
+CASES = [*SCRUB, *RECOVERY, *SATURATION, *COVERAGE]

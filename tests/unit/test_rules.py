@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -30,6 +31,12 @@ NAMES = sorted({rule["alert"] for rule in RULES if "alert" in rule})
 RUNBOOKS = (ALERTS / "runbooks.md").read_text(encoding="utf-8")
 
 
+def told(rule: dict[str, Any]) -> bool:
+    """Whether anybody hears of it."""
+    severity: str = rule["labels"]["severity"]
+    return severity != "none"
+
+
 @pytest.mark.parametrize("name", sorted(BUILT))
 def test_committed_rules_are_what_their_sources_give(name: str) -> None:
     assert (ALERTS / "rules" / name).read_text(encoding="utf-8") == BUILT[name]
@@ -56,6 +63,16 @@ def test_every_alert_has_a_runbook_heading(name: str) -> None:
 
 def test_every_runbook_heading_is_an_alert() -> None:
     assert sorted(re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE)) == NAMES
+
+
+@pytest.mark.parametrize("name", sorted({r["alert"] for r in RULES if "alert" in r and told(r)}))
+def test_a_runbook_says_what_it_means_what_to_look_at_and_when_it_is_a_false_alarm(
+    name: str,
+) -> None:
+    text = RUNBOOKS.split(f"\n## {name}\n")[1].split("\n## ")[0]
+    assert re.match(r"\n\*\*Means\.\*\* ", text)
+    assert "**False alarm.**" in text
+    assert "**Look first" in text or "**Do.**" in text
 
 
 # It always fires, which is its purpose.

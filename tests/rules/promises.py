@@ -1,0 +1,344 @@
+"""Cases of the alerts on targets, limits, capacities and settings."""
+
+from dataclasses import replace
+from typing import Any
+
+from .cases import Case, firing, silent
+from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SLOW, VIOLATED, osd, violated, without
+from .series import BUSY, CLUSTER, IDLE, STEP, Osd, Series, State, flat, merged, osds
+
+TARGET = "CephQosPolicyTargetMissed"
+LIMIT = "CephQosHeldAtLimit"
+OVERSTATED = "CephQosCapacityOverstated"
+UNMEASURED = "CephQosCapacityNeverMeasured"
+DIFFER = "CephQosSettingsDiffer"
+MIXED = "CephQosSchedulersMixed"
+WHOLE = "CephQosReservationsExceedWhole"
+
+_CLUSTER_TARGET = flat(
+    "cephqos_qos_cluster_target_reservation_normalised_ops_per_second",
+    3000,
+    cluster=CLUSTER,
+    class_="client",
+    instance="host1",
+)
+_WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
+
+TARGETS = [
+    Case(
+        name="a target for one OSD that WPQ does not meet is missed, by recovery",
+        alert=TARGET,
+        series=merged(
+            osd(
+                (8, PROVEN),
+                (20, RECOVERING),
+                (10, PROVEN),
+                target={"client": 1000},
+                in_force="wpq",
+                capacity=None,
+                reserved={"client": 1000},
+            )
+        ),
+        moments=(
+            silent(13.5),
+            firing(
+                14.5,
+                {
+                    **OSD0,
+                    "severity": "ticket",
+                    "scope": "osd",
+                    "cause": "interference",
+                    "by": "background_recovery",
+                },
+            ),
+            silent(32),
+        ),
+    ),
+    Case(
+        name="a target for the cluster is missed though no single OSD has one",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((8, PROVEN), (20, RECOVERING), (10, PROVEN)), **_WPQ), _CLUSTER_TARGET
+        ),
+        moments=(
+            silent(13),
+            firing(
+                14,
+                {
+                    **CLIENT,
+                    "severity": "ticket",
+                    "scope": "cluster",
+                    "cause": "interference",
+                    "by": "background_recovery",
+                },
+            ),
+            silent(32),
+        ),
+    ),
+    Case(
+        name="a target for one OSD that is just met while recovery takes the rest",
+        alert=TARGET,
+        series=merged(
+            osd(
+                (8, PROVEN),
+                (20, replace(RECOVERING, client=920)),
+                target={"client": 1000},
+                in_force="wpq",
+                capacity=None,
+                reserved={"client": 1000},
+            )
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    Case(
+        name="a target for the cluster is met by the sum though one OSD gets little",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((28, replace(PROVEN, recovery=100)),), **_WPQ),
+            replace(osd((28, RECOVERING), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    Case(
+        name="a target without demand is not missed",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((30, State(client=200, in_progress=(1, 0))),), **_WPQ), _CLUSTER_TARGET
+        ),
+        moments=(silent(15), silent(29)),
+        only=True,
+    ),
+]
+
+# What waits behind a limit waits in the queue, and is not in progress.
+_HELD = State(client=100, in_progress=(0,), waiting=10, store=1, hold=0.4, queue=(3, 4, 2, 3))
+_LIMITED = {"limit": {"client": 100}, "reserved": {"client": 0}}
+
+LIMITS = [
+    Case(
+        name="a class held at its limit while the OSD idles",
+        alert=LIMIT,
+        series=merged(osd((5, IDLE), (20, _HELD), (10, IDLE), **_LIMITED)),
+        moments=(
+            silent(9.5),
+            firing(10.5, {**OSD0, "severity": "ticket", "cause": "limit"}),
+            silent(27),
+        ),
+        only=True,
+    ),
+    Case(
+        name="a class at its limit is told by what it gets where tags are not shown",
+        alert=LIMIT,
+        series=without(
+            ("cephqos_qos_limit_hold",),
+            osd((5, IDLE), (20, replace(_HELD, client=95)), **_LIMITED),
+        ),
+        moments=(firing(20, {**OSD0, "severity": "ticket", "cause": "limit"}),),
+    ),
+    Case(
+        name="a class at its limit on a busy OSD is what limits are for",
+        alert=LIMIT,
+        series=merged(osd((5, IDLE), (25, replace(_HELD, recovery=1700, depth=4)), **_LIMITED)),
+        moments=(silent(14), silent(29)),
+    ),
+]
+
+_OVERSTATED = {"capacity": 21500, "reserved": {"client": 10750}}
+_TOO_MUCH = {
+    "ceph_daemon": "osd.0",
+    "cluster": CLUSTER,
+    "severity": "ticket",
+    "cause": "capacity",
+}
+
+
+def _set_anew(osd: Osd, minute: float, **changes: object) -> Series:
+    """An OSD whose settings change at a minute: one info series ends and another begins."""
+    before, after = osd.series(), replace(osd, **changes).series()  # type: ignore[arg-type]
+    (old,), (new,) = (
+        [name for name in series if name.startswith("cephqos_qos_scheduler_info")]
+        for series in (before, after)
+    )
+    count = round(minute * 60 / STEP)
+    return before | {old: f"1x{count - 1} stale", new: f"_x{count} 1x240"}
+
+
+CAPACITY = [
+    Case(
+        name="a capacity that the saturated OSD never reached",
+        alert=OVERSTATED,
+        series=merged(osd((5, IDLE), (20, BUSY), (10, IDLE), **_OVERSTATED)),
+        moments=(silent(9.5), firing(10, _TOO_MUCH), silent(30)),
+    ),
+    Case(
+        name="the same OSD's clients are a ticket of cause capacity, not a page",
+        alert=VIOLATED,
+        series=merged(osd((5, IDLE), (20, BUSY), **_OVERSTATED)),
+        moments=(firing(20, violated("ticket", "capacity")),),
+    ),
+    Case(
+        name="an OSD that was once seen to reach its capacity is slow, not overstated",
+        alert=OVERSTATED,
+        series=merged(osd((8, PROVEN), (20, SLOW))),
+        moments=(silent(18), silent(27)),
+    ),
+    Case(
+        name="an idle OSD proves nothing about its capacity",
+        alert=OVERSTATED,
+        series=merged(osd((30, State(client=50, in_progress=(1, 0))), **_OVERSTATED)),
+        moments=(silent(15), silent(29)),
+        only=True,
+    ),
+    Case(
+        name="a default capacity on a real device, until somebody measures",
+        alert=UNMEASURED,
+        series=_set_anew(osd((40, IDLE), origin="default", media="hdd"), 25, origin="mon"),
+        moments=(
+            silent(14),
+            firing(
+                16,
+                {
+                    "ceph_daemon": "osd.0",
+                    "cluster": CLUSTER,
+                    "media": "hdd",
+                    "severity": "ticket",
+                },
+            ),
+            silent(26),
+        ),
+    ),
+    Case(
+        name="a default capacity on a loop device is a lab",
+        alert=UNMEASURED,
+        series=merged(osd((40, IDLE), origin="default", device="loop3")),
+        moments=(silent(16), silent(39)),
+        only=True,
+    ),
+]
+
+_MEDIA = {"cluster": CLUSTER, "media": "ssd", "severity": "ticket"}
+
+SETTINGS = [
+    Case(
+        name="two profiles among the SSDs of a cluster, until they agree",
+        alert=DIFFER,
+        series=merged(
+            osd((40, IDLE)),
+            _set_anew(osd((40, IDLE), id=1, profile="high_client_ops"), 25, profile="balanced"),
+        ),
+        moments=(silent(14), firing(16, _MEDIA), silent(26)),
+    ),
+    Case(
+        name="two schedulers among the HDDs of a cluster, and two exporters that see them",
+        alert=DIFFER,
+        series=merged(
+            *(
+                osd((20, IDLE), id=i, media="hdd", instance=host, in_force=queue, profile="")
+                for i, queue in enumerate(("wpq", "mclock_scheduler"))
+                for host in ("host1", "host2")
+            ),
+        ),
+        moments=(silent(14), firing(16, {**_MEDIA, "media": "hdd"})),
+    ),
+    Case(
+        name="a profile that differs in another cluster",
+        alert=DIFFER,
+        series=merged(
+            osd((40, IDLE)), osd((40, IDLE), id=1, profile="high_client_ops", cluster="c2")
+        ),
+        moments=(silent(16), silent(39)),
+    ),
+    Case(
+        name="SSDs and HDDs may differ",
+        alert=DIFFER,
+        series=merged(
+            osd((40, IDLE)), osd((40, IDLE), id=1, profile="high_client_ops", media="hdd")
+        ),
+        moments=(silent(16), silent(39)),
+        only=True,
+    ),
+    Case(
+        name="OSDs that are restarted one after the other may differ for a while",
+        alert=DIFFER,
+        series=merged(
+            osd((40, IDLE)),
+            osd((40, IDLE), id=1, profile="high_client_ops"),
+            *(osd((5 + 3 * i, IDLE), id=2 + i, restarts=True) for i in range(3)),
+        ),
+        moments=(silent(25), silent(39)),
+    ),
+    Case(
+        name="WPQ beside mClock, until the last OSD has it",
+        alert=MIXED,
+        series=merged(
+            osd((40, IDLE)),
+            _set_anew(
+                osd((40, IDLE), id=1, media="hdd", in_force="wpq", profile=""),
+                25,
+                in_force="mclock_scheduler",
+            ),
+        ),
+        moments=(silent(14), firing(16, {"cluster": CLUSTER, "severity": "ticket"}), silent(26)),
+    ),
+    Case(
+        name="WPQ beside mClock for as long as OSDs are restarted one after the other",
+        alert=MIXED,
+        series=merged(
+            osd((40, IDLE)),
+            osd((40, IDLE), id=1, in_force="wpq"),
+            *(osd((5 + 3 * i, IDLE), id=2 + i, restarts=True) for i in range(3)),
+        ),
+        moments=(silent(25), silent(39)),
+    ),
+    Case(
+        name="one scheduler everywhere, as far as it is known",
+        alert=MIXED,
+        series=merged(*osds(3, ((40, IDLE),)), osd((40, IDLE), id=3, media="", in_force="unknown")),
+        moments=(silent(16), silent(39)),
+        only=True,
+    ),
+    Case(
+        name="a custom profile that reserves more than there is, until a built-in one does",
+        alert=WHOLE,
+        series=_set_anew(
+            osd(
+                (30, IDLE),
+                profile="custom",
+                reserved={"client": 1400, "background_recovery": 1000},
+            ),
+            15,
+            profile="balanced",
+        ),
+        moments=(
+            silent(4),
+            firing(6, {"ceph_daemon": "osd.0", "cluster": CLUSTER, "severity": "ticket"}),
+            silent(16),
+        ),
+    ),
+    Case(
+        name="a custom profile that reserves all there is and no more, seen by two exporters",
+        alert=WHOLE,
+        series=merged(
+            *(
+                osd(
+                    (30, IDLE),
+                    profile="custom",
+                    instance=host,
+                    reserved={"client": 1000, "background_recovery": 1000},
+                )
+                for host in ("host1", "host2")
+            )
+        ),
+        moments=(silent(6), silent(29)),
+    ),
+    Case(
+        name="a built-in profile of 20.2 reserves 105 % by design",
+        alert=WHOLE,
+        series=merged(osd((30, IDLE), reserved={"client": 1000, "background_recovery": 1100})),
+        moments=(silent(6), silent(29)),
+        only=True,
+    ),
+]
+
+CASES = [*TARGETS, *LIMITS, *CAPACITY, *SETTINGS]

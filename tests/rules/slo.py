@@ -1,0 +1,105 @@
+"""Cases of the alerts on SLOs."""
+
+from dataclasses import replace
+from typing import Final
+
+from .cases import Moment, firing, silent
+from .series import BUSY, CLUSTER, IDLE, Osd, State, merged
+from .state import case
+
+_BURN: Final = {"cluster": CLUSTER, "op": "write", "slo": "ssd-write"}
+_BAD = replace(BUSY, client=1500, good=0.5, thread=0.98)
+_FINE = State(client=500, in_progress=(1, 0, 2), waiting=0.2, store=1)
+
+
+def _burn(severity: str, window: str, cause: str, op: str = "write") -> dict[str, str]:
+    name = f"ssd-{op}"
+    return {
+        "cluster": CLUSTER,
+        "op": op,
+        "slo": name,
+        "severity": severity,
+        "window": window,
+        "cause": cause,
+    }
+
+
+_TICKETS = (("ticket", "1d"), ("ticket", "3d"))
+
+
+def _both(*burns: tuple[str, str, str]) -> list[dict[str, str]]:
+    """Reads and writes alike: the made-up OSDs do the same with both."""
+    return [_burn(*burn, op=op) for burn in burns for op in ("read", "write")]
+
+
+CASES = [
+    case(
+        "CephQosLatencySloBurn",
+        "half of the operations too slow pages after eight minutes and ends soon after",
+        merged(Osd(((60, _FINE), (20, _BAD), (20, _FINE)))),
+        silent(60.5),
+        firing(61, *_both(("ticket", "3d", "unknown"))),
+        firing(
+            67.5,
+            *_both(("page", "6h", "cpu"), ("ticket", "1d", "cpu"), ("ticket", "3d", "cpu")),
+        ),
+        firing(
+            68,
+            *_both(
+                ("page", "1h", "cpu"),
+                ("page", "6h", "cpu"),
+                ("ticket", "1d", "cpu"),
+                ("ticket", "3d", "cpu"),
+            ),
+        ),
+        Moment(
+            95,
+            _both(
+                ("page", "6h", "unknown"), ("ticket", "1d", "unknown"), ("ticket", "3d", "unknown")
+            ),
+        ),
+        group="slo",
+    ),
+    replace(
+        case(
+            "CephQosLatencySloBurn",
+            "two exporters that see one OSD count its operations once",
+            merged(
+                *(Osd(((20, replace(_BAD, good=0.9)),), instance=host) for host in ("h1", "h2"))
+            ),
+            firing(19, *_both(*((*it, "cpu") for it in (("page", "6h"), *_TICKETS)))),
+            group="slo",
+        ),
+        values=(
+            (19, 'sum(cephqos_slo:total:rate{slo="ssd-write"})', 1500),
+            (19, 'sum(cephqos_slo:good:rate{slo="ssd-write"})', 1350),
+        ),
+    ),
+    case(
+        "CephQosLatencySloBurn",
+        "the last ticket of a bad quarter of an hour ends when six hours have been good",
+        merged(Osd(((60, _FINE), (15, _BAD), (480, _FINE)))),
+        silent(60),
+        firing(120, *_both(("ticket", "1d", "unknown"), ("ticket", "3d", "unknown"))),
+        firing(435, *_both(("ticket", "3d", "unknown"))),
+        silent(450),
+        group="budget",
+    ),
+    case(
+        "CephQosLatencySloBurn",
+        "a moment of slow operations that the budget can bear",
+        merged(Osd(((60, _FINE), (0.25, _BAD), (15, _FINE)))),
+        silent(61),
+        silent(65),
+        silent(74),
+        group="slo",
+    ),
+    case(
+        "CephQosLatencySloBurn",
+        "a few slow operations where there are hardly any",
+        merged(Osd(((10, IDLE), (10, State(client=0.02, good=0)), (5, IDLE)))),
+        silent(15),
+        silent(24),
+        group="slo",
+    ),
+]
