@@ -1,9 +1,12 @@
 """Scenarios that need clusters or paths of their own: device schedulers, QEMU, CPU placement."""
 
+import asyncio
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from cephqos_loadgen.archive.reader import open_archive
@@ -36,7 +39,10 @@ def queue(lab: RunningLab, osd: int) -> Path:
 async def test_every_device_scheduler_is_set_measured_and_taken_back(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    archive = await run("io-scheduler", lab, tmp_path, seconds="2s")
+    before = [(queue(lab, osd) / "nr_requests").read_text() for osd in (0, 1)]
+    archive = await run(
+        "io-scheduler", lab, tmp_path, seconds="2s", nr_requests="[64]", read_ahead="[256]"
+    )
     assert [repeat.outcome["axes"]["scheduler"] for repeat in archive.repeats] == [
         "none",
         "mq-deadline",
@@ -49,10 +55,15 @@ async def test_every_device_scheduler_is_set_measured_and_taken_back(
         assert write["total"]["ios"] > 0
         assert read["total"]["latency_mean"] > 0
         wanted = repeat.outcome["axes"]["scheduler"]
-        in_force = repeat.outcome["in_force"]["devices"]
-        assert [queue["scheduler"] for queue in in_force.values()] == [wanted] * 2
+        own = {"scheduler": wanted, "nr_requests": "64", "read_ahead_kb": "256"}
+        assert list(repeat.outcome["in_force"]["devices"].values()) == [own] * 2
+        seconds = [entry for entry in repeat.intervals() if entry["phase"] == "write"]
+        assert {entry["client"] for entry in seconds} == {"bench0", "bench1"}
+        assert sum(entry["write"]["ios"] for entry in seconds) <= write["total"]["ios"]
+        assert all(entry["write"]["latency_mean"] > 0 for entry in seconds)
     for osd in (0, 1):
         assert "[none]" in (queue(lab, osd) / "scheduler").read_text()
+    assert [(queue(lab, osd) / "nr_requests").read_text() for osd in (0, 1)] == before
 
 
 async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
@@ -109,6 +120,11 @@ phases:
     wait: {{}}
     start: {{with: aio}}
     until: {{duration: 4s}}
+  - name: calm
+    fio: {{engine: libaio, path: {file}, rw: randread, bs: 4K, depth: 1, size: 8M, rate_iops: 50}}
+    start: {{with: aio}}
+    until: {{steady_state: {{window: 2s, dispersion: 0.9}}}}
+    at_most: 30s
 """
 
 
@@ -117,7 +133,16 @@ async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
 ) -> None:
     text = ENGINES.format(file=lab.paths.work / "raw")
     options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0")
-    archive = open_archive(await Runner(parse(text, "engines.yaml"), options, Silent()).run())
+    runner = Runner(parse(text, "engines.yaml"), options, Silent())
+    running = asyncio.create_task(runner.run())
+    served = await page_with(runner, running, 'engine="libaio",load="aio"')
+    archive = open_archive(await running)
+    assert re.search(
+        r'cephqos_client_latency_seconds_bucket{.*load="aio".*le="\+Inf"} [1-9]', served
+    )
+    assert re.search(r'cephqos_run_info{.*scenario="engines".*phase="aio"} 1', served)
+    assert re.search(r'cephqos_client_ops_total{.*engine="rados",load="rados"', served), "it stays"
+    assert 'load="rados"' not in "".join(re.findall(r"cephqos_client_iops{.*", served)), "it ended"
     (repeat,) = archive.repeats
     found = phases(repeat)
     assert set(found["rados"]["clients"]) == {"client.0", "client.1"}
@@ -129,6 +154,21 @@ async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
     assert children["aio.client.0"]["interrupted"], "it was told to end, and still wrote its result"
     assert children["uring.client.0"]["argv"].count("taskset") == 1
     assert found["uring"]["started"] < found["rados"]["ended"]
+    assert 2 <= found["calm"]["seconds"] < 25, "steady, and ended before its bound"
+
+
+async def page_with(runner: Runner, running: "asyncio.Task[Path]", text: str) -> str:
+    """The live metrics as soon as these labels have a rate."""
+    async with aiohttp.ClientSession() as session:
+        while not running.done():
+            await asyncio.sleep(0.2)
+            if not runner.url:
+                continue
+            async with session.get(runner.url) as response:
+                page = await response.text()
+            if re.search(rf"cephqos_client_iops{{.*{text}", page):
+                return page
+    raise AssertionError(f"never served: {text}") from running.exception()
 
 
 @pytest.mark.skipif(Path("/sys/bus/rbd").exists(), reason="this kernel has krbd")

@@ -195,6 +195,14 @@ def test_the_variants_of_the_scrub_study_are_axes() -> None:
         assert " ".join(last[f"{base}_{key}"] for key in ("res", "wgt", "lim")) == values
 
 
+def test_only_the_path_with_a_cache_has_one_and_it_does_not_wait_for_a_flush() -> None:
+    for point in study("rbd-surface").points:
+        cached = dict(point.axes)["path"] == "qemu_cache"
+        client = dict(point.client)
+        assert client["rbd_cache"] == ("true" if cached else "false")
+        assert client.get("rbd_cache_writethrough_until_flush") == ("false" if cached else None)
+
+
 def test_osds_get_as_many_cpus_as_they_have_shards() -> None:
     for point in study("cpu-placement").points:
         pin = point.phases[0].action

@@ -33,8 +33,9 @@ def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[s
     command += [f"--cluster.conf={access.conf}", f"--cluster.name=client.{place.user}"]
     command += [f"--cluster.keyring={place.keyring}"] if place.keyring else []
     command += [f"--cluster.python={shlex.join(access.argv([python]))}"]
-    # The scenarios let the OSDs report every second.
-    return [*command, "--cluster.interval=1"]
+    # The scenarios let the OSDs report every second. A scrub of a small placement group is over
+    # before it is seen to run: then only the stamps tell, which are read once a round.
+    return [*command, "--cluster.interval=1", "--cluster.schedule-interval=5"]
 
 
 @asynccontextmanager
