@@ -1,6 +1,8 @@
 """What the terminal shows of a run: rows, their widths, plain lines, and the time that is left."""
 
 import io
+import os
+import re
 import time
 from typing import Any
 
@@ -159,6 +161,27 @@ def test_without_rich_a_terminal_gets_plain_lines_too(monkeypatch: pytest.Monkey
         pass
     assert stream.getvalue().splitlines()[0] == "making …"
     assert "\x1b" not in stream.getvalue()
+
+
+def test_a_terminal_gets_the_rows_in_place_and_notes_above_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w", encoding="utf-8") as terminal:
+        progress = Progress(terminal)
+        first = Frame("heading", (Bar("client", 0.5, "5 s of 10 s"),), "", "a")
+        with progress.follow("run 1", first) as show:
+            progress.note("a note")
+            show(first._replace(bars=(Bar("client", 0.75, "7 s of 10 s"),)))
+        drawn = os.read(master, 100_000).decode()
+    os.close(master)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn)
+    assert plain.index("a note") < plain.index("7 s of 10 s")
+    assert "\x1b[" in drawn
+    assert "━" in plain
+    assert re.search(r"run 1: done in \d\.\d s\s*$", plain)
 
 
 def test_a_reader_that_stopped_reading_ends_nothing() -> None:

@@ -102,6 +102,13 @@ def test_options_that_the_bandwidth_model_ignores_are_said() -> None:
     assert warnings_for(options, {"osd_op_queue": "mclock_scheduler"}) == [], "the early model"
 
 
+def test_a_sleep_of_zero_is_what_mclock_has_anyway() -> None:
+    said = [
+        warnings_for([Option("osd", "osd_scrub_sleep", v)], MCLOCK) for v in ("0", "0.0", "0.1")
+    ]
+    assert [len(warnings) for warnings in said] == [0, 0, 1]
+
+
 def test_backfill_limits_need_the_override_under_mclock() -> None:
     options = [Option("osd", "osd_max_backfills", "1000")]
     assert len(warnings_for(options, MCLOCK)) == 1

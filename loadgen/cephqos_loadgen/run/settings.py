@@ -38,6 +38,11 @@ _NEED_OVERRIDE = (
 _OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
+def _as_mclock_has_it(option: Option) -> bool:
+    """mClock sets every sleep to 0 itself."""
+    return option.name.endswith("_sleep") and option.value.strip("0.") == ""
+
+
 def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[str]:
     """What the release takes and ignores. `effective` is one OSD's configuration."""
     bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
@@ -46,7 +51,7 @@ def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[s
     found = [
         f"{option.name} = {option.value} has no effect: this release's mClock ignores it"
         for option in options
-        if option.name in _IGNORED_BY_MCLOCK
+        if option.name in _IGNORED_BY_MCLOCK and not _as_mclock_has_it(option)
     ]
     if effective.get(_OVERRIDE) != "true":
         found += [
