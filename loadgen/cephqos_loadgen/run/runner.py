@@ -156,7 +156,10 @@ class Runner:
             return
         async with self._access(wish) as access:
             take_over, check = self.options.take_over, self._check_known
-            session = Session(access, archive, self.plan, take_over=take_over, check=check)
+            note = self.progress.note
+            session = Session(
+                access, archive, self.plan, take_over=take_over, check=check, note=note
+            )
             try:
                 self.stage = "preparing"
                 await session.begin()

@@ -36,6 +36,7 @@ class Session:
         *,
         take_over: bool,
         check: Callable[[str], None] = lambda fsid: None,
+        note: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.access = access
         self.archive = archive
@@ -46,6 +47,7 @@ class Session:
         self._lock: ClusterLock | None = None
         self._take_over = take_over
         self._check = check  # raises if this cluster is not to be touched
+        self._note = note
         self.journal = undo.Journal(self._save)
         self.settings = Settings(self.cluster, self.journal)
         self.kept = kept.Kept()
@@ -64,6 +66,10 @@ class Session:
         self._lock = lock
         if lock.taken_over:
             self.archive.event("took_over", what=lock.taken_over)
+            held, *undone = lock.taken_over
+            self._note(f"taken over: {held}")
+            for line in undone:
+                self._note(f"  undone: {line}")
         await self._at_rest()
         await self.settings.check(_settings_of(self._plan))
         self.kept.found = await kept.look(self.cluster, self._plan)
