@@ -80,10 +80,15 @@ def test_a_lab_with_keys_asks_for_them_everywhere_and_says_where_they_are() -> N
     assert keys["keyring"] == "/labs/one/keys/$name.keyring"
 
 
-def test_keyrings_hold_keys_in_cephs_form_and_only_their_owner_reads_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("release", "form"), [("pacific", (1, 16)), ("reef", (1, 16)), ("tentacle", (2, 32))]
+)
+def test_keyrings_hold_keys_in_cephs_form_and_only_their_owner_reads_them(
+    release: str, form: tuple[int, int], tmp_path: Path
+) -> None:
     paths = LabPaths(tmp_path, "one")
     paths.dir.mkdir()
-    write_keyrings(paths, ["mgr.x", "osd.0", "osd.1"])
+    write_keyrings(paths, find_release(release), ["mgr.x", "osd.0", "osd.1"])
     parser = configparser.ConfigParser()
     parser.read(paths.keyring("mon."))
     assert set(parser.sections()) == {"mon.", "client.admin", "mgr.x", "osd.0", "osd.1"}
@@ -91,7 +96,8 @@ def test_keyrings_hold_keys_in_cephs_form_and_only_their_owner_reads_them(tmp_pa
     for entity in parser.sections():
         key = base64.b64decode(parser[entity]["key"])
         kind, made, _, length = struct.unpack("<HIIH", key[:12])
-        assert (kind, length, len(key)) == (1, 16, 28)
+        assert (kind, length) == form
+        assert len(key) == 12 + length
         assert abs(made - time.time()) < 60
         secrets.add(key[12:])
         assert paths.keyring(entity).stat().st_mode & 0o777 == 0o600

@@ -95,7 +95,7 @@ class BringUp:
         conf = render_conf(self.spec, self.paths, state.fsid, state.port)
         self.paths.conf.write_text(conf)
         if self.spec.auth == "cephx":
-            write_keyrings(self.paths, ["mgr.x", *self.osds])
+            write_keyrings(self.paths, self.spec.ceph, ["mgr.x", *self.osds])
         in_tree = ["chroot", str(self.paths.root)]
         enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", "--root", *in_tree]
         for command in _WRAPPED:

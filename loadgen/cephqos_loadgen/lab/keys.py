@@ -6,9 +6,10 @@ import struct
 import time
 
 from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.releases import Release
 
-_AES = 1
-_KEY_BYTES = 16
+# Ceph's number for a kind of key, and how long such a key is.
+_AES128, _AES256 = (1, 16), (2, 32)
 
 Caps = dict[str, str]
 
@@ -21,11 +22,11 @@ _CAPS: dict[str, Caps] = {
 }
 
 
-def make_key(now: float | None = None) -> str:
-    """A new key as Ceph writes it: type, time of making (s, ns), length, the secret itself."""
-    seconds = int(time.time() if now is None else now)
-    head = struct.pack("<HIIH", _AES, seconds, 0, _KEY_BYTES)
-    return base64.b64encode(head + secrets.token_bytes(_KEY_BYTES)).decode()
+def make_key(release: Release) -> str:
+    """A new key as Ceph writes it: kind, time of making (s, ns), length, the secret itself."""
+    kind, length = _AES256 if release.aes256_keys else _AES128
+    head = struct.pack("<HIIH", kind, int(time.time()), 0, length)
+    return base64.b64encode(head + secrets.token_bytes(length)).decode()
 
 
 def caps_of(entity: str) -> Caps:
@@ -39,14 +40,14 @@ def entry(entity: str, key: str) -> str:
     return f"[{entity}]\n\tkey = {key}\n{caps}"
 
 
-def write_keyrings(paths: LabPaths, daemons: list[str]) -> None:
+def write_keyrings(paths: LabPaths, release: Release, daemons: list[str]) -> None:
     """A keyring for each daemon and the administrator, and the monitor's, which has all of them."""
     paths.keys.mkdir(mode=0o755)
     everyone = []
     for entity in ("client.admin", *daemons):
-        everyone.append(entry(entity, make_key()))
+        everyone.append(entry(entity, make_key(release)))
         _write(paths, entity, everyone[-1])
-    _write(paths, "mon.", entry("mon.", make_key()) + "".join(everyone))
+    _write(paths, "mon.", entry("mon.", make_key(release)) + "".join(everyone))
 
 
 def _write(paths: LabPaths, entity: str, text: str) -> None:

@@ -16,6 +16,8 @@ class Release:
     # themselves, but all Debian suites are made the same way.
     script: str
     filestore: bool = False
+    # 20.2.4 takes no keys of the older kind (mon_auth_allow_insecure_key), earlier ones no others.
+    aes256_keys: bool = False
 
 
 RELEASES = {
@@ -23,7 +25,7 @@ RELEASES = {
     for release in (
         Release("pacific", "16.2", "bookworm", "bookworm", filestore=True),
         Release("reef", "18.2", "trixie", "sid"),
-        Release("tentacle", "20.2", "forky", "sid"),
+        Release("tentacle", "20.2", "forky", "sid", aes256_keys=True),
     )
 }
 
