@@ -101,6 +101,29 @@ TARGETS = [
         moments=(silent(15), silent(27)),
     ),
     Case(
+        name="a target for one OSD without demand is not missed",
+        alert=TARGET,
+        series=merged(
+            osd(
+                (30, State(client=200, in_progress=(1, 0))),
+                target={"client": 1000},
+                **{**_WPQ, "reserved": {"client": 1000}},
+            )
+        ),
+        moments=(silent(15), silent(29)),
+        only=True,
+    ),
+    Case(
+        name="a target for the cluster is not missed where one OSD of three is wanted more",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((28, State(client=200, in_progress=(1, 0))),), **_WPQ),
+            replace(osd((28, RECOVERING), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    Case(
         name="a target without demand is not missed",
         alert=TARGET,
         series=merged(
@@ -135,6 +158,12 @@ LIMITS = [
             osd((5, IDLE), (20, replace(_HELD, client=95)), **_LIMITED),
         ),
         moments=(firing(20, {**OSD0, "severity": "ticket", "cause": "limit"}),),
+    ),
+    Case(
+        name="a class at its limit while the device is busy with something else",
+        alert=LIMIT,
+        series=merged(osd((5, IDLE), (25, replace(_HELD, depth=4)), **_LIMITED)),
+        moments=(silent(14), silent(29)),
     ),
     Case(
         name="a class at its limit on a busy OSD is what limits are for",

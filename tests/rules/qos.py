@@ -15,6 +15,9 @@ SIZE3 = replace(BUSY, client=700, immediate=1400)
 # The same OSD after it gave what it is configured for, on a device that became slow.
 PROVEN = replace(BUSY, client=2000)
 SLOW = replace(BUSY, client=100, device_latency=0.2, kv_commit=0.3, store_latency=0.5)
+# Fifty operations in progress, of which none ends: in its own store, or in that of another OSD.
+STALLED = replace(IDLE, in_progress=(50,), store_used=0.1)
+STALLED_ELSEWHERE = replace(STALLED, store_used=0)
 SHORT = replace(BUSY, client=500)
 RECOVERING = replace(BUSY, client=600, recovery=1400)
 
@@ -46,6 +49,16 @@ RESERVATION = [
             firing(27, _SLOW_DEVICE),
             silent(30),
         ),
+    ),
+    Case(
+        name="a device that ends nothing any more pages, and not who waits for it",
+        alert=VIOLATED,
+        series=merged(
+            osd((8, PROVEN), (20, STALLED), (12, PROVEN)),
+            replace(osd((8, PROVEN), (20, STALLED_ELSEWHERE), (12, PROVEN)), id=1),
+        ),
+        moments=(silent(13), firing(16, _SLOW_DEVICE), firing(27, _SLOW_DEVICE), silent(31)),
+        only=True,
     ),
     Case(
         name="replica work that fills an OSD is a ticket",
@@ -217,6 +230,12 @@ RESERVATION = [
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(SLOW, immediate=650, recovery=400)))),
         moments=(firing(23, _SLOW_DEVICE),),
+    ),
+    Case(
+        name="an OSD that has just come into sight is told after as long as any other",
+        alert=VIOLATED,
+        series=merged(osd((8, replace(SHORT, scrape=False)), (20, SHORT))),
+        moments=(silent(11.5), firing(20, violated("ticket", "capacity"))),
     ),
     Case(
         name="an OSD of 16.2, which shows neither queues nor lag, is told by what it attains",

@@ -25,6 +25,7 @@ class State:
     waiting: float = 0.0  # client operations waiting, on average
     store: float = 0.0  # transactions in BlueStore, on average
     store_latency: float = 0.002
+    store_used: float = 0.0  # of the throttle of BlueStore
     queue: tuple[float, ...] = (0, 0, 0, 0)  # of clients, per shard
     lag: tuple[float, ...] = (0, 0, 0, 0)
     recovery_queue: float = 0.0
@@ -49,6 +50,7 @@ BUSY = State(
     waiting=3,
     store=20,
     store_latency=0.02,
+    store_used=0.01,
     queue=(3, 2, 4, 1),
     device_ops=2000,
     depth=3,
@@ -187,6 +189,7 @@ def _add_demand(
     add("cephqos_qos_client_ops_in_progress", cycle(osd.timeline, lambda s: s.in_progress))
     add_counter("cephqos_qos_client_wait_seconds_total", lambda s: s.waiting)
     add_counter("cephqos_qos_throttle_wait_seconds_total", lambda s: 0, throttle="bluestore")
+    add_gauge("cephqos_qos_throttle_used_ratio", lambda s: s.store_used, throttle="bluestore")
     add_counter("cephqos_qos_store_seconds_total", lambda s: s.store)
     add_counter("cephqos_qos_store_transactions_total", lambda s: s.store / s.store_latency)
     if osd.in_force != "mclock_scheduler":

@@ -217,6 +217,29 @@ SATURATION = [
         only=True,
     ),
     case(
+        "CephQosDeviceSaturated",
+        "a device that answers later now that hardly anything is asked of it",
+        merged(Osd(((40, _WELL), (20, replace(_LATE, depth=0.8))))),
+        silent(56),
+        silent(59),
+        group="qos",
+    ),
+    case(
+        "CephQosDeviceSaturated",
+        "a device that takes many times as long as it used to, which is still very little",
+        merged(
+            Osd(
+                (
+                    (40, replace(_WELL, device_latency=0.0003)),
+                    (20, replace(_WELL, device_latency=0.004)),
+                )
+            )
+        ),
+        silent(56),
+        silent(59),
+        group="qos",
+    ),
+    case(
         "CephQosReactorShared",
         "reactors with company on their CPU",
         flat(_SHARED, "2x60 0x100", by="thread", **AT),
