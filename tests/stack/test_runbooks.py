@@ -1,0 +1,72 @@
+"""Every `ceph` command of the runbooks, on a real cluster of every release; every query parsed."""
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+from tests.lab.conftest import LabPool
+
+from .conftest import lab_spec, tool
+from .test_rules_tools import RELEASES, run
+
+RUNBOOKS: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
+_LATER: Final = " # 18.2 and later"
+# Refused while there is nothing to lose, which the reply has to say.
+_NOTHING_LOST: Final = "mark_unfound_lost"
+
+
+def blocks(language: str) -> list[str]:
+    """The lines of all blocks of a language, in their order, each once."""
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```$", RUNBOOKS, re.MULTILINE | re.DOTALL)
+    return list(dict.fromkeys(line.strip() for text in found for line in text.splitlines()))
+
+
+def commands() -> list[str]:
+    """Those for `ceph`, in blocks and in sentences; what moves data comes last."""
+    plain = re.sub(r"^ *```.*?^ *```$", "", RUNBOOKS, flags=re.MULTILINE | re.DOTALL)
+    found = [*blocks("sh"), *re.findall(r"`(ceph [^`]+)`", plain)]
+    known = [line for line in dict.fromkeys(found) if line.startswith("ceph ")]
+    return sorted(known, key=lambda line: re.match(r"ceph osd (out|down)", line) is not None)
+
+
+def test_there_are_commands_and_queries_and_nothing_else_in_blocks() -> None:
+    assert len(commands()) > 50
+    assert len(blocks("promql")) > 30
+    assert all(line.startswith("ceph ") for line in blocks("sh"))
+
+
+@pytest.mark.unsettled
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_command_runs(labs: LabPool, release: str) -> None:
+    lab = labs.start(lab_spec(f"runbooks-{release}", release=release, osds=2))
+    failed = []
+    try:
+        labs.call(lab.exec(["ceph", "osd", "pool", "create", "books", "1"]))
+        pools = json.loads(labs.call(lab.exec(["ceph", "osd", "lspools", "-f", "json"])).stdout)
+        pgid = next(f"{pool['poolnum']}.0" for pool in pools if pool["poolname"] == "books")
+        for line in commands():
+            if release == "pacific" and line.endswith(_LATER):
+                continue
+            argv = line.removesuffix(_LATER).replace("osd.N", "osd.0").replace("PGID", pgid)
+            script = f"timeout 40 {argv.replace('POOL', 'books')}"
+            said = labs.call(lab.exec(["sh", "-c", f"{script} 2>&1; echo status $?"])).stdout
+            good = "no unfound" in said if _NOTHING_LOST in line else said.endswith("status 0\n")
+            if not good:
+                failed.append((line, said[-300:]))
+    finally:
+        labs.end(lab)
+    assert not failed
+
+
+def test_every_query_is_one(tmp_path: Path) -> None:
+    rules = [
+        {"record": f"query:{i}", "expr": query.replace("HOST", "host")}
+        for i, query in enumerate(blocks("promql"))
+    ]
+    file = tmp_path / "queries.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "runbooks", "rules": rules}]}))
+    said = run([*tool("reef", "promtool"), "check", "rules", "--lint=none", str(file)])
+    assert f"{len(rules)} rules found" in said
