@@ -72,10 +72,12 @@ async def ask_init(control: Path, within: float = 10.0, **request: Any) -> Any:
     try:
         async with asyncio.timeout(within):
             reader, writer = await asyncio.open_unix_connection(control)
-            writer.write(json.dumps(request).encode() + b"\n")
-            await writer.drain()
-            line = await reader.readline()
-            writer.close()
+            try:
+                writer.write(json.dumps(request).encode() + b"\n")
+                await writer.drain()
+                line = await reader.readline()
+            finally:
+                writer.close()
     except (OSError, TimeoutError) as error:
         raise LabError(f"the lab's process 1 does not answer: {error}") from error
     reply = json.loads(line or '{"error": "it closed the connection"}')
