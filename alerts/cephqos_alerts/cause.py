@@ -71,7 +71,8 @@ _CAPACITY: Final = _wanting(
 # Slow by itself or by its own history; how busy it is says nothing of an SSD or an array.
 _DEVICE: Final = _wanting(
     f"""
-    (osd:cephqos_kv_commit_seconds:rate > @device_latency_ssd@
+    osd:cephqos_store_stalled:bool == 1
+    or (osd:cephqos_kv_commit_seconds:rate > @device_latency_ssd@
       or osd:cephqos_device_latency_seconds:rate > @device_latency_ssd@)
       and on ({_OSD}) osd:cephqos_media:info{{media="ssd"}}
     or osd:cephqos_kv_commit_seconds:rate > @device_latency_hdd@

@@ -168,15 +168,28 @@ DEMAND: Final = Group(
             """,
         ),
         _per_osd("store_in_progress:rate", "rate(cephqos_qos_store_seconds_total[@rate@])"),
+        _per_osd("store_used:ratio", 'cephqos_qos_throttle_used_ratio{throttle="bluestore"}'),
+        # It holds transactions and ends none: what is measured at their end says nothing now.
+        Recording(
+            record="osd:cephqos_store_stalled:bool",
+            expr=f"""
+            (min_over_time(osd:cephqos_store_used:ratio[@sustained@]) > bool 0)
+            * on ({_OSD}) (
+              max by ({_OSD}) (rate(cephqos_qos_store_transactions_total[@rate@])) == bool 0
+            )
+            """,
+        ),
         Recording(
             record="osd:cephqos_store_piling_up:bool",
             expr=f"""
-            (osd:cephqos_store_in_progress:rate >= bool @store_in_progress@)
+            (osd:cephqos_store_stalled:bool == 1)
+            or on ({_OSD}) (osd:cephqos_store_in_progress:rate >= bool @store_in_progress@)
             * on ({_OSD}) (
               (osd:cephqos_store_latency_seconds:rate >= bool @store_latency_hdd@)
                 and on ({_OSD}) osd:cephqos_media:info{{media="hdd"}}
               or on ({_OSD}) (osd:cephqos_store_latency_seconds:rate >= bool @store_latency_ssd@)
             )
+            or on ({_OSD}) osd:cephqos_store_stalled:bool
             """,
         ),
         # Operations that wait in the scheduler's queue are not yet in progress for the OSD.

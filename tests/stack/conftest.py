@@ -135,14 +135,17 @@ class Webhook:
         self._thread.join()
 
 
-async def until(condition: Callable[[], Awaitable[Any]], what: str, within: float) -> Any:
+async def until(
+    condition: Callable[[], Awaitable[Any]], what: str | Callable[[], str], within: float
+) -> Any:
     """The first true answer of a condition; AssertionError that says what did not happen."""
     deadline = time.monotonic() + within
     while True:
         found = await condition()
         if found:
             return found
-        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
+        late = time.monotonic() >= deadline
+        assert not late, f"not within {within:g} s: {what if isinstance(what, str) else what()}"
         await asyncio.sleep(0.5)
 
 
@@ -194,14 +197,17 @@ class Watched:
     async def quiet(self, within: float = 60) -> float:
         """Wait until nothing fires; the moment from which on alerts are the next case's."""
 
+        said: list[dict[str, str]] = []
+
         async def nothing_for_a_while() -> bool:
             for _ in range(6):  # as long as Alertmanager may wait to speak of the last case
-                if await self.firing():
+                said[:] = await self.firing()
+                if said:
                     return False
                 await asyncio.sleep(1)
             return True
 
-        await until(nothing_for_a_while, "no alert firing", within)
+        await until(nothing_for_a_while, lambda: f"no alert firing; it is {said}", within)
         return time.monotonic()
 
     async def received(
@@ -213,7 +219,9 @@ class Watched:
             matching = (a for a in self.webhook.since(since) if a.status == status)
             return next((a for a in matching if a.has(**labels)), None)
 
-        what = f"{status} {labels}; came: {[dict(a.labels) for a in self.webhook.since(since)]}"
+        def what() -> str:
+            return f"{status} {labels}; came: {[dict(a.labels) for a in self.webhook.since(since)]}"
+
         found: Received = await until(look, what, within)
         return found
 

@@ -1,0 +1,55 @@
+"""A slow device among those that turn: the other half of what the end-to-end cases say of SSDs."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from tests.lab.conftest import LabPool
+
+from .conftest import Watched, lab_spec, watched
+
+# Far less than disks of this lab deliver at first, far more than the slow one does later.
+CAPACITY = 1000
+VIOLATED = "CephQosReservationViolated"
+
+
+@pytest.fixture(scope="module")
+def disks(labs: LabPool) -> Iterator[Watched]:
+    yield from watched(labs, lab_spec("disks", rotational=True))
+
+
+@pytest.fixture(scope="module")
+def proven(labs: LabPool, disks: Watched) -> Watched:
+    """Disks that were seen to deliver what their capacity says."""
+    labs.call(_prove(disks))
+    return disks
+
+
+async def _prove(disks: Watched) -> None:
+    await disks.pool("size2", 2)
+    await disks.config("osd_mclock_max_capacity_iops_hdd", CAPACITY)
+    await disks.write("size2", 12)
+    assert len(await disks.stack.query('osd:cephqos_media:info{media="hdd"}')) == 3
+
+
+async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_more(
+    proven: Watched,
+) -> None:
+    begin = await proven.quiet()
+    await proven.lab.faults.throttle(1, wiops=100)
+    load = proven.write("size2", 40)
+    try:
+        alert = await proven.received(begin, alertname=VIOLATED, cause="device")
+        await proven.lab.faults.throttle(1, wiops=4)
+        await asyncio.sleep(14)  # longer than any rate of this clock looks back, and a hold
+        stalled = await proven.number('osd:cephqos_store_stalled:bool{ceph_daemon="osd.1"}')
+        said = proven.webhook.since(begin)
+    finally:
+        await proven.lab.faults.throttle(1)
+    await load
+    assert alert.receiver == "page"
+    assert alert.has(ceph_daemon="osd.1", class_="client")
+    assert stalled == 1
+    assert {(a.labels["ceph_daemon"], a.status) for a in said if a.has(alertname=VIOLATED)} == {
+        ("osd.1", "firing")
+    }
