@@ -1,7 +1,6 @@
 """Scrapes a lab's OSDs with the exporter's own scrape loop, and reads the page."""
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -72,12 +71,7 @@ class LiveExporter:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._scraper.close()
 
     async def scrape(self) -> Page:

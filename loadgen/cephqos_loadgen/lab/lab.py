@@ -11,7 +11,6 @@ import signal
 import socket
 import sys
 import uuid
-from types import TracebackType
 from typing import Any, Self
 
 from cephqos_loadgen.errors import LabError, UsageError
@@ -108,12 +107,7 @@ class Lab(RunningLab):
             raise
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.down()
 
     async def _up(self) -> None:
