@@ -3,13 +3,11 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cephqos_exporter.ceph.monclient import Connection
+from cephqos_exporter.ceph.monclient import Connection, end_group
 from cephqos_exporter.errors import ExporterError
 
 # Runs in the system's Python: standard library and rados only. Objects have fixed names, so that
@@ -160,10 +158,7 @@ class ProbeChild:
     async def kill(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()  # which ends it behind any prefix
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            await self._process.wait()
+        await end_group(self._process)
 
 
 async def _spawn(argv: Sequence[str]) -> asyncio.subprocess.Process:
