@@ -2,10 +2,16 @@
 
 from pathlib import Path
 
-from . import promises, qos, slo, state
+from . import coverage, promises, qos, slo, state
 from .cases import TESTS, Case, promtool_file
 
-CASES: list[Case] = [*qos.CASES, *promises.CASES, *state.CASES, *slo.CASES]
+CASES: list[Case] = [
+    *qos.CASES,
+    *promises.CASES,
+    *state.CASES,
+    *coverage.CASES,
+    *slo.CASES,
+]
 
 
 def built() -> dict[Path, str]:

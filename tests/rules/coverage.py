@@ -1,0 +1,224 @@
+"""Cases of the alerts on whether anybody looks at all, and of those that are there to silence."""
+
+from typing import Final
+
+from .cases import firing, silent
+from .series import CLUSTER, Series, flat, merged
+from .state import AT, TICKET, case
+
+_TARGET: Final = {"job": "cephqos", "instance": "host1"}
+_UP = flat("up", 1, **_TARGET)
+_DAEMON = flat("cephqos_daemon_up", 1, reason="", **AT, **_TARGET)
+_CLUSTER_UP = flat("cephqos_cluster_up", 1, reason="", cluster=CLUSTER, **_TARGET)
+_CLUSTER_TICKET = {"cluster": CLUSTER, **TICKET}
+
+
+def _daemon_up(values: str, reason: str, instance: str = "host1") -> Series:
+    return flat(
+        "cephqos_daemon_up", values, reason=reason, **AT, **{**_TARGET, "instance": instance}
+    )
+
+
+_COLLECTOR = {**AT, "collector": "mclock"}
+
+CASES = [
+    case(
+        "CephQosExporterDown",
+        "an exporter that does not answer",
+        flat("up", "1x20 0x60 1x60", **_TARGET),
+        silent(9),
+        firing(11, {**_TARGET, **TICKET}),
+        silent(30),
+    ),
+    case(
+        "CephQosExporterDown",
+        "an exporter that restarts, and another job's",
+        merged(flat("up", "1x20 0x4 1x100", **_TARGET), flat("up", 0, job="node", instance="x")),
+        silent(6.25),
+        silent(30),
+    ),
+    case(
+        "CephQosDaemonNotAnswering",
+        "a daemon that hangs",
+        merged(_daemon_up("1x20 stale", ""), _daemon_up("_x21 0x40 _x100", "timeout")),
+        silent(7),
+        firing(8, {**AT, "instance": "host1", "reason": "timeout", "severity": "page"}),
+        silent(21),
+    ),
+    case(
+        "CephQosDaemonNotAnswering",
+        "a daemon that another exporter can reach",
+        merged(_daemon_up("0x200", "refused"), _daemon_up("1x200", "", "host2")),
+        silent(8),
+        silent(40),
+    ),
+    case(
+        "CephQosOsdDown",
+        "an OSD that goes down and comes up",
+        flat("cephqos_cluster_osd_up", "1x20 0x40 1x40", **AT, **_TARGET),
+        silent(5),
+        firing(5.5, {**AT, "severity": "none"}),
+        silent(16),
+    ),
+    case(
+        "CephQosOsdDown",
+        "an OSD that one of two exporters has not yet seen come up",
+        merged(
+            flat("cephqos_cluster_osd_up", 0, **AT, **_TARGET),
+            flat("cephqos_cluster_osd_up", 1, **AT, job="cephqos", instance="host2"),
+        ),
+        silent(5),
+        silent(59),
+    ),
+    case(
+        "CephQosOsdNotScraped",
+        "an OSD that is up and that nobody scrapes",
+        merged(
+            _CLUSTER_UP,
+            flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET),
+            _daemon_up("_x60 1x100", ""),
+        ),
+        silent(9),
+        firing(11, {**AT, **TICKET}),
+        silent(16),
+    ),
+    case(
+        "CephQosOsdNotScraped",
+        "an OSD that is scraped, and one that is down",
+        merged(
+            _DAEMON,
+            flat("cephqos_cluster_osd_up", 1, **AT, **_TARGET),
+            flat("cephqos_cluster_osd_up", 0, cluster=CLUSTER, ceph_daemon="osd.1", **_TARGET),
+        ),
+        silent(11),
+        silent(59),
+        only=True,
+    ),
+    case(
+        "CephQosClusterExporterAbsent",
+        "OSDs without an exporter of role cluster, until there is one",
+        merged(
+            _DAEMON,
+            flat("cephqos_cluster_up", "_x80 1x100", reason="", cluster=CLUSTER, **_TARGET),
+        ),
+        silent(9),
+        firing(11, _CLUSTER_TICKET),
+        silent(21),
+    ),
+    case(
+        "CephQosClusterExporterAbsent",
+        "an exporter of role cluster whose monitors are gone is there",
+        merged(
+            _DAEMON, flat("cephqos_cluster_up", 0, reason="timeout", cluster=CLUSTER, **_TARGET)
+        ),
+        silent(11),
+        silent(59),
+    ),
+    case(
+        "CephQosClusterExporterDoubled",
+        "two exporters of role cluster for one cluster",
+        merged(
+            _CLUSTER_UP,
+            flat(
+                "cephqos_cluster_up",
+                "1x79 stale",
+                cluster=CLUSTER,
+                job="cephqos",
+                instance="host2",
+            ),
+        ),
+        silent(9),
+        firing(11, {"cluster": CLUSTER, "severity": "info"}),
+        silent(21),
+    ),
+    case(
+        "CephQosClusterExporterDoubled",
+        "one exporter each for two clusters",
+        merged(_CLUSTER_UP, flat("cephqos_cluster_up", 1, cluster="c2", **_TARGET)),
+        silent(11),
+        silent(59),
+    ),
+    case(
+        "CephQosScrapeNearDeadline",
+        "a scrape that takes nine of ten seconds",
+        flat("scrape_duration_seconds", "9x60 1x60", **_TARGET),
+        silent(4),
+        firing(6, {**_TARGET, **TICKET}),
+        silent(20),
+    ),
+    case(
+        "CephQosScrapeNearDeadline",
+        "one slow scrape in ten",
+        flat("scrape_duration_seconds", " ".join(["9 1x8"] * 20), **_TARGET),
+        silent(6),
+        silent(30),
+    ),
+    case(
+        "CephQosCollectorFailing",
+        "a collector that cannot make its metrics",
+        flat("cephqos_collector_success", "0x80 1x40", **_COLLECTOR),
+        silent(9),
+        firing(11, {**_COLLECTOR, **TICKET}),
+        silent(25),
+    ),
+    case(
+        "CephQosCollectorFailing",
+        "a collector that failed once",
+        flat("cephqos_collector_success", "1x20 0 1x100", **_COLLECTOR),
+        silent(11),
+        silent(25),
+    ),
+    case(
+        "CephQosTooManySeries",
+        "an exporter that gives more series than the budget",
+        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", "900x90 600x100", **_TARGET)),
+        silent(14),
+        firing(16, {"instance": "host1", "severity": "info"}),
+        silent(24),
+    ),
+    case(
+        "CephQosTooManySeries",
+        "an exporter within the budget",
+        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 600, **_TARGET)),
+        silent(16),
+        silent(59),
+    ),
+    case(
+        "CephQosMaintenance",
+        "noout is set, then not",
+        flat("cephqos_cluster_flag", "0x10 1x20 0x20", cluster=CLUSTER, flag="noout"),
+        silent(2.5),
+        firing(3, {"cluster": CLUSTER, "flag": "noout", "severity": "none"}),
+        silent(10),
+    ),
+    case(
+        "CephQosMaintenance",
+        "no flag is set",
+        flat("cephqos_cluster_flag", 0, cluster=CLUSTER, flag="noout"),
+        silent(5),
+        silent(59),
+    ),
+    case(
+        "CephQosTestRun",
+        "a run that announces itself, then ends",
+        flat(
+            "cephqos_run_info",
+            "_x8 1x20 stale",
+            cluster=CLUSTER,
+            run="r1",
+            scenario="s",
+            phase="load",
+        ),
+        silent(1.5),
+        firing(2, {"cluster": CLUSTER, "run": "r1", "scenario": "s", "severity": "none"}),
+        silent(11),
+    ),
+    case("CephQosTestRun", "no run", _DAEMON, silent(5), silent(59)),
+    case(
+        "Watchdog",
+        "always",
+        {},
+        firing(0, {"severity": "none"}),
+        firing(59, {"severity": "none"}),
+    ),
+]
