@@ -1,9 +1,14 @@
-"""What all tests share: how a missing component is reported."""
+"""What all tests share: how a missing component is reported, and where labs come from."""
 
 import os
-from collections.abc import Generator
+import shutil
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from tests.lab.conftest import LabPool
 
 CI = bool(os.environ.get("CI"))
 
@@ -25,3 +30,24 @@ def pytest_runtest_makereport(
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.longrepr = f"in CI a skipped test is a failed test: {reason}"
     return report
+
+
+@pytest.fixture(scope="session")
+def real_ceph() -> None:
+    """Skip, saying why, where no lab can be made."""
+    if os.geteuid() != 0:
+        pytest.skip("real Ceph needs root: run the tests with sudo")
+    if shutil.which("debootstrap") is None:
+        pytest.skip("debootstrap is missing: apt-get install debootstrap")
+
+
+@pytest.fixture(scope="session")
+def labs(real_ceph: None) -> Iterator["LabPool"]:
+    """The labs of a session; at its end none is left."""
+    from tests.lab.conftest import LabPool  # which tests without a lab need not load
+
+    pool = LabPool()
+    try:
+        yield pool
+    finally:
+        pool.close()

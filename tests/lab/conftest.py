@@ -5,11 +5,9 @@ event loop of its own; so the keepers live in one background thread with one loo
 """
 
 import asyncio
-import os
 import secrets
-import shutil
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -29,12 +27,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def real_ceph() -> None:
-    """Skip, saying why, where no lab can be made."""
-    if os.geteuid() != 0:
-        pytest.skip("real Ceph needs root: run the tests with sudo")
-    if shutil.which("debootstrap") is None:
-        pytest.skip("debootstrap is missing: apt-get install debootstrap")
+def on_real_ceph(real_ceph: None) -> None:
+    """Every test here needs it, those too that ask for no lab."""
 
 
 def lab_name(purpose: str) -> str:
@@ -80,15 +74,6 @@ class LabPool:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-
-@pytest.fixture(scope="session")
-def labs(real_ceph: None) -> Iterator[LabPool]:
-    pool = LabPool()
-    try:
-        yield pool
-    finally:
-        pool.close()
 
 
 @pytest.fixture(params=RELEASES)

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import shutil
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -31,24 +29,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/stack/" in item.path.as_posix():
             item.add_marker(pytest.mark.lab)
-
-
-@pytest.fixture(scope="session")
-def real_ceph() -> None:
-    """Skip, saying why, where no lab can be made."""
-    if os.geteuid() != 0:
-        pytest.skip("real Ceph needs root: run the tests with sudo")
-    if shutil.which("debootstrap") is None:
-        pytest.skip("debootstrap is missing: apt-get install debootstrap")
-
-
-@pytest.fixture(scope="session")
-def labs(real_ceph: None) -> Iterator[LabPool]:
-    pool = LabPool()
-    try:
-        yield pool
-    finally:
-        pool.close()
 
 
 def tool(release: str, name: str) -> list[str]:
