@@ -204,11 +204,29 @@ DEMAND: Final = Group(
             """,
         ),
         # In every sample, not on average: a burst of a second leaves samples without work.
+        _per_osd(
+            "client_present:min", "min_over_time(osd:cephqos_client_present:sum[@sustained@])"
+        ),
+        # On average, too (Little's law): bursts in step with the scrapes are in every sample.
+        Recording(
+            record="osd:cephqos_client_steady:bool",
+            expr=f"""
+            (osd:cephqos_store_stalled:bool == 1)
+            or on ({_OSD}) (
+              sum by ({_OSD}) (
+                max by ({_OSD}, op) (rate(cephqos_osd_op_latency_seconds_sum[@rate@]))
+              )
+              >= bool on ({_OSD}) (@steady@ * osd:cephqos_client_present:min)
+            )
+            or on ({_OSD}) (osd:cephqos_client_present:min >= bool 0)
+            """,
+        ),
         Recording(
             record="osd_class:cephqos_demand:bool",
             labels={"class": "client"},
             expr=f"""
-            (min_over_time(osd:cephqos_client_present:sum[@sustained@]) >= bool @in_progress@)
+            (osd:cephqos_client_present:min >= bool @in_progress@)
+            * on ({_OSD}) osd:cephqos_client_steady:bool
             * on ({_OSD}) clamp_max(
               (osd:cephqos_client_waiting:rate >= bool @waiting@)
               + on ({_OSD}) (

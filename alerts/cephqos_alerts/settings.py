@@ -33,6 +33,7 @@ class Thresholds:
     """Where a figure becomes a finding. README.md says why each is what it is."""
 
     in_progress: float = 2  # client operations in every sample: not one client in lock step
+    steady: float = 0.5  # of those in every sample are there between samples too, on average
     waiting: float = 1  # client operations waiting on average
     store_in_progress: float = 8  # transactions in BlueStore on average
     store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
@@ -42,7 +43,7 @@ class Thresholds:
     at_limit: float = 0.9  # attained above this share of the limit is held by it
     idle: float = 0.5  # delivered below this share of the capacity
     immediate_share: float = 0.3  # of what is delivered
-    full: float = 0.5  # delivered above this share of the capacity fills the OSD
+    full: float = 0.67  # delivered above this share of the capacity fills the OSD: 1 / overstated
     interference: float = 0.1  # of what is delivered
     skew: float = 0.25  # at most this share of the shards has work
     overstated: float = 1.5  # capacity above this multiple of what was ever delivered

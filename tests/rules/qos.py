@@ -16,7 +16,7 @@ SIZE3 = replace(BUSY, client=700, immediate=1400)
 PROVEN = replace(BUSY, client=2000)
 SLOW = replace(BUSY, client=100, device_latency=0.2, kv_commit=0.3, store_latency=0.5)
 # Fifty operations in progress, of which none ends: in its own store, or in that of another OSD.
-STALLED = replace(IDLE, in_progress=(50,), store_used=0.1)
+STALLED = replace(IDLE, in_progress=(50,), present=0, store_used=0.1)
 STALLED_ELSEWHERE = replace(STALLED, store_used=0)
 SHORT = replace(BUSY, client=500)
 RECOVERING = replace(BUSY, client=600, recovery=1400)
@@ -155,6 +155,13 @@ RESERVATION = [
         series=merged(
             osd((30, replace(SHORT, in_progress=(0, 0, 60, 0, 0), waiting=4, queue=(0, 0, 0, 0))))
         ),
+        moments=(silent(10), silent(29)),
+        only=True,
+    ),
+    Case(
+        name="a burst of one second in five is no demand, not even in step with the scrapes",
+        alert=VIOLATED,
+        series=merged(osd((30, replace(SHORT, in_progress=(60,), present=12, queue=(0, 0, 0, 0))))),
         moments=(silent(10), silent(29)),
         only=True,
     ),

@@ -22,6 +22,7 @@ class State:
     immediate: float = 0.0
     recovery: float = 0.0
     in_progress: tuple[float, ...] = (0,)  # repeated for as long as it lasts
+    present: float | None = None  # on average; None: as many as in samples
     waiting: float = 0.0  # client operations waiting, on average
     store: float = 0.0  # transactions in BlueStore, on average
     store_latency: float = 0.002
@@ -220,9 +221,16 @@ def _add_work(add_counter: Callable[..., None]) -> None:
     )
     histogram = "cephqos_osd_op_latency_seconds"
     for op in ("read", "write"):
+        add_counter(f"{histogram}_sum", lambda s: _present(s) / 2, op=op)
         add_counter(f"{histogram}_count", lambda s: s.client, op=op)
         for le in ("0.0128", "0.0512", "0.1024", "0.2048"):
             add_counter(f"{histogram}_bucket", lambda s: s.client * s.good, op=op, le=le)
+
+
+def _present(state: State) -> float:
+    if state.present is not None:
+        return state.present
+    return sum(state.in_progress) / len(state.in_progress) + sum(state.queue)
 
 
 def _add_resources(
