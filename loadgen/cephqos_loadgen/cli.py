@@ -21,6 +21,13 @@ from cephqos_loadgen.run import cli as run_cli
 class Parser(argparse.ArgumentParser):
     """argparse, but a wrong option costs one line, not a page."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The command that got what it does not know refuses it: the hint names its own help."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
 

@@ -111,6 +111,8 @@ def test_a_folder_that_is_no_archive_is_refused_and_an_unfinished_run_is_told_ap
 ) -> None:
     with pytest.raises(UsageError, match=r"is not an archive$"):
         open_archive(tmp_path)
+    with pytest.raises(UsageError, match="no such archive"):
+        open_archive(tmp_path / "absent")
     unfinished = tmp_path / "x.partial"
     unfinished.mkdir()
     with pytest.raises(UsageError, match="cephqos run --resume"):

@@ -146,9 +146,9 @@ def test_the_plan_at_study_scale_is_that_of_the_study(name: str) -> None:
     assert {axis: " ".join(values) for axis, values in show.axes(plan).items()} == axes
     text = printed(plan)
     points = len(plan.points)
-    plural = ("s" if points != 1 else "", "s" if repeats != 1 else "")
+    plural = ["s" if number != 1 else "" for number in (points, repeats, points * repeats)]
     runs = f"{points} point{plural[0]} of the matrix x {repeats} repeat{plural[1]}"
-    assert f"  {runs} = {points * repeats} runs, about " in text
+    assert f"  {runs} = {points * repeats} run{plural[2]}, about " in text
     for axis, values in axes.items():
         assert f"\n  {axis}: {values.replace(' ', ', ')}\n" in text
     first = text.split("\npoint ")[1]

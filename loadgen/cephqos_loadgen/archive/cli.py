@@ -65,7 +65,8 @@ async def _ls(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(rows, indent=1))
     elif not rows:
-        print(f"no archives in {arguments.folder}")
+        missing = "" if arguments.folder.exists() else ", which does not exist"
+        print(f"no archives in {arguments.folder}{missing}")
     else:
         for row in rows:
             done = f"{row['repeats']}/{row['repeats_planned']} runs" if "repeats" in row else ""

@@ -90,6 +90,8 @@ def open_archive(folder: Path) -> Archive:
     if not is_archive(folder):
         hint = " (a run that did not end properly: cephqos run --resume takes it up)"
         partial = folder.name.endswith(PARTIAL)
+        if not folder.exists():
+            raise UsageError(f"{folder}: no such archive (cephqos archive ls shows what there is)")
         raise UsageError(f"{folder} is not an archive{hint if partial else ''}")
     try:
         manifest = json.loads((folder / MANIFEST).read_text())

@@ -99,14 +99,15 @@ def lab_names() -> list[str]:
     return sorted(found)
 
 
-def load_living(
-    name: str, *, hint: str = "start it with: cephqos lab up"
-) -> tuple[LabPaths, LabState]:
+def load_living(name: str, *, hint: str | None = None) -> tuple[LabPaths, LabState]:
     """A lab that is up, for exec, status, faults; a UsageError otherwise."""
     paths = LabPaths.of(name)
     if not is_alive(paths):
         others = ", ".join(n for n in lab_names() if is_alive(LabPaths.of(n))) or "none"
-        raise UsageError(f"no lab {name!r} is up (up: {others}); {hint}")
+        raise UsageError(
+            f"no lab {name!r} is up (up: {others});"
+            f" {hint or f'start it with: cephqos lab up --name {name}'}"
+        )
     try:
         return paths, LabState.load(paths)
     except (FileNotFoundError, ValueError):

@@ -44,10 +44,10 @@ _PACKAGES = {
 
 def check_plan(plan: model.Plan, options: RunOptions) -> None:
     """What `--check` looks at too: the options against each other and against files."""
-    for name, url in (("--grafana", options.grafana), ("--loki", options.loki)):
-        _check_url(name, url)
+    _check_url("--grafana", options.grafana, 3000)
+    _check_url("--loki", options.loki, 3100)
     for url in options.exporters:
-        _check_url("--exporter", url)
+        _check_url("--exporter", url, 10130)
     if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
     if options.conf:
@@ -75,9 +75,9 @@ async def check(plan: model.Plan, options: RunOptions) -> None:
         await _check_exporter(url)
 
 
-def _check_url(option: str, url: str | None) -> None:
+def _check_url(option: str, url: str | None, port: int) -> None:
     if url is not None and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
-        raise UsageError(f"{option} {url!r}: expected a URL such as http://host:3000")
+        raise UsageError(f"{option} {url!r}: expected a URL such as http://host:{port}")
 
 
 # -- an existing cluster -------------------------------------------------------------------------

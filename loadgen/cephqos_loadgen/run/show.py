@@ -24,7 +24,7 @@ def heading(plan: model.Plan) -> Iterator[str]:
     points, repeats = len(plan.points), plan.repeats
     yield (
         f"  {points} point{'s'[: points != 1]} of the matrix x {repeats}"
-        f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} runs,"
+        f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} run{'s'[: len(plan.runs) != 1]},"
         f" about {duration(run_seconds(plan))} in all"
     )
     if held := room.plan_bytes(plan.points):

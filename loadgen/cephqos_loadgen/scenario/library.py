@@ -23,7 +23,8 @@ def read(name_or_path: str) -> tuple[str, str]:
         try:
             return path.read_text(encoding="utf-8"), name_or_path
         except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read scenario {name_or_path}: {error}") from None
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise UsageError(f"cannot read scenario {name_or_path}: {reason}") from None
     known = shipped()
     if name_or_path not in known:
         raise UsageError(
