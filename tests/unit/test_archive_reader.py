@@ -4,6 +4,8 @@ It was recorded by `cephqos run` on a lab of 18.2 with two OSDs and is never wri
 same format: that this version still reads it is the point.
 """
 
+import argparse
+import asyncio
 import csv
 import importlib
 import json
@@ -13,7 +15,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from cephqos_loadgen.archive import export
+from cephqos_loadgen.archive import cli, export
 from cephqos_loadgen.archive.cli import describe
 from cephqos_loadgen.archive.layout import FORMAT
 from cephqos_loadgen.archive.reader import (
@@ -93,6 +95,50 @@ def test_a_changed_manifest_is_found(copy: Archive) -> None:
     path = copy.folder / "archive.json"
     path.write_text(path.read_text().replace('"complete"', '"failed"'))
     assert "archive.json: checksum is" in next(problems(copy))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("plan.json", None), ("plan.json", b"{}{"), ("plan.json", b"{}")]
+)
+def test_an_archive_that_is_damaged_is_shown_as_far_as_saying_so(
+    copy: Archive, name: str, content: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if content is None:
+        (copy.folder / name).unlink()
+    else:
+        (copy.folder / name).write_bytes(content)
+    with pytest.raises(ArchiveDamaged, match=r"is damaged, cephqos archive verify names what is"):
+        asyncio.run(cli._show(argparse.Namespace(archive=copy.folder, json=False)))
+    assert capsys.readouterr().out == ""
+
+
+def test_a_damaged_archive_is_not_exported_and_a_place_that_is_no_place_is_told_from_it(
+    copy: Archive, tmp_path: Path
+) -> None:
+    def exported(to: Path) -> None:
+        asyncio.run(cli._export(argparse.Namespace(archive=copy.folder, format="csv", to=to)))
+
+    with pytest.raises(UsageError, match="cannot write /proc/none"):
+        exported(Path("/proc/none"))
+    (copy.repeats[0].folder / "metrics.columns").write_bytes(b"nothing of the kind")
+    with pytest.raises(ArchiveDamaged, match="is damaged"):
+        exported(tmp_path / "to")
+
+
+def test_a_phase_that_was_interrupted_is_not_called_done_and_one_value_is_no_finding(
+    copy: Archive,
+) -> None:
+    path = copy.repeats[0].folder / "repeat.json"
+    outcome = json.loads(path.read_text())
+    outcome["figures"]["client"] = {}
+    del outcome["phases"]["client"]["ok"]
+    path.write_text(json.dumps(outcome))
+    found = {"axis": "throttle", "keeping": 0.95, "value": "1M", "iops": {"1M": 10, "4M": 10}}
+    for iops, said in (({"1M": 10}, False), (found["iops"], True)):
+        summary = {**copy.manifest["summary"], "found": {**found, "iops": iops}}
+        text = "\n".join(describe(Archive(copy.folder, {**copy.manifest, "summary": summary})))
+        assert "    client: not finished" in text
+        assert ("smallest throttle" in text) is said
 
 
 def test_another_format_is_refused_and_garbage_is_said(copy: Archive) -> None:

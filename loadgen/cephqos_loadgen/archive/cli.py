@@ -92,8 +92,9 @@ async def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(archive.manifest, indent=1))
         return 0
-    for line in describe(archive):
-        print(line)
+    with reader.damage_named(archive.folder):
+        lines = list(describe(archive))
+    print(*lines, sep="\n")
     return 0
 
 
@@ -121,9 +122,10 @@ def describe(archive: reader.Archive) -> Iterator[str]:
         for phase in sorted(rows, key=order.index):
             figures = rows[phase]
             shown = ", ".join(_figure(key, value) for key, value in figures.items())
-            yield f"    {phase}: {shown or 'done'}"
+            done = "done" if outcome["phases"][phase].get("ok") else "not finished"
+            yield f"    {phase}: {shown or done}"
     found = manifest["summary"].get("found")
-    if found:
+    if found and len(found["iops"]) > 1:
         yield f"  smallest {found['axis']} that keeps {found['keeping']:.0%}: {found['value']}"
 
 
@@ -141,6 +143,7 @@ async def _export(arguments: argparse.Namespace) -> int:
     archive = reader.open_archive(arguments.archive)
     if arguments.to.exists() and not arguments.to.is_dir():
         raise UsageError(f"--to {arguments.to}: expected a folder")
-    for path in _EXPORTERS[arguments.format](archive, arguments.to):
-        print(path)
+    with reader.damage_named(archive.folder):
+        written = list(_EXPORTERS[arguments.format](archive, arguments.to))
+    print(*written, sep="\n")
     return 0

@@ -1,7 +1,10 @@
 """Reads archives: the manifest, whether all is there and unchanged, repeats and their series."""
 
+import contextlib
 import hashlib
 import json
+import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,6 +104,25 @@ def open_archive(folder: Path) -> Archive:
     if number != FORMAT:
         raise UsageError(f"{folder} has format {number}; this version reads format {FORMAT}")
     return Archive(folder, manifest)
+
+
+@contextlib.contextmanager
+def damage_named(folder: Path) -> Iterator[None]:
+    """Reading a damaged archive fails in as many ways as there are formats; all are said alike."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, EOFError, zlib.error, struct.error) as error:
+        reason = f"{type(error).__name__}: {error}"
+    except OSError as error:
+        inside = error.filename and Path(error.filename).is_relative_to(folder)
+        if error.errno and not inside:
+            raise UsageError(f"cannot write {error.filename or ''}: {error.strerror}") from None
+        reason = str(error)
+    else:
+        return
+    raise ArchiveDamaged(
+        f"{folder} is damaged, cephqos archive verify names what is: {reason}"
+    ) from None
 
 
 def find_archives(base: Path) -> list[Path]:
