@@ -9,7 +9,9 @@ import pytest
 import yaml
 from tests.lab.conftest import LabPool
 
-from .conftest import lab_spec, tool
+from cephqos_loadgen.lab.lab import RunningLab
+
+from .conftest import lab_spec, tool, until
 from .test_rules_tools import RELEASES, run
 
 RUNBOOKS: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
@@ -38,12 +40,22 @@ def test_there_are_commands_and_queries_and_nothing_else_in_blocks() -> None:
     assert all(line.startswith("ceph ") for line in blocks("sh"))
 
 
-@pytest.mark.unsettled
+async def _manager_knows(lab: RunningLab) -> None:
+    """A manager hears of an OSD's configuration some seconds after the OSD is up."""
+
+    async def knows() -> bool:
+        script = "ceph config show osd.0 osd_mclock_profile >/dev/null 2>&1; echo $?"
+        return (await lab.exec(["sh", "-c", script])).stdout == "0\n"
+
+    await until(knows, "the manager knows the configuration of osd.0", 30)
+
+
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_command_runs(labs: LabPool, release: str) -> None:
     lab = labs.start(lab_spec(f"runbooks-{release}", release=release, osds=2))
     failed = []
     try:
+        labs.call(_manager_knows(lab))
         labs.call(lab.exec(["ceph", "osd", "pool", "create", "books", "1"]))
         pools = json.loads(labs.call(lab.exec(["ceph", "osd", "lspools", "-f", "json"])).stdout)
         pgid = next(f"{pool['poolnum']}.0" for pool in pools if pool["poolname"] == "books")
