@@ -8,7 +8,7 @@ YES ?= $(if $(CI),1,)
 
 # Tests with deadlines and real clusters share a machine with whatever else it does. What failed is run once more,
 # alone, and both outcomes stay on the screen (CONTRIBUTING.md).
-once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) -m "not unsettled" --last-failed --last-failed-no-failures none; }
+once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast check format lock bench-exporter bench-lab bench-rules clean
@@ -29,7 +29,7 @@ test: $(STAMP) ## every test, on real Ceph clusters too (root, 25 minutes or les
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)
 	$(BIN)/pytest tests/lab --durations=15 || $(call once-more,tests/lab)
-	$(BIN)/pytest tests/stack -m "not unsettled" --durations=5 || $(call once-more,tests/stack)
+	$(BIN)/pytest tests/stack --durations=5 || $(call once-more,tests/stack)
 
 test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)
 	$(BIN)/pytest tests/unit tests/golden -n auto
