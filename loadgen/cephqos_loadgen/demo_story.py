@@ -22,6 +22,7 @@ WRITES_PER_SECOND = 100
 CALM_SECONDS = 15.0
 FULL_LOAD_SECONDS = 12.0
 DELIVERED = "avg(avg_over_time(osd:cephqos_saturated_ops:rate[5s]))"
+STORY_POOL = "story"
 CAPACITY_OPTION = "osd_mclock_max_capacity_iops_ssd"
 FIRING_WITHIN = 150.0
 RESOLVED_WITHIN = 120.0

@@ -1,22 +1,18 @@
-"""Where the `cephqos` command begins: what it needs beyond the exporter's dependencies is there."""
+"""Where the `cephqos` command begins: one of its commands needs more than the rest."""
 
 import importlib.util
 import sys
 
+from cephqos_loadgen import cli
+
 
 def main() -> int:
     """Run the command, or say in one line which extra is not installed."""
-    if importlib.util.find_spec("rich") is None:
-        if sys.argv[1:2] == ["rules"]:  # which those need who watch a cluster and load none
-            from cephqos_alerts import cli as rules
-
-            return rules.main(sys.argv[1:])
+    if sys.argv[1:2] == ["demo"] and importlib.util.find_spec("rich") is None:
         print(
-            "cephqos: installed without the load generator's dependencies:"
+            "cephqos: installed without what the demo's screen needs:"
             " pip install 'cephqos[loadgen]' (from a checkout: pip install '.[loadgen]')",
             file=sys.stderr,
         )
         return 2
-    from cephqos_loadgen import cli
-
     return cli.main()

@@ -1,7 +1,6 @@
 """`cephqos rules build|check`: what they write, where, and what they say when they cannot."""
 
 import asyncio
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ import pytest
 import yaml
 
 from cephqos_alerts import cli
-from cephqos_loadgen import entry
 
 ROOT = Path.cwd()
 SLO = """
@@ -140,20 +138,6 @@ def test_outside_of_a_checkout_a_directory_has_to_be_named(
     monkeypatch.setattr(cli, "_CHECKOUT", None)
     assert rules("check") == 2
     assert capsys.readouterr().err.startswith("cephqos: --out DIR: needed")
-
-
-def test_rules_need_no_load_generator(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    real = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "rich" else real(name)
-    )
-    monkeypatch.setattr(sys, "argv", ["cephqos", "rules", "build", "--out", str(tmp_path)])
-    assert entry.main() == 0
-    monkeypatch.setattr(sys, "argv", ["cephqos", "lab", "status"])
-    assert entry.main() == 2
-    assert "pip install 'cephqos[loadgen]'" in capsys.readouterr().err
 
 
 async def test_a_wheel_has_the_slos_and_gives_the_same_rules(tmp_path: Path) -> None:
