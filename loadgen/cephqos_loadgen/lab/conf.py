@@ -56,24 +56,7 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
             "osd_pool_default_pg_num": "32",
             "osd_pool_default_pg_autoscale_mode": "off",
         },
-        "mon": {
-            "mon_data": str(paths.data("$name")),
-            "mon_cluster_log_file": str(paths.logs / "ceph.log"),
-            # The release's own list has modules that cannot load on Debian (restful).
-            "mgr_initial_modules": "iostat",
-            # One monitor and few maps: waiting a second for more changes to propose at once would
-            # be half of the time that a lab takes to come up.
-            "paxos_propose_interval": "0.05",
-            "mon_allow_pool_delete": "true",
-            "mon_allow_pool_size_one": "true",
-            "mon_max_pg_per_osd": "2000",
-            "mon_warn_on_pool_no_redundancy": "false",
-            "mon_warn_on_insecure_global_id_reclaim": "false",
-            "mon_warn_on_insecure_global_id_reclaim_allowed": "false",
-            # The host's disk is not the lab's: near-full there must not stop the monitor.
-            "mon_data_avail_warn": "2",
-            "mon_data_avail_crit": "1",
-        },
+        "mon": _mon_defaults(paths),
         "mgr": {"mgr_data": str(paths.data("$name"))},
         "osd": _osd_defaults(spec, paths),
         "client": {
@@ -81,6 +64,27 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
             "admin_socket": "",
             "log_file": "",
         },
+    }
+
+
+def _mon_defaults(paths: LabPaths) -> dict[str, str]:
+    return {
+        "mon_data": str(paths.data("$name")),
+        "mon_cluster_log_file": str(paths.logs / "ceph.log"),
+        # The release's own list has modules that cannot load on Debian (restful).
+        "mgr_initial_modules": "iostat",
+        # One monitor and few maps: waiting a second for more changes to propose at once would
+        # be half of the time that a lab takes to come up.
+        "paxos_propose_interval": "0.05",
+        "mon_allow_pool_delete": "true",
+        "mon_allow_pool_size_one": "true",
+        "mon_max_pg_per_osd": "2000",
+        "mon_warn_on_pool_no_redundancy": "false",
+        "mon_warn_on_insecure_global_id_reclaim": "false",
+        "mon_warn_on_insecure_global_id_reclaim_allowed": "false",
+        # The host's disk is not the lab's: near-full there must not stop the monitor.
+        "mon_data_avail_warn": "2",
+        "mon_data_avail_crit": "1",
     }
 
 
