@@ -5,7 +5,6 @@ import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from cephqos_exporter.ceph.monclient import (
@@ -156,12 +155,7 @@ class Cluster:
             raise ClusterUnfit(f"cannot reach the cluster: {error}") from None
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
     @property

@@ -13,7 +13,6 @@ import os
 import secrets
 import socket
 import time
-from types import TracebackType
 from typing import Any, Self
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
@@ -73,12 +72,7 @@ class ClusterLock:
         self._beating = asyncio.create_task(self._beat(), name="lock heartbeat")
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._beating is not None:
             self._beating.cancel()
             await asyncio.gather(self._beating, return_exceptions=True)

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 import aiohttp
@@ -114,12 +113,7 @@ class Notifier:
         self._tasks = [asyncio.create_task(target.run()) for target in self._targets]
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_SECONDS):
                 await asyncio.gather(*(target.queue.join() for target in self._targets))
