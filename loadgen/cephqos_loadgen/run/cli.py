@@ -11,6 +11,7 @@ from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.run import placement, preflight, show
 from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.run.options import DEFAULT_RELEASE, RunOptions
+from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
@@ -34,7 +35,7 @@ def add_parser(commands: Any) -> None:
 def _add_plan(run: argparse.ArgumentParser) -> None:
     run.add_argument("--check", action="store_true", help="validate, print the plan, do nothing")
     run.add_argument("--dry-run", action="store_true", help="as --check, with every command line")
-    run.add_argument("--scale", default=DEFAULT_SCALE, help="tiny, lab (default), study")
+    run.add_argument("--scale", help="tiny, lab (default), study")
     run.add_argument("--repeats", type=int, help="instead of the scenario's")
     run.add_argument(
         "--var", action="append", default=[], metavar="NAME=VALUE", help="set a variable"
@@ -109,14 +110,16 @@ def _pairs(option: str, texts: list[str]) -> dict[str, str]:
 
 
 def choices_from(arguments: argparse.Namespace) -> Choices:
+    """What the command line says; on its scale and repeats, else, what the run to resume had."""
     if arguments.repeats is not None and not 1 <= arguments.repeats <= 1000:
         raise UsageError(f"--repeats {arguments.repeats}: expected 1 to 1000")
     only = _pairs("--only", arguments.only)
+    before = recorded_plan(arguments.resume) if arguments.resume else {}
     return Choices(
-        scale=arguments.scale,
+        scale=arguments.scale or before.get("scale") or DEFAULT_SCALE,
         variables={n: variable_from_text(v) for n, v in _pairs("--var", arguments.var).items()},
         only={name: tuple(value.split(",")) for name, value in only.items()},
-        repeats=arguments.repeats,
+        repeats=arguments.repeats or before.get("repeats"),
         keep=arguments.keep,
     )
 

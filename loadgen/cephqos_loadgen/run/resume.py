@@ -33,15 +33,20 @@ def finished_repeats(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def recorded_plan(source: Path) -> dict[str, Any]:
+    """The plan of the run to be resumed."""
+    try:
+        plan: dict[str, Any] = json.loads((source / "plan.json").read_text())
+    except OSError:
+        raise UsageError(f"--resume {source}: no run of cephqos is there") from None
+    except ValueError:
+        raise UsageError(f"--resume {source}: its plan.json is damaged") from None
+    return plan
+
+
 def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[Finished]:
     """Link or copy the finished repeats of an interrupted run of the same plan."""
-    if not (source / "plan.json").is_file():
-        raise UsageError(f"--resume {source}: no run of cephqos is there")
-    before = json.loads((source / "plan.json").read_text())
-    if [point["name"] for point in before["points"]] != [point.name for point in plan.points]:
-        raise UsageError(f"--resume {source}: it ran another plan (its matrix differs)")
-    if before["text"] != plan.text or before["variables"] != [list(v) for v in plan.variables]:
-        raise UsageError(f"--resume {source}: the scenario or its variables are not the same")
+    _check_same(source, recorded_plan(source), plan)
     found = []
     for outcome in finished_repeats(source):
         folder = outcome["folder"]
@@ -50,6 +55,27 @@ def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[Finishe
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found
+
+
+def _check_same(source: Path, before: dict[str, Any], plan: Plan) -> None:
+    """Repeats of two plans do not belong into one archive."""
+    if before["text"] != plan.text:
+        raise UsageError(
+            f"--resume {source}: the scenario is not the same; without a scenario named, the run's"
+            f" own is taken"
+        )
+    ours = dict(plan.variables)
+    for name, value in before["variables"]:
+        if ours.get(name) != value:
+            raise UsageError(
+                f"--resume {source}: it ran with {name} {value}, this would with"
+                f" {ours.get(name)}: give its --var (and --scale) again"
+            )
+    names = [point["name"] for point in before["points"]]
+    if names != [point.name for point in plan.points]:
+        raise UsageError(
+            f"--resume {source}: it ran the points {'; '.join(names)}: give its --only again"
+        )
 
 
 def _link_or_copy(source: str, target: str) -> None:

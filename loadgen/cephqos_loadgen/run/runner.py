@@ -123,6 +123,8 @@ class Runner:
             self.progress.note(f"the archive stays unfinished in {archive.folder}: {problem}")
             return archive.folder
         self.progress.note(f"archive ({status}): {path}")
+        if status != "complete":
+            self.progress.note(f"go on with --resume {path} and the other options of this run")
         return path
 
     async def _run(self, archive: ArchiveWriter) -> None:
