@@ -98,6 +98,7 @@ def _inhibitions() -> list[dict[str, Any]]:
         }
 
     wide = 'alertname="CephQosReservationViolatedClusterWide"'
+    burn = 'alertname="CephQosLatencySloBurn"'
     flags = 'alertname="CephQosMaintenance"'
     return [
         rule(
@@ -108,13 +109,9 @@ def _inhibitions() -> list[dict[str, Any]]:
         ),
         rule([wide], "CephQosReservationViolated", "cluster", "class", "cause", "by", "severity"),
         {
-            **rule(
-                ['alertname="CephQosLatencySloBurn"', 'severity="page"'],
-                "CephQosLatencySloBurn",
-                "cluster",
-                "slo",
-            ),
-            "target_matchers": ['alertname="CephQosLatencySloBurn"', 'severity="ticket"'],
+            "source_matchers": [burn, 'severity="page"'],
+            "target_matchers": [burn, 'severity="ticket"'],
+            "equal": ["cluster", "slo"],
         },
         rule(['alertname="CephQosSchedulersMixed"'], "CephQosSettingsDiffer", "cluster"),
         rule(
