@@ -3,13 +3,12 @@
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.collectors.disks import DisksCollector
-from cephqos_exporter.model import Daemon, DaemonView, Family, ReplyMissing, render_labels
+from cephqos_exporter.model import Daemon, DaemonView, ReplyMissing, render_labels
 from cephqos_exporter.sysfs import (
     DataDirectoryMissing,
     OsdDevice,
@@ -20,7 +19,9 @@ from cephqos_exporter.sysfs import (
     read_queue,
 )
 
-PID = 4000
+from .host_views import PID, samples
+from .host_views import view as host_view
+
 DATA = "/var/lib/ceph/osd/ceph-3"
 # reads: 10, merged 1, 2048 sectors, 500 ms; writes: 20, merged 2, 4096 sectors, 1500 ms;
 # 3 in progress, 900 ms busy, 2500 ms weighted; discards: 4, 5, 8 sectors, 60 ms; 7 flushes, 80 ms
@@ -33,18 +34,7 @@ def tree(tmp_path: Path) -> FakeHost:
 
 
 def view(tree: FakeHost, time: float = 1000.0, *, pid: int | None = PID) -> DaemonView:
-    daemon = Daemon("osd", "3", "c0ffee", Path("/run/ceph/osd.3.asok"), pid)
-    replies: dict[str, Any] = {"config show": {"osd_data": DATA}}
-    return DaemonView(daemon, render_labels(daemon.labels), replies, {}, time, tree.host)
-
-
-def samples(families: Iterable[Family]) -> dict[str, float]:
-    own = 'ceph_daemon="osd.3",cluster="c0ffee",'
-    return {
-        f"{family.name}{{{labels.removeprefix(own)}}}": value
-        for family in families
-        for _, labels, value in family.samples
-    }
+    return host_view(tree.host, time, pid=pid, replies={"config show": {"osd_data": DATA}})
 
 
 def places(found: dict[str, float]) -> set[str]:

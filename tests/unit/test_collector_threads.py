@@ -1,11 +1,6 @@
-"""The threads collector, on written host trees and on processes of this machine."""
+"""The threads collector, on written host trees."""
 
-import ctypes
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,69 +11,17 @@ from cephqos_exporter.ceph.fakehost import CLASSIC_THREADS, FakeHost, FakeThread
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.model import (
-    Daemon,
-    DaemonView,
-    Family,
-    Host,
     ReplyMissing,
-    render_labels,
 )
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.sampler import OSD_GROUPS, Samples, group_of
 
-PID = 4000
-SPIN = """
-import ctypes, sys, threading, time
-def work(name, busy):
-    ctypes.CDLL(None).prctl(15, name.encode(), 0, 0, 0)
-    while True:
-        end = time.monotonic() + 0.02
-        while busy and time.monotonic() < end:
-            pass
-        time.sleep(0.02 if busy else 0.2)
-for name, busy in (("tp_osd_tp", True), ("tp_osd_tp", False), ("msgr-worker-0", False)):
-    threading.Thread(target=work, args=(name, busy), daemon=True).start()
-time.sleep(0.3)
-print("ready", flush=True)
-time.sleep(120)
-"""
+from .host_views import PID, cpu, samples, view
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> FakeHost:
     return FakeHost(tmp_path)
-
-
-def view(
-    host: Host,
-    time: float = 1000.0,
-    *,
-    pid: int | None = PID,
-    kind: str = "osd",
-    replies: dict[str, Any] | None = None,
-) -> DaemonView:
-    daemon = Daemon(kind, "3", "c0ffee", Path("/run/ceph/osd.3.asok"), pid)
-    return DaemonView(daemon, render_labels(daemon.labels), replies or {}, {}, time, host)
-
-
-def samples(families: Iterable[Family]) -> dict[str, float]:
-    """`name{labels behind the daemon's own}` -> value."""
-    own = 'ceph_daemon="osd.3",cluster="c0ffee"'
-    found = {}
-    for family in families:
-        for suffix, labels, value in family.samples:
-            key = f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}"
-            assert key not in found
-            found[key] = value
-    return found
-
-
-def cpu(found: dict[str, float], group: str) -> tuple[float, float]:
-    name = "cephqos_threads_cpu_seconds_total"
-    return (
-        found[f'{name}{{group="{group}",mode="user"}}'],
-        found[f'{name}{{group="{group}",mode="system"}}'],
-    )
 
 
 @pytest.mark.parametrize(
@@ -339,79 +282,6 @@ def test_a_process_number_given_to_another_process_is_noticed(tree: FakeHost) ->
     tree.process(PID, [FakeThread(name="bash", start=99, user=1)])
     with pytest.raises(ReplyMissing, match="gone"):
         list(collector.collect(view(tree.host, 1015)))
-
-
-class TestOnThisMachine:
-    @pytest.fixture
-    def spinner(self) -> Iterator[subprocess.Popen[bytes]]:
-        with subprocess.Popen([sys.executable, "-c", SPIN], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline() == b"ready\n"
-            yield process
-            process.kill()
-
-    def test_cpu_time_agrees_with_what_psutil_sums(self, spinner: subprocess.Popen[bytes]) -> None:
-        collector = ThreadsCollector(samples=Samples(switches_interval=0.1))
-        started = time.monotonic()
-        first = samples(collector.collect(view(Host(), 1, pid=spinner.pid)))
-        time.sleep(1.0)
-        found = samples(collector.collect(view(Host(), 2, pid=spinner.pid)))
-        elapsed = time.monotonic() - started
-        threads = {thread.id: thread for thread in psutil.Process(spinner.pid).threads()}
-        total = sum(thread.user_time + thread.system_time for thread in threads.values())
-        groups = ("tp_osd_tp", "msgr-worker", "other")
-        assert sum(sum(cpu(found, group)) for group in groups) == pytest.approx(total, abs=0.15)
-        assert found['cephqos_threads{group="tp_osd_tp"}'] == 2
-        busiest = found['cephqos_threads_busiest_cpu_seconds_total{group="tp_osd_tp"}']
-        used = sum(cpu(found, "tp_osd_tp")) - sum(cpu(first, "tp_osd_tp"))
-        assert busiest == pytest.approx(used, abs=0.05)  # the other one sleeps
-        assert 0.1 < busiest < elapsed
-        switches = 'cephqos_threads_switches_total{group="tp_osd_tp",kind="voluntary"}'
-        assert found[switches] > first[switches]
-
-    def test_a_daemon_that_ends_between_two_scrapes_is_reported(
-        self, spinner: subprocess.Popen[bytes]
-    ) -> None:
-        descriptors = Descriptors(100)
-        collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
-        list(collector.collect(view(Host(), 1, pid=spinner.pid)))
-        assert descriptors.used > 3
-        spinner.kill()
-        spinner.wait()
-        with pytest.raises(ReplyMissing, match="gone"):
-            list(collector.collect(view(Host(), 2, pid=spinner.pid)))
-        assert descriptors.used == 0
-
-    def test_threads_that_come_and_go_leave_no_descriptors_behind(self) -> None:
-        descriptors = Descriptors(100)
-        shared = Samples(descriptors=descriptors, groups=None)
-        me = psutil.Process().pid
-        sample = shared.of(view(Host(), 1, pid=me))
-        before = descriptors.used
-        release = threading.Event()
-
-        def work() -> None:
-            ctypes.CDLL(None).prctl(15, b"passing-by", 0, 0, 0)
-            release.wait(10)
-
-        workers = [threading.Thread(target=work) for _ in range(5)]
-        for worker in workers:
-            worker.start()
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            sample = shared.of(view(Host(), time.monotonic(), pid=me))
-            if "passing-by" in sample.groups and sample.groups["passing-by"].threads == 5:
-                break
-            time.sleep(0.01)
-        assert sample.groups["passing-by"].threads == 5
-        release.set()
-        for worker in workers:
-            worker.join()
-        time.sleep(0.05)
-        sample = shared.of(view(Host(), time.monotonic() + 100, pid=me))
-        assert sample.groups["passing-by"].threads == 0
-        # Threads of this process that run again may keep one more each.
-        assert descriptors.used <= before + len(sample.threads)
 
 
 class TestProcessesByName:

@@ -1,0 +1,41 @@
+"""Views of one OSD on a host whose files a test wrote, and what collectors make of them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
+
+PID = 4000
+
+
+def view(
+    host: Host,
+    time: float = 1000.0,
+    *,
+    pid: int | None = PID,
+    kind: str = "osd",
+    replies: dict[str, Any] | None = None,
+) -> DaemonView:
+    daemon = Daemon(kind, "3", "c0ffee", Path("/run/ceph/osd.3.asok"), pid)
+    return DaemonView(daemon, render_labels(daemon.labels), replies or {}, {}, time, host)
+
+
+def samples(families: Iterable[Family]) -> dict[str, float]:
+    """`name{labels behind the daemon's own}` -> value."""
+    own = 'ceph_daemon="osd.3",cluster="c0ffee"'
+    found = {}
+    for family in families:
+        for suffix, labels, value in family.samples:
+            key = f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}"
+            assert key not in found
+            found[key] = value
+    return found
+
+
+def cpu(found: dict[str, float], group: str) -> tuple[float, float]:
+    name = "cephqos_threads_cpu_seconds_total"
+    return (
+        found[f'{name}{{group="{group}",mode="user"}}'],
+        found[f'{name}{{group="{group}",mode="system"}}'],
+    )
