@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast check format lock bench-exporter bench-lab bench-rules clean
+.PHONY: help venv demo test test-fast check format lock bench-exporter bench-lab bench-rules clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -20,11 +20,13 @@ $(STAMP): pyproject.toml requirements-dev.txt
 	@YES=$(YES) PYTHON=$(PYTHON) deploy/bootstrap.sh venv "$(VENV)"
 	@touch $@
 
+venv: $(STAMP) ## the Python environment in .venv, with the commands cephqos and cephqos-exporter
+
 demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
 	@YES=$(YES) deploy/bootstrap.sh system
 	@exec $(BIN)/cephqos demo
 
-test: $(STAMP) ## every test, on real Ceph clusters too (root, 25 minutes or less)
+test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hour)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)

@@ -54,7 +54,7 @@ def _add_options(parser: Any) -> None:
         type=Path,
         help="file of Alertmanager's configuration (default: none with --out, else the checkout's)",
     )
-    parser.add_argument("--webhook", default=DEFAULT_WEBHOOK, help="where alerts are sent")
+    parser.add_argument("--webhook", help=f"where alerts are sent (default {DEFAULT_WEBHOOK})")
     parser.add_argument(
         "--receivers", type=Path, help="file of receivers for Alertmanager, instead of webhooks"
     )
@@ -139,10 +139,18 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
     rules = build_rules(settings, load_slos(arguments.slo))
     files = {out / name: text for name, text in rules.items()}
     if alertmanager is not None:
-        own = arguments.receivers
-        receivers = parse_receivers(_written(own), str(own)) if own else None
-        files[alertmanager] = alertmanager_config(settings, arguments.webhook, receivers)
+        files[alertmanager] = _alertmanager(settings, arguments)
+    elif arguments.webhook or arguments.receivers:
+        raise UsageError("--webhook and --receivers go into the file that --alertmanager names")
     return files
+
+
+def _alertmanager(settings: Settings, arguments: argparse.Namespace) -> str:
+    webhook, own = arguments.webhook or DEFAULT_WEBHOOK, arguments.receivers
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
+        raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
+    receivers = parse_receivers(_written(own), str(own)) if own else None
+    return alertmanager_config(settings, webhook, receivers)
 
 
 async def _build(arguments: argparse.Namespace) -> int:

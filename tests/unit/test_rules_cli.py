@@ -112,12 +112,14 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
         (("--scrape-interval", "0.01"), "--scrape-interval 0.01: expected 0.1 to 300"),
         (("--job", "a("), "--job a(: not a regular expression: "),
         (("--job", 'a"b'), '--job a"b: expected no quotes'),
+        (("--webhook", "http://h:1"), "--webhook and --receivers go into the file that"),
+        (("--webhook", "h:1", "--alertmanager", "{tmp}/am"), "--webhook h:1: expected a URL"),
     ],
 )
 @pytest.mark.parametrize("action", ["build", "check"])
 def test_what_cannot_be_used_is_said_in_one_line_with_status_2(
     action: str,
-    argv: tuple[str, str],
+    argv: tuple[str, ...],
     said: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
