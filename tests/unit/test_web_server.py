@@ -5,7 +5,6 @@ import base64
 import gzip
 import os
 import shutil
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,7 +25,7 @@ from cephqos_exporter.web.negotiation import (
     scrape_seconds,
     wants_openmetrics,
 )
-from cephqos_exporter.web.server import Server, Service, listen_on, split_address, systemd_sockets
+from cephqos_exporter.web.server import Server, Service, listen_on
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
 PROMETHEUS_3 = (
@@ -389,34 +388,3 @@ def test_what_prometheus_sends_less_the_offset_is_the_time_there_is(
 @pytest.mark.parametrize("header", ["0.01", "0.3", "1e-300"])
 def test_a_time_that_no_daemon_could_keep_is_made_longer_and_judges_none(header: str) -> None:
     assert scrape_seconds(header, offset=0.5, otherwise=10) == Allowance(0.2, fair=False)
-
-
-@pytest.mark.parametrize(
-    ("address", "parts"),
-    [
-        (":10130", ("", 10130)),
-        ("127.0.0.1:0", ("127.0.0.1", 0)),
-        ("[::1]:80", ("::1", 80)),
-        ("localhost:80", ("localhost", 80)),
-    ],
-)
-def test_addresses_are_read_as_go_reads_them(address: str, parts: tuple[str, int]) -> None:
-    assert split_address(address) == parts
-
-
-@pytest.mark.parametrize("address", ["", "10130", "::1:80", "a:b", "a:70000", "vsock://:9100"])
-def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(ValueError):
-        split_address(address)
-
-
-def test_all_addresses_means_both_families() -> None:
-    (sock,) = listen_on([":0"])
-    with sock, socket.create_connection(("127.0.0.1", sock.getsockname()[1])):
-        pass
-
-
-def test_sockets_meant_for_another_process_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LISTEN_FDS", "1")
-    monkeypatch.setenv("LISTEN_PID", "1")
-    assert systemd_sockets() == []
