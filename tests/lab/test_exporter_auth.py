@@ -19,8 +19,8 @@ from cephqos_exporter.ceph.monclient import (
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
+from .cluster_exporter import exporting
 from .conftest import RELEASES, LabPool, lab_name
-from .test_exporter_cluster import exporting
 
 DOCUMENTS = Path(__file__).parents[2] / "exporter"
 POOL = "guarded"

@@ -6,7 +6,6 @@ The real command, in both roles at once, as it would run where a cluster has one
 import asyncio
 import contextlib
 import os
-import re
 import shlex
 import signal
 import sys
@@ -15,86 +14,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
-from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS, tied
+from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.lab.lab import RunningLab
 
+from .cluster_exporter import Exporter, exporting
 from .conftest import LabPool
 from .live_exporter import Page
 
-COMMAND = Path(sys.executable).with_name("cephqos-exporter")
 POOL = "exporter-cluster"
 OBJECTS = 400
 PGS = 4
 OPTIONS = (("mgr", "mgr_stats_period", "1"), ("osd", "osd_recovery_sleep", "0.001"))
-
-
-class Exporter:
-    """A running cephqos-exporter, and what it last said."""
-
-    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
-        self.process = process
-        self._url = url
-        self.seconds = 0.0  # that the last scrape took
-
-    async def scrape(self) -> Page:
-        started = time.monotonic()
-        async with aiohttp.ClientSession() as session, session.get(self._url) as response:
-            text = await response.text()
-        self.seconds = time.monotonic() - started
-        return Page(text)
-
-    async def until(
-        self, condition: Callable[[Page], bool], what: str, within: float = 60.0
-    ) -> Page:
-        """The first page on which it is so."""
-        deadline = time.monotonic() + within
-        while time.monotonic() < deadline:
-            page = await self.scrape()
-            if condition(page):
-                return page
-            await asyncio.sleep(0.3)
-        pytest.fail(f"not within {within:g} s: {what}")
-
-    @property
-    def children(self) -> list[int]:
-        pid = self.process.pid
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-@contextlib.asynccontextmanager
-async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[Exporter]:
-    """The exporter on all of a lab, on a port of its own."""
-    settings = {
-        "role": "osd,cluster",
-        "discovery.sockets": f"{lab.paths.sockets}/*.asok",
-        "web.listen-address": "127.0.0.1:0",
-        "cluster.conf": str(lab.paths.conf),
-        "cluster.name": "client.admin",
-        "cluster.python": shlex.join(lab.enter_argv(["python3"])),
-        "cluster.interval": "0.5",
-        "cluster.schedule-interval": "1",
-        "cluster.timeout": "2",
-    }
-    settings |= {name.replace("_", "."): value for name, value in flags.items()}
-    process = await asyncio.create_subprocess_exec(
-        *tied([str(COMMAND), *(f"--{name}={value}" for name, value in settings.items())]),
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr
-    try:
-        async with asyncio.timeout(20):
-            line = (await process.stderr.readline()).decode()
-        found = re.search(r"listening on (http://[\d.:]+)", line)
-        assert found, line
-        yield Exporter(process, f"{found[1]}/metrics")
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await process.communicate()
 
 
 async def make_pool(lab: RunningLab) -> None:
