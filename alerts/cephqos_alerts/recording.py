@@ -209,13 +209,20 @@ DEMAND: Final = Group(
         ),
         # On average, too (Little's law): bursts in step with the scrapes are in every sample.
         Recording(
+            record="osd:cephqos_client_present:rate",
+            expr=f"""
+            sum by ({_OSD}) (
+              max by ({_OSD}, op) (rate(cephqos_osd_op_latency_seconds_sum[@rate@]))
+            )
+            """,
+        ),
+        # A slow device ends many at once and then none for a while, so the best of some averages.
+        Recording(
             record="osd:cephqos_client_steady:bool",
             expr=f"""
             (osd:cephqos_store_stalled:bool == 1)
             or on ({_OSD}) (
-              sum by ({_OSD}) (
-                max by ({_OSD}, op) (rate(cephqos_osd_op_latency_seconds_sum[@rate@]))
-              )
+              max_over_time(osd:cephqos_client_present:rate[@sustained@])
               >= bool on ({_OSD}) (@steady@ * osd:cephqos_client_present:min)
             )
             or on ({_OSD}) (osd:cephqos_client_present:min >= bool 0)

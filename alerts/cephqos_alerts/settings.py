@@ -33,7 +33,7 @@ class Thresholds:
     """Where a figure becomes a finding. README.md says why each is what it is."""
 
     in_progress: float = 2  # client operations in every sample: not one client in lock step
-    steady: float = 0.5  # of those in every sample are there between samples too, on average
+    steady: float = 0.33  # of those in every sample are there between samples too, on average
     waiting: float = 1  # client operations waiting on average
     store_in_progress: float = 8  # transactions in BlueStore on average
     store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
