@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import time
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
@@ -15,6 +15,7 @@ from cephqos_loadgen.demo_view import rows, table
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.metrics import Scrape, scrape
+from cephqos_loadgen.progress import folded
 from cephqos_loadgen.stack import Stack
 
 
@@ -59,7 +60,8 @@ class Screen:
 
     async def _story(self) -> None:
         def tell(line: str) -> None:
-            self._tell(f"{time.monotonic() - self._begin:5.0f} s  {line}")
+            line = f"{time.monotonic() - self._begin:5.0f} s  {line}"
+            self._tell(folded(line, self._console.width))
 
         watch = AlertWatch(self._stack, tell)
         await tell_story(self._lab, self._stack, watch, STORY_POOL, tell)
@@ -77,7 +79,8 @@ class Screen:
                 now = await self._scrape()
                 view = await self._view(before, now)
                 if self._console.is_terminal:
-                    live.update(view, refresh=True)
+                    # A ^C is echoed on a row of its own: behind a full row it would begin another.
+                    live.update(Group(view, ""), refresh=True)
                 else:
                     self._console.print(view)
                 before = now

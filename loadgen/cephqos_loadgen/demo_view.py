@@ -62,6 +62,7 @@ def table(title: str, caption: str, osds: list[OsdRow]) -> Table:
         caption_justify="left",
         box=SIMPLE_HEAD,
         pad_edge=False,
+        collapse_padding=True,
     )
     view.add_column("OSD")
     for column in (

@@ -4,6 +4,7 @@ Without `rich` (it is an extra) a terminal gets the plain lines too.
 """
 
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -80,6 +81,20 @@ def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
 
 def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(0, width - 1)] + "…"
+
+
+def folded(text: str, width: int) -> str:
+    """A line that a terminal would break in the middle of a word, broken between words. A path or a
+    URL stays whole, so that it can be copied.
+    """
+    indent = text[: len(text) - len(text.lstrip())]
+    return textwrap.fill(
+        text,
+        width,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _console(stream: IO[str], plain: bool = False) -> "Console | None":
@@ -165,7 +180,10 @@ class Progress:
 
     def note(self, text: str) -> None:
         if self._terminal:
-            self._terminal.print(text, markup=False)
+            # What is indented is a command or a path, to be copied as it is.
+            as_it_is = text.startswith(" ") or "\n" in text
+            shown = text if as_it_is else folded(text, self._terminal.width)
+            self._terminal.print(shown, markup=False)
             return
         # Whoever read this may have stopped; that is no reason to stop what is reported.
         with suppress(BrokenPipeError):
@@ -183,7 +201,9 @@ def _styled(frame: Frame, console: "Console") -> "Text":
         whole.append(row.done, "green")
         whole.append(row.rest, "dim")
         whole.append(row.tail)
-    return whole
+    # The cursor rests on a row of its own: a ^C echoed behind a full row would begin another, and
+    # the first row would be left standing.
+    return whole.append("\n")
 
 
 class Silent(Progress):

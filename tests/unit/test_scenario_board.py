@@ -5,6 +5,7 @@ import io
 import os
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.scenario import library, model
 from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
 from cephqos_loadgen.scenario.parse import Choices, parse
+
+Patch = pytest.MonkeyPatch
 
 NOW = 1_000_000.0
 
@@ -187,6 +190,52 @@ def test_a_terminal_gets_the_rows_in_place_and_notes_above_them(
     assert "\x1b[" in drawn
     assert "━" in plain
     assert re.search(r"run 1: done in \d\.\d s\s*$", plain)
+
+
+def on_terminal(say: Callable[[Progress], None], width: int, monkeypatch: Patch) -> str:
+    """What arrives at a terminal of that width."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    master, slave = os.openpty()
+    with os.fdopen(slave, "w", encoding="utf-8") as terminal:
+        say(Progress(terminal))
+    drawn = ""
+    with contextlib.suppress(OSError):
+        while piece := os.read(master, 100_000):
+            drawn += piece.decode()
+    os.close(master)
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", drawn).replace("\r\n", "\n")
+
+
+def test_prose_breaks_between_words_and_commands_stay_as_they_are(monkeypatch: Patch) -> None:
+    command = "  ceph config set osd osd_scrub_during_recovery true --and-more-of-it"
+    path = f"archive (complete): {'x' * 50}"
+
+    def say(progress: Progress) -> None:
+        progress.done("run 1 of 2: balanced, repeat 1", 20.6)
+        progress.note(command)
+        progress.note(path)
+
+    assert on_terminal(say, 40, monkeypatch).splitlines() == [
+        "run 1 of 2: balanced, repeat 1: done in",
+        "  20.6 s",
+        command,
+        "archive (complete):",
+        f"  {'x' * 50}",
+    ]
+
+
+def test_the_cursor_rests_below_the_rows_so_that_an_echo_moves_none(monkeypatch: Patch) -> None:
+    frame = Frame("heading", (Bar("client", 0.5, "5 s of 10 s"),), "", "a")
+
+    def say(progress: Progress) -> None:
+        with progress.follow("run 1", frame):
+            pass
+
+    row = on_terminal(say, 40, monkeypatch).splitlines()[1]
+    assert row.startswith("client ━")
+    assert len(row) == 40
+    assert "5 s of 10 s\n" in on_terminal(say, 40, monkeypatch)
 
 
 def test_a_reader_that_stopped_reading_ends_nothing() -> None:

@@ -124,7 +124,8 @@ class Runner:
             return archive.folder
         self.progress.note(f"archive ({status}): {path}")
         if status != "complete":
-            self.progress.note(f"go on with --resume {path} and the other options of this run")
+            self.progress.note("to go on, give the same command again, with")
+            self.progress.note(f"  --resume {path}")
         return path
 
     async def _run(self, archive: ArchiveWriter) -> None:
