@@ -98,7 +98,12 @@ def _written(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        raise SpecError(f"{file}: cannot be read: {exc}") from exc
+        raise SpecError(f"{file}: cannot be read: {_reason(exc)}") from exc
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    """Without number and name: the message names the file already."""
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
@@ -163,7 +168,7 @@ async def _build(arguments: argparse.Namespace) -> int:
             new.write_text(text, encoding="utf-8")
             new.replace(file)
         except OSError as exc:
-            raise UsageError(f"{file}: cannot be written: {exc}") from exc
+            raise UsageError(f"{file}: cannot be written: {_reason(exc)}") from exc
     print("wrote", *built, sep="\n  ")
     return 0
 
@@ -186,7 +191,7 @@ def _read(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {exc}") from exc
+        raise UsageError(f"{file}: cannot be read: {_reason(exc)}") from exc
 
 
 def main(argv: Sequence[str]) -> int:
