@@ -14,7 +14,7 @@ HEADER: Final = (
     "# mail, PagerDuty, Slack and others: alerts/alertmanager/README.md.\n"
 )
 
-DEFAULT_WEBHOOK: Final = "http://localhost:10131"
+DEFAULT_WEBHOOK: Final = "http://localhost:5001"
 
 # About one OSD's promises or resources: pointless while that OSD does not answer.
 _ABOUT_OSD: Final = (

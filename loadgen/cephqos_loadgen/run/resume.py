@@ -11,6 +11,7 @@ from cephqos_loadgen.archive.layout import is_archive
 from cephqos_loadgen.archive.writer import ArchiveWriter
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.record.repeat import REPEAT_FILE
+from cephqos_loadgen.run.errors import ClusterUnfit
 from cephqos_loadgen.scenario.model import Plan
 
 
@@ -55,6 +56,19 @@ def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[Finishe
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found
+
+
+def check_cluster(source: Path, fsid: str) -> None:
+    """Repeats of two clusters do not belong into one archive."""
+    try:
+        before = json.loads((source / "environment.json").read_text())["cluster"]["fsid"]
+    except (OSError, ValueError, KeyError):
+        return  # it ended before it had looked at a cluster
+    if before != fsid:
+        raise ClusterUnfit(
+            f"--resume {source}: it ran on the cluster {before}, this is {fsid};"
+            f" name that one, or start anew without --resume"
+        )
 
 
 def _check_same(source: Path, before: dict[str, Any], plan: Plan) -> None:

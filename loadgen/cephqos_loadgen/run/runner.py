@@ -32,7 +32,7 @@ from cephqos_loadgen.run.notify import Notifier
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.pools import Pools
 from cephqos_loadgen.run.repeat import Repeat
-from cephqos_loadgen.run.resume import Finished, take_along
+from cephqos_loadgen.run.resume import Finished, check_cluster, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
 from cephqos_loadgen.scenario.model import LabWish, Plan, Point
@@ -216,6 +216,8 @@ class Runner:
                 f"this run changes and loads the cluster {fsid}; if that is what you want, add"
                 f" --i-know-this-cluster {fsid}"
             )
+        if self.options.resume and (self.options.conf or self.options.lab):
+            check_cluster(self.options.resume, fsid)
 
     # -- points and repeats ---------------------------------------------------------------------
 
