@@ -40,7 +40,9 @@ def load(text: str, file: str) -> "Value":
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise ScenarioError(file, line, "", f"no YAML ({error.problem})", "YAML") from None
+        found = f"what cannot be read as YAML: {error.problem}"
+        expected = "`key: value` or `- item`, in line with what it belongs to"
+        raise ScenarioError(file, line, "", found, expected) from None
     except yaml.YAMLError as error:
         raise ScenarioError(file, 1, "", f"no YAML ({error})", "YAML") from None
     if node is None:
