@@ -58,7 +58,7 @@ class Thresholds:
     coverage: float = 0.8  # of the samples that a window should hold
     oversubscribed: float = 1.01
     scrape_seconds: float = 8  # of a deadline of 10
-    series_per_osd: float = 700
+    series_per_osd: float = 750  # 20.2 with a DB device shows 728 with nothing switched on
     recovery_eta: float = 86400  # seconds
     scrub_growth: float = 1  # PGs more than a day ago
 
