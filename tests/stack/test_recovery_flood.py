@@ -114,5 +114,3 @@ def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
     assert alert["class"] == "client"
     assert alert["cause"] == "interference"
     assert alert["by"] == "background_recovery"
-    assert attained["wpq"] < TARGET * baseline
-    assert attained["mclock_scheduler"] > 0
