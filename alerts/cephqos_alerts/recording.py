@@ -179,6 +179,7 @@ DEMAND: Final = Group(
             )
             """,
         ),
+        # Stalled goes first: latency, of another group, may still be that of the evaluation before.
         Recording(
             record="osd:cephqos_store_piling_up:bool",
             expr=f"""
@@ -204,8 +205,9 @@ DEMAND: Final = Group(
             """,
         ),
         # In every sample, not on average: a burst of a second leaves samples without work.
-        _per_osd(
-            "client_present:min", "min_over_time(osd:cephqos_client_present:sum[@sustained@])"
+        Recording(
+            record="osd:cephqos_client_present:min",
+            expr="min_over_time(osd:cephqos_client_present:sum[@sustained@])",
         ),
         # On average, too (Little's law): bursts in step with the scrapes are in every sample.
         Recording(
