@@ -2,26 +2,34 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from cephqos_exporter.sysfs import Topology
 
 
-def strategy_of(cpus: Mapping[str, frozenset[int]], topology: Topology) -> str:
+def strategy_of(
+    cpus: Mapping[str, frozenset[int]],
+    topology: Topology,
+    excluded: frozenset[int] = frozenset(),
+) -> str:
     """`default`, `by_osd`, `by_socket`, `unpinned` or `other`, by OSD id and the CPUs it may use.
 
-    On one socket the middle two cannot be told from anything else, so they never come out.
+    `excluded` are CPUs that no OSD is meant to use: OSDs are neighbours across them. On one socket
+    `by_osd` and `by_socket` cannot be told from anything else, so they never come out.
     """
-    known = {osd: own & topology.core.keys() for osd, own in cpus.items()}
-    homes = [known[osd] for osd in sorted(known, key=_by_number)]
+    usable = topology.core.keys() - excluded
+    known = {osd: own & usable for osd, own in cpus.items()}
+    osds = sorted(known, key=_by_number)
+    homes = [known[osd] for osd in osds]
     if not all(homes):
         return "other"
-    if all(own == topology.core.keys() for own in homes):
+    if all(own == usable for own in homes):
         return "unpinned"
-    if _consecutive(homes, topology):
+    if _consecutive(homes, topology, usable):
         return "default"
     if topology.sockets > 1:
-        if _alternating(homes, topology):
+        if _by_turns(osds, homes, topology):
             return "by_osd"
         if all(_even(own, topology) for own in homes):
             return "by_socket"
@@ -32,11 +40,14 @@ def _by_number(osd: str) -> tuple[int, str]:
     return (int(osd), osd) if osd.isdigit() else (-1, osd)
 
 
-def _consecutive(homes: Sequence[frozenset[int]], topology: Topology) -> bool:
+def _consecutive(
+    homes: Sequence[frozenset[int]], topology: Topology, usable: AbstractSet[int]
+) -> bool:
     """Each OSD's cores are a run that starts where the one before ended."""
+    place = {core: n for n, core in enumerate(sorted({topology.core[cpu] for cpu in usable}))}
     following: int | None = None
     for own in homes:
-        cores = {topology.core[cpu] for cpu in own}
+        cores = {place[topology.core[cpu]] for cpu in own}
         first, last = min(cores), max(cores)
         if last - first + 1 != len(cores) or following not in (None, first):
             return False
@@ -44,17 +55,28 @@ def _consecutive(homes: Sequence[frozenset[int]], topology: Topology) -> bool:
     return True
 
 
-def _alternating(homes: Sequence[frozenset[int]], topology: Topology) -> bool:
-    """Each OSD on one socket, its neighbour on another one."""
+def _by_turns(osds: Sequence[str], homes: Sequence[frozenset[int]], topology: Topology) -> bool:
+    """Each OSD on one socket: its neighbour on another one, or even and odd ids on their own."""
     sockets = [{topology.socket[cpu] for cpu in own} for own in homes]
     if len(homes) < 2 or any(len(own) > 1 for own in sockets):
         return False
     order = [own.pop() for own in sockets]
-    return all(a != b for a, b in pairwise(order))
+    if all(a != b for a, b in pairwise(order)):
+        return True
+    if not all(osd.isdigit() for osd in osds):
+        return False
+    pairs = {(int(osd) % topology.sockets, socket) for osd, socket in zip(osds, order, strict=True)}
+    remainders, used = ({pair[n] for pair in pairs} for n in (0, 1))
+    return 1 < len(used) == len(remainders) == len(pairs)
 
 
 def _even(own: frozenset[int], topology: Topology) -> bool:
-    """Spread over all sockets, none with more than one core above another."""
-    per_socket = Counter(topology.socket[cpu] for cpu in own)
+    """Spread over all sockets, none with more than one core above another.
+
+    Cores, not CPUs: where five cores of two threads each are spread, one socket has six CPUs and
+    the other four.
+    """
+    socket_of = {topology.core[cpu]: topology.socket[cpu] for cpu in own}
+    per_socket = Counter(socket_of.values())
     figures = per_socket.values()
     return len(per_socket) == topology.sockets and max(figures) - min(figures) <= 1

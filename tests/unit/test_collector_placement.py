@@ -35,13 +35,14 @@ def tree(tmp_path: Path) -> FakeHost:
     return host
 
 
-def collector(**options: float) -> PlacementCollector:
+def collector(*, excluded_cpus: Sequence[int] = (), **options: float) -> PlacementCollector:
     # Written files that stay open would be read as they were before they were written anew.
     return PlacementCollector(
         samples=Samples(descriptors=Descriptors(0), switches_interval=0),
         scan_interval=options.pop("scan_interval", 0),
         memory_interval=options.pop("memory_interval", 0),
         per_cpu=bool(options.pop("per_cpu", 0)),
+        excluded_cpus=excluded_cpus,
     )
 
 
@@ -222,6 +223,20 @@ def test_a_machine_that_tells_nothing_has_no_cpus(tmp_path: Path) -> None:
     assert strategy_of({"0": frozenset({0})}, read_topology(tmp_path)) == "other"
 
 
+# Eight OSDs with five cores each on two sockets of 28, both threads of every core: the odd core
+# comes from the sockets in turn.
+FIVE_CORES_OF_TWO_THREADS = [
+    "0-2,28-29,56-58,84-85",
+    "3-4,30-32,59-60,86-88",
+    "5-7,33-34,61-63,89-90",
+    "8-9,35-37,64-65,91-93",
+    "10-12,38-39,66-68,94-95",
+    "13-14,40-42,69-70,96-98",
+    "15-17,43-44,71-73,99-100",
+    "18-19,45-47,74-75,101-103",
+]
+
+
 @pytest.mark.parametrize(
     ("strategy", "cpus"),
     [
@@ -235,6 +250,8 @@ def test_a_machine_that_tells_nothing_has_no_cpus(tmp_path: Path) -> None:
         ("by_osd", ["0-27", "28-55", "0-27", "28-55"]),  # whole nodes, as osd_numa_node gives them
         ("by_socket", ["0-2,28-29", "3-4,30-32"]),
         ("by_socket", ["0-1,28-29"]),
+        ("by_socket", FIVE_CORES_OF_TWO_THREADS),
+        ("other", ["0-3,28,56-59,84"]),  # four cores and one
         ("other", ["0-4", "6-9", "20-24"]),
         ("other", ["0-4", "0-4"]),
         ("other", ["0-4", ""]),
@@ -247,6 +264,53 @@ def test_the_strategy_that_a_placement_looks_like(
 ) -> None:
     homes = {str(osd): frozenset(parse_cpu_list(text)) for osd, text in enumerate(cpus, 9)}
     assert strategy_of(homes, read_topology(tree.host.sys)) == strategy
+
+
+def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(tree: FakeHost) -> None:
+    topology = read_topology(tree.host.sys)
+    without_the_first_two_cores = frozenset({0, 1, 56, 57})
+    split = {"0": frozenset({2, 3}), "1": frozenset({4, 6}), "2": frozenset({7, 8})}
+    assert strategy_of(split, topology) == "other"
+    assert strategy_of(split, topology, frozenset({5, 61})) == "default"
+    rest = frozenset(range(112)) - without_the_first_two_cores
+    assert strategy_of({"0": rest, "1": rest}, topology) == "other"
+    assert strategy_of({"0": rest, "1": rest}, topology, without_the_first_two_cores) == "unpinned"
+
+
+def test_even_and_odd_ids_on_a_socket_each_are_by_osd_whatever_ids_are_missing(
+    tree: FakeHost,
+) -> None:
+    topology = read_topology(tree.host.sys)
+    even_and_odd = {"0": range(5), "2": range(5, 10), "4": range(10, 15), "7": range(28, 33)}
+    homes = {osd: frozenset(cpus) for osd, cpus in even_and_odd.items()}
+    assert strategy_of(homes, topology) == "by_osd"
+    mixed = homes | {"9": frozenset(range(15, 20))}  # an odd one among the even ones
+    assert strategy_of(mixed, topology) == "other"
+
+
+def test_threads_that_seastar_starts_beside_a_reactor_do_not_share_its_cpu(tree: FakeHost) -> None:
+    def osd(ticks: int) -> None:
+        names = ("crimson-osd", "reactor-1", "syscall-0", "syscall-1", "timer-0")
+        cpus = (0, 1, 0, 1, 0)
+        threads = [
+            FakeThread(name=name, cpu=cpu, allowed=str(cpu), user=ticks, run_ns=ticks)
+            for name, cpu in zip(names, cpus, strict=True)
+        ]
+        tree.process(4000, threads, command=("/usr/bin/crimson-osd", "-i", "0"))
+
+    placement = collector()
+    osd(5)
+    scrape(placement, tree, [0])
+    osd(9)
+    found = scrape(placement, tree, [0], 1060)
+    assert found['cephqos_placement_reactors_shared{"osd.0",by="thread"}'] == 0
+
+
+def test_a_host_with_cpus_for_nobody_shows_its_strategy(tree: FakeHost) -> None:
+    tree.crimson_osd(4000, 0, (2, 3))
+    tree.crimson_osd(4100, 1, (4, 6))
+    found = scrape(collector(excluded_cpus=parse_cpu_list("5,61")), tree, [0, 1])
+    assert found['cephqos_placement_strategy{strategy="default"}'] == 1
 
 
 def test_on_one_socket_nothing_looks_like_by_osd_or_by_socket(tmp_path: Path) -> None:

@@ -147,6 +147,10 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
         (["--path.sysfs=/usr"], "--path.sysfs: found '/usr'; allowed: a directory with a sysfs"),
         (["--path.dev=/etc/passwd"], "--path.dev: found '/etc/passwd'; allowed: a directory"),
         (["--path.run=/nowhere"], "--path.run: found '/nowhere'; allowed: a directory"),
+        (
+            ["--collector.placement.excluded-cpus=first"],
+            "--collector.placement.excluded-cpus: found 'first'; allowed: CPUs such as 0-1,56-57",
+        ),
         (["--discovery.sockets=run/*.asok"], "discovery.sockets: found"),
         (["--qos.policy=/nonexistent.yml"], "/nonexistent.yml"),
         (["--web.config.file=/nonexistent.yml"], "/nonexistent.yml: found No such file"),

@@ -27,7 +27,7 @@ from cephqos_exporter.collectors.scrub import ScrubCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.config import Option, Settings, choices, flag, integer, number, text, texts
 from cephqos_exporter.model import Collector, Host
-from cephqos_exporter.procfs import Descriptors
+from cephqos_exporter.procfs import Descriptors, parse_cpu_list
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.sampler import OSD_GROUPS, Samples
 from cephqos_exporter.sysfs import DATA_DIRECTORIES
@@ -168,6 +168,23 @@ PLACEMENT_MEMORY = number(
     most=86400,
     unit="of seconds",
 )
+
+
+def _cpu_list(value: Any) -> tuple[int, ...]:
+    """One text as the kernel writes them, or a list of such texts."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(part, bool) or not isinstance(part, str | int) for part in parts):
+        raise TypeError(value)
+    return tuple(cpu for part in parts for cpu in parse_cpu_list(str(part)))
+
+
+PLACEMENT_EXCLUDED: Final[Option[tuple[int, ...]]] = Option(
+    name="collector.placement.excluded-cpus",
+    default=(),
+    help="CPUs that no OSD is meant to use, for telling the placement strategy.",
+    parse=_cpu_list,
+    allowed="CPUs such as 0-1,56-57",
+)
 CRIMSON_EVERYTHING = flag(
     "collector.crimson.everything", False, "Seastar's other metrics too, hundreds per shard."
 )
@@ -218,6 +235,7 @@ def _placement(making: Making) -> Collector:
     return PlacementCollector(
         per_cpu=making.settings[PLACEMENT_PER_CPU],
         memory_interval=making.settings[PLACEMENT_MEMORY],
+        excluded_cpus=making.settings[PLACEMENT_EXCLUDED],
         samples=making.samples,
     )
 
@@ -279,7 +297,7 @@ REGISTRY: Final[tuple[Registration, ...]] = (
         name="placement",
         help="CPUs and NUMA nodes that OSDs may use and do use.",
         build=_placement,
-        options=(PLACEMENT_PER_CPU, PLACEMENT_MEMORY),
+        options=(PLACEMENT_PER_CPU, PLACEMENT_MEMORY, PLACEMENT_EXCLUDED),
     ),
     Registration(
         name="crimson",

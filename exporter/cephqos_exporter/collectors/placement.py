@@ -1,5 +1,6 @@
 """placement: which CPUs and NUMA nodes an OSD may use and uses, and who shares a reactor's core."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,10 @@ from cephqos_exporter.sysfs import Topology, read_topology
 
 _TOPOLOGY_SECONDS = 300.0
 
+# A reactor is not disturbed by what Seastar itself starts beside it, on the same CPU: a thread for
+# system calls that would block, which the reactor waits for, and one that watches its time.
+_SEASTARS = re.compile(rb"crimson-osd|(reactor|syscall|timer)-\d+")
+
 
 class PlacementCollector:
     """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
@@ -39,7 +44,8 @@ class PlacementCollector:
     Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
     seconds between readings of numa_maps, 0 for never (14 ms per GB of the process, at most one OSD
     per scrape); `scan_interval`, the seconds between looks at every thread of a host with reactors
-    (9 µs per thread); `samples`, shared with the threads collector.
+    (9 µs per thread); `excluded_cpus`, those that no OSD is meant to use, for telling the strategy;
+    `samples`, shared with the threads collector.
     """
 
     name = "placement"
@@ -50,10 +56,12 @@ class PlacementCollector:
         per_cpu: bool = False,
         memory_interval: float = 0.0,
         scan_interval: float = 60.0,
+        excluded_cpus: Iterable[int] = (),
         samples: Samples | None = None,
     ) -> None:
         self._per_cpu = per_cpu
         self._memory_interval = memory_interval
+        self._excluded = frozenset(excluded_cpus)
         self._samples = samples or Samples()
         self._osds: dict[tuple[str, str], _Osd] = {}
         self._scan = _Scan(scan_interval)
@@ -90,7 +98,7 @@ class PlacementCollector:
             osd.seen = False
         if not osds or self._topology is None or self._view is None:
             return []
-        families = [_strategy_family(osds, self._topology)]
+        families = [_strategy_family(osds, self._topology, self._excluded)]
         if any(osd.reactors for osd in osds):
             self._scan.look(self._view.host.proc, self._view.time)
             families.append(_sharing_family(osds, self._topology, self._scan))
@@ -231,13 +239,13 @@ class _Scan:
 
 
 def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, int]]:
-    """((tid, start), last CPU, ticks used) of a process's threads that are no reactors."""
+    """((tid, start), last CPU, ticks used) of a process's threads, but for Seastar's own."""
     try:
         for task in (proc / str(pid) / "task").iterdir():
             stat = parse_stat(read_once(f"{task}/stat", 1024))
             if stat.flags & KERNEL_THREAD:
                 return
-            if not (stat.name.startswith(b"reactor-") or stat.name == b"crimson-osd"):
+            if not _SEASTARS.fullmatch(stat.name):
                 yield (int(task.name), stat.start), stat.cpu, stat.user + stat.system
     except OSError:
         return
@@ -270,16 +278,16 @@ def _sharing_family(osds: Sequence[_Osd], topology: Topology, scan: _Scan) -> Fa
     return family
 
 
-def _strategy_family(osds: Sequence[_Osd], topology: Topology) -> Family:
+def _strategy_family(osds: Sequence[_Osd], topology: Topology, excluded: frozenset[int]) -> Family:
     family = Family(
         "cephqos_placement_strategy",
         "gauge",
-        "How the OSDs of this host look placed: default (consecutive cores), by_osd (OSDs in turn "
-        "on one socket and the other), by_socket (each OSD spread over the sockets), unpinned, "
-        "other.",
+        "How the OSDs of this host look placed: default (consecutive cores), by_osd (OSDs in turn, "
+        "or even and odd ids, on one socket and the other), by_socket (each OSD's cores spread "
+        "evenly over the sockets), unpinned, other.",
     )
     cpus = {osd.id: _home(osd) for osd in osds}
-    family.add(render_labels({"strategy": strategy_of(cpus, topology)}), 1)
+    family.add(render_labels({"strategy": strategy_of(cpus, topology, excluded)}), 1)
     return family
 
 
