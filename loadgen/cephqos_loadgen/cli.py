@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 from cephqos_alerts import cli as rules_cli
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.version import __version__
-from cephqos_loadgen import demo
 from cephqos_loadgen.archive import cli as archive_cli
+from cephqos_loadgen.demo import cli as demo_cli
 from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.lab import cli as lab_cli
 from cephqos_loadgen.run import cli as run_cli
@@ -42,7 +42,7 @@ def build_parser() -> Parser:
     lab_cli.add_parser(commands)
     run_cli.add_parser(commands)
     archive_cli.add_parser(commands)
-    demo.add_parser(commands)
+    demo_cli.add_parser(commands)
     rules_cli.add_parser(commands)
     return parser
 

@@ -1,4 +1,4 @@
-"""Saying what is going on: in place on a terminal, plain lines everywhere else.
+"""Progress reports: one updated line or screen on a terminal, plain lines everywhere else.
 
 Without `rich` (it is an extra) a terminal gets the plain lines too.
 """
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-# A step's way to say how it is getting on: `say("unpacking ceph-osd")`.
+# Reports the progress of a step: `say("unpacking ceph-osd")`.
 Say = Callable[[str], None]
 
 _PLAIN_SECONDS = 10.0
-_LEAST_BAR = 6
-_PERCENT = 5
+_MIN_BAR_WIDTH = 6
+_PERCENT_WIDTH = 5
 
 
 class Bar(NamedTuple):
-    """One row: a title, how far it is (None: nobody can know), and words."""
+    """One row: a title, the share done (None if unknown), and text."""
 
     title: str
     done: float | None
@@ -31,7 +31,7 @@ class Bar(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """All that is to be seen at one moment. `mark`: what is worth a plain line when it changes."""
+    """What is shown at one moment. A changed `mark` is worth a plain line."""
 
     heading: str
     bars: tuple[Bar, ...]
@@ -43,7 +43,7 @@ Show = Callable[[Frame], None]
 
 
 class Drawn(NamedTuple):
-    """A row as characters: its head, the two parts of its bar, its tail."""
+    """A row as text: title, the done and open part of its bar, and what follows."""
 
     head: str
     done: str
@@ -56,13 +56,13 @@ class Drawn(NamedTuple):
 
 
 def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
-    """The rows for a terminal of that width; where there is no room for bars there are none."""
+    """The rows for a terminal of that width, without bars if it is too narrow for them."""
     full, empty = ("#", "-") if ascii_only else ("━", "─")
     head = min(max((len(bar.title) for bar in frame.bars), default=0), max(8, width // 4))
     words = max((len(bar.text) for bar in frame.bars if bar.done is not None), default=0)
-    room = width - head - 1 - _PERCENT - 2
-    # Words before bars; a terminal that has room for neither gets the words.
-    size = max(room - words, _LEAST_BAR) if room > 4 * _LEAST_BAR else 0
+    room = width - head - 1 - _PERCENT_WIDTH - 2
+    # Text is more important than bars.
+    size = max(room - words, _MIN_BAR_WIDTH) if room > 4 * _MIN_BAR_WIDTH else 0
     rows = [Drawn(_cut(frame.heading, width), "", "", "")]
     for bar in frame.bars:
         title = f"{_cut(bar.title, head):{head}} "
@@ -71,7 +71,7 @@ def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
             continue
         share = min(1.0, max(0.0, bar.done))
         filled = int(share * size)
-        # 100 % is for what is done.
+        # Rounded down: 100 % only when done.
         percent = f"{int(share * 100):4d}%  "
         words_room = width - head - 1 - size - len(percent)
         tail = percent + _cut(bar.text, words_room)
@@ -117,7 +117,7 @@ class Progress:
         self._terminal = _console(self._stream, plain)
 
     def quieter(self, plain: bool) -> "Progress":
-        """For steps that run side by side: a terminal has room for one live line only."""
+        """For steps that run at the same time: a terminal has only one live line."""
         return Progress(self._stream, plain=True) if plain else self
 
     @contextmanager
@@ -135,8 +135,8 @@ class Progress:
 
     @contextmanager
     def follow(self, title: str, first: Frame) -> Iterator[Show]:
-        """Show frames while the block runs, as the caller gives them, about one a second; then how
-        long it took. Drawing is a thread's work: a terminal that takes nothing holds nobody up.
+        """Show the caller's frames, about one per second, while the block runs; then how long it
+        took. A thread draws them, so that a blocked terminal does not block the caller.
         """
         start = time.monotonic()
         terminal = self._terminal
@@ -180,12 +180,12 @@ class Progress:
 
     def note(self, text: str) -> None:
         if self._terminal:
-            # What is indented is a command or a path, to be copied as it is.
+            # Indented text is a command or a path: not folded, so that it can be copied.
             as_it_is = text.startswith(" ") or "\n" in text
             shown = text if as_it_is else folded(text, self._terminal.width)
             self._terminal.print(shown, markup=False)
             return
-        # Whoever read this may have stopped; that is no reason to stop what is reported.
+        # The reader of the pipe may have ended; our work goes on.
         with suppress(BrokenPipeError):
             print(text, file=self._stream, flush=True)
 
@@ -201,13 +201,12 @@ def _styled(frame: Frame, console: "Console") -> "Text":
         whole.append(row.done, "green")
         whole.append(row.rest, "dim")
         whole.append(row.tail)
-    # The cursor rests on a row of its own: a ^C echoed behind a full row would begin another, and
-    # the first row would be left standing.
+    # An empty row for the echo of ^C: after a full row it would wrap and leave a stale row behind.
     return whole.append("\n")
 
 
 class Silent(Progress):
-    """For tests and libraries: says nothing."""
+    """For tests and libraries: prints nothing."""
 
     @contextmanager
     def step(self, title: str) -> Iterator[Say]:

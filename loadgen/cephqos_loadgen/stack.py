@@ -1,7 +1,7 @@
-"""The watching side beside a lab: exporter, Prometheus with the rules, Alertmanager.
+"""Exporter, Prometheus with the rules, and Alertmanager for a lab.
 
 `async with Stack(lab, StackSpec(...)) as stack` for tests and for the demo. Prometheus and
-Alertmanager come from the lab's release tree; everything ends with the block, and dies with us.
+Alertmanager come from the lab's release tree. All of it ends with the block.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ import json
 import socket
 import sys
 import urllib.parse
-import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,16 +21,17 @@ from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.settings import Settings, duration
 from cephqos_alerts.slo_spec import Slo
-from cephqos_loadgen.children import child
+from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.scraping import fetch
 
 _START_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackSpec:
-    """What to watch with. `time_scale` shortens all windows and holds of the rules."""
+    """How to set the servers up. `time_scale` shortens all windows and holds of the rules."""
 
     name: str = "stack"  # of its directory; a lab can have several
     scrape_interval: float = 1.0
@@ -167,7 +167,7 @@ class Stack:
 
     async def _start(self, name: str, argv: Sequence[str], url: str) -> None:
         log = self.lab.paths.logs / f"{self.spec.name}-{name}.out"
-        process = await self._open.enter_async_context(child(argv, log))
+        process = await self._open.enter_async_context(in_background(argv, log))
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _START_TIMEOUT
         while True:
@@ -178,17 +178,6 @@ class Stack:
                 said = log.read_text(errors="replace").strip()[-800:]
                 raise LabError(f"{name} did not start: {said}")
             await asyncio.sleep(0.1)
-
-
-async def fetch(url: str, within: float = 5.0) -> bytes:
-    """The body of a page; raises OSError, also for a status that is not a success."""
-
-    def get() -> bytes:
-        with urllib.request.urlopen(url, timeout=within) as reply:  # noqa: S310 - our own URL
-            body: bytes = reply.read()
-            return body
-
-    return await asyncio.to_thread(get)
 
 
 def _targets(port: int) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_the_demo_tells_of_a_broken_promise_with_its_cause_and_of_its_mending() 
     told = " | ".join(story)
     fired = r"FIRING \(page\): CephQosReservationViolated osd\.1 client, cause device"
     ended = r"RESOLVED after \d+ s: CephQosReservationViolated osd\.1 client"
-    assert re.search(f"MEASURED: .*PROVOKED: .*{fired}.*MENDED: .*{ended}.*story is told", told)
+    assert re.search(f"MEASURED: .*PROVOKED: .*{fired}.*MENDED: .*{ended}.*story is over", told)
     assert "runbooks.md#cephqosreservationviolated" in told
     assert not re.search(r"FIRING \(page\): \S+ osd\.[02]", told), told
 

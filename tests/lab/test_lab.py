@@ -17,7 +17,7 @@ import pytest
 
 from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.lab import checks, loopdev
+from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.ports import reserve_ports
@@ -44,12 +44,16 @@ def traces(name: str) -> dict[str, list[str]]:
         with contextlib.suppress(OSError):
             text = cmdline.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             conf = f"{prefix}/ceph.conf" in text
-            if conf or (f" {name} " in text and "lab.init" in text):
+            if conf or (f" {name} " in text and "lab.process_one" in text):
                 processes.append(text)
     mounts = [
         line for line in Path("/proc/self/mountinfo").read_text().splitlines() if prefix in line
     ]
-    loops = [file for file in loopdev.backing_files().values() if file.startswith(prefix)]
+    loops = [
+        backing
+        for file in Path("/sys/block").glob("loop*/loop/backing_file")
+        if (backing := file.read_text().strip()).startswith(prefix)
+    ]
     files = [str(path) for path in (paths.dir, paths.lock) if path.exists()]
     cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/cephqos-{name}-*")]
     found = {
@@ -212,7 +216,7 @@ def test_what_a_crash_left_is_cleaned_by_the_next_up(child_lab: subprocess.Popen
     assert LabPaths.of(name).dir.exists()
     again = cephqos("lab", "up", "--name", name, "--osds", "1")
     assert again.returncode == 0, again.stderr
-    assert f"removed what a crash left of lab '{name}'" in again.stderr
+    assert f"lab '{name}' had been killed: removed its files" in again.stderr
     assert cephqos("lab", "down", "--name", name).returncode == 0
     wait_until_gone(name, within=2)
 
@@ -249,7 +253,7 @@ def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files() 
     assert LabPaths.of(name).dir.exists()
     down = cephqos("lab", "down", "--name", name)
     assert down.returncode == 0, down.stderr
-    assert down.stdout == f"lab '{name}' had died; removed what it left\n"
+    assert down.stdout == f"lab '{name}' had been killed: removed its files\n"
     wait_until_gone(name, within=2)
 
 

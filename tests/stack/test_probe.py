@@ -10,7 +10,7 @@ from tests.exporter_process import exporter
 from tests.lab.conftest import LabPool
 
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.metrics import parse_scrape
+from cephqos_loadgen.scraping import parse_scrape
 
 from .conftest import lab_spec
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import cgroups, checks
+from cephqos_loadgen.lab.ceph_conf import render_conf
 from cephqos_loadgen.lab.cli import faults_in_words
-from cephqos_loadgen.lab.conf import PORTS_PER_LAB, render_conf
-from cephqos_loadgen.lab.keys import write_keyrings
+from cephqos_loadgen.lab.keyrings import write_keyrings
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
-from cephqos_loadgen.lab.ports import reserve_ports
+from cephqos_loadgen.lab.ports import PORTS_PER_LAB, reserve_ports
 from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, Setting, osds_in_words, parse_cpu_list, parse_size
@@ -113,7 +113,7 @@ def test_keyrings_hold_keys_in_cephs_form_and_only_their_owner_reads_them(
     ("faults", "words"),
     [
         ({}, []),
-        ({"stop": True, "delay": None}, ["stopped", "delay not known: it does not answer"]),
+        ({"stop": True, "delay": None}, ["stopped", "delay not known: the OSD does not answer"]),
         ({"cut": True}, ["socket cut"]),
         ({"throttle": {"wiops": 50, "rbps": 9}}, ["throttled: wiops 50, rbps 9"]),
         ({"delay": {"seconds": 0.2, "probability": 1.0}}, ["ops delayed by 0.2 s"]),

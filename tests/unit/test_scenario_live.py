@@ -19,11 +19,11 @@ from cephqos_exporter.model import Family
 from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.fio import Figures, Status
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.metrics import quantile
 from cephqos_loadgen.run.endpoint import serve
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.live_metrics import METRICS
 from cephqos_loadgen.run.notify import TOKEN_VARIABLE, Notifier
+from cephqos_loadgen.scraping import quantile
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 README = Path(__file__).parents[2] / "loadgen" / "README.md"

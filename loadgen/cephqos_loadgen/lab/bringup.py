@@ -8,10 +8,10 @@ from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.access import LabAccess
+from cephqos_loadgen.lab.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.checks import check_disk
-from cephqos_loadgen.lab.conf import mon_addresses, render_conf
-from cephqos_loadgen.lab.keys import write_keyrings
+from cephqos_loadgen.lab.handle import LabHandle
+from cephqos_loadgen.lab.keyrings import write_keyrings
 from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.progress import Progress, Say
@@ -28,17 +28,17 @@ _BCRYPT = '"""A stand-in: the lab has no passwords to hash."""\n'
 class BringUp:
     """The steps from an empty namespace to an active cluster."""
 
-    def __init__(self, lab: LabAccess, progress: Progress) -> None:
+    def __init__(self, lab: LabHandle, progress: Progress) -> None:
         self.lab = lab
         self.spec = lab.spec
         self.paths = lab.paths
         self.progress = progress
         self.osds = [f"osd.{osd}" for osd in range(self.spec.osds)]
-        self._said = "not begun"
+        self._said = "not started"
         self.uuids = {osd: str(uuid.uuid4()) for osd in self.osds}
 
     async def run(self) -> None:
-        """Do it all, or raise a LabError with the last lines of the daemon that failed."""
+        """Run all steps. A LabError has the last log lines of the daemon that failed."""
         release = f"Ceph {self.spec.ceph.version} ({self.spec.release})"
         what = f"{release}, {osds_in_words(self.spec.osds)}"
         with self.progress.step(f"starting {what}") as say:
@@ -62,7 +62,7 @@ class BringUp:
         say("devices and configuration")
         self._write_files()
         await self._make_devices()
-        say("making the monitor's and the OSDs' stores")
+        say("creating the monitor's and the OSDs' stores")
         await self._make_monitor()
         making_osds = asyncio.gather(*(self._make_osd(osd) for osd in self.osds))
         try:
@@ -129,7 +129,7 @@ class BringUp:
         if self.spec.objectstore == "filestore":
             device = await self._attach(osd, "block", self.spec.osd_size, scheduler, rotational)
             await self._inside(f"mkfs.{self.spec.filesystem}", device)
-            await self.lab.ask_init(
+            await self.lab.ask_process_one(
                 op="mount", device=device, target=str(data), fs=self.spec.filesystem
             )
             return
@@ -142,7 +142,7 @@ class BringUp:
         device = await self._attach(osd, "block", self.spec.osd_size, scheduler, rotational)
         (data / "block").symlink_to(device)
         if self.spec.db_size is not None:
-            # What such a device is for: a fast one beside a slow one.
+            # A DB device is usually faster than the main device.
             device = await self._attach(osd, "db", self.spec.db_size, "none", rotational=False)
             (data / "block.db").symlink_to(device)
 
@@ -153,7 +153,7 @@ class BringUp:
         backing.touch()
         os.truncate(backing, size)
         key = f"osd.{osd}.{role}"
-        device: str = await self.lab.ask_init(
+        device: str = await self.lab.ask_process_one(
             op="attach", key=key, backing=str(backing), scheduler=scheduler, rotational=rotational
         )
         self.lab.state.devices[key] = device
@@ -178,7 +178,7 @@ class BringUp:
     async def _start(self, name: str, argv: list[str]) -> None:
         command = [*argv, "-f", "--conf", str(self.paths.conf), *self._user()]
         output = str(self.paths.output(name))
-        await self.lab.ask_init(op="spawn", name=name, argv=command, output=output)
+        await self.lab.ask_process_one(op="spawn", name=name, argv=command, output=output)
 
     async def _start_manager(self) -> None:
         await self._start("mgr.x", ["ceph-mgr", "-i", "x"])
@@ -198,9 +198,9 @@ class BringUp:
     # -- waiting --------------------------------------------------------------------------------
 
     async def _until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        """Ask until it is so; the caller's deadline bounds it, a daemon that ended breaks it."""
+        """Poll until the condition holds or a daemon ends. The deadline is the caller's."""
         while not await condition():
-            exits = (await self.lab.ask_init(op="list"))["exits"]
+            exits = (await self.lab.ask_process_one(op="list"))["exits"]
             if exits:
                 name, status = next(iter(exits.items()))
                 raise LabError(f"{name} {how_it_ended(status)}")
@@ -231,9 +231,9 @@ class BringUp:
         return up == count and in_ == count and bool(manager)
 
     async def _last_words(self, *, anyone: bool = False) -> str:
-        """The last lines of the daemons that ended; with `anyone`, else of who wrote last."""
+        """The last lines of the daemons that ended; with `anyone` else the newest log's."""
         try:
-            names = list((await self.lab.ask_init(op="list"))["exits"])
+            names = list((await self.lab.ask_process_one(op="list"))["exits"])
         except LabError:
             names = []
         files = [log for name in names for log in (self.paths.output(name), self.paths.log(name))]

@@ -28,7 +28,7 @@ def _base() -> tuple[Path, bool]:
 
 
 def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) -> None:
-    """Hold a process to `limits` (riops, wiops, rbps, wbps; none: no limit) on a device."""
+    """Limit a process to `limits` (riops, wiops, rbps, wbps; empty: no limit) on a device."""
     base, v2 = _base()
     group = _group(base, lab, osd)
     number = f"{os.major(device)}:{os.minor(device)}"
@@ -48,7 +48,7 @@ def throttle(lab: str, osd: int, pid: int, device: int, limits: dict[str, int]) 
 
 
 def limits(lab: str, osd: int) -> dict[str, int]:
-    """What an OSD's device is held to, as the kernel says; nothing if it is free."""
+    """The limits in force on an OSD's device, read from the kernel; empty if there are none."""
     found: dict[str, int] = {}
     for key, file in _V1_FILES.items():
         with contextlib.suppress(OSError):
@@ -66,7 +66,7 @@ def _group(base: Path, lab: str, osd: int) -> Path:
 
 
 def rejoin(lab: str, osd: int, pid: int) -> None:
-    """Hold a restarted OSD to the limits that it had before."""
+    """Apply to a restarted OSD the limits that it had before."""
     for base in (_V1, _V2):
         group = _group(base, lab, osd)
         if group.exists():

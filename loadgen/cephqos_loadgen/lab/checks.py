@@ -1,4 +1,4 @@
-"""What must hold before a lab touches anything; each failure is one line and exit status 2."""
+"""Checks before a lab changes anything. Each failure is one line and exit status 2."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ def raise_aio_limit() -> str | None:
     """Let the kernel hand out as many asynchronous I/O contexts as Ceph's own packages ask for.
 
     An OSD takes about 4,300 (measured) of the 65,536 that many kernels allow: the 16th OSD of a
-    machine would fail. Returns what was done, for the user to see.
+    machine would fail. Returns a message for the user if the limit was or could not be raised.
     """
     before = int(_AIO_MAX.read_text())
     if before >= _AIO_WANTED:
@@ -60,12 +60,12 @@ def raise_aio_limit() -> str | None:
     try:
         _AIO_MAX.write_text(str(_AIO_WANTED))
     except OSError as error:
-        return f"fs.aio-max-nr stays at {before}, which is enough for 15 OSDs in all: {error}"
+        return f"fs.aio-max-nr stays at {before}, which is enough for 15 OSDs: {error}"
     return f"raised fs.aio-max-nr from {before} to {_AIO_WANTED}, as Ceph's own packages do"
 
 
 def check_disk(spec: LabSpec, base: Path) -> None:
-    """Room where the labs live."""
+    """Enough free disk space for the lab."""
     base.mkdir(parents=True, exist_ok=True)
     need = DISK_BASE + spec.osds * DISK_PER_OSD
     free = shutil.disk_usage(base).free
@@ -88,7 +88,7 @@ def check_socket_length(paths: LabPaths) -> None:
 
 
 def check_options(spec: LabSpec, tree: Path) -> None:
-    """Every `--set` option must exist in this release and take the value: Ceph ignores others."""
+    """Every `--set` option must exist in this release and be valid. Ceph ignores unknown ones."""
     for setting in spec.settings:
         argv = [
             *("chroot", str(tree), "ceph-osd", "--id", "0", "--no-mon-config"),

@@ -39,59 +39,103 @@ from cephqos_loadgen.progress import Progress
 
 DEFAULT_NAME = "lab"
 DEFAULT_DB_SIZE = 2 * GIB
+LIMITS = {
+    "riops": "reads per second",
+    "wiops": "writes per second",
+    "rbps": "bytes read per second",
+    "wbps": "bytes written per second",
+}
 
 
 def add_parser(commands: Any) -> None:
     lab = commands.add_parser("lab", help="real Ceph clusters on loopback")
     verbs = lab.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_up(verbs.add_parser("up", help="start a cluster; returns when it is active"))
-    down = verbs.add_parser("down", help="end a cluster and remove all of it")
+    down = verbs.add_parser("down", help="stop a cluster and remove its files")
     _add_name(down)
     down.set_defaults(run=_down)
-    status = verbs.add_parser("status", help="what a cluster is and where its parts are")
+    status = verbs.add_parser(
+        "status", help="show addresses, folders, daemons and faults of a cluster"
+    )
     _add_name(status)
-    status.add_argument("--json", action="store_true", help="for programs")
+    status.add_argument("--json", action="store_true", help="print JSON")
     status.set_defaults(run=_status)
-    execute = verbs.add_parser("exec", help="run a command inside: lab exec -- ceph -s")
+    execute = verbs.add_parser("exec", help="run a command inside the cluster: lab exec -- ceph -s")
     _add_name(execute)
     execute.add_argument("argv", nargs="+", metavar="COMMAND")
     execute.set_defaults(run=_exec)
-    listing = verbs.add_parser("list", help="all labs of this machine")
-    listing.add_argument("--json", action="store_true", help="for programs")
+    listing = verbs.add_parser("list", help="list the labs of this machine")
+    listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_list)
-    trees = verbs.add_parser("trees", help="make the release trees before they are needed")
-    trees.add_argument("--release", action="append", help="one or more (default: all)")
+    trees = verbs.add_parser(
+        "trees", help="build the release trees now instead of at the first `lab up`"
+    )
+    trees.add_argument(
+        "--release", action="append", help="release to build, repeatable (default: all)"
+    )
     trees.set_defaults(run=_trees)
-    _add_fault(verbs.add_parser("fault", help="make an OSD fail, slow down or fill up"))
+    _add_fault(verbs.add_parser("fault", help="stop, kill, delay, throttle or fill an OSD"))
 
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--name", default=DEFAULT_NAME, help="which lab (default: %(default)s)")
+    parser.add_argument(
+        "--name", default=DEFAULT_NAME, help="name of the lab (default: %(default)s)"
+    )
 
 
 def _add_up(up: argparse.ArgumentParser) -> None:
     defaults = LabSpec()
     _add_name(up)
     releases = ", ".join(f"{r.name} ({r.version})" for r in RELEASES.values())
-    up.add_argument("--release", default=defaults.release, help=f"{releases}; default %(default)s")
-    up.add_argument("--osds", type=int, default=defaults.osds, help="1 to 16 (default 4)")
-    up.add_argument("--osd-size", default="10G", help="sparse (default 10G)")
-    up.add_argument("--backing", default=defaults.backing, help=f"{' or '.join(BACKINGS)}")
-    up.add_argument("--io-scheduler", help=f"of the loop devices: {', '.join(IO_SCHEDULERS)}")
-    up.add_argument("--rotational", type=int, choices=(0, 1), help="what the loop devices say")
+    up.add_argument(
+        "--release",
+        default=defaults.release,
+        help=f"Ceph release: {releases} (default: %(default)s)",
+    )
+    up.add_argument(
+        "--osds", type=int, default=defaults.osds, help="number of OSDs, 1 to 16 (default: 4)"
+    )
+    up.add_argument(
+        "--osd-size", default="10G", help="size of each OSD; files are sparse (default: 10G)"
+    )
+    up.add_argument(
+        "--backing",
+        default=defaults.backing,
+        help=f"what holds an OSD's data: {' or '.join(BACKINGS)} (default: %(default)s)",
+    )
+    up.add_argument(
+        "--io-scheduler", help=f"I/O scheduler of the loop devices: {', '.join(IO_SCHEDULERS)}"
+    )
+    up.add_argument(
+        "--rotational",
+        type=int,
+        choices=(0, 1),
+        help="whether the loop devices report themselves as HDDs (1) or SSDs (0)",
+    )
     up.add_argument(
         "--db-device",
         nargs="?",
         const=str(DEFAULT_DB_SIZE),
         metavar="SIZE",
-        help="a second loop device per OSD for BlueStore's DB and WAL (default size 2G)",
+        help="a second loop device per OSD for BlueStore's DB and WAL (default size: 2G)",
     )
-    up.add_argument("--setuser", help="ceph: daemons unprivileged, as in production")
-    up.add_argument("--op-queue", help=f"{' or '.join(OP_QUEUES)} (default: the release's)")
-    up.add_argument("--objectstore", default=defaults.objectstore, help=" or ".join(OBJECTSTORES))
-    up.add_argument("--fs", help=f"of filestore: {', '.join(FILESYSTEMS)} (default xfs)")
+    up.add_argument("--setuser", help="ceph: run daemons as user ceph, as in production")
     up.add_argument(
-        "--auth", default=defaults.auth, help=f"{' or '.join(AUTHS)} (default %(default)s)"
+        "--op-queue",
+        help=f"scheduler of the OSDs: {' or '.join(OP_QUEUES)} (default: the release's)",
+    )
+    up.add_argument(
+        "--objectstore",
+        default=defaults.objectstore,
+        help=f"{' or '.join(OBJECTSTORES)} (default: %(default)s)",
+    )
+    up.add_argument(
+        "--fs", help=f"filesystem for filestore: {', '.join(FILESYSTEMS)} (default: xfs)"
+    )
+    up.add_argument(
+        "--auth",
+        default=defaults.auth,
+        help=f"authentication: {' or '.join(AUTHS)} (default: %(default)s)",
     )
     up.add_argument(
         "--set",
@@ -99,38 +143,49 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         default=[],
         dest="settings",
         metavar="SECTION:OPTION=VALUE",
-        help="a line of ceph.conf, repeatable: --set osd:osd_max_backfills=2",
+        help="add a line to ceph.conf, repeatable: --set osd:osd_max_backfills=2",
     )
     up.add_argument(
-        "--cpus", action="append", default=[], metavar="OSD=LIST", help="pin an OSD: 0=0,2-3"
+        "--cpus",
+        action="append",
+        default=[],
+        metavar="OSD=LIST",
+        help="pin an OSD to CPUs, repeatable: 0=0,2-3",
     )
     up.add_argument("--port", type=int, help="first of the lab's 400 ports (default: a free block)")
-    up.add_argument("--timeout", type=float, default=defaults.timeout, help="seconds (default 120)")
+    up.add_argument(
+        "--timeout",
+        type=float,
+        default=defaults.timeout,
+        help="seconds until the cluster must be active (default: 120)",
+    )
     up.set_defaults(run=_up)
 
 
 def _add_fault(fault: argparse.ArgumentParser) -> None:
     kinds = fault.add_subparsers(dest="kind", required=True, metavar="KIND")
     for kind, text in (
-        ("stop", "SIGSTOP: it answers nothing, and holds its connections"),
-        ("continue", "SIGCONT"),
-        ("kill", "SIGKILL"),
-        ("restart", "kill it if it runs, start it again"),
-        ("cut", "remove its admin socket's name, until it is restarted"),
-        ("delay", "hold each of its ops back"),
-        ("throttle", "limit its device (loop backing); no limit given: none"),
-        ("fill", "let it report itself nearfull, backfillfull, full; none ends it"),
+        ("stop", "SIGSTOP: the OSD keeps its connections and answers nothing"),
+        ("continue", "SIGCONT: end a stop"),
+        ("kill", "SIGKILL: end the OSD without warning"),
+        ("restart", "kill the OSD if it runs, then start it"),
+        ("cut", "remove the admin socket's file; a restart brings it back"),
+        ("delay", "delay each op before it is queued"),
+        ("throttle", "limit the OSD's device (needs --backing loop); no option: remove the limits"),
+        ("fill", "make the OSD report that it is full; --state none ends it"),
     ):
         parser = kinds.add_parser(kind, help=text)
         _add_name(parser)
-        parser.add_argument("--osd", type=int, required=True)
+        parser.add_argument("--osd", type=int, required=True, help="number of the OSD")
         parser.set_defaults(run=_fault)
         if kind == "delay":
-            parser.add_argument("--seconds", type=float, required=True, help="0 ends it")
-            parser.add_argument("--probability", type=float, default=1.0)
+            parser.add_argument("--seconds", type=float, required=True, help="delay; 0 ends it")
+            parser.add_argument(
+                "--probability", type=float, default=1.0, help="share of ops to delay (default: 1)"
+            )
         elif kind == "throttle":
-            for limit in ("riops", "wiops", "rbps", "wbps"):
-                parser.add_argument(f"--{limit}", type=int)
+            for limit, unit in LIMITS.items():
+                parser.add_argument(f"--{limit}", type=int, help=f"at most so many {unit}")
         elif kind == "fill":
             parser.add_argument("--state", choices=FULL_STATES, required=True)
 
@@ -177,10 +232,10 @@ async def _up(arguments: argparse.Namespace) -> int:
 
 async def _down(arguments: argparse.Namespace) -> int:
     if arguments.name in clean_dead_labs(LabPaths.of(arguments.name).base):
-        print(f"lab {arguments.name!r} had died; removed what it left")
+        print(f"lab {arguments.name!r} had been killed: removed its files")
         return 0
     if not is_alive(LabPaths.of(arguments.name)):
-        load_living(arguments.name, hint="nothing to end")  # which says what there is
+        load_living(arguments.name, hint="nothing to end")  # its error lists the labs that are up
     with Progress().step(f"ending lab {arguments.name!r}"):
         await end_lab(arguments.name)
     return 0
@@ -205,7 +260,7 @@ async def _status(arguments: argparse.Namespace) -> int:
 
 
 def faults_in_words(faults: dict[str, Any]) -> list[str]:
-    """What `lab status` says of the faults that an OSD is under."""
+    """The faults of an OSD as `lab status` prints them."""
     known = {"stop": "stopped", "cut": "socket cut"}
     words = [text for name, text in known.items() if name in faults]
     if limits := faults.get("throttle"):
@@ -213,7 +268,7 @@ def faults_in_words(faults: dict[str, Any]) -> list[str]:
     if "delay" in faults:
         delay = faults["delay"]
         if delay is None:
-            words.append("delay not known: it does not answer")
+            words.append("delay not known: the OSD does not answer")
         else:
             some = f" ({delay['probability']:.0%} of them)" if delay["probability"] < 1 else ""
             words.append(f"ops delayed by {delay['seconds']:g} s{some}")
@@ -235,7 +290,7 @@ async def _list(arguments: argparse.Namespace) -> int:
         alive = is_alive(paths)
         row: dict[str, Any] = {
             "name": name,
-            "state": f"died; `cephqos lab down --name {name}` removes its files",
+            "state": f"killed; `cephqos lab down --name {name}` removes its files",
         }
         if alive:
             row["state"] = "starting"
@@ -285,7 +340,7 @@ async def _fault(arguments: argparse.Namespace) -> int:
     if kind == "delay":
         await faults.delay(osd, arguments.seconds, arguments.probability)
     elif kind == "throttle":
-        limits = {key: getattr(arguments, key) for key in ("riops", "wiops", "rbps", "wbps")}
+        limits = {key: getattr(arguments, key) for key in LIMITS}
         given = {key: value for key, value in limits.items() if value is not None}
         await faults.throttle(osd, **given)
     elif kind == "fill":

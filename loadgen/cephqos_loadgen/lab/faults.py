@@ -1,4 +1,4 @@
-"""Faults on purpose, each with its way back: what tests and the demo provoke."""
+"""Injected faults, each with a way to end it."""
 
 import os
 import signal
@@ -8,8 +8,8 @@ from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
 from cephqos_loadgen.errors import LabError, UsageError
 from cephqos_loadgen.lab import cgroups, process
-from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.bringup import BringUp
+from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.spec import osds_there_are
 from cephqos_loadgen.progress import Silent
 
@@ -22,13 +22,13 @@ FULL_STATES = ("none", "nearfull", "backfillfull", "full", "failsafe")
 
 
 class Faults:
-    """What can be done to one OSD of a running lab."""
+    """Injects faults into one OSD of a running lab."""
 
-    def __init__(self, lab: LabAccess) -> None:
+    def __init__(self, lab: LabHandle) -> None:
         self._lab = lab
 
     async def stop(self, osd: int) -> None:
-        """SIGSTOP: it holds its connections and answers nothing."""
+        """SIGSTOP: the OSD keeps its connections and answers nothing."""
         await self._signal(osd, signal.SIGSTOP)
 
     async def resume(self, osd: int) -> None:
@@ -38,17 +38,17 @@ class Faults:
         await self._signal(osd, signal.SIGKILL)
 
     async def restart(self, osd: int) -> None:
-        """Kill it if it runs, and start it again."""
+        """Kill the OSD if it runs, then start it."""
         name = self._name(osd)
         if name in await self._lab.pids():
             await self.kill(osd)
-            while name in (await self._lab.ask_init(op="list"))["daemons"]:
+            while name in (await self._lab.ask_process_one(op="list"))["daemons"]:
                 pass
         await BringUp(self._lab, Silent()).start_osd(osd)
         cgroups.rejoin(self._lab.paths.name, osd, await self._pid(osd))
 
     async def delay(self, osd: int, seconds: float, probability: float = 1.0) -> None:
-        """Hold each op back for that long before it is queued; 0 ends it."""
+        """Delay each op before it is queued; 0 ends it."""
         if seconds < 0 or not 0 <= probability <= 1:
             raise UsageError(
                 f"delay {seconds:g} s with probability {probability:g}: expected 0 or more seconds,"
@@ -64,7 +64,7 @@ class Faults:
                 )
 
     async def throttle(self, osd: int, **limits: int) -> None:
-        """Hold the OSD's device to riops, wiops, rbps, wbps; nothing given ends it."""
+        """Limit the OSD's device to riops, wiops, rbps, wbps; no limit given removes all."""
         for name, limit in limits.items():
             if limit < 1:
                 raise UsageError(f"throttle {name} {limit}: expected 1 or more")
@@ -83,13 +83,13 @@ class Faults:
             await client.command("injectfull", target=self._name(osd), type=state, count=-1)
 
     async def cut(self, osd: int) -> None:
-        """Remove the admin socket's name; a restart of the OSD brings it back."""
+        """Remove the admin socket's file; a restart of the OSD brings it back."""
         self._lab.paths.socket(self._name(osd)).unlink(missing_ok=True)
 
     async def in_force(self, osd: int, pid: int | None) -> dict[str, Any]:
-        """What is being done to an OSD, as it and the kernel say; a fault that ended is not in it.
+        """The faults that an OSD is under now, as read from the OSD and the kernel.
 
-        Whether its ops are delayed only the OSD knows: `delay` is None while it cannot be asked.
+        Only the OSD knows whether its ops are delayed: `delay` is None while it cannot be asked.
         """
         found: dict[str, Any] = {}
         if process.is_stopped(pid):

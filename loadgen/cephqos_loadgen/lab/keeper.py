@@ -1,7 +1,7 @@
-"""The process that keeps a lab of the command line alive after `lab up` has returned.
+"""The background process that keeps a lab alive after `lab up` has returned.
 
 `lab up` starts it detached and reads its progress as JSON lines from a pipe until the lab is ready
-or has failed. It ends on SIGTERM, taking the lab with it.
+or has failed. It ends on SIGTERM, and the lab ends with it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from cephqos_loadgen.progress import Progress, Say
 
 
 class _PipeProgress(Progress):
-    """Progress, told to whoever ran `lab up`; nobody reads it any more once the lab is ready."""
+    """Progress sent to the `lab up` that started us; nobody reads it once the lab is ready."""
 
     def __init__(self, pipe: IO[str]) -> None:
         self._pipe = pipe
@@ -90,7 +90,7 @@ async def _follow(pipe: IO[bytes], progress: Progress) -> None:
                     raise (UsageError if status == UsageError.exit_status else LabError)(text)
                 case {"ready": True}:
                     return
-    raise LabError("the lab's keeper ended without a word")
+    raise LabError("the lab's keeper ended without an error message")
 
 
 async def _keep(spec: LabSpec, pipe: IO[str]) -> int:
@@ -119,7 +119,7 @@ def main() -> int:
     os.set_inheritable(pipe_fd, False)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with os.fdopen(pipe_fd, "w") as pipe:
-        # A defect of ours must reach the terminal too: this process has none.
+        # This process has no terminal: a crash must be shown by `lab up`.
         sys.excepthook = lambda kind, error, trace: _PipeProgress(pipe)._send(
             error="".join(traceback.format_exception(kind, error, trace)), exit_status=1
         )

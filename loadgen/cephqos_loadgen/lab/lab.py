@@ -1,7 +1,7 @@
 """A lab from inside Python: `async with Lab(LabSpec(osds=3)) as lab: …`.
 
-Whoever enters the block is the lab's keeper: the lab lives for as long as the keeper holds the
-lifeline, a pipe that process 1 of the lab watches, and not longer, however the keeper ends.
+The process that enters the block is the lab's keeper. It holds the lifeline, a pipe that process 1
+of the lab watches: when the keeper ends, however it ends, the lab ends too.
 """
 
 import asyncio
@@ -15,11 +15,10 @@ from typing import Any, Self
 
 from cephqos_loadgen.errors import LabError, UsageError
 from cephqos_loadgen.lab import checks, process
-from cephqos_loadgen.lab.access import LabAccess
 from cephqos_loadgen.lab.bringup import BringUp
-from cephqos_loadgen.lab.conf import mon_addresses
+from cephqos_loadgen.lab.ceph_conf import mon_addresses
 from cephqos_loadgen.lab.faults import Faults
-from cephqos_loadgen.lab.init import remove_files
+from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.ports import reserve_ports
 from cephqos_loadgen.lab.spec import LabSpec
@@ -29,17 +28,18 @@ from cephqos_loadgen.lab.state import (
     clean_dead_labs,
     load_living,
     owns_lock,
+    remove_files,
     take_lock,
 )
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.progress import Progress, Silent
 
-_INIT_START_TIMEOUT = 10.0
+_PROCESS_ONE_START_TIMEOUT = 10.0
 _DOWN_TIMEOUT = 10.0
 
 
-class RunningLab(LabAccess):
-    """A lab that is up, whoever keeps it."""
+class RunningLab(LabHandle):
+    """A lab that is up, kept by this process or another."""
 
     def __init__(self, paths: LabPaths, state: LabState) -> None:
         super().__init__(paths, state)
@@ -89,7 +89,7 @@ class RunningLab(LabAccess):
 
 
 class Lab(RunningLab):
-    """A lab of one's own: up on entry, gone on exit."""
+    """A lab that lives as long as the block: up on entry, gone on exit."""
 
     def __init__(self, spec: LabSpec, progress: Progress | None = None) -> None:
         self._wanted = spec
@@ -121,7 +121,7 @@ class Lab(RunningLab):
         if raised := checks.raise_aio_limit():
             self._progress.note(raised)
         for name in clean_dead_labs(paths.base):
-            self._progress.note(f"removed what a crash left of lab {name!r}")
+            self._progress.note(f"lab {name!r} had been killed: removed its files")
         try:
             lock = take_lock(paths)
         except LockHeld:
@@ -138,18 +138,18 @@ class Lab(RunningLab):
         paths.dir.mkdir()
         for folder in (paths.root, paths.sockets, paths.logs, paths.work, paths.bin):
             folder.mkdir()
-        await self._start_init(lock, reservation)
+        await self._start_process_one(lock, reservation)
         await BringUp(self, self._progress).run()
         state.ready = True
         state.save(paths)
 
-    async def _start_init(self, lock: int, reservation: socket.socket) -> None:
+    async def _start_process_one(self, lock: int, reservation: socket.socket) -> None:
         read_end, write_end = os.pipe()
         self._lifeline = write_end
         isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
-        module = [sys.executable, "-m", "cephqos_loadgen.lab.init"]
+        module = [sys.executable, "-m", "cephqos_loadgen.lab.process_one"]
         where = [str(self.paths.base), self.paths.name, self.state.tree]
-        with (self.paths.logs / "init.out").open("wb") as output:
+        with (self.paths.logs / "process-1.out").open("wb") as output:
             unshare = await asyncio.create_subprocess_exec(
                 *isolate,
                 *module,
@@ -166,13 +166,17 @@ class Lab(RunningLab):
         os.close(read_end)
         self._ended = asyncio.create_task(self._watch(unshare))
         try:
-            async with asyncio.timeout(_INIT_START_TIMEOUT):
+            async with asyncio.timeout(_PROCESS_ONE_START_TIMEOUT):
                 while not self.paths.control.exists():
                     if self._ended.done():
-                        raise LabError(f"the lab's process 1 ended at once: {self._init_said()}")
+                        raise LabError(
+                            f"the lab's process 1 ended immediately: {self._process_one_said()}"
+                        )
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            raise LabError(f"the lab's process 1 did not start: {self._init_said()}") from None
+            raise LabError(
+                f"the lab's process 1 did not start: {self._process_one_said()}"
+            ) from None
         self.state.init_pid = process.children(unshare.pid)[0]
         self.state.save(self.paths)
 
@@ -181,13 +185,13 @@ class Lab(RunningLab):
         if self._ended is not None:
             await asyncio.shield(self._ended)
 
-    def _init_said(self) -> str:
+    def _process_one_said(self) -> str:
         with contextlib.suppress(OSError):
-            return (self.paths.logs / "init.out").read_text(errors="replace").strip()
+            return (self.paths.logs / "process-1.out").read_text(errors="replace").strip()
         return "(nothing)"
 
     async def _watch(self, unshare: asyncio.subprocess.Process) -> None:
-        """Remove what the lab's process 1 could not, should it have been killed."""
+        """Remove the files when process 1 has ended: if it was killed, it could not."""
         await unshare.wait()
         self._remove_files()
 
@@ -207,17 +211,17 @@ class Lab(RunningLab):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.state.init_pid, signal.SIGKILL)
             await self._ended
-        self._remove_files()  # where it failed before there was a process 1
+        self._remove_files()  # it failed before process 1 was started
         self._open.close()
 
 
 async def end_lab(name: str) -> None:
-    """`lab down`: end a lab that another process keeps, gently first, then for certain."""
+    """`lab down`: end a lab that another process keeps: SIGTERM first, then SIGKILL."""
     try:
         paths, state = load_living(name, hint="nothing to end")
     except LabError:
         if await _is_gone(LabPaths.of(name), _DOWN_TIMEOUT):
-            return  # it was ending already: its keeper had died
+            return  # its keeper had died, so it was ending already
         raise
     for pid, number in (
         (state.keeper_pid, signal.SIGTERM),

@@ -1,8 +1,8 @@
-"""Loop devices that end by themselves.
+"""Loop devices that detach by themselves.
 
-A loop device made with the autoclear flag goes when its last user closes it: no crash of whoever
-made it can leave it behind. losetup(8) cannot ask for that flag, so this speaks to the kernel
-itself (LOOP_CONFIGURE, Linux 5.8).
+A loop device made with the autoclear flag detaches when its last user closes it, so a crash leaves
+none behind. losetup(8) cannot set that flag, so this calls the kernel itself (LOOP_CONFIGURE,
+Linux 5.8).
 """
 
 import errno
@@ -31,7 +31,7 @@ class LoopDevice:
     number: int
     fd: int
     backing: Path
-    # queue settings as they were before: they stay with the device's number, not with its file
+    # queue settings from before: the kernel keeps them per device number, not per file
     before: dict[str, str]
 
     @property
@@ -65,14 +65,6 @@ def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
         device.restore_and_close()
         raise
     return device
-
-
-def backing_files() -> dict[int, str]:
-    """Every attached loop device's number and backing file, whoever owns it."""
-    return {
-        int(file.parent.parent.name.removeprefix("loop")): _read(file)
-        for file in Path("/sys/block").glob("loop*/loop/backing_file")
-    }
 
 
 def _configure(backing: Path) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Where the lab keeps things. Nothing else composes these paths."""
+"""Paths of labs and of the cache. They are composed here only."""
 
 import os
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """Release trees and other things that are worth keeping between runs."""
+    """Release trees and other files that are kept between runs."""
     if own := os.environ.get("CEPHQOS_CACHE"):
         return Path(own).absolute()
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -14,7 +14,7 @@ def cache_dir() -> Path:
 
 
 def labs_dir() -> Path:
-    """Where running labs live; their lock files stand beside their folders."""
+    """The folder of running labs and their lock files."""
     return Path(os.environ.get("CEPHQOS_LABS", "/var/lib/cephqos/labs")).absolute()
 
 
@@ -35,7 +35,7 @@ class LabPaths:
 
     @property
     def lock(self) -> Path:
-        """Locked for as long as anything of the lab lives: by its keeper and by its init."""
+        """Locked by the lab's keeper and its process 1 while they run."""
         return self.base / f"{self.name}.lock"
 
     @property
@@ -61,17 +61,17 @@ class LabPaths:
 
     @property
     def work(self) -> Path:
-        """For whoever drives the lab: files here have one name inside and outside."""
+        """For files of the lab's user: their paths are the same inside and outside."""
         return self.dir / "work"
 
     @property
     def bin(self) -> Path:
-        """ceph, rados, rbd … of this lab, to be called from outside."""
+        """ceph, rados, rbd … of this lab, callable from outside."""
         return self.dir / "bin"
 
     @property
     def keys(self) -> Path:
-        """Keyrings, in a lab that has any."""
+        """Keyrings, in a lab with authentication."""
         return self.dir / "keys"
 
     def keyring(self, entity: str) -> Path:

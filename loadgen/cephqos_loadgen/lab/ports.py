@@ -1,11 +1,16 @@
-"""A block of ports for each lab, machine-wide, freed by the kernel when the lab ends."""
+"""A block of ports for each lab of a machine. The kernel frees it when the lab ends."""
 
 import contextlib
 import errno
 import socket
 
 from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.lab.conf import FIRST_PORT, LAST_PORT, PORTS_PER_LAB
+
+# Every lab has this many ports of its own; an OSD listens on up to 16 (4 messengers, 2 protocols,
+# some slack while it restarts).
+PORTS_PER_LAB = 400
+FIRST_PORT = 20000
+LAST_PORT = 32000
 
 
 def reserve_ports(wanted: int | None) -> tuple[int, socket.socket]:
@@ -28,7 +33,9 @@ def reserve_ports(wanted: int | None) -> tuple[int, socket.socket]:
             return port, reservation
         reservation.close()
     if wanted is not None:
-        raise UsageError(f"port {wanted} or {wanted + 1} is taken: give another --port, or none")
+        raise UsageError(
+            f"port {wanted} or {wanted + 1} is in use: give another --port, or leave --port out"
+        )
     raise UsageError(f"no free block of {PORTS_PER_LAB} ports from {FIRST_PORT} to {LAST_PORT}")
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.errors import LabError
 
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """A command that ended, with all it said."""
+    """A command that ended, with its output."""
 
     argv: tuple[str, ...]
     returncode: int
@@ -24,11 +25,11 @@ class Completed:
 
 
 def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
-    """The command line that runs `argv` inside the lab; it dies with whoever starts it."""
+    """The command line that runs `argv` inside the lab. It ends with its parent process."""
     return [
-        *("setpriv", "--pdeathsig", "KILL"),
+        *ENDS_WITH_PARENT,
         *("nsenter", "--target", str(init_pid), "--mount", "--pid", "--root"),
-        *("setpriv", "--pdeathsig", "KILL"),
+        *ENDS_WITH_PARENT,
         *("chroot", str(root)),
         *argv,
     ]
@@ -42,7 +43,7 @@ def how_it_ended(status: int) -> str:
 async def run(argv: Sequence[str], *, within: float, data: str = "", named: str = "") -> Completed:
     """Run a command to its end; past the deadline its process group is killed: LabError.
 
-    `named` is what to call it in errors, where the command line has more in it than was asked for.
+    `named` replaces the command line in error messages.
     """
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -67,7 +68,7 @@ async def run(argv: Sequence[str], *, within: float, data: str = "", named: str 
     )
 
 
-async def ask_init(control: Path, within: float = 10.0, **request: Any) -> Any:
+async def ask_process_one(control: Path, within: float = 10.0, **request: Any) -> Any:
     """One request to the lab's process 1."""
     try:
         async with asyncio.timeout(within):
@@ -96,7 +97,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_stopped(pid: int | None) -> bool:
-    """Whether a process stands still after a SIGSTOP."""
+    """Whether a process is stopped by SIGSTOP."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -105,7 +106,7 @@ def is_stopped(pid: int | None) -> bool:
 
 
 def host_pid(init_pid: int, inner: int) -> int | None:
-    """The host's pid of a child of process 1 that calls itself `inner`."""
+    """The host's pid of the daemon whose pid inside the lab is `inner`."""
     for pid in children(init_pid):
         with contextlib.suppress(OSError, StopIteration):
             lines = Path(f"/proc/{pid}/status").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The Ceph releases that the lab can run, and where they come from. All else asks this table."""
+"""The Ceph releases that the lab can run, and where they come from."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a lab should be: validated once, then frozen."""
+"""The specification of a lab: validated once, then frozen."""
 
 import dataclasses
 import re
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.lab.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.releases import Release, find_release
 
 MAX_OSDS = 16
@@ -17,8 +18,8 @@ AUTHS = ("none", "cephx")
 FILESYSTEMS = ("xfs", "ext4", "btrfs")
 SECTIONS = re.compile(r"global|mon|mgr|osd|client|(mon|mgr|osd|client)\.[a-z0-9]+")
 GIB = 1 << 30
+MAX_PORT = 65535 - PORTS_PER_LAB
 # BlueStore refuses smaller devices, and FileStore's journal alone takes half of it.
-MAX_PORT = 65535 - 400  # a lab takes 400 ports
 MIN_OSD_SIZE = 1 * GIB
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 
@@ -29,7 +30,7 @@ def osds_in_words(count: int) -> str:
 
 
 def osds_there_are(count: int) -> str:
-    """Which OSDs a lab of that many has."""
+    """The OSDs of a lab with that many: `OSDs 0 to 3 only`."""
     return "osd.0 only" if count == 1 else f"OSDs 0 to {count - 1} only"
 
 
@@ -102,14 +103,14 @@ class LabSpec:
 
     @property
     def filesystem(self) -> str:
-        """What FileStore lies on."""
+        """The filesystem under FileStore."""
         return self.fs or FILESYSTEMS[0]
 
     def cpus_of(self, osd: int) -> tuple[int, ...]:
         return dict(self.cpus).get(osd, ())
 
     def validate(self) -> None:
-        """Raise a UsageError for whatever the lab cannot do, whichever machine it is."""
+        """Raise a UsageError for what no machine can run; `checks` has what depends on this one."""
         find_release(self.release)
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
             raise UsageError(

@@ -1,17 +1,18 @@
-"""The labs of this machine: what each wrote about itself, who holds its lock, what a crash left."""
+"""The labs of this machine: their state files, their locks, and the removal of their files."""
 
 import errno
 import fcntl
 import itertools
 import json
 import os
+import shutil
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.errors import LabError, UsageError
-from cephqos_loadgen.lab.init import remove_files
+from cephqos_loadgen.lab.cgroups import remove_cgroups
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.spec import LabSpec
 
@@ -42,10 +43,10 @@ class LabState:
 
 
 class LockHeld(Exception):
-    """Somebody keeps this lab alive."""
+    """The lab is in use: its keeper or its process 1 holds the lock."""
 
 
-# Whoever asks whether a lab lives holds its lock for a moment.
+# `is_alive` holds the lock for a moment: another try finds it free.
 _LOCK_ATTEMPTS = 5
 
 
@@ -76,7 +77,7 @@ def owns_lock(paths: LabPaths, fd: int) -> bool:
 
 
 def is_alive(paths: LabPaths) -> bool:
-    """Whether anything of the lab lives."""
+    """Whether the lab's keeper or process 1 runs."""
     try:
         fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -93,7 +94,7 @@ def is_alive(paths: LabPaths) -> bool:
 
 
 def lab_names() -> list[str]:
-    """All labs that live or left something behind."""
+    """All labs that run or left files behind."""
     base = labs_dir()
     found = {path.stem if path.suffix == ".lock" else path.name for path in base.glob("[!.]*")}
     return sorted(found)
@@ -114,8 +115,17 @@ def load_living(name: str, *, hint: str | None = None) -> tuple[LabPaths, LabSta
         raise LabError(f"lab {name!r} is still starting") from None
 
 
+def remove_files(paths: LabPaths) -> None:
+    """Remove the files and cgroups of a lab that has ended. Only the holder of its lock may; the
+    lock goes last.
+    """
+    remove_cgroups(paths.name)
+    shutil.rmtree(paths.dir, ignore_errors=True)
+    paths.lock.unlink(missing_ok=True)
+
+
 def clean_dead_labs(base: Path) -> list[str]:
-    """Remove what labs that died without warning left on disk; their names."""
+    """Remove the files of labs that were killed; their names."""
     cleaned = []
     for name in lab_names():
         paths = LabPaths(base, name)

@@ -1,7 +1,7 @@
-"""Release trees: one Debian with one Ceph each, made once and kept in the cache.
+"""Release trees: one Debian with one Ceph each, built once and kept in the cache.
 
-A tree is built beside its final name and renamed when whole, so that an interrupted build is never
-mistaken for a tree; a lock per release makes two builds at once one build.
+A tree is built under another name and renamed when complete, so that an interrupted build is never
+taken for a tree. A lock per release prevents two builds at the same time.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.errors import LabError, UsageError
 from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.lab.process import how_it_ended
@@ -41,7 +42,7 @@ _STAMP = "cephqos-tree"
 
 
 def tree_path(release: Release) -> Path:
-    """Where the release's tree is or will be. Another recipe makes another tree."""
+    """Where the release's tree is or will be. Another package list gives another path."""
     recipe = hashlib.sha256(" ".join((release.suite, *PACKAGES)).encode()).hexdigest()[:8]
     return cache_dir() / "trees" / f"{release.name}-{recipe}"
 
@@ -56,7 +57,7 @@ async def ensure_tree(release: Release, progress: Progress) -> Path:
     if tree_ready(release):
         return tree
     _check_can_build(tree)
-    title = f"making the Ceph {release.version} ({release.name}) tree, once"
+    title = f"building the Ceph {release.version} ({release.name}) tree (only the first time)"
     with progress.step(title) as say:
         async with _build_lock(tree, say):
             if not tree_ready(release):
@@ -71,7 +72,7 @@ def _check_can_build(tree: Path) -> None:
     free = shutil.disk_usage(tree.parent).free
     if free < TREE_BYTES:
         raise UsageError(
-            f"{tree.parent} has {free / 2**30:.1f} GiB free; making a release tree needs"
+            f"{tree.parent} has {free / 2**30:.1f} GiB free; building a release tree needs"
             f" {TREE_BYTES / 2**30:.0f} GiB (set CEPHQOS_CACHE to put it elsewhere)"
         )
 
@@ -125,7 +126,7 @@ def _debootstrap_argv(release: Release, target: Path) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How to run a step of a build: where it writes, where it finds /proc, who hears of it."""
+    """What a build step needs: a file for its output, its /proc, a way to report progress."""
 
     output: int
     log: Path
@@ -134,13 +135,12 @@ class _Step:
 
 
 async def _run(argv: list[str], step: _Step) -> None:
-    """Run one build step; its processes and mounts cannot outlive it or us."""
+    """Run one build step. Its processes and mounts end with it and with us."""
     log = step.log
-    guard = ["setpriv", "--pdeathsig", "KILL"]
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     isolate += [f"--mount-proc={step.proc}"]
     process = await asyncio.create_subprocess_exec(
-        *guard,
+        *ENDS_WITH_PARENT,
         *isolate,
         *argv,
         stdin=asyncio.subprocess.DEVNULL,

@@ -1,22 +1,25 @@
-"""Child processes that cannot outlive us, not even when we are killed."""
+"""Processes that run in the background and end with ours, even when ours is killed."""
 
 import asyncio
 import contextlib
 import os
 import signal
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-_GRACE = 3.0
+# Put before a command line: the kernel kills the process when its parent ends.
+ENDS_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
+_SECONDS_TO_END = 3.0
 
 
 @asynccontextmanager
-async def child(argv: Sequence[str], output: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a process for as long as the block; what it prints goes to `output`."""
+async def in_background(argv: Sequence[str], output: Path) -> AsyncIterator[Process]:
+    """Run a process while the block runs; its output goes to the file `output`."""
     with output.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
-            *("setpriv", "--pdeathsig", "KILL"),
+            *ENDS_WITH_PARENT,
             *argv,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=file,
@@ -29,13 +32,13 @@ async def child(argv: Sequence[str], output: Path) -> AsyncIterator[asyncio.subp
         await _end(process)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """SIGTERM, a moment, SIGKILL: for the whole group."""
+async def _end(process: Process) -> None:
+    """SIGTERM to the whole process group; SIGKILL if it has not ended after a few seconds."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_GRACE):
+            async with asyncio.timeout(_SECONDS_TO_END):
                 await process.wait()

@@ -1,4 +1,4 @@
-"""The demo's screen: a table in place on a terminal, one after the other elsewhere."""
+"""The demo's screen: a terminal shows one table that is updated; a pipe gets one after another."""
 
 import argparse
 import asyncio
@@ -10,17 +10,17 @@ from rich.live import Live
 from rich.table import Table
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
-from cephqos_loadgen.demo_story import STORY_POOL, AlertWatch, addresses, tell_story
-from cephqos_loadgen.demo_view import rows, table
+from cephqos_loadgen.demo.osd_table import rows, table
+from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.metrics import Scrape, scrape
 from cephqos_loadgen.progress import folded
+from cephqos_loadgen.scraping import Scrape, scrape
 from cephqos_loadgen.stack import Stack
 
 
 class Screen:
-    """The demo's screen: the OSDs as they are, and above them what happens."""
+    """Shows the table of OSDs, and the events of the story above it."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class Screen:
         self._begin = time.monotonic()
 
     async def run(self) -> None:
-        """Show until the demo is over: its duration, its story with --once, or Ctrl-C."""
+        """Run until --duration has passed, the story is over (with --once), or Ctrl-C."""
         for name, address in addresses(self._stack).items():
             self._tell(f"{name + ':':13} {address}")
-        self._tell(f"inside:       cephqos lab exec --name {self._lab.paths.name} -- ceph -s")
+        self._tell(f"ceph:         cephqos lab exec --name {self._lab.paths.name} -- ceph -s")
         try:
             async with asyncio.TaskGroup() as group:
                 refreshing = group.create_task(self._refresh())
@@ -79,7 +79,7 @@ class Screen:
                 now = await self._scrape()
                 view = await self._view(before, now)
                 if self._console.is_terminal:
-                    # A ^C is echoed on a row of its own: behind a full row it would begin another.
+                    # An empty row for the echo of ^C, which would otherwise move the table.
                     live.update(Group(view, ""), refresh=True)
                 else:
                     self._console.print(view)
@@ -89,7 +89,7 @@ class Screen:
         try:
             return await scrape(self._url)
         except (OSError, ValueError) as error:
-            raise LabError(f"the exporter does not answer as it should: {error}") from error
+            raise LabError(f"no metrics from the exporter: {error}") from error
 
     async def _view(self, before: Scrape, now: Scrape) -> Table:
         try:
@@ -102,5 +102,7 @@ class Screen:
         ceph = self._lab.spec.ceph
         seconds = time.monotonic() - self._begin
         title = f"Ceph {ceph.version} ({ceph.name}) · {health} · {pgs} · {seconds:.0f} s"
-        caption = "ops/s are normalised ops, of one cost per io each. Ctrl-C ends all of it."
+        caption = (
+            "Rates are in normalised ops/s: 1 op is one cost_per_io of work. Ctrl-C ends the demo."
+        )
         return table(title, caption, rows(before, now))

@@ -1,11 +1,11 @@
-"""What the demo shows, computed from two scrapes: per OSD, what it got, was promised and took."""
+"""The demo's table of OSDs, computed from two scrapes: attained, reserved, delivered, latency."""
 
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from cephqos_loadgen.metrics import Scrape, quantile
+from cephqos_loadgen.scraping import Scrape, quantile
 
 DAEMON = "ceph_daemon"
 

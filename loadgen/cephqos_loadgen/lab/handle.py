@@ -1,4 +1,4 @@
-"""A running lab as everything else reaches it: commands inside, its monitor, its process 1."""
+"""A handle on a running lab: commands inside it, its monitor, its process 1."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,8 +12,8 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import LabState
 
 
-class LabAccess:
-    """Ways into a lab that is up, whoever keeps it."""
+class LabHandle:
+    """A lab that is up: runs commands inside, connects to its monitor, asks its process 1."""
 
     def __init__(self, paths: LabPaths, state: LabState) -> None:
         self.paths = paths
@@ -24,7 +24,7 @@ class LabAccess:
         return self.state.spec
 
     def enter_argv(self, argv: Sequence[str]) -> list[str]:
-        """The command line that runs `argv` inside this lab and dies with who starts it."""
+        """The command line that runs `argv` inside this lab. It ends with its parent process."""
         return process.enter_argv(self.state.init_pid, self.paths.root, argv)
 
     async def exec(
@@ -43,12 +43,12 @@ class LabAccess:
         python = tuple(self.enter_argv(["python3"]))
         return MonClient(Connection(conf=str(self.paths.conf), python=python))
 
-    async def ask_init(self, **request: Any) -> Any:
-        return await process.ask_init(self.paths.control, **request)
+    async def ask_process_one(self, **request: Any) -> Any:
+        return await process.ask_process_one(self.paths.control, **request)
 
     async def pids(self) -> dict[str, int]:
         """The running daemons' pids as the host counts them."""
-        listed = await self.ask_init(op="list")
+        listed = await self.ask_process_one(op="list")
         found = {
             name: process.host_pid(self.state.init_pid, inner)
             for name, inner in listed["daemons"].items()

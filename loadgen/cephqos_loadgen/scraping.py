@@ -1,4 +1,4 @@
-"""Reading an exporter: one scrape as plain numbers."""
+"""Reading web pages of our own servers, and an exporter's metrics as plain numbers."""
 
 import asyncio
 import urllib.request
@@ -49,14 +49,20 @@ def parse_scrape(text: str, time: float) -> Scrape:
     return Scrape(time, samples)
 
 
+async def fetch(url: str, within: float = 5.0) -> bytes:
+    """The body of a page; raises OSError, also for a status that is not a success."""
+
+    def get() -> bytes:
+        with urllib.request.urlopen(url, timeout=within) as reply:  # noqa: S310 - our own URL
+            body: bytes = reply.read()
+            return body
+
+    return await asyncio.to_thread(get)
+
+
 async def scrape(url: str, within: float = 5.0) -> Scrape:
     """Fetch a metrics page; raises OSError or ValueError."""
-
-    def fetch() -> str:
-        with urllib.request.urlopen(url, timeout=within) as reply:  # noqa: S310 - our own URL
-            return str(reply.read().decode())
-
-    text = await asyncio.to_thread(fetch)
+    text = (await fetch(url, within)).decode()
     return parse_scrape(text, asyncio.get_running_loop().time())
 
 

@@ -1,8 +1,8 @@
 """Process 1 of a lab: makes mounts and devices, runs daemons, and removes it all at the end.
 
 It runs in the lab's own PID and mount namespaces and holds the lab's lock. It ends when its
-lifeline (a pipe from the keeper) closes, on SIGTERM, or when the kernel ends it; daemons and mounts
-cannot outlive it, loop devices detach by themselves, and unless it was killed it removes the files.
+lifeline (a pipe from the keeper) closes, on SIGTERM, or when it is killed. Daemons and mounts end
+with it, and loop devices detach by themselves. Unless it was killed, it also removes the files.
 
 It answers one JSON object per line on a Unix socket: `{"op": …}` gives `{"ok": …}` or
 `{"error": …}`. It starts daemons but knows nothing of Ceph.
@@ -23,14 +23,14 @@ from typing import Any
 
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import loopdev
-from cephqos_loadgen.lab.cgroups import remove_cgroups
 from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.state import remove_files
 
 _DEVICE_NODES = ("null", "zero", "full", "random", "urandom", "tty")
 
 
-class Init:
-    """State of process 1."""
+class ProcessOne:
+    """The daemons and devices that process 1 has, and what the keeper can ask of it."""
 
     def __init__(self, paths: LabPaths, tree: Path, lifeline: int) -> None:
         self.paths = paths
@@ -89,7 +89,7 @@ class Init:
         node = self.paths.root / device.lstrip("/")
         _run("mount", "-t", fs, str(node), str(inside))
 
-    # -- life and death -------------------------------------------------------------------------
+    # -- start and end -------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Make the root that daemons see: the tree, read-only below; what they write, in memory."""
@@ -200,13 +200,6 @@ class Init:
         remove_files(self.paths)
 
 
-def remove_files(paths: LabPaths) -> None:
-    """Remove a dead lab's files and cgroups; the lock goes last and only for who holds it."""
-    remove_cgroups(paths.name)
-    shutil.rmtree(paths.dir, ignore_errors=True)
-    paths.lock.unlink(missing_ok=True)
-
-
 def _run(*argv: str) -> None:
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -222,15 +215,15 @@ def main() -> int:
     lifeline, lock, ports = map(int, fds)
     for fd in (lifeline, lock, ports):
         os.set_inheritable(fd, False)
-    init = Init(LabPaths(Path(base), name), Path(tree), lifeline)
+    process_one = ProcessOne(LabPaths(Path(base), name), Path(tree), lifeline)
     try:
-        init.prepare()
-        init.serve()
+        process_one.prepare()
+        process_one.serve()
     except (LabError, OSError) as error:
         print(f"the lab's process 1: {error}", file=sys.stderr, flush=True)
         return 1
     finally:
-        init.finish()
+        process_one.finish()
     return 0
 
 

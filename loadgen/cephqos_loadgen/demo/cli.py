@@ -1,4 +1,4 @@
-"""`cephqos demo`: a real cluster under load, watched, and one promise broken on purpose."""
+"""`cephqos demo`: sets up the cluster, the load and the monitoring, then shows them."""
 
 import argparse
 import asyncio
@@ -7,8 +7,8 @@ import os
 from collections.abc import AsyncIterator
 from typing import Any
 
-from cephqos_loadgen.children import child
-from cephqos_loadgen.demo_story import CAPACITY_OPTION, STORY_POOL
+from cephqos_loadgen.background import in_background
+from cephqos_loadgen.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
@@ -18,30 +18,41 @@ from cephqos_loadgen.stack import Stack, StackSpec
 
 POOL = IMAGE = "demo"
 IMAGE_SIZE = "1G"
-# A load that any machine carries: the demo is to show, not to saturate.
+# A load that any machine can carry.
 LOAD_IOPS = 200
-# What OSDs on a shared disk can do without lying much; their default is that of an NVMe drive.
+# Closer to what OSDs on one shared disk can do than Ceph's default, which fits an NVMe drive.
 CAPACITY = 2000
 
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
-        "demo", help="a cluster under load, watched, with a promise broken on purpose"
+        "demo", help="show a real cluster under load, and one broken QoS promise"
     )
-    parser.add_argument("--release", default="reef", help="Ceph release (default %(default)s)")
-    parser.add_argument("--osds", type=int, default=3)
-    parser.add_argument("--interval", type=float, default=2.0, help="seconds between refreshes")
-    parser.add_argument("--calm", action="store_true", help="break no promise")
-    parser.add_argument("--once", action="store_true", help="end when the story is told")
-    parser.add_argument("--duration", type=float, help="end by itself after so many seconds")
+    parser.add_argument("--release", default="reef", help="Ceph release (default: %(default)s)")
+    parser.add_argument(
+        "--osds", type=int, default=3, help="number of OSDs, 2 to 16 (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=2.0,
+        help="seconds between refreshes (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--calm", action="store_true", help="do not break a promise; only show the cluster"
+    )
+    parser.add_argument("--once", action="store_true", help="exit when the story is over")
+    parser.add_argument("--duration", type=float, help="exit after this many seconds")
     parser.set_defaults(run=_demo)
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    from cephqos_loadgen.demo_screen import Screen  # needs rich, which no other command does
+    from cephqos_loadgen.demo.screen import Screen  # needs rich, which no other command does
 
     if arguments.osds < 2:
-        raise UsageError(f"--osds {arguments.osds}: the demo needs two, one of them to be slow")
+        raise UsageError(
+            f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"
+        )
     progress = Progress()
     spec = LabSpec(
         name=f"demo-{os.getpid()}",
@@ -55,14 +66,14 @@ async def _demo(arguments: argparse.Namespace) -> int:
     async with Lab(spec, progress) as lab, contextlib.AsyncExitStack() as running:
         with progress.step("starting the exporter, Prometheus and Alertmanager"):
             stack = await running.enter_async_context(Stack(lab, StackSpec(name="demo")))
-        with progress.step(f"making an RBD image of {IMAGE_SIZE} and starting fio on it"):
+        with progress.step(f"creating an RBD image of {IMAGE_SIZE} and starting fio on it"):
             await _make_image(lab)
             load = await running.enter_async_context(_load(lab))
         client = await running.enter_async_context(lab.client())
         try:
             await Screen(lab, client, load, stack, arguments).run()
         except asyncio.CancelledError:
-            # Ctrl-C is how the demo is meant to end: no failure, but the clean-up must still run.
+            # Ctrl-C is the normal end of the demo: no failure, but the clean-up must still run.
             if task := asyncio.current_task():
                 task.uncancel()
     return 0
@@ -70,11 +81,11 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
 async def _make_image(lab: RunningLab) -> None:
     async with lab.client() as client:
-        # Not in the conf file, which would win over what the story finds out.
+        # Not in ceph.conf, which would win over the value that the story sets later.
         await client.command("config set", who="osd", name=CAPACITY_OPTION, value=str(CAPACITY))
         await client.command("osd pool create", pool=POOL, pg_num=16)
         await client.command("osd pool application enable", pool=POOL, app="rbd")
-        # Two copies, so that one slow OSD is not in the way of every write.
+        # Two copies, so that not every write waits for the slow OSD.
         await client.command("osd pool create", pool=STORY_POOL, pg_num=32, size=2)
         await client.command("osd pool application enable", pool=STORY_POOL, app="rados")
     await lab.exec(["rbd", "create", f"{POOL}/{IMAGE}", "--size", IMAGE_SIZE])
@@ -88,5 +99,5 @@ async def _load(lab: RunningLab) -> AsyncIterator[asyncio.subprocess.Process]:
         *("--bs=4k", "--iodepth=8", f"--rate_iops={LOAD_IOPS * 3 // 10},{LOAD_IOPS * 7 // 10}"),
         *("--time_based", "--runtime=30d", "--output-format=json"),
     ]
-    async with child(lab.enter_argv(argv), lab.paths.logs / "fio.out") as process:
+    async with in_background(lab.enter_argv(argv), lab.paths.logs / "fio.out") as process:
         yield process

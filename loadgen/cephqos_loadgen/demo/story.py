@@ -1,7 +1,7 @@
 """The demo's story: one promise is broken on purpose, and the alert for it comes and goes.
 
-A device is held to a few writes a second while clients want more; that OSD can no longer keep what
-its scheduler promised them. Then the device is set free.
+One OSD's device is limited to a few writes per second while clients want more, so that this OSD
+cannot keep its clients' reservation. Then the limit is removed.
 """
 
 import asyncio
@@ -12,10 +12,11 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from cephqos_loadgen.children import child
+from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.stack import Stack, fetch
+from cephqos_loadgen.scraping import fetch
+from cephqos_loadgen.stack import Stack
 
 VICTIM = 1
 WRITES_PER_SECOND = 100
@@ -32,7 +33,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class NotifiedAlert:
     """An alert as Alertmanager has it."""
 
     labels: dict[str, str]
@@ -45,7 +46,7 @@ class Alert:
         return " ".join(part for part in parts if part)
 
     def lines(self) -> list[str]:
-        """What a person who is woken by it wants to read."""
+        """The alert as text: severity, OSD, class, cause, summary, links."""
         cause = self.labels.get("cause")
         why = f", cause {cause}" if cause else ""
         links = {
@@ -59,25 +60,25 @@ class Alert:
         ]
 
 
-def parse_alerts(text: bytes) -> dict[str, Alert]:
-    """What Alertmanager would notify of: neither inhibited nor silenced, the Watchdog aside."""
-    found: dict[str, Alert] = {}
+def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
+    """The alerts that Alertmanager notifies of: not inhibited, not silenced, not the Watchdog."""
+    found: dict[str, NotifiedAlert] = {}
     for alert in json.loads(text):
         if alert["status"]["state"] == "active" and alert["labels"]["alertname"] != "Watchdog":
-            found[alert["fingerprint"]] = Alert(alert["labels"], alert["annotations"])
+            found[alert["fingerprint"]] = NotifiedAlert(alert["labels"], alert["annotations"])
     return found
 
 
 class AlertWatch:
-    """Tells of each alert as it fires and as it resolves."""
+    """Reports each alert when it fires and when it is resolved."""
 
     def __init__(self, stack: Stack, tell: Tell) -> None:
         self._url = f"{stack.alertmanager_url}/api/v2/alerts"
         self._tell = tell
-        self._active: dict[str, tuple[Alert, float]] = {}
+        self._active: dict[str, tuple[NotifiedAlert, float]] = {}
 
-    async def look(self) -> list[Alert]:
-        """Ask once, tell what is new; the alerts that are active now."""
+    async def look(self) -> list[NotifiedAlert]:
+        """Ask Alertmanager once, report what is new, return the alerts that are active."""
         now = asyncio.get_running_loop().time()
         found = parse_alerts(await fetch(self._url))
         for key in found.keys() - self._active.keys():
@@ -93,12 +94,12 @@ class AlertWatch:
 async def tell_story(
     lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell
 ) -> None:
-    """Break the promise, wait for the alert, mend it, wait for the end of the alert."""
+    """Break the promise, wait for the alert, end the fault, wait until the alert is resolved."""
     await _calibrate(lab, stack, watch, pool, tell)
     await _watch_for(watch, CALM_SECONDS)
     tell(
-        f"PROVOKED: the device of osd.{VICTIM} is held to {WRITES_PER_SECOND} writes/s,"
-        " and clients want more"
+        f"PROVOKED: the device of osd.{VICTIM} is limited to {WRITES_PER_SECOND} writes/s,"
+        " while clients want more"
     )
     await lab.faults.throttle(VICTIM, wiops=WRITES_PER_SECOND)
     try:
@@ -107,45 +108,45 @@ async def tell_story(
             await _watch_for(watch, 3.0)
     finally:
         await lab.faults.throttle(VICTIM)
-    tell("MENDED: the device is free again, and the extra load has ended")
+    tell("MENDED: the limit is removed, and the extra load has ended")
     await _until(watch, False, RESOLVED_WITHIN)
-    tell("The story is told.")
+    tell("The story is over.")
 
 
 def _full_load(lab: RunningLab, pool: str) -> AbstractAsyncContextManager[Process]:
-    """As many small writes as the OSDs take."""
+    """As many small writes as the OSDs can take."""
     argv = ["rados", "-p", pool, "bench", "600", "write", "-b", "4096", "-t", "128"]
     load = lab.enter_argv([*argv, "--no-cleanup"])
-    return child(load, lab.paths.logs / "story.out")
+    return in_background(load, lab.paths.logs / "story.out")
 
 
 async def _calibrate(
     lab: RunningLab, stack: Stack, watch: AlertWatch, pool: str, tell: Tell
 ) -> None:
-    """Give the OSDs the capacity that they have: what they deliver under full load."""
-    tell(f"MEASURING: full load for {FULL_LOAD_SECONDS:.0f} s, to learn what the OSDs can do")
+    """Measure what the OSDs deliver under full load, and set it as their mClock capacity."""
+    tell(f"MEASURING: full load for {FULL_LOAD_SECONDS:.0f} s, to measure the OSDs' capacity")
     async with _full_load(lab, pool):
         await _watch_for(watch, FULL_LOAD_SECONDS)
         found = await stack.query(DELIVERED)
     if not found:
-        raise LabError("no OSD was seen saturated: its capacity cannot be told")
+        raise LabError("no OSD was saturated, so the capacity could not be measured")
     delivered = round(float(found[0]["value"][1]))
     await lab.exec(["ceph", "config", "set", "osd", CAPACITY_OPTION, str(delivered)])
-    tell(f"MEASURED: {delivered} normalised ops/s per OSD; that is their capacity from now on")
+    tell(f"MEASURED: {delivered} normalised ops/s per OSD, now set as their capacity")
 
 
-def _is_it(alert: Alert) -> bool:
+def _is_the_storys(alert: NotifiedAlert) -> bool:
     wanted = {"alertname": VIOLATED, "ceph_daemon": f"osd.{VICTIM}"}
     return wanted.items() <= alert.labels.items()
 
 
 async def _until(watch: AlertWatch, firing: bool, within: float) -> None:
-    """Wait until the alert of the story is there, or gone; a failed look says neither."""
+    """Wait until the story's alert fires, or is resolved. A failed request counts as neither."""
     try:
         async with asyncio.timeout(within):
             while True:
                 with contextlib.suppress(OSError):
-                    if any(map(_is_it, await watch.look())) == firing:
+                    if any(map(_is_the_storys, await watch.look())) == firing:
                         return
                 await asyncio.sleep(0.5)
     except TimeoutError:
@@ -157,13 +158,13 @@ async def _watch_for(watch: AlertWatch, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while True:
-                with contextlib.suppress(OSError):  # a busy machine: asked again in a moment
+                with contextlib.suppress(OSError):  # a busy machine: the next request follows soon
                     await watch.look()
                 await asyncio.sleep(0.5)
 
 
 def addresses(stack: Stack) -> dict[str, str]:
-    """The addresses that a user may want to open."""
+    """Addresses for the user's browser."""
     return {
         "metrics": f"{stack.exporter_url}/metrics",
         "Prometheus": f"{stack.prometheus_url}/alerts",

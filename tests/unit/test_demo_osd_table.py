@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_loadgen.demo_view import rows, table
-from cephqos_loadgen.metrics import parse_scrape, quantile
+from cephqos_loadgen.demo.osd_table import rows, table
+from cephqos_loadgen.scraping import parse_scrape, quantile
 
 WHO = 'ceph_daemon="osd.0",cluster="f"'
 

@@ -1,19 +1,14 @@
 """The lab's ceph.conf, as text from a spec."""
 
 from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.spec import LabSpec
-
-# Every lab has this many ports of its own; an OSD listens on up to 16 (4 messengers, 2 protocols,
-# some slack while it restarts).
-PORTS_PER_LAB = 400
-FIRST_PORT = 20000
-LAST_PORT = 32000
 
 Sections = dict[str, dict[str, str]]
 
 
 def render_conf(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> str:
-    """The whole file. What `--set` says comes last in its section and wins."""
+    """The whole file. `--set` options come last in their section and win."""
     sections = _defaults(spec, paths, fsid, port)
     for setting in spec.settings:
         sections.setdefault(setting.section, {})[setting.option] = setting.value
@@ -40,7 +35,7 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
             "cluster_addr": "127.0.0.1",
             "ms_bind_port_min": str(port + 2),
             "ms_bind_port_max": str(port + PORTS_PER_LAB - 1),
-            # Loopback only, one user: keys are for those who want to see what they do.
+            # Loopback only, one user: authentication is off unless asked for.
             "auth_cluster_required": spec.auth,
             "auth_service_required": spec.auth,
             "auth_client_required": spec.auth,
@@ -60,7 +55,7 @@ def _defaults(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> Sections:
         "mgr": {"mgr_data": str(paths.data("$name"))},
         "osd": _osd_defaults(spec, paths),
         "client": {
-            # Clients that are killed leave their sockets behind: they get none.
+            # A killed client would leave its socket behind, so clients have none.
             "admin_socket": "",
             "log_file": "",
         },
@@ -82,7 +77,7 @@ def _mon_defaults(paths: LabPaths) -> dict[str, str]:
         "mon_warn_on_pool_no_redundancy": "false",
         "mon_warn_on_insecure_global_id_reclaim": "false",
         "mon_warn_on_insecure_global_id_reclaim_allowed": "false",
-        # The host's disk is not the lab's: near-full there must not stop the monitor.
+        # The host's disk may be nearly full; that must not stop the lab's monitor.
         "mon_data_avail_warn": "2",
         "mon_data_avail_crit": "1",
     }
@@ -94,8 +89,8 @@ def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
         "osd_objectstore": spec.objectstore,
         "osd_memory_target": "939524096",
         "osd_memory_cache_min": "134217728",
-        # Several OSDs that measure one shared disk at once measure nothing. Give a capacity with
-        # `--set`, or let them measure all the same.
+        # Several OSDs that measure one shared disk at the same time get wrong results. A capacity
+        # can be given with `--set`.
         "osd_mclock_skip_benchmark": "true",
         "osd_max_object_name_len": "256",
         "osd_max_object_namespace_len": "64",

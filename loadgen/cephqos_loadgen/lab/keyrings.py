@@ -1,4 +1,4 @@
-"""The keys of a lab whose daemons and clients prove who they are (`auth: cephx`)."""
+"""Keyrings of a lab with authentication (`auth: cephx`)."""
 
 import base64
 import secrets
@@ -8,7 +8,7 @@ import time
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.releases import Release
 
-# Ceph's number for a kind of key, and how long such a key is.
+# Ceph's number for a kind of key, and its length in bytes.
 _AES128, _AES256 = (1, 16), (2, 32)
 
 Caps = dict[str, str]
@@ -23,31 +23,31 @@ _CAPS: dict[str, Caps] = {
 
 
 def make_key(release: Release) -> str:
-    """A new key as Ceph writes it: kind, time of making (s, ns), length, the secret itself."""
+    """A new key in Ceph's encoding: kind, creation time (s, ns), length, secret."""
     kind, length = _AES256 if release.aes256_keys else _AES128
     head = struct.pack("<HIIH", kind, int(time.time()), 0, length)
     return base64.b64encode(head + secrets.token_bytes(length)).decode()
 
 
 def caps_of(entity: str) -> Caps:
-    """What `mon.`, `client.admin`, `mgr.x` or `osd.0` may do."""
+    """The capabilities of `mon.`, `client.admin`, `mgr.x` or `osd.0`."""
     return _CAPS.get(entity) or _CAPS[entity.partition(".")[0]]
 
 
-def entry(entity: str, key: str) -> str:
-    """The part of a keyring that is about one of them."""
+def keyring_section(entity: str, key: str) -> str:
+    """The section of a keyring for one entity."""
     caps = "".join(f'\tcaps {kind} = "{text}"\n' for kind, text in caps_of(entity).items())
     return f"[{entity}]\n\tkey = {key}\n{caps}"
 
 
 def write_keyrings(paths: LabPaths, release: Release, daemons: list[str]) -> None:
-    """A keyring for each daemon and the administrator, and the monitor's, which has all of them."""
+    """A keyring for each daemon and the administrator. The monitor's has all of them."""
     paths.keys.mkdir(mode=0o755)
     everyone = []
     for entity in ("client.admin", *daemons):
-        everyone.append(entry(entity, make_key(release)))
+        everyone.append(keyring_section(entity, make_key(release)))
         _write(paths, entity, everyone[-1])
-    _write(paths, "mon.", entry("mon.", make_key(release)) + "".join(everyone))
+    _write(paths, "mon.", keyring_section("mon.", make_key(release)) + "".join(everyone))
 
 
 def _write(paths: LabPaths, entity: str, text: str) -> None:
