@@ -30,7 +30,7 @@ test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hou
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)
-	$(BIN)/pytest tests/lab --durations=15 || $(call once-more,tests/lab)
+	$(BIN)/pytest tests/lab -n 3 --dist loadfile --durations=15 || $(call once-more,tests/lab)
 	$(BIN)/pytest tests/stack --durations=5 || $(call once-more,tests/stack)
 
 test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)
