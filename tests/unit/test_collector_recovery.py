@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cephqos_exporter.collectors.recovery import RecoveryCollector, reservation_kind
+from cephqos_exporter.collectors.recovery import RecoveryCollector
 
 from .osd_views import OSD, RECORDINGS, RELEASES, RecordedOsd, value, values
 
@@ -37,28 +37,6 @@ def test_reservations_that_wait_are_queued() -> None:
     families = recovering_osd("reef", 0).scrape(RecoveryCollector())
     assert value(families, NAME, side="local", state="queued", kind="recovery") == 1
     assert value(families, NAME, side="local", state="queued", kind="backfill") == 0
-
-
-@pytest.mark.parametrize(
-    ("priority", "kind"),
-    [
-        (100, "backfill"),
-        (120, "backfill"),
-        (140, "degraded_backfill"),
-        (151, "degraded_backfill"),
-        (180, "recovery"),
-        (190, "recovery"),
-        (200, "recovery"),
-        (221, "inactive"),
-        (253, "inactive"),
-        (254, "forced"),
-        (255, "forced"),
-        (179, "delete"),
-        (219, "delete"),
-    ],
-)
-def test_the_priority_of_a_reservation_tells_what_it_is_for(priority: int, kind: str) -> None:
-    assert reservation_kind(priority) == kind
 
 
 def test_a_rare_kind_shows_from_its_first_time_on_and_then_falls_to_zero() -> None:

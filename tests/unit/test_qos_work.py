@@ -17,7 +17,6 @@ from cephqos_exporter.qos.work import (
     SizedOps,
     Totals,
     WorkMeter,
-    degraded_share,
     read_size_axis,
     spread,
 )
@@ -178,30 +177,6 @@ def test_replica_writes_get_the_osds_own_mix_of_sizes_scaled_to_their_mean() -> 
 def test_replica_writes_of_an_osd_that_serves_no_client_get_their_mean() -> None:
     meter = done(replace(NOTHING, subops=10, subop_bytes=10 * MIB))
     assert meter.done[IMMEDIATE] == pytest.approx(10 * SSD.normalised(MIB))
-
-
-def reservations(*local: int, remote: Sequence[int] = ()) -> dict[str, object]:
-    def side(priorities: Sequence[int]) -> dict[str, object]:
-        return {"in_progress": [{"item": "1.0", "prio": p} for p in priorities]}
-
-    return {"local_reservations": side(local), "remote_reservations": side(remote)}
-
-
-@pytest.mark.parametrize(
-    ("reply", "share"),
-    [
-        (reservations(), None),
-        (reservations(190), 1.0),
-        (reservations(110, 101), 0.0),
-        (reservations(140), 1.0),
-        (reservations(139), 0.0),
-        (reservations(190, 110, remote=[110, 255]), 0.5),
-    ],
-)
-def test_priorities_tell_degraded_from_misplaced(
-    reply: dict[str, object], share: float | None
-) -> None:
-    assert degraded_share(reply) == share
 
 
 RECOVERED = replace(

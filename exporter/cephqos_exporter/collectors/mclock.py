@@ -22,6 +22,7 @@ from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVER
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
 from cephqos_exporter.qos.model import BandwidthModel, Media, Promise, Qos, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, Target
+from cephqos_exporter.qos.reservations import degraded_share
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.qos.work import (
     Counted,
@@ -30,7 +31,6 @@ from cephqos_exporter.qos.work import (
     SizeAxis,
     Totals,
     WorkMeter,
-    degraded_share,
     read_size_axis,
 )
 from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational

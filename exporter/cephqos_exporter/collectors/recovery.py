@@ -10,6 +10,7 @@ from typing import Any, Final
 from cephqos_exporter.collectors._counters import CounterCommands
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family, ReplyMissing
+from cephqos_exporter.qos.reservations import SIDES, reservation_kind
 
 RESERVATIONS: Final = "dump_recovery_reservations"
 
@@ -53,28 +54,6 @@ _STATES: Final = (
 
 # Shown from the start; the rarer kinds show from the first time they are seen.
 _USUAL_KINDS: Final = ("recovery", "degraded_backfill", "backfill")
-
-# Lowest priority of each kind. What a pool's own priority adds stays within these bounds; the
-# deletion of placement groups uses the same reservations at exactly 179 and 219.
-_DELETIONS: Final = frozenset({179, 219})
-_KINDS: Final = (
-    (254, "forced"),
-    (220, "inactive"),
-    (180, "recovery"),
-    (140, "degraded_backfill"),
-    (0, "backfill"),
-)
-
-
-def reservation_kind(priority: int) -> str:
-    """What a reservation of that priority is for.
-
-    >>> reservation_kind(190), reservation_kind(151), reservation_kind(110)
-    ('recovery', 'degraded_backfill', 'backfill')
-    """
-    if priority in _DELETIONS:
-        return "delete"
-    return next(kind for least, kind in _KINDS if priority >= least or least == 0)
 
 
 class RecoveryCollector:
@@ -129,7 +108,7 @@ class RecoveryCollector:
         )
         seen = self._seen.setdefault(view.daemon, set(_USUAL_KINDS))
         reply = view.reply(RESERVATIONS)
-        for side in ("local", "remote"):
+        for side in SIDES:
             reserver = reply[f"{side}_reservations"]
             most.add(labels.of("side", side), reserver["max_allowed"])
             counts = _count(reserver)

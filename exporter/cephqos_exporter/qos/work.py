@@ -27,11 +27,6 @@ _EVENTS_PER_CHUNK: Final = 6
 # How many ops of which size.
 SizeMix = Sequence[tuple[float, float]]
 
-# Reservations of PGs with all replicas in place, whose data is merely in the wrong place, have
-# priorities 100 to 139; everything that repairs redundancy has more. (OSD_BACKFILL_PRIORITY_BASE
-# and OSD_BACKFILL_DEGRADED_PRIORITY_BASE in osd_types.h.)
-_LEAST_DEGRADED_PRIORITY: Final = 140
-
 
 def read_size_axis(axis: Mapping[str, Any]) -> SizeAxis:
     """The rows of a histogram's size axis, from its `ranges`.
@@ -167,23 +162,6 @@ def _recovery_gain(now: RecoveryItems | None, before: RecoveryItems | None) -> R
         pulls=_gain(now.pulls, before.pulls),
         others=_gain(now.others, before.others),
     )
-
-
-def degraded_share(reservations: Mapping[str, Any]) -> float | None:
-    """Of the PGs recovering on this OSD, the share that restores redundancy; None if none is.
-
-    Read from the priorities in `dump_recovery_reservations`: recovery of degraded data belongs to
-    background_recovery, of merely misplaced data to background_best_effort.
-    """
-    under_way = [
-        entry["prio"]
-        for side in ("local_reservations", "remote_reservations")
-        for entry in reservations[side]["in_progress"]
-    ]
-    if not under_way:
-        return None
-    degraded = sum(1 for priority in under_way if priority >= _LEAST_DEGRADED_PRIORITY)
-    return degraded / len(under_way)
 
 
 @dataclass(slots=True)
