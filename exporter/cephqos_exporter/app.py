@@ -10,7 +10,8 @@ from cephqos_exporter import options
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.checks import addresses, check, not_to_be_had, web_config_path
 from cephqos_exporter.cluster import options as cluster_options
-from cephqos_exporter.collectors import Making, build_enabled
+from cephqos_exporter.collectors import build_enabled
+from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
@@ -57,13 +58,13 @@ class Finder:
 
 def build_scraper(settings: Settings) -> Scraper:
     """A scraper for the roles that are set, its daemons not looked for yet."""
-    making = Making(settings)
+    inputs = CollectorInputs(settings)
     patterns, kinds = settings[options.SOCKETS], settings[options.DAEMONS]
     roles = settings[options.ROLE]
     return Scraper(
-        host=making.host,
+        host=inputs.host,
         find=Finder(patterns, kinds) if "osd" in roles else list,
-        collectors=build_enabled(making) if "osd" in roles else (),
+        collectors=build_enabled(inputs) if "osd" in roles else (),
         sources=_sources(settings),
         reporter=OwnReporter(
             process=not settings[options.DISABLE_OWN_METRICS], discovers="osd" in roles

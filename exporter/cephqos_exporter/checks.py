@@ -8,7 +8,8 @@ from typing import Final
 
 from cephqos_exporter import options
 from cephqos_exporter.cluster import options as cluster_options
-from cephqos_exporter.collectors import Making, build_enabled
+from cephqos_exporter.collectors import build_enabled
+from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Option, Settings
 from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.probe import options as probe_options
@@ -53,7 +54,7 @@ def check(settings: Settings) -> None:
         checked = web_config.load(path)
         if checked.tls is not None:
             server_context(checked.tls, path)
-    build_enabled(Making(settings))
+    build_enabled(CollectorInputs(settings))
 
 
 def try_out(settings: Settings) -> None:

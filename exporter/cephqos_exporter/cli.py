@@ -2,10 +2,8 @@
 
 import argparse
 import asyncio
-import contextlib
 import gc
 import re
-import resource
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
 from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.probe import options as probe_options
+from cephqos_exporter.procfs import raise_descriptor_limit
 from cephqos_exporter.version import __version__
 
 PROGRAM = "cephqos-exporter"
@@ -43,7 +42,7 @@ class _Parser(argparse.ArgumentParser):
 
 def every_option() -> tuple[Option[Any], ...]:
     """The options of the exporter, its collectors and its roles."""
-    return (*options.SPINE, *all_options(), *cluster_options.OPTIONS, *probe_options.OPTIONS)
+    return (*options.CORE, *all_options(), *cluster_options.OPTIONS, *probe_options.OPTIONS)
 
 
 def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
@@ -107,13 +106,6 @@ def read_settings(arguments: Mapping[str, Any], variables: Mapping[str, str]) ->
     )
 
 
-def _raise_descriptor_limit() -> None:
-    """Allow ourselves as many files as the hard limit does: reading /proc cheaply takes many."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def _calm_garbage_collection() -> None:
     """Collect cycles rarely: scrapes make none, and looking for them took a quarter of their CPU.
 
@@ -129,7 +121,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def read() -> Settings:
         return read_settings(arguments, environment())
 
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     _calm_garbage_collection()
     try:
         settings = read()

@@ -49,6 +49,11 @@ class Family:
         self.samples.append((suffix, labels, value))
 
 
+def single(name: str, kind: FamilyType, text: str, labels: LabelText, value: float) -> Family:
+    """A family with one sample."""
+    return Family(name, kind, text, [("", labels, value)])
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """An admin-socket command of the read-only list, and how long its reply stays good.

@@ -82,7 +82,7 @@ SYS = text("path.sysfs", "/sys", "Where the host's sysfs is mounted.", allowed="
 DEV = text("path.dev", "/dev", "Where the host's device files are.", allowed="a path")
 RUN = text("path.run", "/run", "Where the host's run directory is.", allowed="a path")
 
-SPINE: Final[tuple[Option[Any], ...]] = (
+CORE: Final[tuple[Option[Any], ...]] = (
     LISTEN_ADDRESS,
     SYSTEMD_SOCKET,
     WEB_CONFIG,

@@ -11,7 +11,11 @@ import errno
 import os
 import resource
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
+
+import psutil
 
 # One costs the kernel up to 10 KiB (measured: the page that was printed into, inode, dentry). The
 # rest of the process needs some too: sockets of daemons and of those who scrape.
@@ -62,9 +66,25 @@ _OUT_OF_DESCRIPTORS = frozenset({errno.ENFILE, errno.EMFILE})
 
 
 def raise_descriptor_limit() -> None:
-    """Raise the soft limit of open files to the hard one, as Go's exporters do on their own."""
+    """Raise the soft limit of open files to the hard one, where that is allowed."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def process_ids(proc: Path) -> list[int]:
+    """The processes of a host, whose procfs may be mounted elsewhere than at /proc."""
+    psutil.PROCFS_PATH = str(proc)
+    return psutil.pids()
+
+
+def process_name(proc: Path, pid: int) -> str | None:
+    """The name of a process; None if it is gone or hidden."""
+    psutil.PROCFS_PATH = str(proc)
+    try:
+        return psutil.Process(pid).name()
+    except psutil.Error:
+        return None
 
 
 def read_once(path: str, size: int = 4096) -> bytes:

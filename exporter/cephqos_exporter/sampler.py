@@ -11,7 +11,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final, Self
 
+from cephqos_exporter.config import Settings, flag, integer, number
 from cephqos_exporter.model import Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.procfs import (
     CLOCK_TICKS,
@@ -43,6 +45,29 @@ OSD_GROUPS = frozenset(
     }
 )
 OTHER = "other"
+
+ALL_GROUPS: Final = flag(
+    "collector.threads.all-groups",
+    False,
+    "Name every thread group. By default, groups that do not decide an OSD's pace are one: other.",
+)
+SWITCHES_INTERVAL: Final = number(
+    "collector.threads.switches-interval",
+    30.0,
+    "Seconds between reads of context switches, which cost more to read than anything else "
+    "about a thread.",
+    least=0,
+    most=3600,
+    unit="of seconds",
+)
+DESCRIPTORS: Final = integer(
+    "collector.threads.descriptors",
+    -1,
+    "Files of /proc to keep open at most, which makes reading them cheaper; -1: as many as the "
+    "limit of open files allows.",
+    least=-1,
+    most=10_000_000,
+)
 
 _NS_PER_TICK = 1_000_000_000 // CLOCK_TICKS
 _DIGITS = re.compile(r"\d+")
@@ -101,7 +126,7 @@ class Group:
 class ProcessSample:
     """Samples one process; `update` raises ReplyMissing when it has gone.
 
-    `switches_interval` is the seconds between readings of `status`, the dearest file.
+    `switches_interval` is the seconds between reads of `status`, the most expensive file.
     """
 
     def __init__(
@@ -300,6 +325,15 @@ class Samples:
         self._groups = groups
         self._interval = switches_interval
         self._samples: dict[tuple[str, str], ProcessSample] = {}
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        limit = settings[DESCRIPTORS]
+        return cls(
+            groups=None if settings[ALL_GROUPS] else OSD_GROUPS,
+            switches_interval=settings[SWITCHES_INTERVAL],
+            descriptors=Descriptors(limit if limit >= 0 else None),
+        )
 
     def of(self, view: DaemonView) -> ProcessSample:
         """The daemon's threads as of this scrape; ReplyMissing where there is no such process."""

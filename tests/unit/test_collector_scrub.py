@@ -141,4 +141,4 @@ def test_a_forgotten_daemon_leaves_nothing_behind() -> None:
     collector = ScrubCollector()
     RecordedOsd("reef").scrape(collector)
     collector.forget(OSD)
-    assert not collector._labels and not collector._counters._known
+    assert not collector.states and not collector.counters._known

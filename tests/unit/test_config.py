@@ -7,7 +7,7 @@ import pytest
 from cephqos_exporter import options
 from cephqos_exporter.checks import check
 from cephqos_exporter.cli import every_option, main, read_settings
-from cephqos_exporter.collectors import REGISTRY
+from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.web.server import listen_on
@@ -58,9 +58,8 @@ def test_keys_may_be_nested_or_dotted_and_lists_may_be_lists(tmp_path: Path) -> 
     "file", ["collector: {ops: false}", "collector: {ops: {enabled: false, list-at-most: 3}}"]
 )
 def test_a_collector_is_switched_off_by_its_name_or_by_enabled(tmp_path: Path, file: str) -> None:
-    (ops,) = (r for r in REGISTRY if r.name == "ops")
-    assert not settings(tmp_path, file=file)[ops.switch]
-    assert settings(tmp_path)[ops.switch]
+    assert not settings(tmp_path, file=file)[OpsCollector.switch()]
+    assert settings(tmp_path)[OpsCollector.switch()]
 
 
 @pytest.mark.parametrize(

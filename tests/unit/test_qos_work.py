@@ -9,17 +9,8 @@ from hypothesis import strategies as st
 
 from cephqos_exporter.qos.classes import ALL, BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.qos.model import BandwidthModel, CostModel, EarlyModel, Qos
-from cephqos_exporter.qos.work import (
-    Counted,
-    RecoveryItems,
-    Scrubbed,
-    SizeAxis,
-    SizedOps,
-    Totals,
-    WorkMeter,
-    read_size_axis,
-    spread,
-)
+from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, read_size_axis, spread
+from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
 
 KIB, MIB = 1024, 1024 * 1024
 SSD = BandwidthModel(bandwidth=1200 * MIB, iops=21500)

@@ -6,14 +6,22 @@ a proper name and type stands in a table, and everything else, on request, is `u
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import flag
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family, FamilyType
 
 METRICS = "dump_metrics"
 PREFIX = "cephqos_crimson_"
+
+EVERYTHING = flag(
+    "collector.crimson.everything",
+    False,
+    "Report Seastar's other metrics too: hundreds of series per shard.",
+)
 
 _UNSAFE = re.compile(r"[^a-zA-Z0-9_]")
 
@@ -139,7 +147,7 @@ TABLE: Mapping[str, _Shown] = {
 }
 
 
-class CrimsonCollector:
+class CrimsonCollector(DaemonCollector[Labels]):
     """Metrics of Crimson OSDs; nothing for classic ones, which do not know the command.
 
     Option: `everything`, what the table leaves out too, as `unknown` under Seastar's names (some
@@ -147,19 +155,24 @@ class CrimsonCollector:
     """
 
     name = "crimson"
+    help = "Seastar's metrics of Crimson OSDs."
+    options = (EVERYTHING,)
 
     def __init__(self, *, everything: bool = False) -> None:
+        super().__init__()
         self._everything = everything
-        self._labels: dict[tuple[str, str], Labels] = {}
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        return (Command(METRICS),) if daemon.kind == "osd" else ()
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(everything=inputs.settings[EVERYTHING])
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return []
-        key = (view.daemon.cluster, view.daemon.name)
-        labels = self._labels.setdefault(key, Labels(view.labels))
+    def needed(self, daemon: Daemon, state: Labels | None) -> Sequence[Command]:
+        return (Command(METRICS),)
+
+    def first_seen(self, view: DaemonView) -> Labels:
+        return Labels(view.labels)
+
+    def families(self, view: DaemonView, state: Labels) -> Iterable[Family]:
         families: dict[str, Family] = {}
         for name, pairs, value in parse_metrics(view.reply(METRICS)):
             shown = TABLE.get(name)
@@ -170,14 +183,8 @@ class CrimsonCollector:
             family = families.get(shown.name)
             if family is None:
                 family = families[shown.name] = Family(shown.name, shown.type, shown.help)
-            _add(family, shown, labels, pairs, value)
+            _add(family, shown, state, pairs, value)
         return families.values()
-
-    def finish(self) -> Iterable[Family]:
-        return []
-
-    def forget(self, daemon: Daemon) -> None:
-        self._labels.pop((daemon.cluster, daemon.name), None)
 
 
 def parse_metrics(reply: Any) -> Iterator[tuple[str, dict[str, str], Any]]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import choices, texts
 from cephqos_exporter.model import (
     Command,
     Daemon,
@@ -25,6 +27,19 @@ from cephqos_exporter.sysfs import (
 )
 
 CONFIG = "config show"
+
+DATA_DIRECTORIES_OPTION = texts(
+    "collector.disks.data-directories",
+    DATA_DIRECTORIES,
+    "Data directories of OSDs, used where the exporter cannot read the daemon's own view.",
+    allowed="paths with {id} and {cluster} in them",
+)
+LAYERS = choices(
+    "collector.disks.layers",
+    ("osd", "disk"),
+    "Devices to show: osd, the device that the OSD opens; disk, the disks beneath it.",
+    ("osd", "disk"),
+)
 
 _SECTOR = 512  # of diskstats, whatever the device's sectors are
 
@@ -51,78 +66,6 @@ _FIELDS: tuple[tuple[int, str, str, int, int], ...] = (
 )
 
 
-class DisksCollector:
-    """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
-
-    Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
-    beneath; a disk that the OSD opens itself shows as `disk` only); `data_dirs`, where to look for
-    data directories that the daemon's own view does not give; `devices_interval` and
-    `queue_interval`, the seconds after which the disks beneath and queue settings are read anew.
-    """
-
-    name = "disks"
-
-    def __init__(
-        self,
-        *,
-        layers: Collection[str] = ("osd", "disk"),
-        data_dirs: Sequence[str] = DATA_DIRECTORIES,
-        devices_interval: float = 300.0,
-        queue_interval: float = 30.0,
-    ) -> None:
-        self._layers = frozenset(layers)
-        self._data_dirs = tuple(data_dirs)
-        self._devices_interval = devices_interval
-        self._queue_interval = queue_interval
-        self._osds: dict[tuple[str, str], _Osd] = {}
-        self._rows: dict[bytes, list[bytes]] | None = None
-
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        # For osd_data, which does not change while the daemon runs.
-        return (Command(CONFIG, ttl=float("inf")),) if daemon.kind == "osd" else ()
-
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return []
-        osd = self._osds.get(_key(view.daemon))
-        if osd is None or osd.pid != view.daemon.pid:  # a restart may come with other devices
-            osd = self._osds[_key(view.daemon)] = _Osd(view.daemon.pid)
-        interval = self._queue_interval if osd.missing else self._devices_interval
-        if _due(osd.devices_read, view.time, interval):
-            self._find_devices(osd, view)
-        if osd.missing:
-            raise ReplyMissing("data directory", osd.missing)
-        if _due(osd.queues_read, view.time, self._queue_interval):
-            _read_queues(osd, view)
-        if self._rows is None:
-            self._rows = read_diskstats(view.host)
-        return [*_statistics(osd, self._rows), _info(osd)]
-
-    def finish(self) -> Iterable[Family]:
-        self._rows = None  # read once per scrape, by the first OSD
-        return []
-
-    def forget(self, daemon: Daemon) -> None:
-        self._osds.pop(_key(daemon), None)
-
-    def _find_devices(self, osd: "_Osd", view: DaemonView) -> None:
-        osd.devices_read = view.time
-        if osd.devices is None:
-            # Once: an OSD keeps the devices it opened, and its data directory may be on a disk that
-            # dies and takes along whoever looks at it. What lies beneath is asked of /sys.
-            osd_data = _osd_data(view.replies.get(CONFIG))
-            try:
-                osd.devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
-            except DataDirectoryMissing as exc:
-                osd.missing = exc.reason
-                return
-            osd.missing = ""
-        wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self._layers]
-        if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
-            osd.rows = [_Row(*row, view.labels) for row in wanted]
-            osd.queues_read = None
-
-
 @dataclass(slots=True)
 class _Row:
     """A device shown for an OSD, with its labels rendered."""
@@ -146,12 +89,85 @@ class _Row:
 
 @dataclass(slots=True)
 class _Osd:
-    pid: int | None
     devices: list[OsdDevice] | None = None
     rows: list[_Row] = field(default_factory=list)
     missing: str = ""
     devices_read: float | None = None
     queues_read: float | None = None
+
+
+class DisksCollector(DaemonCollector[_Osd]):
+    """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
+
+    Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
+    beneath; a disk that the OSD opens itself shows as `disk` only); `data_dirs`, where to look for
+    data directories that the daemon's own view does not give; `devices_interval` and
+    `queue_interval`, the seconds after which the disks beneath and queue settings are read anew.
+    """
+
+    name = "disks"
+    help = "Statistics and queue settings of the devices that OSDs use."
+    options = (LAYERS, DATA_DIRECTORIES_OPTION)
+
+    def __init__(
+        self,
+        *,
+        layers: Collection[str] = ("osd", "disk"),
+        data_dirs: Sequence[str] = DATA_DIRECTORIES,
+        devices_interval: float = 300.0,
+        queue_interval: float = 30.0,
+    ) -> None:
+        super().__init__()
+        self._layers = frozenset(layers)
+        self._data_dirs = tuple(data_dirs)
+        self._devices_interval = devices_interval
+        self._queue_interval = queue_interval
+        self._rows: dict[bytes, list[bytes]] | None = None
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        settings = inputs.settings
+        return cls(layers=settings[LAYERS], data_dirs=settings[DATA_DIRECTORIES_OPTION])
+
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        # For osd_data, which does not change while the daemon runs.
+        return (Command(CONFIG, ttl=float("inf")),)
+
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd()
+
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        interval = self._queue_interval if state.missing else self._devices_interval
+        if _due(state.devices_read, view.time, interval):
+            self._find_devices(state, view)
+        if state.missing:
+            raise ReplyMissing("data directory", state.missing)
+        if _due(state.queues_read, view.time, self._queue_interval):
+            _read_queues(state, view)
+        if self._rows is None:
+            self._rows = read_diskstats(view.host)
+        return [*_statistics(state, self._rows), _info(state)]
+
+    def finish(self) -> Iterable[Family]:
+        self._rows = None  # read once per scrape, by the first OSD
+        return []
+
+    def _find_devices(self, osd: _Osd, view: DaemonView) -> None:
+        osd.devices_read = view.time
+        if osd.devices is None:
+            # Once: an OSD keeps the devices it opened, and its data directory may be on a disk that
+            # dies and takes along whoever looks at it. What lies beneath is asked of /sys.
+            osd_data = _osd_data(view.replies.get(CONFIG))
+            try:
+                osd.devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
+            except DataDirectoryMissing as exc:
+                osd.missing = exc.reason
+                return
+            osd.missing = ""
+        wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self._layers]
+        if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
+            osd.rows = [_Row(*row, view.labels) for row in wanted]
+            osd.queues_read = None
 
 
 def read_diskstats(host: Host) -> dict[bytes, list[bytes]]:
@@ -162,10 +178,6 @@ def read_diskstats(host: Host) -> dict[bytes, list[bytes]]:
         if len(fields) >= 14:
             rows[fields[2]] = fields[3:]
     return rows
-
-
-def _key(daemon: Daemon) -> tuple[str, str]:
-    return daemon.cluster, daemon.name
 
 
 def _due(last: float | None, now: float, interval: float) -> bool:

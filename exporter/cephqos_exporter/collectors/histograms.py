@@ -6,11 +6,12 @@ before: a quantile is at most a factor of two off.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from cephqos_exporter.collectors._counters import CounterCommands
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import flag, number
 from cephqos_exporter.model import (
     Command,
     Daemon,
@@ -39,6 +40,20 @@ DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
 _NANOSECONDS: Final = 1e9
 
+LONGEST: Final = number(
+    "collector.histograms.longest",
+    DEFAULT_LONGEST_SECONDS,
+    "Highest bucket bound, in seconds.",
+    least=0.001,
+    most=1000,
+    unit="of seconds",
+)
+BY_SIZE: Final = flag(
+    "collector.histograms.by-size",
+    False,
+    f"Also report latency by request size, in {len(DEFAULT_SIZE_CLASSES)} classes.",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
@@ -54,7 +69,13 @@ class _OpLabels:
     buckets: Sequence[LabelText]
 
 
-class HistogramsCollector:
+@dataclass(slots=True)
+class _Osd:
+    axis: _Axis | None = None  # all op histograms of a daemon have the same latency axis
+    labels: dict[tuple[str, str], _OpLabels] = field(default_factory=dict)
+
+
+class HistogramsCollector(DaemonCollector[_Osd]):
     """Latency histograms of client ops.
 
     Options:
@@ -64,6 +85,8 @@ class HistogramsCollector:
     """
 
     name = "histograms"
+    help = "Latency histograms of client operations."
+    options = (LONGEST, BY_SIZE)
 
     def __init__(
         self,
@@ -72,39 +95,36 @@ class HistogramsCollector:
         by_size: bool = False,
         size_classes: Sequence[int] = DEFAULT_SIZE_CLASSES,
     ) -> None:
+        super().__init__()
         self._longest = longest
         self._size_classes = size_classes if by_size else ()
-        self._counters = CounterCommands()
-        self._labels: dict[Daemon, dict[tuple[str, str], _OpLabels]] = {}
-        self._axes: dict[Daemon, _Axis] = {}
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        if daemon.kind != "osd":
-            return ()
-        return [Command(COMMAND), *self._counters.commands(daemon)]
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(longest=inputs.settings[LONGEST], by_size=inputs.settings[BY_SIZE])
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return ()
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        return [Command(COMMAND), *self.counters.commands(daemon)]
+
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd()
+
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
         histograms = view.reply(COMMAND).get("osd")
-        counters = self._counters.loggers(view).get("osd")
-        if histograms is None or counters is None:
-            raise ReplyMissing(COMMAND, "malformed")
-        families = [self._latency(view, histograms, counters)]
+        counters = self.counters.loggers(view).required("osd")
+        if histograms is None:
+            raise ReplyMissing(COMMAND, "no histograms of the osd")
+        families = [self._latency(view, state, histograms, counters)]
         if self._size_classes:
-            families.append(self._by_size(view, histograms))
+            families.append(self._by_size(view, state, histograms))
         return families
 
-    def finish(self) -> Iterable[Family]:
-        return ()
-
-    def forget(self, daemon: Daemon) -> None:
-        self._labels.pop(daemon, None)
-        self._axes.pop(daemon, None)
-        self._counters.forget(daemon)
-
     def _latency(
-        self, view: DaemonView, histograms: Mapping[str, Any], counters: Mapping[str, Any]
+        self,
+        view: DaemonView,
+        osd: _Osd,
+        histograms: Mapping[str, Any],
+        counters: Mapping[str, Any],
     ) -> Family:
         family = Family(
             "cephqos_osd_op_latency_seconds",
@@ -112,13 +132,13 @@ class HistogramsCollector:
             "Latency of client operations, queueing included, from the OSD's op histograms.",
         )
         for op, (histogram, latency) in OPS.items():
-            axis, values = self._read(view.daemon, histograms[histogram])
-            labels = self._op_labels(view, axis, op, "")
+            axis, values = self._read(osd, histograms[histogram])
+            labels = _op_labels(view, osd, axis, op, "")
             family.samples += _samples(axis, labels, list(map(sum, values)))
             family.samples.append(("_sum", labels.base, counters[latency]["sum"]))
         return family
 
-    def _by_size(self, view: DaemonView, histograms: Mapping[str, Any]) -> Family:
+    def _by_size(self, view: DaemonView, osd: _Osd, histograms: Mapping[str, Any]) -> Family:
         family = Family(
             "cephqos_osd_op_size_latency_seconds",
             "histogram",
@@ -126,34 +146,32 @@ class HistogramsCollector:
         )
         for op, (name, _) in OPS.items():
             histogram = histograms[name]
-            axis, values = self._read(view.daemon, histogram)
+            axis, values = self._read(osd, histogram)
             columns = _size_columns(histogram["axes"][1], self._size_classes)
             for least, (first, end) in zip(self._size_classes, columns, strict=True):
-                labels = self._op_labels(view, axis, op, str(least))
+                labels = _op_labels(view, osd, axis, op, str(least))
                 family.samples += _samples(axis, labels, [sum(row[first:end]) for row in values])
         return family
 
     def _read(
-        self, daemon: Daemon, histogram: Mapping[str, Any]
+        self, osd: _Osd, histogram: Mapping[str, Any]
     ) -> tuple[_Axis, Sequence[Sequence[int]]]:
-        axis = self._axes.get(daemon)
-        if axis is None:
-            # All op histograms of a daemon have the same latency axis.
-            axis = self._axes[daemon] = _latency_axis(histogram["axes"][0], self._longest)
+        if osd.axis is None:
+            osd.axis = _latency_axis(histogram["axes"][0], self._longest)
         values: Sequence[Sequence[int]] = histogram["values"]
-        if len(values) != axis.rows[-1]:
+        if len(values) != osd.axis.rows[-1]:
             raise ReplyMissing(COMMAND, "malformed")
-        return axis, values
+        return osd.axis, values
 
-    def _op_labels(self, view: DaemonView, axis: _Axis, op: str, size: str) -> _OpLabels:
-        known = self._labels.setdefault(view.daemon, {})
-        labels = known.get((op, size))
-        if labels is None:
-            pairs = {"op": op, "size_min_bytes": size} if size else {"op": op}
-            base = extend_labels(view.labels, pairs)
-            labels = _OpLabels(base, [extend_labels(base, {"le": le}) for le in axis.bounds])
-            known[op, size] = labels
-        return labels
+
+def _op_labels(view: DaemonView, osd: _Osd, axis: _Axis, op: str, size: str) -> _OpLabels:
+    labels = osd.labels.get((op, size))
+    if labels is None:
+        pairs = {"op": op, "size_min_bytes": size} if size else {"op": op}
+        base = extend_labels(view.labels, pairs)
+        labels = _OpLabels(base, [extend_labels(base, {"le": le}) for le in axis.bounds])
+        osd.labels[op, size] = labels
+    return labels
 
 
 def _latency_axis(axis: Mapping[str, Any], longest: float) -> _Axis:

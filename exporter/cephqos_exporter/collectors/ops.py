@@ -9,16 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from cephqos_exporter.collectors._counters import CounterCommands
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import integer
 from cephqos_exporter.model import (
     Command,
     Daemon,
     DaemonView,
     Family,
     LabelText,
-    ReplyMissing,
     extend_labels,
 )
 
@@ -28,6 +28,14 @@ _SLOW: Final = "dump_historic_slow_ops"
 
 # How often to look for slow ops where no counter says that there are new ones (before 18.x).
 _SLOW_TTL_SECONDS: Final = 60.0
+
+LIST_AT_MOST: Final = integer(
+    "collector.ops.list-at-most",
+    32,
+    "List the operations in progress, to find the oldest, when there are at most this many.",
+    least=0,
+    most=10_000,
+)
 
 # What an event says of one operation, cut from its name: "waiting for subops from 2,5".
 _PARTICULARS: Final = re.compile(r"( from | at | \[|\().*|\d.*", re.DOTALL)
@@ -46,7 +54,7 @@ class _Osd:
     labels: dict[str, LabelText] = field(default_factory=dict)
 
 
-class OpsCollector:
+class OpsCollector(DaemonCollector[_Osd]):
     """Operations in progress, blocked and slow.
 
     Options:
@@ -54,17 +62,20 @@ class OpsCollector:
     """
 
     name = "ops"
+    help = "Operations in progress, blocked and slow."
+    options = (LIST_AT_MOST,)
 
-    def __init__(self, *, list_at_most: int = 32) -> None:
+    def __init__(self, *, list_at_most: int = LIST_AT_MOST.default) -> None:
+        super().__init__()
         self._list_at_most = list_at_most
-        self._counters = CounterCommands()
-        self._osds: dict[Daemon, _Osd] = {}
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        if daemon.kind != "osd":
-            return ()
-        osd = self._osds.get(daemon, _Osd())
-        wanted = [Command(_BLOCKED), *self._counters.commands(daemon)]
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(list_at_most=inputs.settings[LIST_AT_MOST])
+
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        osd = state or _Osd()
+        wanted = [Command(_BLOCKED), *self.counters.commands(daemon)]
         if osd.few:
             wanted.append(Command(_OPS))
         if osd.slow_due:
@@ -72,15 +83,12 @@ class OpsCollector:
             wanted.append(Command(_SLOW, ttl=0.0 if counted else _SLOW_TTL_SECONDS))
         return wanted
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return ()
-        osd = self._osds.setdefault(view.daemon, _Osd())
-        loggers = self._counters.loggers(view)
-        counters = loggers.get("osd")
-        if counters is None:
-            raise ReplyMissing("counter dump", "malformed")
-        in_progress: float = counters["op_wip"]
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd()
+
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        loggers = self.counters.loggers(view)
+        in_progress: float = loggers.required("osd")["op_wip"]
         found = [
             Family(
                 "cephqos_ops_in_progress",
@@ -89,19 +97,12 @@ class OpsCollector:
                 [("", view.labels, in_progress)],
             ),
             *_blocked(view),
-            *_oldest(view, idle=in_progress == 0, listed=osd.few),
+            *_oldest(view, idle=in_progress == 0, listed=state.few),
         ]
-        osd.few = 0 < in_progress <= self._list_at_most
+        state.few = 0 < in_progress <= self._list_at_most
         tracked = loggers.get("trackedop") or {}
-        found += _slow(view, osd, tracked.get("slow_ops_count"))
+        found += _slow(view, state, tracked.get("slow_ops_count"))
         return found
-
-    def finish(self) -> Iterable[Family]:
-        return ()
-
-    def forget(self, daemon: Daemon) -> None:
-        self._osds.pop(daemon, None)
-        self._counters.forget(daemon)
 
 
 def _blocked(view: DaemonView) -> Iterable[Family]:

@@ -8,9 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from cephqos_exporter.collectors._counters import LABELLED, CounterCommands
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.counters import LABELLED
+from cephqos_exporter.config import integer, texts
 from cephqos_exporter.model import (
     Command,
     Daemon,
@@ -86,6 +88,26 @@ DEFAULT_INCLUDE: Final = (
 # Inner state of the cache tuner, 56 counters of high priority that no operator acts on.
 DEFAULT_EXCLUDE: Final = ("bluestore-pricache:*",)
 
+MIN_PRIORITY: Final = integer(
+    "collector.perf.min-priority",
+    5,
+    "Report counters of this priority and above; 0: all counters.",
+    least=0,
+    most=10,
+)
+INCLUDE: Final = texts(
+    "collector.perf.include",
+    DEFAULT_INCLUDE,
+    "Counters to report whatever their priority.",
+    allowed="patterns of logger.counter such as osd.op_*",
+)
+EXCLUDE: Final = texts(
+    "collector.perf.exclude",
+    DEFAULT_EXCLUDE,
+    "Counters to leave out, even if another option includes them.",
+    allowed="patterns of logger.counter such as rocksdb.*",
+)
+
 _UNDERSCORES: Final = str.maketrans("./ -", "____")
 
 
@@ -121,7 +143,12 @@ class _Plan:
     loggers: Sequence[_LoggerPlan]
 
 
-class PerfCollector:
+@dataclass(slots=True)
+class _Planned:
+    plan: _Plan | None = None
+
+
+class PerfCollector(DaemonCollector[_Planned]):
     """All perf counters of a daemon.
 
     Options:
@@ -131,6 +158,9 @@ class PerfCollector:
     """
 
     name = "perf"
+    help = "The daemons' own counters, with the names that Ceph's exporter uses."
+    options = (MIN_PRIORITY, INCLUDE, EXCLUDE)
+    kinds = None
 
     def __init__(
         self,
@@ -139,40 +169,44 @@ class PerfCollector:
         include: Sequence[str] = DEFAULT_INCLUDE,
         exclude: Sequence[str] = DEFAULT_EXCLUDE,
     ) -> None:
+        super().__init__()
         self._min_priority = min_priority
         self._include = _matcher(include)
         self._exclude = _matcher(exclude)
-        self._counters = CounterCommands()
-        self._plans: dict[Daemon, _Plan] = {}
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        wanted = [*self._counters.commands(daemon)]
-        if daemon not in self._plans:
-            wanted += self._counters.commands(daemon, "schema")
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        settings = inputs.settings
+        return cls(
+            min_priority=settings[MIN_PRIORITY],
+            include=settings[INCLUDE],
+            exclude=settings[EXCLUDE],
+        )
+
+    def needed(self, daemon: Daemon, state: _Planned | None) -> Sequence[Command]:
+        wanted = [*self.counters.commands(daemon)]
+        if state is None or state.plan is None:
+            wanted += self.counters.commands(daemon, "schema")
         return wanted
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        kind = self._counters.kind(view)
+    def first_seen(self, view: DaemonView) -> _Planned:
+        return _Planned()
+
+    def families(self, view: DaemonView, state: _Planned) -> Iterable[Family]:
+        kind = self.counters.kind(view)
         dump = view.reply(f"{kind} dump")
         if kind != LABELLED:
             dump = _as_sets(dump)
-        plan = self._plans.get(view.daemon)
+        plan = state.plan
         if plan is None:
             schema = view.reply(f"{kind} schema")
             if kind != LABELLED:
                 schema = _as_sets(schema)
-            plan = self._plans[view.daemon] = self._make_plan(schema, dump, view.labels)
+            plan = state.plan = self._make_plan(schema, dump, view.labels)
         elif not _still_fits(plan, dump):
             # The next scrape brings the schema; until then, what the plan still knows.
-            del self._plans[view.daemon]
+            state.plan = None
         return list(_walk(plan, dump))
-
-    def finish(self) -> Iterable[Family]:
-        return ()
-
-    def forget(self, daemon: Daemon) -> None:
-        self._plans.pop(daemon, None)
-        self._counters.forget(daemon)
 
     def _make_plan(
         self, schema: Mapping[str, Any], dump: Mapping[str, Any], labels: LabelText

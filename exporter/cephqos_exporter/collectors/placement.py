@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final, Self
 
-import psutil
-
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import Option, flag, number
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import (
     Command,
@@ -24,12 +25,45 @@ from cephqos_exporter.procfs import (
     format_cpu_list,
     parse_cpu_list,
     parse_stat,
+    process_ids,
     read_all,
     read_once,
 )
 from cephqos_exporter.sampler import Samples, Thread
 from cephqos_exporter.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
+
+PER_CPU = flag(
+    "collector.placement.per-cpu",
+    False,
+    "Report a series for every CPU that a thread last ran on.",
+)
+MEMORY_INTERVAL = number(
+    "collector.placement.memory-interval",
+    0.0,
+    "Seconds between reads of the memory per NUMA node, which take 14 ms per GB of a process; "
+    "0: never.",
+    least=0,
+    most=86400,
+    unit="of seconds",
+)
+
+
+def _cpu_list(value: Any) -> tuple[int, ...]:
+    """One text as the kernel writes them, or a list of such texts."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    if any(isinstance(part, bool) or not isinstance(part, str | int) for part in parts):
+        raise TypeError(value)
+    return tuple(cpu for part in parts for cpu in parse_cpu_list(str(part)))
+
+
+EXCLUDED_CPUS: Final[Option[tuple[int, ...]]] = Option(
+    name="collector.placement.excluded-cpus",
+    default=(),
+    help="CPUs that no OSD is meant to use, for telling the placement strategy.",
+    parse=_cpu_list,
+    allowed="CPUs such as 0-1,56-57",
+)
 
 _TOPOLOGY_SECONDS = 300.0
 
@@ -38,99 +72,12 @@ _TOPOLOGY_SECONDS = 300.0
 _SEASTARS = re.compile(rb"crimson-osd|(reactor|syscall|timer)-\d+")
 
 
-class PlacementCollector:
-    """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
-
-    Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
-    seconds between readings of numa_maps, 0 for never (14 ms per GB of the process, at most one OSD
-    per scrape); `scan_interval`, the seconds between looks at every thread of a host with reactors
-    (9 µs per thread); `excluded_cpus`, those that no OSD is meant to use, for telling the strategy;
-    `samples`, shared with the threads collector.
-    """
-
-    name = "placement"
-
-    def __init__(
-        self,
-        *,
-        per_cpu: bool = False,
-        memory_interval: float = 0.0,
-        scan_interval: float = 60.0,
-        excluded_cpus: Iterable[int] = (),
-        samples: Samples | None = None,
-    ) -> None:
-        self._per_cpu = per_cpu
-        self._memory_interval = memory_interval
-        self._excluded = frozenset(excluded_cpus)
-        self._samples = samples or Samples()
-        self._osds: dict[tuple[str, str], _Osd] = {}
-        self._scan = _Scan(scan_interval)
-        self._topology: Topology | None = None
-        self._topology_read = 0.0
-        self._memory_taken = False
-        self._view: DaemonView | None = None  # the last of this scrape
-
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        return ()
-
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return []
-        topology = self._read_topology(view)
-        sample = self._samples.of(view)
-        osd = self._osds.setdefault(
-            (view.daemon.cluster, view.daemon.name), _Osd(Labels(view.labels))
-        )
-        osd.seen, osd.id = True, view.daemon.id
-        osd.look(sample.threads.values(), topology)
-        families = osd.families(self._per_cpu)
-        if self._memory_interval and osd.memory_due(view.time, self._memory_interval):
-            self._take_memory(osd, view)
-        if osd.memory:
-            families.append(osd.memory_family())
-        self._view = view
-        return families
-
-    def finish(self) -> Iterable[Family]:
-        self._memory_taken = False
-        osds = [osd for osd in self._osds.values() if osd.seen]
-        for osd in osds:
-            osd.seen = False
-        if not osds or self._topology is None or self._view is None:
-            return []
-        families = [_strategy_family(osds, self._topology, self._excluded)]
-        if any(osd.reactors for osd in osds):
-            self._scan.look(self._view.host.proc, self._view.time)
-            families.append(_sharing_family(osds, self._topology, self._scan))
-        return families
-
-    def forget(self, daemon: Daemon) -> None:
-        self._samples.forget(daemon)
-        self._osds.pop((daemon.cluster, daemon.name), None)
-
-    def _read_topology(self, view: DaemonView) -> Topology:
-        age = view.time - self._topology_read
-        if self._topology is None or not 0 <= age < _TOPOLOGY_SECONDS:
-            self._topology, self._topology_read = read_topology(view.host.sys), view.time
-        return self._topology
-
-    def _take_memory(self, osd: "_Osd", view: DaemonView) -> None:
-        if self._memory_taken:
-            return
-        self._memory_taken = True
-        osd.memory_read = view.time
-        try:
-            osd.memory = node_memory(read_all(f"{view.host.proc}/{view.daemon.pid}/numa_maps"))
-        except OSError:  # needs the same user or CAP_SYS_PTRACE: where not, the series is absent
-            osd.memory = {}
-
-
 @dataclass(slots=True)
 class _Osd:
     """What is known of one OSD's placement."""
 
     labels: Labels
-    id: str = ""
+    id: str
     seen: bool = False
     allowed: frozenset[int] = frozenset()
     used: Mapping[int, int] = field(default_factory=dict)  # CPU -> threads that last ran there
@@ -146,9 +93,9 @@ class _Osd:
         threads = list(threads)
         self.used = Counter(thread.cpu for thread in threads if thread.cpu >= 0)
         nodes = dict.fromkeys(sorted(set(topology.node.values())), 0)
-        for cpu, number in self.used.items():
+        for cpu, count in self.used.items():
             node = topology.node.get(cpu, 0)
-            nodes[node] = nodes.get(node, 0) + number
+            nodes[node] = nodes.get(node, 0) + count
         self.nodes = nodes
         self.reactors = {
             _reactor_number(thread.name): (thread.cpu, frozenset(parse_cpu_list(thread.allowed)))
@@ -188,8 +135,8 @@ class _Osd:
         threads = Family(
             "cephqos_placement_threads", "gauge", "Threads of an OSD that last ran on a NUMA node."
         )
-        for node, number in self.nodes.items():
-            threads.add(self.labels.of("node", str(node)), number)
+        for node, count in self.nodes.items():
+            threads.add(self.labels.of("node", str(node)), count)
         families = [info, allowed, used, threads]
         if self.reactors:
             families.append(self._reactor_family())
@@ -201,16 +148,16 @@ class _Osd:
         family = Family(
             "cephqos_placement_reactor_cpu", "gauge", "The CPU on which a reactor last ran."
         )
-        for number, (cpu, _) in self.reactors.items():
-            family.add(self.labels.of("reactor", number), cpu)
+        for count, (cpu, _) in self.reactors.items():
+            family.add(self.labels.of("reactor", count), cpu)
         return family
 
     def _cpu_family(self) -> Family:
         family = Family(
             "cephqos_placement_cpu_threads", "gauge", "Threads of an OSD that last ran on a CPU."
         )
-        for cpu, number in sorted(self.used.items()):
-            family.add(self.labels.of("cpu", str(cpu)), number)
+        for cpu, count in sorted(self.used.items()):
+            family.add(self.labels.of("cpu", str(cpu)), count)
         return family
 
 
@@ -226,16 +173,111 @@ class _Scan:
     def look(self, proc: Path, now: float) -> None:
         if self._last is not None and 0 <= now - self._last < self._interval:
             return
-        psutil.PROCFS_PATH = str(proc)
         ticks: dict[tuple[int, int], int] = {}
         busy = set()
-        for pid in psutil.pids():
+        for pid in process_ids(proc):
             for key, cpu, used in _user_threads(proc, pid):
                 ticks[key] = used
                 if used > self._ticks.get(key, used):
                     busy.add(cpu)
         self.busy = frozenset(busy) if self._last is not None else None
         self._ticks, self._last = ticks, now
+
+
+class PlacementCollector(DaemonCollector[_Osd]):
+    """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
+
+    Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
+    seconds between readings of numa_maps, 0 for never (14 ms per GB of the process, at most one OSD
+    per scrape); `scan_interval`, the seconds between looks at every thread of a host with reactors
+    (9 µs per thread); `excluded_cpus`, those that no OSD is meant to use, for telling the strategy;
+    `samples`, shared with the threads collector.
+    """
+
+    name = "placement"
+    help = "CPUs and NUMA nodes that OSDs may use and do use."
+    options = (PER_CPU, MEMORY_INTERVAL, EXCLUDED_CPUS)
+
+    def __init__(
+        self,
+        *,
+        per_cpu: bool = False,
+        memory_interval: float = 0.0,
+        scan_interval: float = 60.0,
+        excluded_cpus: Iterable[int] = (),
+        samples: Samples | None = None,
+    ) -> None:
+        super().__init__()
+        self._per_cpu = per_cpu
+        self._memory_interval = memory_interval
+        self._excluded = frozenset(excluded_cpus)
+        self._samples = samples or Samples()
+        self._scan = _Scan(scan_interval)
+        self._topology: Topology | None = None
+        self._topology_read = 0.0
+        self._memory_taken = False
+        self._view: DaemonView | None = None  # the last of this scrape
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(
+            per_cpu=inputs.settings[PER_CPU],
+            memory_interval=inputs.settings[MEMORY_INTERVAL],
+            excluded_cpus=inputs.settings[EXCLUDED_CPUS],
+            samples=inputs.samples,
+        )
+
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        return ()
+
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd(Labels(view.labels), view.daemon.id)
+
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        topology = self._read_topology(view)
+        sample = self._samples.of(view)
+        state.seen = True
+        state.look(sample.threads.values(), topology)
+        families = state.families(self._per_cpu)
+        if self._memory_interval and state.memory_due(view.time, self._memory_interval):
+            self._take_memory(state, view)
+        if state.memory:
+            families.append(state.memory_family())
+        self._view = view
+        return families
+
+    def finish(self) -> Iterable[Family]:
+        self._memory_taken = False
+        osds = [osd for osd in self.states.values() if osd.seen]
+        for osd in osds:
+            osd.seen = False
+        if not osds or self._topology is None or self._view is None:
+            return []
+        families = [_strategy_family(osds, self._topology, self._excluded)]
+        if any(osd.reactors for osd in osds):
+            self._scan.look(self._view.host.proc, self._view.time)
+            families.append(_sharing_family(osds, self._topology, self._scan))
+        return families
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self._samples.forget(daemon)
+
+    def _read_topology(self, view: DaemonView) -> Topology:
+        age = view.time - self._topology_read
+        if self._topology is None or not 0 <= age < _TOPOLOGY_SECONDS:
+            self._topology, self._topology_read = read_topology(view.host.sys), view.time
+        return self._topology
+
+    def _take_memory(self, osd: _Osd, view: DaemonView) -> None:
+        if self._memory_taken:
+            return
+        self._memory_taken = True
+        osd.memory_read = view.time
+        try:
+            osd.memory = node_memory(read_all(f"{view.host.proc}/{view.daemon.pid}/numa_maps"))
+        except OSError:  # needs the same user or CAP_SYS_PTRACE: where not, the series is absent
+            osd.memory = {}
 
 
 def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, int]]:
@@ -273,8 +315,8 @@ def _sharing_family(osds: Sequence[_Osd], topology: Topology, scan: _Scan) -> Fa
         }
         if scan.busy is not None:
             shared["thread"] = sum(cpu in scan.busy for cpu in cpus)
-        for by, number in shared.items():
-            family.add(osd.labels.of("by", by), number)
+        for by, count in shared.items():
+            family.add(osd.labels.of("by", by), count)
     return family
 
 
@@ -310,6 +352,6 @@ def node_memory(numa_maps: bytes) -> dict[int, int]:
                 pages.append((int(key[1:]), int(value)))
             elif key == b"kernelpagesize_kB":
                 size = int(value) * 1024
-        for node, number in pages:
-            total[node] += number * size
+        for node, count in pages:
+            total[node] += count * size
     return dict(total)

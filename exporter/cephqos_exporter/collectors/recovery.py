@@ -5,11 +5,12 @@ Recovery often waits not for the scheduler but for reservations, of which an OSD
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cephqos_exporter.collectors._counters import CounterCommands
+from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, ReplyMissing
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.reservations import SIDES, reservation_kind
 
 RESERVATIONS: Final = "dump_recovery_reservations"
@@ -56,68 +57,57 @@ _STATES: Final = (
 _USUAL_KINDS: Final = ("recovery", "degraded_backfill", "backfill")
 
 
-class RecoveryCollector:
+@dataclass(slots=True)
+class _Osd:
+    labels: Labels
+    seen: set[str] = field(default_factory=lambda: set(_USUAL_KINDS))  # kinds of reservations
+
+
+class RecoveryCollector(DaemonCollector[_Osd]):
     """Recovery as one OSD does it, from its counters and its reservations."""
 
     name = "recovery"
+    help = "Recovery by each OSD: work done, reservations held and awaited."
 
-    def __init__(self) -> None:
-        self._counters = CounterCommands()
-        self._labels: dict[Daemon, Labels] = {}
-        self._seen: dict[Daemon, set[str]] = {}
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        return [Command(RESERVATIONS), *self.counters.commands(daemon)]
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        if daemon.kind != "osd":
-            return ()
-        return [Command(RESERVATIONS), *self._counters.commands(daemon)]
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd(Labels(view.labels))
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return ()
-        loggers = self._counters.loggers(view)
-        labels = self._labels.setdefault(view.daemon, Labels(view.labels))
-        osd = loggers.get("osd")
-        if osd is None:
-            raise ReplyMissing("osd counters", "not there")  # Crimson has names of its own
-        families = [_counter(labels, osd, *row) for row in _COUNTERS if row[0] in osd]
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        loggers = self.counters.loggers(view)
+        osd = loggers.required("osd")
+        families = [_counter(state.labels, osd, *row) for row in _COUNTERS if row[0] in osd]
         states = loggers.get("recoverystate_perf")
         if states is not None:
-            families.append(_states(labels, states))
-        families += self._reservations(view, labels)
+            families.append(_states(state.labels, states))
+        families += _reservations(view.reply(RESERVATIONS), state)
         return families
 
-    def finish(self) -> Iterable[Family]:
-        return ()
 
-    def forget(self, daemon: Daemon) -> None:
-        self._counters.forget(daemon)
-        self._labels.pop(daemon, None)
-        self._seen.pop(daemon, None)
-
-    def _reservations(self, view: DaemonView, labels: Labels) -> Iterable[Family]:
-        held = Family(
-            "cephqos_recovery_reservations",
-            "gauge",
-            "Placement groups that hold (in_progress) or await (queued) a reservation of this "
-            "OSD, for itself as the primary (local) or for another (remote), by what for.",
-        )
-        most = Family(
-            "cephqos_recovery_reservations_max",
-            "gauge",
-            "Reservations that this OSD grants at once on each side (osd_max_backfills).",
-        )
-        seen = self._seen.setdefault(view.daemon, set(_USUAL_KINDS))
-        reply = view.reply(RESERVATIONS)
-        for side in SIDES:
-            reserver = reply[f"{side}_reservations"]
-            most.add(labels.of("side", side), reserver["max_allowed"])
-            counts = _count(reserver)
-            seen.update(kind for _, kind in counts)
-            for state in ("in_progress", "queued"):
-                for kind in sorted(seen):
-                    text = labels.of("side", side, "state", state, "kind", kind)
-                    held.add(text, counts.get((state, kind), 0))
-        return held, most
+def _reservations(reply: Mapping[str, Any], osd: _Osd) -> Iterable[Family]:
+    held = Family(
+        "cephqos_recovery_reservations",
+        "gauge",
+        "Placement groups that hold (in_progress) or await (queued) a reservation of this "
+        "OSD, for itself as the primary (local) or for another (remote), by what for.",
+    )
+    most = Family(
+        "cephqos_recovery_reservations_max",
+        "gauge",
+        "Reservations that this OSD grants at once on each side (osd_max_backfills).",
+    )
+    for side in SIDES:
+        reserver = reply[f"{side}_reservations"]
+        most.add(osd.labels.of("side", side), reserver["max_allowed"])
+        counts = _count(reserver)
+        osd.seen.update(kind for _, kind in counts)
+        for state in ("in_progress", "queued"):
+            for kind in sorted(osd.seen):
+                text = osd.labels.of("side", side, "state", state, "kind", kind)
+                held.add(text, counts.get((state, kind), 0))
+    return held, most
 
 
 def _counter(labels: Labels, counters: Mapping[str, Any], key: str, name: str, text: str) -> Family:

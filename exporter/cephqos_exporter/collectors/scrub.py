@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from cephqos_exporter.collectors._counters import LABELLED, CounterCommands
+from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.counters import LABELLED
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, ReplyMissing
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 
 RESERVATIONS: Final = "dump_scrub_reservations"
 QUEUE: Final = "dump_scrubs"
 
 # One entry per placement group: the schedule moves by days, not seconds.
-_QUEUE_TTL_SECONDS: Final = 15.0
+QUEUE_TTL_SECONDS: Final = 15.0
 
 _UNDECIDED: Final = "either"
 
@@ -67,46 +68,32 @@ _LEVELLED: Final = (
 )
 
 
-class ScrubCollector:
+class ScrubCollector(DaemonCollector[Labels]):
     """Scrubbing as one OSD does it, from its reservations, its queue and its counters."""
 
     name = "scrub"
+    help = "Scrubbing by each OSD: reservations, queue, and the work where it is counted."
 
-    def __init__(self) -> None:
-        self._counters = CounterCommands()
-        self._labels: dict[Daemon, Labels] = {}
+    def needed(self, daemon: Daemon, state: Labels | None) -> Sequence[Command]:
+        queue = Command(QUEUE, ttl=QUEUE_TTL_SECONDS)
+        return [Command(RESERVATIONS), queue, *self.counters.commands(daemon)]
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        if daemon.kind != "osd":
-            return ()
-        queue = Command(QUEUE, ttl=_QUEUE_TTL_SECONDS)
-        return [Command(RESERVATIONS), queue, *self._counters.commands(daemon)]
+    def first_seen(self, view: DaemonView) -> Labels:
+        return Labels(view.labels)
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind != "osd":
-            return ()
-        labels = self._labels.setdefault(view.daemon, Labels(view.labels))
+    def families(self, view: DaemonView, state: Labels) -> Iterable[Family]:
         reservations, entries = view.reply(RESERVATIONS), view.reply(QUEUE)
         old = (entries and "level" not in entries[0]) or "scrubs_remote" in reservations
         levels = (_UNDECIDED,) if old else ("shallow", "deep")
-        families = [*_reservations(reservations, labels)]
-        families.append(_queue(entries, levels, labels, view.time))
-        osd = self._counters.loggers(view).get("osd")
-        if osd is None:
-            raise ReplyMissing("osd counters", "not there")  # Crimson has names of its own
+        families = [*_reservations(reservations, state)]
+        families.append(_queue(entries, levels, state, view.time))
+        osd = self.counters.loggers(view).required("osd")
         ec = osd.get(f"num_scrubs_started_{_ERASURE_CODED}") or osd.get("scrub_ec_read_cnt")
         pool_types = (_REPLICATED, _ERASURE_CODED) if ec else (_REPLICATED,)
-        families += _totals(osd, pool_types, labels)
-        if self._counters.kind(view) == LABELLED:
-            families += _levelled(view.reply("counter dump"), pool_types, labels)
+        families += _totals(osd, pool_types, state)
+        if self.counters.kind(view) == LABELLED:
+            families += _levelled(view.reply("counter dump"), pool_types, state)
         return families
-
-    def finish(self) -> Iterable[Family]:
-        return ()
-
-    def forget(self, daemon: Daemon) -> None:
-        self._counters.forget(daemon)
-        self._labels.pop(daemon, None)
 
 
 def _reservations(reply: Mapping[str, Any], labels: Labels) -> Iterable[Family]:

@@ -2,11 +2,14 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-import psutil
-
+from cephqos_exporter import options
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.config import flag, texts
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import (
@@ -19,13 +22,35 @@ from cephqos_exporter.model import (
     extend_labels,
     render_labels,
 )
-from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE
-from cephqos_exporter.sampler import Group, ProcessSample, Samples
+from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE, process_ids, process_name
+from cephqos_exporter.sampler import (
+    ALL_GROUPS,
+    DESCRIPTORS,
+    SWITCHES_INTERVAL,
+    Group,
+    ProcessSample,
+    Samples,
+)
 
 MEMPOOLS = "dump_mempools"
 
+PROCESSES = texts(
+    "collector.threads.processes",
+    (),
+    "Names of processes without an admin socket whose threads are reported too, such as fio.",
+)
+PER_THREAD = flag(
+    "collector.threads.per-thread", False, "Report a series for every thread as well."
+)
 
-class ThreadsCollector:
+
+@dataclass(slots=True)
+class _Daemon:
+    labels: Labels
+    pools_seen: set[str] = field(default_factory=set)
+
+
+class ThreadsCollector(DaemonCollector[_Daemon]):
     """CPU time, waiting and switches per thread group; resident memory; memory pools.
 
     Options: `kinds`, the daemons to sample (`osd`; `mon`, `mgr`, `mds`, `client` on request);
@@ -35,6 +60,8 @@ class ThreadsCollector:
     """
 
     name = "threads"
+    help = "CPU time, waiting and switches of the daemons' threads; memory."
+    options = (PROCESSES, PER_THREAD, ALL_GROUPS, SWITCHES_INTERVAL, DESCRIPTORS)
 
     def __init__(
         self,
@@ -46,55 +73,65 @@ class ThreadsCollector:
         host: Host | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._kinds = frozenset(kinds)
+        super().__init__()
+        self.kinds = frozenset(kinds)
         self._per_thread = per_thread
         self._samples = samples or Samples()
-        self._labels: dict[tuple[str, str], Labels] = {}
-        self._pools_seen: dict[tuple[str, str], set[str]] = {}
         self._processes = _Processes(
             frozenset(processes), self._samples, (host or Host()).proc, clock
         )
 
-    def commands(self, daemon: Daemon) -> Sequence[Command]:
-        if daemon.kind != "osd" or daemon.kind not in self._kinds:
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        settings = inputs.settings
+        return cls(
+            kinds=settings[options.DAEMONS],
+            processes=settings[PROCESSES],
+            per_thread=settings[PER_THREAD],
+            samples=inputs.samples,
+            host=inputs.host,
+        )
+
+    def needed(self, daemon: Daemon, state: _Daemon | None) -> Sequence[Command]:
+        if daemon.kind != "osd":
             return ()
         return (Command(MEMPOOLS, ttl=30),)  # pools change slowly
 
-    def collect(self, view: DaemonView) -> Iterable[Family]:
-        if view.daemon.kind not in self._kinds:
-            return []
+    def first_seen(self, view: DaemonView) -> _Daemon:
+        return _Daemon(Labels(view.labels))
+
+    def families(self, view: DaemonView, state: _Daemon) -> Iterable[Family]:
         sample = self._samples.of(view)
-        labels = self._labels.setdefault(_key(view.daemon), Labels(view.labels))
+        labels = state.labels
         families = _group_families()
         _add_groups(families, labels, sample.groups, sample.waits_known)
         families += _daemon_families(labels, sample)
         if self._per_thread:
             families.append(_thread_family(labels, sample))
         if MEMPOOLS in view.replies:
-            families.append(self._mempools(view, labels))
+            families.append(_mempools(view, state))
         return families
 
     def finish(self) -> Iterable[Family]:
         return self._processes.families()
 
     def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
         self._samples.forget(daemon)
-        self._labels.pop(_key(daemon), None)
-        self._pools_seen.pop(_key(daemon), None)
 
-    def _mempools(self, view: DaemonView, labels: Labels) -> Family:
-        family = Family(
-            "cephqos_daemon_mempool_bytes",
-            "gauge",
-            "Memory by Ceph's own account of its pools; a pool shows from its first byte on.",
-        )
-        seen = self._pools_seen.setdefault(_key(view.daemon), set())
-        for pool, size in _pool_bytes(view.reply(MEMPOOLS)):
-            if size:
-                seen.add(pool)
-            if pool in seen:
-                family.add(labels.of("pool", pool), size)
-        return family
+
+def _mempools(view: DaemonView, daemon: _Daemon) -> Family:
+    family = Family(
+        "cephqos_daemon_mempool_bytes",
+        "gauge",
+        "Memory by Ceph's own account of its pools; a pool shows from its first byte on.",
+    )
+    for pool, size in _pool_bytes(view.reply(MEMPOOLS)):
+        if size:
+            daemon.pools_seen.add(pool)
+        if pool in daemon.pools_seen:
+            family.add(daemon.labels.of("pool", pool), size)
+    return family
 
 
 class _Processes:
@@ -140,8 +177,7 @@ class _Processes:
         return [*families, memory]
 
     def _discover(self) -> None:
-        psutil.PROCFS_PATH = str(self._proc)
-        present = set(psutil.pids())
+        present = set(process_ids(self._proc))
         for pid in self._looks.keys() - present:
             del self._looks[pid]
         for pid in present - self._live.keys():
@@ -152,12 +188,10 @@ class _Processes:
                 self._look(pid)
 
     def _look(self, pid: int) -> None:
-        try:
-            name = psutil.Process(pid).name()
-            if name in self._names:
+        name = process_name(self._proc, pid)
+        if name in self._names:
+            with suppress(ReplyMissing):
                 self._live[pid] = (name, self._samples.open(self._proc, pid))
-        except (psutil.Error, ReplyMissing):
-            return
 
     def _end(self, pid: int) -> None:
         name, sample = self._live.pop(pid)
@@ -165,10 +199,6 @@ class _Processes:
         for group in self._ended[name].values():
             group.threads = 0
         sample.close()
-
-
-def _key(daemon: Daemon) -> tuple[str, str]:
-    return daemon.cluster, daemon.name
 
 
 def _pool_bytes(reply: Any) -> Iterator[tuple[str, int]]:

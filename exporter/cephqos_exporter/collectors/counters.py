@@ -65,6 +65,13 @@ class Loggers:
         ]
         return sum(found) if found else None
 
+    def required(self, logger: str) -> Mapping[str, Any]:
+        """The counters of a logger; ReplyMissing without it, as on Crimson, whose names differ."""
+        found = self.get(logger)
+        if found is None:
+            raise ReplyMissing("counters", f"no logger {logger}")
+        return found
+
     def get(self, logger: str) -> Mapping[str, Any] | None:
         """The counters of a logger; None where there is no such logger."""
         found = self._reply.get(logger)

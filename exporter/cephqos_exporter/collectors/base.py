@@ -1,0 +1,105 @@
+"""What all collectors of daemons share: which daemons they are for, state per daemon, options.
+
+A collector is one file and one class in this folder, and one line in the list in `__init__.py`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from cephqos_exporter import options
+from cephqos_exporter.collectors.counters import CounterCommands
+from cephqos_exporter.config import Option, Settings, flag
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family, Host
+from cephqos_exporter.sampler import Samples
+
+State = TypeVar("State")
+
+
+class CollectorInputs:
+    """What the collectors of one exporter are built from: settings, and what they share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def host(self) -> Host:
+        """Where the host's files are."""
+        settings = self.settings
+        return Host(
+            proc=Path(settings[options.PROC]),
+            sys=Path(settings[options.SYS]),
+            dev=Path(settings[options.DEV]),
+            run=Path(settings[options.RUN]),
+        )
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The threads of all daemons, read once per scrape however many collectors need them."""
+        return Samples.from_settings(self.settings)
+
+
+class DaemonCollector(ABC, Generic[State]):
+    """A collector of daemons, with a `State` for each daemon that it has seen.
+
+    A subclass gives `name` and `help`, and implements `needed`, `first_seen` and `families`. It
+    fulfils `model.Collector`.
+    """
+
+    name: str
+    help: ClassVar[str]  # of its switch
+    options: ClassVar[tuple[Option[Any], ...]] = ()
+    # The kinds of daemons that it is for; None: all.
+    kinds: Collection[str] | None = ("osd",)
+
+    def __init__(self) -> None:
+        self.states: dict[Daemon, State] = {}
+        self.counters = CounterCommands()
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        """A new instance as the settings want it."""
+        return cls()
+
+    @classmethod
+    def switch(cls) -> Option[bool]:
+        """The option that switches the collector on and off."""
+        return flag(f"collector.{cls.name}", True, cls.help)
+
+    @abstractmethod
+    def needed(self, daemon: Daemon, state: State | None) -> Sequence[Command]:
+        """The commands whose replies the next `families` reads; no state: not seen yet."""
+
+    @abstractmethod
+    def first_seen(self, view: DaemonView) -> State:
+        """The state of a daemon that is seen for the first time."""
+
+    @abstractmethod
+    def families(self, view: DaemonView, state: State) -> Iterable[Family]:
+        """The metrics of one daemon in one scrape."""
+
+    def finish(self) -> Iterable[Family]:
+        """Families about the host rather than one daemon."""
+        return ()
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        if not self._is_for(daemon):
+            return ()
+        return self.needed(daemon, self.states.get(daemon))
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if not self._is_for(view.daemon):
+            return ()
+        state = self.states.get(view.daemon)
+        if state is None:
+            state = self.states[view.daemon] = self.first_seen(view)
+        return self.families(view, state)
+
+    def forget(self, daemon: Daemon) -> None:
+        self.states.pop(daemon, None)
+        self.counters.forget(daemon)
+
+    def _is_for(self, daemon: Daemon) -> bool:
+        return self.kinds is None or daemon.kind in self.kinds

@@ -1,0 +1,155 @@
+"""What each class of an OSD was promised, what it got, and how far behind its promise it is.
+
+QOS.md has the formula of every figure by class, model and release, and what cannot be known. One
+file here per topic, each from the reply to the family: `promises`, `queues`, `demand`, `store`,
+`attained`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
+from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.collectors.mclock import promises
+from cephqos_exporter.collectors.mclock.attained import RESERVATIONS, AttainedWork
+from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
+from cephqos_exporter.collectors.mclock.queues import late_heads, queue_lengths
+from cephqos_exporter.collectors.mclock.store import store_families
+from cephqos_exporter.config import text
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family
+from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
+from cephqos_exporter.qos.model import Media, Qos, guess_media, read_qos
+from cephqos_exporter.qos.policy import Policy, load_policy
+from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
+from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational
+
+_QUEUES: Final = "dump_op_pq_state"
+_DIFF: Final = "config diff"
+_SHOW: Final = "config show"
+
+POLICY: Final = text(
+    "qos.policy",
+    "",
+    "Policy file: targets for OSDs whose scheduler promises nothing, or something else.",
+    allowed="a path",
+)
+
+
+@dataclass(slots=True)
+class _Osd:
+    """What is kept of an OSD between scrapes."""
+
+    labels: Labels
+    config: ConfigTracker = field(default_factory=ConfigTracker)
+    attained: AttainedWork = field(default_factory=AttainedWork)
+    waited: WaitedSum = field(default_factory=WaitedSum)
+    # What its device is, where it had to be looked at: once, as the OSD itself does.
+    device: list[Media | None] = field(default_factory=list)
+    # The configuration and number of shards that `qos` was derived from.
+    derived_from: tuple[EffectiveConfig, int] | None = None
+    qos: Qos | None = None
+
+
+class MclockCollector(DaemonCollector[_Osd]):
+    """Promises, queues, tags and work of an OSD's scheduler.
+
+    Options:
+    `policy`: targets from a policy file (`qos.policy.load_policy`), for OSDs whose scheduler
+    promises nothing, or to hold any OSD or the whole cluster to something else.
+    `data_dirs`: where an OSD's device is found if the daemon's own view is not readable.
+    """
+
+    name = "mclock"
+    help = "What the scheduler promises, what waits in it and what was done."
+    options = (POLICY, DATA_DIRECTORIES_OPTION)
+
+    def __init__(
+        self, *, policy: Policy | None = None, data_dirs: Sequence[str] = DATA_DIRECTORIES
+    ) -> None:
+        super().__init__()
+        self._policy = policy or Policy()
+        self._data_dirs = tuple(data_dirs)
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        path = inputs.settings[POLICY]
+        return cls(
+            policy=load_policy(Path(path)) if path else Policy(),
+            data_dirs=inputs.settings[DATA_DIRECTORIES_OPTION],
+        )
+
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        wanted = [Command(_QUEUES), Command(_DIFF), Command(HISTOGRAMS), Command(RESERVATIONS)]
+        if state is None or state.config.needs_full:
+            wanted.append(Command(_SHOW))
+        return [*wanted, *self.counters.commands(daemon)]
+
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd(Labels(view.labels))
+
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        queues = read_queue_dump(view.reply(_QUEUES))
+        config = _effective_config(view, state.config)
+        loggers = self.counters.loggers(view)
+        qos = self._derive(view, state, config, len(queues.shards))
+        labels = state.labels
+        found = [*self._promised(view, state, queues, config)]
+        if queues.scheduler == MCLOCK:
+            found.append(queue_lengths(queues, loggers, labels))
+        found += client_demand(loggers, state.waited, labels)
+        found += store_families(loggers.get("bluestore") or {}, labels)
+        if qos is not None:
+            found += state.attained.families(view, loggers, qos, labels)
+        return found
+
+    def finish(self) -> Iterable[Family]:
+        clusters = sorted({daemon.cluster for daemon in self.states})
+        held = [(c, target) for c in clusters for target in self._policy.for_cluster(c)]
+        return promises.cluster_targets(held)
+
+    def _promised(
+        self, view: DaemonView, osd: _Osd, queues: QueueDump, config: EffectiveConfig
+    ) -> Iterable[Family]:
+        qos, labels = osd.qos, osd.labels
+        mclock = queues.scheduler == MCLOCK
+        held = promises.policy_targets(self._policy, view.daemon)
+        promised = promises.promises_in_force(qos, held, mclock=mclock)
+        yield promises.scheduler_info(
+            config, qos, promised, queues.scheduler, labels, mclock=mclock
+        )
+        if qos is None:
+            return
+        yield from promises.capacity_and_costs(qos, labels, mclock=mclock)
+        yield from promises.bounds(promised, qos, labels)
+        if mclock:
+            yield from late_heads(queues, promised, view.time, labels)
+        yield from promises.targets(held, qos.cost.capacity, labels)
+
+    def _derive(
+        self, view: DaemonView, osd: _Osd, config: EffectiveConfig, shards: int
+    ) -> Qos | None:
+        """The QoS settings in force, derived again only when something changed."""
+        before = osd.derived_from
+        if before is None or before[0] is not config or before[1] != shards:
+            media = guess_media(config, shards) or self._media_of_device(view, osd, config)
+            osd.qos = read_qos(config, media=media, shards=shards) if media else None
+            osd.derived_from = (config, shards)
+        return osd.qos
+
+    def _media_of_device(
+        self, view: DaemonView, osd: _Osd, config: EffectiveConfig
+    ) -> Media | None:
+        if not osd.device:
+            told = is_rotational(view.host, view.daemon, config.text("osd_data"), self._data_dirs)
+            osd.device.append(None if told is None else "hdd" if told else "ssd")
+        return osd.device[0]
+
+
+def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConfig:
+    diff = view.reply(_DIFF)
+    show = view.reply(_SHOW) if tracker.needs_full else None
+    return tracker.update(diff, show)

@@ -1,0 +1,123 @@
+"""What each class of an OSD got: counters read, valued in normalised ops, written."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import DaemonView, Family, ReplyMissing, single
+from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_exporter.qos.model import Qos
+from cephqos_exporter.qos.reservations import degraded_share
+from cephqos_exporter.qos.sizes import Counted, SizeAxis, read_size_axis
+from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
+
+RESERVATIONS = "dump_recovery_reservations"
+
+
+class AttainedWork:
+    """Follows the work that one OSD does."""
+
+    def __init__(self) -> None:
+        self._meter = WorkMeter()
+        self._axis: SizeAxis | None = None
+
+    def families(
+        self, view: DaemonView, loggers: Loggers, qos: Qos, labels: Labels
+    ) -> Iterable[Family]:
+        histograms = view.reply(HISTOGRAMS).get("osd")
+        if histograms is None:
+            raise ReplyMissing(HISTOGRAMS, "no histograms of the osd")
+        if self._axis is None:
+            self._axis = read_size_axis(histograms["op_w_latency_in_bytes_histogram"]["axes"][1])
+        totals = read_totals(loggers, histograms)
+        # What belongs to which class is a finer point: without the reply the last answer holds.
+        reservations = view.replies.get(RESERVATIONS)
+        degraded = None if reservations is None else degraded_share(reservations)
+        self._meter.advance(totals, self._axis, qos, degraded)
+        # Where scrubs are not counted, what best effort got cannot be known.
+        shown = [CLIENT, RECOVERY, IMMEDIATE]
+        if totals.scrub is not None:
+            shown.append(BEST_EFFORT)
+        return _work(self._meter.done, shown, labels)
+
+
+def _work(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> Iterable[Family]:
+    """Work by class, and all of it."""
+    attained = Family(
+        "cephqos_qos_normalised_ops_total",
+        "counter",
+        "Work done for a class in normalised ops since the exporter first saw the daemon, at the "
+        "cost in force when it was done. Estimated but for client reads: sizes are known to a "
+        "power of two and a sum.",
+    )
+    for cls in shown:
+        attained.add(labels.of("class", cls), done[cls])
+    text = (
+        "All work of the OSD that its counters show, in normalised ops: a lower bound where the "
+        "release does not count scrubs, and without snapshot trimming and PG deletion."
+    )
+    name = "cephqos_qos_delivered_normalised_ops_total"
+    return attained, single(name, "counter", text, labels.base, sum(done.values()))
+
+
+def read_totals(loggers: Loggers, histograms: Mapping[str, Any]) -> Totals:
+    """What the OSD has counted since it started."""
+    counters = loggers.required("osd")
+    return Totals(
+        reads=counters["op_r"],
+        writes=_counted("op_w", counters, histograms),
+        read_writes=_counted("op_rw", counters, histograms),
+        subops=counters["subop_w"],
+        subop_bytes=counters["subop_w_in_bytes"],
+        recovery_ops=counters["recovery_ops"],
+        recovery_bytes=counters["recovery_bytes"],
+        pushes_sent=counters["push"],
+        push_bytes=counters["push_out_bytes"],
+        recovery=_recovery_items(counters),
+        scrub=_scrubbed(counters, loggers),
+    )
+
+
+def _recovery_items(counters: Mapping[str, Any]) -> RecoveryItems | None:
+    """How many recovery items of each kind were dequeued, from counters of their queueing time.
+
+    The times are unsound. The counts of messages are nested: for want of a `break` each kind is
+    counted for itself and for all that follow it in the source.
+    """
+    kinds = ("push", "push_reply", "pull", "scan", "context")
+    found = [counters.get(f"l_osd_recovery_{kind}_queue_latency") for kind in kinds]
+    starts = counters.get("l_osd_recovery_queue_latency")
+    counts = [average["avgcount"] for average in found if average is not None]
+    if starts is None or len(counts) < len(kinds):
+        return None
+    push, reply, pull, scan, context = counts
+    nested = push <= reply <= pull <= scan
+    return RecoveryItems(
+        starts=starts["avgcount"],
+        continuations=context,
+        pushes=push,
+        pulls=pull - reply if nested else pull,
+        others=(reply - push) + (scan - pull) if nested else reply + scan,
+    )
+
+
+def _scrubbed(counters: Mapping[str, Any], loggers: Loggers) -> Scrubbed | None:
+    kinds = ("replicated", "ec")
+    if any(f"scrub_{kind}_stats_cnt" not in counters for kind in kinds):
+        return None
+    return Scrubbed(
+        objects=sum(counters[f"scrub_{kind}_stats_cnt"] for kind in kinds),
+        bytes=sum(counters[f"scrub_{kind}_read_bytes"] for kind in kinds),
+        chunks=loggers.total("osd_scrub_", "chunk_selected") or 0,
+    )
+
+
+def _counted(kind: str, counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Counted:
+    latency_by_size = histograms[f"{kind}_latency_in_bytes_histogram"]["values"]
+    return Counted(
+        rows=[sum(column) for column in zip(*latency_by_size, strict=True)],
+        ops=counters[kind],
+        bytes=counters[f"{kind}_in_bytes"],
+    )

@@ -1,0 +1,189 @@
+"""What each class of an OSD was promised: capacity, reservations, limits, weights, targets."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Daemon, Family, LabelText, extend_labels, single
+from cephqos_exporter.qos.classes import SCHEDULED
+from cephqos_exporter.qos.config import EffectiveConfig
+from cephqos_exporter.qos.model import BandwidthModel, EarlyModel, Promise, Qos
+from cephqos_exporter.qos.policy import Policy, Target
+
+_OPS: Final = "_normalised_ops_per_second"
+_BYTES: Final = "_bytes_per_second"
+_UNIT: Final = "in normalised ops/s (1 is the cost of a small operation)"
+
+NO_PROMISES: Final[Mapping[str, Promise]] = {}
+
+
+def policy_targets(policy: Policy, daemon: Daemon) -> Mapping[str, Target]:
+    """What the policy asks of this OSD, by class."""
+    found = {c: policy.for_osd(c, daemon.id, daemon.cluster) for c in SCHEDULED}
+    return {cls: target for cls, target in found.items() if target is not None}
+
+
+def promises_in_force(
+    qos: Qos | None, targets: Mapping[str, Target], *, mclock: bool
+) -> Mapping[str, Promise]:
+    """What mClock promises; where it does not run, the targets of the policy are the promise."""
+    if qos is None:
+        return NO_PROMISES
+    return qos.promises if mclock else _policy_promises(targets, qos)
+
+
+def _policy_promises(held: Mapping[str, Target], qos: Qos) -> Mapping[str, Promise]:
+    """Where the scheduler promises nothing, the targets of the policy are the promise."""
+    promised = {}
+    for cls, target in held.items():
+        baseline = target.baseline or qos.cost.capacity
+        limit = target.limit_ratio
+        promised[cls] = Promise(
+            reservation_ratio=target.reservation_ratio or 0.0,
+            reservation=(target.reservation_ratio or 0.0) * baseline,
+            limit_ratio=limit,
+            limit=None if limit is None else limit * baseline,
+            weight=0.0,
+        )
+    return promised
+
+
+def scheduler_info(
+    config: EffectiveConfig,
+    qos: Qos | None,
+    promised: Mapping[str, Promise],
+    scheduler: str,
+    labels: Labels,
+    *,
+    mclock: bool,
+) -> Family:
+    """What runs and how it is set; labels that are not known are left empty."""
+    about = {
+        "in_force": scheduler,
+        "configured": config.text("osd_op_queue") or "",
+        "profile": config.text("osd_mclock_profile") or "" if mclock else "",
+        "model": qos.cost.name if qos else "",
+        "media": qos.media if qos else "",
+        "capacity_origin": qos.capacity_origin if qos and mclock else "",
+        "promise": "config" if mclock and qos else "policy" if promised else "none",
+    }
+    return Family(
+        "cephqos_qos_scheduler_info",
+        "info",
+        "The scheduler in force (from its queues) and configured, its profile and cost model, the "
+        "kind of device it assumes, and where the capacity and the reservations come from.",
+        [("", extend_labels(labels.base, about), 1)],
+    )
+
+
+def capacity_and_costs(qos: Qos, labels: Labels, *, mclock: bool) -> Iterable[Family]:
+    """How the OSD charges; and, if mClock is in force, what it believes it can do."""
+    base = labels.base
+    yield single(
+        "cephqos_qos_shards", "gauge", "Shards, each with a scheduler of its own.", base, qos.shards
+    )
+    if isinstance(qos.cost, BandwidthModel):
+        text = "Bytes that cost one normalised op; a smaller item costs no less."
+        yield single("cephqos_qos_cost_per_io_bytes", "gauge", text, base, qos.cost.cost_per_io)
+    elif isinstance(qos.cost, EarlyModel):
+        text = "Cost of an operation of no bytes, in the scheduler's cost units."
+        yield single("cephqos_qos_cost_per_io_units", "gauge", text, base, qos.cost.per_io)
+        text = "Cost of each byte of an operation, in the scheduler's cost units."
+        yield single("cephqos_qos_cost_per_byte_units", "gauge", text, base, qos.cost.per_byte)
+    if not mclock:
+        return
+    text = f"What the OSD believes it can do, {_UNIT}."
+    yield single(f"cephqos_qos_capacity{_OPS}", "gauge", text, base, qos.cost.capacity)
+    if qos.cost.capacity_bytes is not None:
+        text = "What the OSD believes it can do in large operations, in bytes/s."
+        yield single(f"cephqos_qos_capacity{_BYTES}", "gauge", text, base, qos.cost.capacity_bytes)
+
+
+def bounds(promised: Mapping[str, Promise], qos: Qos, labels: Labels) -> Iterable[Family]:
+    """Reservation and limit of each class; what has no bound has no series."""
+    per_op = qos.cost.cost_per_io if isinstance(qos.cost, BandwidthModel) else None
+    kinds = (
+        ("reservation", {c: (p.reservation_ratio, p.reservation) for c, p in promised.items()}),
+        ("limit", {c: (p.limit_ratio, p.limit) for c, p in promised.items()}),
+    )
+    for bound, values in kinds:
+        yield from _bound(bound, values, labels, qos.shards, per_op)
+    weight = Family("cephqos_qos_weight", "gauge", "Weight of a class in sharing what is left.")
+    for cls, promise in promised.items():
+        if promise.weight:
+            weight.add(labels.of("class", cls), promise.weight)
+    yield weight
+
+
+def _bound(
+    bound: str,
+    values: Mapping[str, tuple[float | None, float | None]],
+    labels: Labels,
+    shards: int,
+    bytes_per_op: float | None,
+) -> Iterable[Family]:
+    name = f"cephqos_qos_{bound}"
+    text = f"The {bound} of a class on the whole OSD"
+    ratio = Family(f"{name}_ratio", "gauge", f"{text}, as a share of its capacity.")
+    ops = Family(f"{name}{_OPS}", "gauge", f"{text}, {_UNIT}.")
+    in_bytes = Family(f"{name}{_BYTES}", "gauge", f"{text}, in bytes/s.")
+    text = f"The {bound} of a class in each shard"
+    shard_ops = Family(f"{name}_per_shard{_OPS}", "gauge", f"{text}, {_UNIT}.")
+    shard_bytes = Family(f"{name}_per_shard{_BYTES}", "gauge", f"{text}, in bytes/s.")
+    for cls, (share, rate) in values.items():
+        if share is None or rate is None:
+            continue
+        own = labels.of("class", cls)
+        ratio.add(own, share)
+        ops.add(own, rate)
+        shard_ops.add(own, rate / shards)
+        if bytes_per_op is not None:
+            in_bytes.add(own, rate * bytes_per_op)
+            shard_bytes.add(own, rate * bytes_per_op / shards)
+    return ratio, ops, in_bytes, shard_ops, shard_bytes
+
+
+def targets(held: Mapping[str, Target], capacity: float | None, labels: Labels) -> Iterable[Family]:
+    """What a policy asks of this OSD; a share of a capacity that is not known is left out."""
+    families = {
+        bound: Family(
+            f"cephqos_qos_target_{bound}{_OPS}",
+            "gauge",
+            f"The {bound} that the policy sets for a class on this OSD, {_UNIT}.",
+        )
+        for bound in ("reservation", "limit")
+    }
+    for cls, target in held.items():
+        baseline = target.baseline or capacity
+        if baseline is None:
+            continue
+        for bound, share in _shares(target):
+            families[bound].add(labels.of("class", cls), share * baseline)
+    return families.values()
+
+
+def cluster_targets(held: Sequence[tuple[str, Target]]) -> Iterable[Family]:
+    """What a policy asks of whole clusters; every host of a cluster says the same."""
+    families = {
+        bound: Family(
+            f"cephqos_qos_cluster_target_{bound}{_OPS}",
+            "gauge",
+            f"The {bound} that the policy sets for a class over all OSDs, {_UNIT}.",
+        )
+        for bound in ("reservation", "limit")
+    }
+    for cluster, target in held:
+        labels = Labels(extend_labels(LabelText(""), {"cluster": cluster}))
+        for bound, share in _shares(target):
+            rate = share * (target.baseline or 0.0)
+            families[bound].add(labels.of("class", target.cls), rate)
+    return families.values()
+
+
+def _shares(target: Target) -> Iterable[tuple[str, float]]:
+    for bound, share in (
+        ("reservation", target.reservation_ratio),
+        ("limit", target.limit_ratio),
+    ):
+        if share is not None:
+            yield bound, share

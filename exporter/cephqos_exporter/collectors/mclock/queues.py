@@ -1,0 +1,78 @@
+"""What waits in an OSD's scheduler: queue lengths, and how late each class is served."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Family
+from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCHEDULED
+from cephqos_exporter.qos.model import Promise
+from cephqos_exporter.qos.tags import QueueDump, limit_hold, reservation_lag
+
+_QUEUE_LOGGER: Final = "mclock-shard-queue-"
+_QUEUE_COUNTERS: Final[Mapping[str, str]] = {
+    CLIENT: "mclock_client_queue_len",
+    RECOVERY: "mclock_recovery_queue_len",
+    BEST_EFFORT: "mclock_best_effort_queue_len",
+    IMMEDIATE: "mclock_immediate_queue_len",
+}
+
+
+def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels) -> Family:
+    """Requests waiting, by class and shard, from the counters or else from the dump."""
+    family = Family(
+        "cephqos_qos_queue_length", "gauge", "Requests that wait in the scheduler's queue."
+    )
+    counted = _counted_lengths(dump, loggers)
+    for shard in dump.shards:
+        lengths = counted.get(shard.index)
+        if lengths is None and not shard.told:
+            continue
+        if lengths is None:
+            # A class that has never been used is not in the dump.
+            known = (*SCHEDULED, IMMEDIATE) if IMMEDIATE in shard.lengths else SCHEDULED
+            lengths = {cls: shard.lengths.get(cls, 0) for cls in known}
+        for cls, length in lengths.items():
+            family.add(labels.of("class", cls, "shard", shard.index), length)
+    return family
+
+
+def _counted_lengths(queues: QueueDump, loggers: Loggers) -> Mapping[str, Mapping[str, float]]:
+    """Queue lengths from counters, which 18.x and later have."""
+    lengths = {}
+    for shard in queues.shards:
+        counters = loggers.get(f"{_QUEUE_LOGGER}{shard.index}")
+        if counters is not None:
+            lengths[shard.index] = {c: counters[key] for c, key in _QUEUE_COUNTERS.items()}
+    return lengths
+
+
+def late_heads(
+    dump: QueueDump, promised: Mapping[str, Promise], now: float, labels: Labels
+) -> Iterable[Family]:
+    """How late each class is served, and how long its limit holds it back yet, in each shard."""
+    lag = Family(
+        "cephqos_qos_reservation_lag_seconds",
+        "gauge",
+        "How far the request at the head of the queue is past the moment its reservation fell "
+        "due, by dmClock's own tags; 0 when none is.",
+    )
+    hold = Family(
+        "cephqos_qos_limit_hold_seconds",
+        "gauge",
+        "For how long the limit of the class yet holds back the request at the head of the queue.",
+    )
+    for shard in dump.shards:
+        if not shard.told:
+            continue
+        for cls, promise in promised.items():
+            own = labels.of("class", cls, "shard", shard.index)
+            heads = shard.heads.get(cls, ())
+            if promise.reservation > 0:
+                behind = reservation_lag(heads, now)
+                if behind is not None:
+                    lag.add(own, behind)
+            if promise.limit is not None:
+                hold.add(own, limit_hold(heads, now))
+    return lag, hold
