@@ -21,7 +21,7 @@ import yaml
 
 from cephqos_alerts.errors import SpecError
 from cephqos_exporter.probe.model import BOUNDS as PROBE_BOUNDS
-from cephqos_loadgen.engines.fio import BOUNDS as FIO_BOUNDS
+from cephqos_loadgen.engines.fio_output import BOUNDS as FIO_BOUNDS
 
 Source = Literal["osd", "fio", "probe"]
 

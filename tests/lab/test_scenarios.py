@@ -1,8 +1,7 @@
 """Scenarios on real clusters, at their smallest; what counts is what the archive holds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,11 @@ from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat, open_archive, problems
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
+from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
@@ -41,7 +44,7 @@ async def run(
     )
     options = RunOptions(out=out, lab=lab.paths.name, listen="127.0.0.1:0")
     archive = open_archive(await Runner(parse(text, file, choices), options, Silent()).run())
-    assert archive.manifest["status"] == "complete"
+    assert archive.manifest.status == "complete"
     assert list(problems(archive)) == []
     assert_restored(archive)
     return archive
@@ -50,11 +53,11 @@ async def run(
 def assert_restored(archive: Archive) -> None:
     (restored,) = [e for e in archive.events() if e["event"] == "restored"]
     assert restored["same"], restored["differences"]
-    assert archive.manifest["restore_commands"] == []
+    assert archive.manifest.restore_commands == ()
 
 
 def assert_in_force(repeat: RecordedRepeat, **options: str) -> None:
-    daemons: dict[str, dict[str, str]] = repeat.outcome["in_force"]["in_force"]
+    daemons = repeat.record.in_force.options
     assert len(daemons) == 3
     for daemon, values in daemons.items():
         assert {name: values[name] for name in options} == options, daemon
@@ -67,9 +70,20 @@ def growth(repeat: RecordedRepeat, metric: str) -> float:
     return sum(samples[-1][1] - samples[0][1] for samples in rows)
 
 
-def phases(repeat: RecordedRepeat) -> dict[str, Any]:
-    found: dict[str, Any] = repeat.outcome["phases"]
-    return found
+def phases(repeat: RecordedRepeat) -> Mapping[str, PhaseRecord]:
+    return repeat.record.phases
+
+
+def load(repeat: RecordedRepeat, phase: str) -> FioResult:
+    result = repeat.record.phases[phase].result
+    assert isinstance(result, FioResult)
+    return result
+
+
+def scrub_of(repeat: RecordedRepeat, phase: str) -> ScrubResult:
+    result = repeat.record.phases[phase].result
+    assert isinstance(result, ScrubResult)
+    return result
 
 
 async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
@@ -78,18 +92,21 @@ async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
     archive = await run("baseline", lab, tmp_path, seconds="6s", bench="2M")
     (repeat,) = archive.repeats
     assert_in_force(repeat, bluestore_throttle_bytes=str(256 << 10))
-    client = phases(repeat)["client"]
-    assert client["total"]["ios"] > 500
-    assert growth(repeat, "ceph_osd_op_w") == pytest.approx(client["total"]["ios"], rel=0.02)
-    assert len(phases(repeat)["capacity"]["osds"]) == 3
-    seconds = [entry for entry in repeat.intervals() if entry["phase"] == "client"]
-    assert sum(entry["write"]["ios"] for entry in seconds) == client["total"]["ios"]
-    assert archive.manifest["summary"]["found"]["value"] == "256K"
+    client = load(repeat, "client")
+    assert client.total.ios > 500
+    assert growth(repeat, "ceph_osd_op_w") == pytest.approx(client.total.ios, rel=0.02)
+    capacity = phases(repeat)["capacity"].result
+    assert isinstance(capacity, OsdBenchResult)
+    assert len(capacity.osds) == 3
+    seconds = [entry for entry in repeat.intervals() if entry.phase == "client"]
+    assert sum(entry.write.ios for entry in seconds if entry.write) == client.total.ios
+    assert archive.manifest.summary.found is not None
+    assert archive.manifest.summary.found.value == "256K"
     host = repeat.host()["client"]
-    assert host["processes"]["osd.0"]["threads"]["bstore_kv_sync"]["user"] >= 0
-    assert any(name.startswith("loop") for name in host["disks"])
-    assert host["processes"]["client.client.0"]["threads"], "fio's threads"
-    assert repeat.outcome["cost"]["core_share"] < 0.03
+    assert host.processes["osd.0"].threads["bstore_kv_sync"].user_seconds >= 0
+    assert any(name.startswith("loop") for name in host.disks)
+    assert host.processes["client.client.0"].threads, "fio's threads"
+    assert repeat.record.cost.core_share < 0.03
     assert b'"clat_ns"' in repeat.output("client.client.0")
 
 
@@ -114,12 +131,13 @@ async def test_a_deep_scrub_reads_every_object_beside_the_clients(
         osd_requested_scrub_priority="120",
         osd_scrub_cost=str(20 << 20),
     )
-    scrub = phases(repeat)["scrub"]
-    assert scrub["objects_scrubbed"] >= 200
+    scrub = scrub_of(repeat, "scrub")
+    assert scrub.objects >= 200
     # The last few placement groups may be done too late to be seen.
     assert growth(repeat, "cephqos_scrub_pool_objects_total") > 50, "the cluster's own word"
-    assert scrub["bytes"] >= 200 * 32 * 1024
-    assert phases(repeat)["client"]["started"] < scrub["started"]
+    assert scrub.bytes >= 200 * 32 * 1024
+    found = phases(repeat)
+    assert found["client"].start_unix_seconds < found["scrub"].start_unix_seconds
     warnings = [e["text"] for e in archive.events() if e["event"] == "warning"]
     assert any("osd_scrub_cost = 20M has no effect" in text for text in warnings)
 
@@ -133,15 +151,16 @@ async def test_recovery_moves_the_objects_while_clients_work(
     (repeat,) = archive.repeats
     assert_in_force(repeat, osd_max_backfills="1000", osd_mclock_profile="high_client_ops")
     client = phases(repeat)["client"]
-    moved = client["recovery"]["objects"]
+    assert client.recovery is not None
+    moved = client.recovery.objects
     assert moved >= 80, "most of 150 objects have a copy on the third OSD"
     assert growth(repeat, "cephqos_recovery_pool_objects_total") >= 0.8 * moved
-    assert client["total"]["ios"] > 0
-    assert client["started"] > phases(repeat)["in"]["ended"] - 1
+    assert load(repeat, "client").total.ios > 0
+    assert client.start_unix_seconds > phases(repeat)["in"].end_unix_seconds - 1
     began = [e["time"] for e in repeat.events() if e["event"] == "recovery_started"][-1]
     ended = [e["time"] for e in repeat.events() if e["event"] == "recovery_done"][-1]
-    assert phases(repeat)["in"]["started"] < began < ended
-    assert client["recovery"]["seconds"] == pytest.approx(ended - began, abs=0.5)
+    assert phases(repeat)["in"].start_unix_seconds < began < ended
+    assert client.recovery.seconds == pytest.approx(ended - began, abs=0.5)
     assert {row["osds_up"] for row in repeat.cluster()} >= {2, 3}
 
 
@@ -150,10 +169,13 @@ async def test_scrub_and_recovery_start_together(lab: RunningLab, tmp_path: Path
     archive = await run("client-vs-scrub-recovery", lab, tmp_path, only, client="5s")
     (repeat,) = archive.repeats
     found = phases(repeat)
-    assert found["scrub"]["objects_scrubbed"] >= 100
-    assert found["recovery"]["recovery"]["objects"] >= 20
-    assert found["release"]["started"] >= found["scrub"]["started"]
-    assert found["release"]["started"] - found["scrub"]["started"] < 20
+    assert scrub_of(repeat, "scrub").objects >= 100
+    recovery = found["recovery"].recovery
+    assert recovery is not None
+    assert recovery.objects >= 20
+    release, scrub = (found[name].start_unix_seconds for name in ("release", "scrub"))
+    assert release >= scrub
+    assert release - scrub < 20
 
 
 async def test_wpq_is_in_force_after_a_restart_and_gone_after_the_run(
@@ -164,8 +186,10 @@ async def test_wpq_is_in_force_after_a_restart_and_gone_after_the_run(
     archive = await run("client-vs-recovery", lab, tmp_path, only, objects="60")
     (repeat,) = archive.repeats
     assert_in_force(repeat, osd_max_backfills="1000", osd_recovery_max_active="1000")
-    assert phases(repeat)["client"]["recovery"]["objects"] > 0
-    assert set(repeat.outcome["in_force"]["schedulers"].values()) == {"wpq"}
+    recovery = phases(repeat)["client"].recovery
+    assert recovery is not None
+    assert recovery.objects > 0
+    assert set(repeat.record.in_force.schedulers.values()) == {"wpq"}
     async with lab.client() as client:
         dump = await client.command("dump_op_pq_state", target="osd.0")
         assert "mClockQueues" in str(dump), "the OSD was restarted with its own scheduler"
@@ -184,24 +208,24 @@ async def test_a_curve_has_a_step_per_depth_and_throughput_grows(
         dispersion="100",
         dwell="3s",
     )
-    before, curve = (phases(archive.repeats[0])[name] for name in ("precondition", "curve"))
-    assert before["steady"], "fio's own steady state"
-    assert before["seconds"] < 12, "it ended before its bound"
-    assert [step["depth"] for step in curve["steps"]] == [1, 16]
-    one, sixteen = (step["total"] for step in curve["steps"])
-    assert sixteen["iops"] > one["iops"] > 0
-    assert all(step["total"]["latency_deviation"] > 0 for step in curve["steps"])
+    before, curve = (load(archive.repeats[0], name) for name in ("precondition", "curve"))
+    assert before.steady, "fio's own steady state"
+    assert before.chosen.seconds < 12, "it ended before its bound"
+    assert [step.depth for step in curve.steps] == [1, 16]
+    one, sixteen = (step.total for step in curve.steps)
+    assert sixteen.iops > one.iops > 0
+    assert all((step.total.latency_deviation_seconds or 0) > 0 for step in curve.steps)
 
 
 async def test_a_latency_target_is_kept_by_what_is_reported(
     lab: RunningLab, tmp_path: Path
 ) -> None:
     archive = await run("latency-target", lab, tmp_path, target="100ms", most="4", dwell="2s")
-    search = phases(archive.repeats[0])["search"]
-    assert search["reached"]
-    assert search["total"]["latency_p95"] <= 0.1
-    tried = {step["depth"]: step["within"] for step in search["steps"]}
-    assert tried[search["depth"]]
+    search = load(archive.repeats[0], "search")
+    assert search.reached
+    assert search.total.latency_percentiles_seconds["95"] <= 0.1
+    tried = {step.depth: step.within_target for step in search.steps}
+    assert tried[search.chosen.depth]
 
 
 async def test_the_demo_does_all_four_and_its_capacity_is_overstated(
@@ -209,11 +233,10 @@ async def test_the_demo_does_all_four_and_its_capacity_is_overstated(
 ) -> None:
     archive = await run("qos-demo", lab, tmp_path, seconds="3s", objects="60")
     (repeat,) = archive.repeats
-    found = phases(repeat)
-    assert found["scrub"]["objects_scrubbed"] >= 60
-    for load in ("baseline", "client_scrub", "client_recovery", "client_overstated"):
-        assert found[load]["total"]["ios"] > 0, load
-    assert repeat.outcome["recovered"]["objects"] > 0
+    assert scrub_of(repeat, "scrub").objects >= 60
+    for phase in ("baseline", "client_scrub", "client_recovery", "client_overstated"):
+        assert load(repeat, phase).total.ios > 0, phase
+    assert (repeat.record.recovered_objects or 0) > 0
     rows = [
         samples
         for name, samples in repeat.metrics().series.items()

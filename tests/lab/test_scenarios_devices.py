@@ -9,18 +9,20 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.clients import check_engine
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 
 from .conftest import LabPool, lab_name
-from .test_scenarios import growth, phases, run
+from .test_scenarios import growth, run
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +32,12 @@ def lab(labs: LabPool) -> Iterator[RunningLab]:
     running = labs.start(spec)
     yield running
     labs.end(running)
+
+
+def load(repeat: RecordedRepeat, phase: str) -> LoadResult:
+    result = repeat.record.phases[phase].result
+    assert isinstance(result, LoadResult)
+    return result
 
 
 def queue(lab: RunningLab, osd: int) -> Path:
@@ -43,24 +51,24 @@ async def test_every_device_scheduler_is_set_measured_and_taken_back(
     archive = await run(
         "io-scheduler", lab, tmp_path, seconds="2s", nr_requests="[64]", read_ahead="[256]"
     )
-    assert [repeat.outcome["axes"]["scheduler"] for repeat in archive.repeats] == [
+    assert [repeat.record.axes["scheduler"] for repeat in archive.repeats] == [
         "none",
         "mq-deadline",
         "kyber",
         "bfq",
     ]
     for repeat in archive.repeats:
-        write, read = phases(repeat)["write"], phases(repeat)["read"]
-        assert len(write["instances"]) == len(read["instances"]) == 2
-        assert write["total"]["ios"] > 0
-        assert read["total"]["latency_mean"] > 0
-        wanted = repeat.outcome["axes"]["scheduler"]
+        write, read = load(repeat, "write"), load(repeat, "read")
+        assert len(write.chosen.jobs) == len(read.chosen.jobs) == 2
+        assert write.total.ios > 0
+        assert read.total.latency_mean_seconds > 0
+        wanted = repeat.record.axes["scheduler"]
         own = {"scheduler": wanted, "nr_requests": "64", "read_ahead_kb": "256"}
-        assert list(repeat.outcome["in_force"]["devices"].values()) == [own] * 2
-        seconds = [entry for entry in repeat.intervals() if entry["phase"] == "write"]
-        assert {entry["client"] for entry in seconds} == {"bench0", "bench1"}
-        assert sum(entry["write"]["ios"] for entry in seconds) <= write["total"]["ios"]
-        assert all(entry["write"]["latency_mean"] > 0 for entry in seconds)
+        assert list(repeat.record.in_force.devices.values()) == [own] * 2
+        seconds = [entry for entry in repeat.intervals() if entry.phase == "write"]
+        assert {entry.client for entry in seconds} == {"bench0", "bench1"}
+        assert sum(entry.write.ios for entry in seconds if entry.write) <= write.total.ios
+        assert all(entry.write and entry.write.latency_mean_seconds > 0 for entry in seconds)
     for osd in (0, 1):
         assert "[none]" in (queue(lab, osd) / "scheduler").read_text()
     assert [(queue(lab, osd) / "nr_requests").read_text() for osd in (0, 1)] == before
@@ -72,14 +80,14 @@ async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
     only = {"path": "librbd,qemu,qemu_cache", "rw": "randread", "volumes": "2"}
     archive = await run("rbd-surface", lab, tmp_path, only, dwell="2s")
     for repeat in archive.repeats:
-        steps = phases(repeat)["surface"]["steps"]
-        assert [step["depth"] for step in steps] == [1, 8]
-        assert all(step["total"]["ios"] > 0 for step in steps)
+        steps = load(repeat, "surface").steps
+        assert [step.depth for step in steps] == [1, 8]
+        assert all(step.total.ios > 0 for step in steps)
     argvs = [
-        " ".join(child["argv"])
+        " ".join(child.argv)
         for repeat in archive.repeats
-        for child in repeat.outcome["children"]
-        if "qemu" in child["name"]
+        for child in repeat.record.children
+        if "qemu" in child.name
     ]
     assert any("--cache=none" in argv for argv in argvs)
     assert any("--cache=writeback" in argv for argv in argvs)
@@ -91,9 +99,10 @@ async def test_osds_are_pinned_for_the_phase_and_free_again_after_it(
     before = {name: os.sched_getaffinity(pid) for name, pid in (await lab.pids()).items()}
     archive = await run("cpu-placement", lab, tmp_path, {"strategy": "default"}, seconds="3s")
     (repeat,) = archive.repeats
-    placement = phases(repeat)["placement"]
-    assert placement["applied"]
-    cpus = [tuple(own) for own in placement["plan"].values()]
+    placement = repeat.record.phases["placement"].result
+    assert isinstance(placement, PinResult)
+    assert placement.applied
+    cpus = [tuple(own) for own in placement.cpus.values()]
     assert len(set(cpus)) == len(cpus) == 2, "no core is shared"
     seen = [name for name in repeat.metrics().series if name.startswith("cephqos_placement_info{")]
     assert seen
@@ -144,17 +153,18 @@ async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
     assert re.search(r'cephqos_client_ops_total{.*engine="rados",load="rados"', served), "it stays"
     assert 'load="rados"' not in "".join(re.findall(r"cephqos_client_iops{.*", served)), "it ended"
     (repeat,) = archive.repeats
-    found = phases(repeat)
-    assert set(found["rados"]["clients"]) == {"client.0", "client.1"}
-    assert all(client["ios"] > 0 for client in found["rados"]["clients"].values())
-    assert growth(repeat, "ceph_osd_op_w") >= found["rados"]["total"]["ios"]
-    assert found["uring"]["total"]["ios"] > 0
-    assert found["aio"]["total"]["iops"] == pytest.approx(100, rel=0.1)
-    children = {child["name"]: child for child in repeat.outcome["children"]}
-    assert children["aio.client.0"]["interrupted"], "it was told to end, and still wrote its result"
-    assert children["uring.client.0"]["argv"].count("taskset") == 1
-    assert found["uring"]["started"] < found["rados"]["ended"]
-    assert 2 <= found["calm"]["seconds"] < 25, "steady, and ended before its bound"
+    found = repeat.record.phases
+    jobs = load(repeat, "rados").chosen.jobs
+    assert set(jobs) == {"client.0/volume.0", "client.1/volume.1"}
+    assert all(job.ios > 0 for job in jobs.values())
+    assert growth(repeat, "ceph_osd_op_w") >= load(repeat, "rados").total.ios
+    assert load(repeat, "uring").total.ios > 0
+    assert load(repeat, "aio").total.iops == pytest.approx(100, rel=0.1)
+    children = {child.name: child for child in repeat.record.children}
+    assert children["aio.client.0"].interrupted, "it was told to end, and still wrote its result"
+    assert children["uring.client.0"].argv.count("taskset") == 1
+    assert found["uring"].start_unix_seconds < found["rados"].end_unix_seconds
+    assert 2 <= load(repeat, "calm").chosen.seconds < 25, "steady, and ended before its bound"
 
 
 async def page_with(runner: Runner, running: "asyncio.Task[Path]", text: str) -> str:

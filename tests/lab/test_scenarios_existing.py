@@ -11,6 +11,7 @@ from cephqos_loadgen.archive.reader import open_archive, problems
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.errors import SettingRefused
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
@@ -76,7 +77,7 @@ async def test_an_option_that_needs_a_restart_is_refused_where_nobody_would_do_i
     with pytest.raises(SettingRefused, match="this cluster has no orchestrator that would do it"):
         await Runner(parse(text, "mini.yaml"), options, Silent()).run()
     archive = open_archive(next(options.out.iterdir()))
-    assert archive.manifest["status"] == "failed"
+    assert archive.manifest.status == "failed"
     assert archive.repeats == []
     assert_restored(archive)
     await assert_free(lab)
@@ -96,7 +97,9 @@ async def test_the_run_is_recorded_seen_live_and_given_back(
     assert "cephqos_client_latency_seconds_bucket" in page
     assert list(problems(archive)) == []
     (repeat,) = archive.repeats
-    ios = repeat.outcome["phases"]["client"]["total"]["ios"]
+    client = repeat.record.phases["client"].result
+    assert isinstance(client, LoadResult)
+    ios = client.total.ios
     assert growth(repeat, "ceph_osd_op_w") == pytest.approx(ios, rel=0.05)
     assert_restored(archive)
     await assert_free(lab)

@@ -20,6 +20,7 @@ from cephqos_loadgen.errors import CephqosError, UsageError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.cluster import Cluster, LabAccess
 from cephqos_loadgen.run.errors import ClusterBusy, RunError, SettingRefused
 from cephqos_loadgen.run.lock import KEY
@@ -148,9 +149,9 @@ async def test_fio_killed_fails_the_run_and_a_second_run_is_refused_meanwhile(
             async with asyncio.timeout(60):
                 await task
     archive = only_archive(tmp_path / "a")
-    assert archive.manifest["status"] == "failed"
+    assert archive.manifest.status == "failed"
     (repeat,) = archive.repeats
-    assert repeat.outcome["status"] == "failed"
+    assert repeat.record.status == "failed"
     assert repeat.intervals(), "what fio had said by then is kept"
     assert_restored(archive)
     await assert_free(lab)
@@ -245,7 +246,7 @@ async def test_a_run_whose_setting_has_no_effect_is_archived_without_a_repeat(
     with pytest.raises(SettingRefused, match="osd_memory_cache_min = 134217728, not 200000000"):
         await runner(lab, tmp_path, text.replace("32M", "4M")).run()
     archive = only_archive(tmp_path)
-    assert archive.manifest["status"] == "failed"
+    assert archive.manifest.status == "failed"
     assert archive.repeats == []
     assert_restored(archive)
     await assert_free(lab)
@@ -336,12 +337,12 @@ async def test_an_interrupted_run_is_resumed_at_the_next_repeat(
         with pytest.raises(asyncio.CancelledError):
             await task
     first = only_archive(tmp_path)
-    assert [r.outcome["status"] for r in first.repeats] == ["finished", "aborted"]
+    assert [r.record.status for r in first.repeats] == ["finished", "aborted"]
     path = await runner(lab, tmp_path / "more", text, resume=first.folder).run()
     resumed = open_archive(path)
     assert list(problems(resumed)) == []
-    assert [r.outcome["status"] for r in resumed.repeats] == ["finished", "finished"]
-    assert resumed.repeats[0].outcome["phases"] == first.repeats[0].outcome["phases"]
+    assert [r.record.status for r in resumed.repeats] == ["finished", "finished"]
+    assert resumed.repeats[0].record.phases == first.repeats[0].record.phases
     await assert_free(lab)
 
 
@@ -363,8 +364,8 @@ async def test_a_full_disk_ends_the_run_and_what_was_recorded_is_sealed(
                     await task
         (small / "fill").unlink()
         archive = only_archive(small)
-        assert archive.manifest["status"] == "failed"
-        assert "No space left" in archive.manifest["error"]
+        assert archive.manifest.status == "failed"
+        assert "No space left" in archive.manifest.error
     finally:
         subprocess.run(["umount", "--lazy", str(small)], check=True)  # noqa: ASYNC221 - once
     await assert_free(lab)
@@ -387,8 +388,10 @@ async def test_monitors_lost_for_20_seconds_cost_their_samples_and_nothing_else(
     (repeat,) = archive.repeats
     kinds = [event["event"] for event in repeat.events()]
     assert kinds.index("cluster_unreachable") < kinds.index("cluster_reachable")
-    assert repeat.outcome["metrics"]["failures"] == {"exporter": 0}
-    assert repeat.outcome["phases"]["client"]["total"]["ios"] > 0
+    assert repeat.record.metrics.failures == {"exporter": 0}
+    client = repeat.record.phases["client"].result
+    assert isinstance(client, LoadResult)
+    assert client.total.ios > 0
     assert_restored(archive)
 
 
@@ -403,7 +406,9 @@ async def test_an_osd_that_dies_is_recorded_and_said(lab: RunningLab, tmp_path: 
                 await task
     archive = only_archive(tmp_path)
     (repeat,) = archive.repeats
-    assert repeat.outcome["status"] == "finished"
-    assert repeat.outcome["phases"]["client"]["total"]["ios"] > 0
+    assert repeat.record.status == "finished"
+    client = repeat.record.phases["client"].result
+    assert isinstance(client, LoadResult)
+    assert client.total.ios > 0
     assert {row["osds_up"] for row in repeat.cluster()} == {2, 3}
     await lab.faults.restart(2)

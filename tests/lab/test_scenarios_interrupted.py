@@ -158,7 +158,7 @@ async def test_an_interrupted_run_gives_the_cluster_back_and_is_sealed_as_aborte
             with pytest.raises(asyncio.CancelledError):
                 await task
     archive = only_archive(tmp_path)  # which it verifies
-    assert archive.manifest["status"] == "aborted"
+    assert archive.manifest.status == "aborted"
     assert_restored(archive)
     if moment.reached is recovering:
         shown = archive.repeats[0].cluster()[-1]["pgmap"]
@@ -220,8 +220,8 @@ async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_a
     assert time.monotonic() - began < 15
     assert process.returncode == 7, rest.decode()
     archive = only_archive(out)
-    commands = archive.manifest["restore_commands"]
-    assert archive.manifest["status"] == "aborted"
+    commands = list(archive.manifest.restore_commands)
+    assert archive.manifest.status == "aborted"
     assert "ceph config rm osd osd_mclock_profile" in commands
     assert commands[-1] != commands[0]
     for line in commands:
@@ -259,6 +259,6 @@ Writer.seal = interrupted
     assert b"Traceback" not in said
     assert process.returncode in (0, 130)
     archive = only_archive(out)
-    assert archive.manifest["status"] == "complete"
+    assert archive.manifest.status == "complete"
     assert_restored(archive)
     await assert_free(lab)

@@ -10,6 +10,8 @@ import csv
 import importlib
 import json
 import shutil
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,13 +23,25 @@ from cephqos_loadgen.archive.layout import FORMAT
 from cephqos_loadgen.archive.reader import (
     Archive,
     ArchiveDamaged,
+    RecordedRepeat,
     find_archives,
     open_archive,
     problems,
 )
+from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_loadgen.results.phase import LoadResult
+from cephqos_loadgen.results.repeat import Found
 
 (COMMITTED,) = (Path(__file__).parents[1] / "recordings" / "archive").glob("format-1/*")
+
+
+def load(repeat: RecordedRepeat) -> LoadFigures:
+    result = repeat.record.phases["client"].result
+    assert isinstance(result, LoadResult)
+    return result.total
 
 
 @pytest.fixture
@@ -37,20 +51,24 @@ def copy(tmp_path: Path) -> Archive:
 
 def test_the_committed_archive_is_of_the_present_format_and_sound() -> None:
     archive = open_archive(COMMITTED)
-    assert archive.manifest["format"] == FORMAT
+    assert archive.manifest.format == FORMAT
     assert list(problems(archive)) == []
 
 
 def test_everything_in_it_is_read() -> None:
     archive = open_archive(COMMITTED)
-    assert archive.manifest["status"] == "complete"
+    assert archive.manifest.status == "complete"
     assert "18.2" in str(archive.environment["cluster"]["versions"])
-    assert [repeat.outcome["status"] for repeat in archive.repeats] == ["finished"] * 2
+    assert [repeat.record.status for repeat in archive.repeats] == ["finished"] * 2
     for repeat in archive.repeats:
-        client = repeat.outcome["phases"]["client"]["total"]
-        seconds = [row["write"]["ios"] for row in repeat.intervals()]
-        assert sum(seconds) == client["ios"] > 100
-        assert repeat.outcome["phases"]["scrub"]["objects_scrubbed"] >= 40
+        client = load(repeat)
+        written = Counter[str]()
+        for row in repeat.intervals():
+            written[row.phase] += row.write.ios if row.write else 0
+        assert written["client"] == client.ios > 100
+        scrub = repeat.record.phases["scrub"].result
+        assert isinstance(scrub, ScrubResult)
+        assert scrub.objects >= 40
         assert {row["osds_up"] for row in repeat.cluster()} == {2}
         metrics = repeat.metrics()
         assert metrics.families["cephqos_qos_normalised_ops_total"][0] == "counter"
@@ -59,8 +77,8 @@ def test_everything_in_it_is_read() -> None:
             for name, samples in metrics.series.items()
             if name.startswith("ceph_osd_op_w{")
         ]
-        assert sum(grown) == pytest.approx(client["ios"], rel=0.05)
-        assert "osd.0" in repeat.host()["client"]["processes"]
+        assert sum(grown) == pytest.approx(written.total(), rel=0.05)
+        assert "osd.0" in repeat.host()["client"].processes
         assert b'"clat_ns"' in repeat.output("client.client.0")
         assert repeat.events()[0]["event"] == "phase_started"
 
@@ -70,6 +88,10 @@ def test_it_is_described_for_people() -> None:
     assert "complete" in text
     assert "18.2.7" in text
     assert "IOPS" in text
+    assert [line.split()[0] for line in text.splitlines() if line.startswith("      ")] == [
+        *("depth", "1", "4"),
+        *("depth", "1", "4"),
+    ], "every step of the curve"
     assert "recording took" in text
 
 
@@ -130,13 +152,11 @@ def test_a_phase_that_was_interrupted_is_not_called_done_and_one_value_is_no_fin
 ) -> None:
     path = copy.repeats[0].folder / "repeat.json"
     outcome = json.loads(path.read_text())
-    outcome["figures"]["client"] = {}
-    del outcome["phases"]["client"]["ok"]
+    outcome["phases"]["client"] |= {"result": None, "ended_by": "interrupted"}
     path.write_text(json.dumps(outcome))
-    found = {"axis": "throttle", "keeping": 0.95, "value": "1M", "iops": {"1M": 10, "4M": 10}}
-    for iops, said in (({"1M": 10}, False), (found["iops"], True)):
-        summary = {**copy.manifest["summary"], "found": {**found, "iops": iops}}
-        text = "\n".join(describe(Archive(copy.folder, {**copy.manifest, "summary": summary})))
+    for iops, said in (({"1M": 10.0}, False), ({"1M": 10.0, "4M": 10.0}, True)):
+        summary = replace(copy.manifest.summary, found=Found("throttle", "1M", iops, 0.95))
+        text = "\n".join(describe(Archive(copy.folder, replace(copy.manifest, summary=summary))))
         assert "    client: not finished" in text
         assert ("smallest throttle" in text) is said
 
@@ -168,15 +188,63 @@ def test_a_folder_that_is_no_archive_is_refused_and_an_unfinished_run_is_told_ap
 
 def test_csv_has_every_interval_and_every_sample(tmp_path: Path) -> None:
     archive = open_archive(COMMITTED)
-    intervals, metrics = export.to_csv(archive, tmp_path)
+    _, _, _, intervals, metrics = export.to_csv(archive, tmp_path)
     with intervals.open() as file:
         rows = list(csv.DictReader(file))
-    total = sum(r.outcome["phases"]["client"]["total"]["ios"] for r in archive.repeats)
-    assert sum(int(row["ios"]) for row in rows) == total
-    assert float(rows[0]["latency_mean"]) > 0
+    total = sum(load(r).ios for r in archive.repeats)
+    assert sum(int(row["ios"]) for row in rows if row["phase"] == "client") == total
+    assert float(rows[0]["latency_mean_seconds"]) > 0
     with metrics.open() as file:
         count = sum(1 for _ in csv.DictReader(file))
-    assert count == sum(r.outcome["metrics"]["samples"] for r in archive.repeats)
+    assert count == sum(r.record.metrics.samples for r in archive.repeats)
+
+
+def test_csv_has_every_step_with_its_depth_and_every_bin(tmp_path: Path) -> None:
+    archive = open_archive(COMMITTED)
+    _, steps, bins, _, _ = export.to_csv(archive, tmp_path)
+    with steps.open() as file:
+        rows = [row for row in csv.DictReader(file) if row["op"] == "total"]
+    assert [(row["phase"], row["depth"]) for row in rows] == [
+        *(("client", "4"), ("curve", "1"), ("curve", "4")),
+        *(("client", "4"), ("curve", "1"), ("curve", "4")),
+    ]
+    assert all(float(row["latency_p99.9_seconds"]) > 0 for row in rows)
+    with bins.open() as file:
+        counted = sum(int(row["count"]) for row in csv.DictReader(file) if row["op"] == "total")
+    assert counted == pytest.approx(sum(int(row["ios"]) for row in rows), rel=0.01)
+
+
+def test_bins_of_intervals_and_of_jobs_add_up_to_those_that_fio_wrote_at_its_end() -> None:
+    for repeat in open_archive(COMMITTED).repeats:
+        document = documents(repeat.output("client.client.0"))[-1]
+        own = Counter[int]()
+        for job in document["jobs"]:
+            own.update({int(ns): n for ns, n in job["write"]["clat_ns"]["bins"].items()})
+        per_second = Counter[int]()
+        for interval in repeat.intervals():
+            if interval.phase == "client" and interval.write:
+                per_second.update(interval.write.latency_bins_ns)
+        assert load(repeat).latency_bins_ns == own == per_second
+        jobs = repeat.record.phases["client"].result.steps[0].jobs  # type: ignore[union-attr]
+        assert sum((Counter(job.latency_bins_ns) for job in jobs.values()), Counter()) == own
+
+
+def test_an_archive_without_its_checksum_file_is_said_to_lack_it(copy: Archive) -> None:
+    (copy.folder / "archive.sha256").unlink()
+    assert list(problems(copy)) == [
+        "archive.sha256: missing or empty, so archive.json cannot be checked"
+    ]
+
+
+def test_a_record_that_does_not_fit_is_one_line_with_file_and_place(copy: Archive) -> None:
+    path = copy.repeats[0].folder / "repeat.json"
+    record = json.loads(path.read_text())
+    record["phases"]["scrub"]["result"]["objects"] = "many"
+    path.write_text(json.dumps(record))
+    again = open_archive(copy.folder)
+    message = r"repeat\.json: phases\.scrub\.result\.objects: found 'many', expected a whole number"
+    with pytest.raises(ArchiveDamaged, match=message):
+        _ = again.repeats
 
 
 def test_openmetrics_are_taken_by_a_strict_parser_with_their_times(tmp_path: Path) -> None:
@@ -186,10 +254,10 @@ def test_openmetrics_are_taken_by_a_strict_parser_with_their_times(tmp_path: Pat
     families = {family.name: family for family in parsed}
     samples = families["ceph_osd_op_w"].samples
     assert {sample.labels["repeat"] for sample in samples} == {"1", "2"}
-    assert {sample.labels["run"] for sample in samples} == {archive.manifest["run"]}
-    first = archive.repeats[0].outcome
+    assert {sample.labels["run"] for sample in samples} == {archive.manifest.run}
+    first = archive.repeats[0].record
     assert samples[0].timestamp is not None
-    assert first["started"] - 1 <= float(samples[0].timestamp) <= first["ended"] + 1
+    assert first.start_unix_seconds - 1 <= float(samples[0].timestamp) <= first.end_unix_seconds + 1
 
 
 def test_parquet_without_pyarrow_says_what_to_install(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cephqos_loadgen.engines.fio import Figures, Status
+from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
 from cephqos_loadgen.progress import Bar, Drawn, Frame, Progress, _styled, draw
 from cephqos_loadgen.run import board
 from cephqos_loadgen.run.forecast import Forecast
@@ -39,9 +39,9 @@ def live() -> Live:
     found.going = {name: type(going)(going.phase, NOW - 5) for name, going in found.going.items()}
     for client in ("client.0", "client.1"):
         found.start_client("client", client, "rbd")
-        done = Figures(1000, 4096000, 1000, 2.0, 0.0, 0.009, {0.002: 980, 0.009: 20})
-        jobs = {"v": {"write": done, "read": Figures()}}
-        found.status("client", client, Status(NOW, jobs, {}, 1.0))
+        done = IoTotals(1000, 4096000, 1000, 2.0, 0.0, 0.009, {2_000_000: 980, 9_000_000: 20})
+        job = JobStatus({"write": done, "read": IoTotals()}, NOW - 1, 1.0)
+        found.status("client", client, Status(NOW, {"v": job}))
     found.scrub = (100, 300, NOW - 5)
     found.recovering(NOW - 2, 0, 200)
     found.recovering(NOW, 40, 160)
@@ -86,8 +86,8 @@ def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
 
 
 def test_rados_bench_shows_its_mean_latency_for_it_has_no_percentiles() -> None:
-    assert board.latency(Figures(10, 40960, 10, 0.05)) == "mean 5 ms"
-    assert board.latency(Figures()) == ""
+    assert board.latency(IoTotals(10, 40960, 10, 0.05)) == "mean 5 ms"
+    assert board.latency(IoTotals()) == ""
 
 
 def test_recovery_is_timed_over_seconds_not_over_one_lump_of_statistics() -> None:

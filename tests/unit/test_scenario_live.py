@@ -16,8 +16,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
 from cephqos_exporter.model import Family
-from cephqos_loadgen.engines import fio, rados_bench
-from cephqos_loadgen.engines.fio import Figures, Status
+from cephqos_loadgen.engines import fio_output, rados_bench
+from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.run.endpoint import serve
 from cephqos_loadgen.run.live import Live, Where
@@ -39,10 +39,9 @@ def live() -> Live:
     found.will_fill("data", "bytes", "volume.0", 100)
     found.filled("data", "bytes", "volume.0", 40)
     found.start_client("client", "client.0", "rbd")
-    done = Figures(10, 40960, 10, 0.05, 0.0, 0.009, {0.004: 6, 0.009: 4})
-    found.status(
-        "client", "client.0", Status(0.0, {"v": {"read": done, "write": Figures()}}, {}, 1)
-    )
+    done = IoTotals(10, 40960, 10, 0.05, 0.0, 0.009, {4_000_000: 6, 9_000_000: 4})
+    job = JobStatus({"read": done, "write": IoTotals()}, 0.0, 1.0)
+    found.status("client", "client.0", Status(0.0, {"v": job}))
     found.scrub = (50, 150, 1.0)
     found.recovery = (7, 30, 10.0)
     found.eta = 60.0
@@ -182,9 +181,9 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
     """Within the width of the bucket that they fall into."""
     found = Live(Where("r1", phases=("load",)))
     found.start_client("load", "client.0", "rbd")
-    documents = fio.documents(recorded(release, "interrupted"))
+    documents = fio_output.documents(recorded(release, "interrupted"))
     for document in documents:
-        found.status("load", "client.0", fio.read_status(document))
+        found.status("load", "client.0", fio_output.read_status(document))
     bounds = {
         float(re.findall(r'le="([^"]*)"', labels)[0]): value
         for (name, labels), value in samples_of(list(found.families())).items()
@@ -209,8 +208,9 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
     data = recorded(release, "bench_write")
     result = rados_bench.read_result(data)
     for row in rados_bench.RowStream().feed(data):
-        done = {"v": {"write": row.figures(4096), "read": Figures()}}
-        found.status("write", "bench0", Status(0.0, done, {}, float(row.second)))
+        done = {"write": row.totals(4096), "read": IoTotals()}
+        job = JobStatus(done, 0.0, float(row.second))
+        found.status("write", "bench0", Status(0.0, {"v": job}))
     samples = samples_of(list(found.families()))
     labels = 'run="r1",engine="rados_bench",load="write",client="bench0",op="write"'
     last, before = result.rows[-1], result.rows[-2]

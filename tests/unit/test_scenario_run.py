@@ -7,14 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_loadgen.engines.fio import Figures, Status
+from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_loadgen.results.phase import Step
 from cephqos_loadgen.run import curves, devices, placement, show
 from cephqos_loadgen.run.endings import is_steady
 from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import annotation, push
-from cephqos_loadgen.run.session import finish
+from cephqos_loadgen.run.session import finish, scheduler_of
 from cephqos_loadgen.run.settings import concerned, warnings_for
 from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.run.values import read_info, same_value, unfit
@@ -116,6 +119,22 @@ def test_backfill_limits_need_the_override_under_mclock() -> None:
     assert warnings_for(options, MCLOCK | override) == []
 
 
+@pytest.mark.parametrize(
+    ("queue", "scheduler"),
+    [
+        ({}, "mclock_scheduler"),  # 16.2, which prints nothing
+        ({"mClockClients": {"clients": ""}, "queue_sizes": {"immediate": 0}}, "mclock_scheduler"),
+        ({"high_queues": [], "queues": []}, "wpq"),
+        ("nonsense", "unknown"),
+    ],
+)
+def test_the_scheduler_in_force_is_told_by_the_queue_dump_of_every_release(
+    queue: Any, scheduler: str
+) -> None:
+    dump = {"OSD:ShardedOpWQ:0": queue, "OSD:ShardedOpWQ:1": queue}
+    assert scheduler_of(dump) == scheduler
+
+
 # -- steady state --------------------------------------------------------------------------------
 
 
@@ -144,25 +163,25 @@ def test_nothing_is_steady_at_zero() -> None:
 # -- curves and searches -------------------------------------------------------------------------
 
 
-def total(iops: float, mean: float, deviation: float = 0.0) -> dict[str, Any]:
-    return {
-        "total": {
-            "iops": iops,
-            "latency_mean": mean,
-            "latency_deviation": deviation,
-            "latency_p95": mean * 2,
-        }
-    }
+def step_of(depth: int, iops: float, mean: float, deviation: float = 0.0) -> Step:
+    """A step whose 95th percentile is twice the mean."""
+    bins = {round(mean * 2e9): 1}
+    total = LoadFigures(1, iops, 0.0, mean, deviation, mean * 2, {"95": mean * 2}, bins)
+    return Step(depth, 0.0, 1.0, 1.0, total, None, total, {})
+
+
+def nobody(*_: object, **__: object) -> None:
+    """Takes events."""
 
 
 async def test_a_sweep_keeps_the_step_that_went_too_far_and_stops_there() -> None:
-    async def step(depth: int, _: float) -> dict[str, Any]:
-        return total(1000, 0.001 * depth, 0.0005 * depth if depth >= 4 else 0)
+    async def run(depth: int, _: float) -> Step:
+        return step_of(depth, 1000, 0.001 * depth, 0.0005 * depth if depth >= 4 else 0)
 
     spec = Sweep((1, 2, 4, 8), 1.0, dispersion=0.5)
-    found = await curves.sweep(spec, step, lambda *_, **__: None)
-    assert [s["depth"] for s in found["steps"]] == [1, 2, 4]
-    assert "dispersion 0.50" in found["stopped"]
+    steps, stopped = await curves.sweep(spec, run, nobody)
+    assert [step.depth for step in steps] == [1, 2, 4]
+    assert "dispersion 0.50" in stopped
 
 
 @pytest.mark.parametrize(
@@ -171,37 +190,37 @@ async def test_a_sweep_keeps_the_step_that_went_too_far_and_stops_there() -> Non
 async def test_a_sweep_stops_at_its_latency_limit_if_it_has_one(
     limit: float | None, depths: list[int]
 ) -> None:
-    async def step(depth: int, _: float) -> dict[str, Any]:
-        return total(1000, 0.001 * depth)
+    async def run(depth: int, _: float) -> Step:
+        return step_of(depth, 1000, 0.001 * depth)
 
-    found = await curves.sweep(Sweep((1, 2, 4, 8), 1.0, latency=limit), step, lambda *_, **__: None)
-    assert [s["depth"] for s in found["steps"]] == depths
+    steps, stopped = await curves.sweep(Sweep((1, 2, 4, 8), 1.0, latency=limit), run, nobody)
+    assert [step.depth for step in steps] == depths
+    assert bool(stopped) is (len(depths) < 4), "a sweep that did all its depths did not stop"
 
 
 @given(st.integers(1, 256), st.integers(1, 300))
 async def test_a_search_finds_the_greatest_depth_within_the_target(most: int, knee: int) -> None:
     measured = []
 
-    async def step(depth: int, _: float) -> dict[str, Any]:
+    async def run(depth: int, _: float) -> Step:
         measured.append(depth)
-        return total(100 * depth, 0.001 * depth)
+        return step_of(depth, 100 * depth, 0.001 * depth)
 
-    spec = Search(target=0.002 * knee, percentile=95.0, least=1, most=most, dwell=1)
-    found = await curves.search(spec, step, lambda *_, **__: None)
-    assert found["reached"]
-    assert found["depth"] == min(knee, most)
+    spec = Search(target=0.002 * knee + 1e-9, percentile=95.0, least=1, most=most, dwell=1)
+    found = FioResult("rbd", "search", await curves.search(spec, run, nobody), reached=True)
+    assert found.chosen.within_target
+    assert found.headline()["depth"] == min(knee, most)
     assert len(measured) == len(set(measured)) <= 10, "each depth once, by halving"
 
 
 async def test_a_target_that_even_depth_one_misses_is_not_reached() -> None:
-    async def step(depth: int, _: float) -> dict[str, Any]:
-        return total(100, 1.0)
+    async def run(depth: int, _: float) -> Step:
+        return step_of(depth, 100, 1.0)
 
     spec = Search(target=0.001, percentile=None, least=1, most=64, dwell=1)
-    found = await curves.search(spec, step, lambda *_, **__: None)
-    assert not found["reached"]
-    assert found["depth"] is None
-    assert len(found["steps"]) == 1
+    steps = await curves.search(spec, run, nobody)
+    assert [step.within_target for step in steps] == [False]
+    assert "depth" not in FioResult("rbd", "search", steps, reached=False).headline()
 
 
 # -- placement -----------------------------------------------------------------------------------
@@ -357,8 +376,8 @@ async def wait_for(event: asyncio.Event) -> None:
 
 
 def status(ios: int, runtime: float) -> Status:
-    done = Figures(ios, ios * 4096, ios, ios * 0.001, 0.0, 0.001, {0.001: ios})
-    return Status(0.0, {"volume.0": {"read": Figures(), "write": done}}, {}, runtime)
+    done = IoTotals(ios, ios * 4096, ios, ios * 0.001, 0.0, 0.001, {1_000_000: ios})
+    return Status(0.0, {"volume.0": JobStatus({"read": IoTotals(), "write": done}, 0.0, runtime)})
 
 
 def samples(live: Live, name: str) -> list[float]:

@@ -10,8 +10,17 @@ from typing import Any
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.archive.layout import is_archive
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.phase import LoadResult
 
 _DEFAULT_BASE = "cephqos-runs"
+# What ended a phase, where it is not what the plan says.
+_ENDED = {
+    "cut_off": "cut off by at_most",
+    "failed": "failed",
+    "interrupted": "not finished: the run was interrupted",
+}
 _EXPORTERS = {
     "csv": export.to_csv,
     "parquet": export.to_parquet,
@@ -48,16 +57,16 @@ async def _ls(arguments: argparse.Namespace) -> int:
     for path in reader.find_archives(arguments.folder):
         if is_archive(path):
             manifest = reader.open_archive(path).manifest
-            finished = [r for r in manifest["repeats"] if r["status"] == "finished"]
+            finished = [line for line in manifest.repeats if line.status == "finished"]
             rows.append(
                 {
                     "archive": str(path),
-                    "status": manifest["status"],
-                    "scenario": manifest["scenario"],
-                    "started": manifest["started"],
-                    "seconds": manifest["ended"] - manifest["started"],
+                    "status": manifest.status,
+                    "scenario": manifest.scenario,
+                    "start_unix_seconds": manifest.start_unix_seconds,
+                    "seconds": manifest.end_unix_seconds - manifest.start_unix_seconds,
                     "repeats": len(finished),
-                    "repeats_planned": manifest["repeats_planned"],
+                    "repeats_planned": manifest.repeats_planned,
                 }
             )
         else:
@@ -90,7 +99,7 @@ async def _verify(arguments: argparse.Namespace) -> int:
 async def _show(arguments: argparse.Namespace) -> int:
     archive = reader.open_archive(arguments.archive)
     if arguments.json:
-        print(json.dumps(archive.manifest, indent=1))
+        print(json.dumps(to_json(archive.manifest), indent=1))
         return 0
     with reader.damage_named(archive.folder):
         lines = list(describe(archive))
@@ -101,39 +110,61 @@ async def _show(arguments: argparse.Namespace) -> int:
 def describe(archive: reader.Archive) -> Iterator[str]:
     """What a person wants to know first."""
     manifest = archive.manifest
-    started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(manifest["started"]))
-    seconds = manifest["ended"] - manifest["started"]
-    yield f"{manifest['run']}: {manifest['status']}, {started} UTC, {seconds:.0f} s"
-    if manifest["error"]:
-        yield f"  error: {manifest['error']}"
+    started = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(manifest.start_unix_seconds))
+    seconds = manifest.end_unix_seconds - manifest.start_unix_seconds
+    yield f"{manifest.run}: {manifest.status}, {started} UTC, {seconds:.0f} s"
+    if manifest.error:
+        yield f"  error: {manifest.error}"
     cluster = archive.environment.get("cluster", {})
     versions = cluster.get("versions", {}).get("overall", {})
     if versions:
         yield f"  cluster {cluster['fsid']}: {', '.join(versions)}"
-    for line in manifest["restore_commands"]:
+    for line in manifest.restore_commands:
         yield f"  to restore: {line}"
+    order = [phase["name"] for phase in archive.plan["points"][0]["phases"]]
     for repeat in archive.repeats:
-        outcome = repeat.outcome
-        yield f"  {repeat.name}: {outcome['status']} {outcome.get('error', '')}".rstrip()
-        share = outcome["cost"]["core_share"]
-        yield f"    recording took {share:.2%} of a core"
-        rows = outcome.get("figures", {})
-        order = [phase["name"] for phase in archive.plan["points"][0]["phases"]]
-        for phase in sorted(rows, key=order.index):
-            figures = rows[phase]
-            shown = ", ".join(_figure(key, value) for key, value in figures.items())
-            done = "done" if outcome["phases"][phase].get("ok") else "not finished"
-            yield f"    {phase}: {shown or done}"
-    found = manifest["summary"].get("found")
-    if found and len(found["iops"]) > 1:
-        yield f"  smallest {found['axis']} that keeps {found['keeping']:.0%}: {found['value']}"
+        yield from (f"  {line}" for line in _repeat(repeat, order))
+    found = manifest.summary.found
+    if found and len(found.iops) > 1:
+        yield f"  smallest {found.axis} that keeps {found.keeping:.0%}: {found.value}"
 
 
-def _figure(key: str, value: float) -> str:
+def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
+    record = repeat.record
+    yield f"{repeat.name}: {record.status} {record.error}".rstrip()
+    yield f"  recording took {record.cost.core_share:.2%} of a core"
+    for name in sorted(record.phases, key=order.index):
+        phase = record.phases[name]
+        shown = [figure(key, value) for key, value in phase.headline().items()]
+        shown += [_ENDED[phase.ended_by]] if phase.ended_by in _ENDED else []
+        yield f"  {name}: {', '.join(shown) or 'done'}"
+        if phase.error:
+            yield f"    {phase.error}"
+        if isinstance(phase.result, LoadResult) and len(phase.result.steps) > 1:
+            yield from (f"    {line}" for line in _curve(phase.result))
+        if isinstance(phase.result, FioResult) and phase.result.stopped_because:
+            yield f"    ended before its last depth: {phase.result.stopped_because}"
+
+
+def _curve(result: LoadResult) -> Iterator[str]:
+    """A table of the steps."""
+    yield f"{'depth':>5} {'IOPS':>10} {'mean ms':>9} {'p99 ms':>9} {'deviation ms':>12}"
+    for step in result.steps:
+        total = step.total
+        p99 = total.latency_percentile_seconds(99)
+        cells = (total.latency_mean_seconds, p99, total.latency_deviation_seconds)
+        mean, high, deviation = ("-" if c is None else f"{c * 1e3:.3f}" for c in cells)
+        outside = "" if step.within_target is not False else "  above the target"
+        yield f"{step.depth:>5} {total.iops:>10,.0f} {mean:>9} {high:>9} {deviation:>12}{outside}"
+
+
+def figure(key: str, value: float) -> str:
+    """A figure as people read it."""
     if key == "iops":
         return f"{value:,.0f} IOPS"
-    if key == "latency_mean":
-        return f"{value * 1e3:.2f} ms mean"
+    if key.startswith("latency_"):
+        which = key.removeprefix("latency_").removesuffix("_seconds")
+        return f"{value * 1e3:.2f} ms {which}"
     if key.endswith("seconds"):
         return f"{key.removesuffix('seconds').replace('_', ' ')}{value:.1f} s"
     return f"{key.replace('_', ' ')} {value:g}"

@@ -4,13 +4,17 @@ import csv
 import importlib
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
 from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
+from cephqos_loadgen.results.phase import LoadResult, Step
+
+Row = dict[str, Any]
 
 FORMATS = ("csv", "parquet", "openmetrics")
 _SERIES = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
@@ -27,38 +31,98 @@ def split_series(series: str) -> tuple[str, str]:
 # -- tables --------------------------------------------------------------------------------------
 
 
-def interval_rows(archive: Archive) -> Iterator[dict[str, Any]]:
-    """One row per repeat, client, second and direction."""
+def interval_rows(archive: Archive) -> Iterator[Row]:
+    """One row per repeat, job, second and direction."""
     for repeat in archive.repeats:
-        for entry in repeat.intervals():
-            for direction in ("read", "write"):
-                if direction in entry:
+        for interval in repeat.intervals():
+            for op, figures in (("read", interval.read), ("write", interval.write)):
+                if figures:
                     yield {
-                        "point": repeat.outcome["point"],
-                        "repeat": repeat.outcome["repeat"],
-                        "phase": entry["phase"],
-                        "client": entry["client"],
-                        "time": entry["time"],
-                        "seconds": entry["seconds"],
-                        "op": direction,
-                        **entry[direction],
+                        **_where(repeat),
+                        "phase": interval.phase,
+                        "client": interval.client,
+                        "job": interval.job,
+                        "depth": interval.depth,
+                        "end_unix_seconds": interval.end_unix_seconds,
+                        "seconds": interval.seconds,
+                        "op": op,
+                        **_figures(figures),
                     }
 
 
-def metric_rows(archive: Archive) -> Iterator[dict[str, Any]]:
+def step_rows(archive: Archive) -> Iterator[Row]:
+    """One row per repeat, load, depth and direction; `total` is both directions together."""
+    for repeat, phase, step in _steps(archive):
+        for op, figures in _by_op(step):
+            yield {
+                **_where(repeat),
+                "phase": phase,
+                "depth": step.depth,
+                "start_unix_seconds": step.start_unix_seconds,
+                "end_unix_seconds": step.end_unix_seconds,
+                "seconds": step.seconds,
+                "op": op,
+                **_figures(figures),
+            }
+
+
+def bin_rows(archive: Archive) -> Iterator[Row]:
+    """One row per repeat, load, depth, direction and latency bin."""
+    for repeat, phase, step in _steps(archive):
+        for op, figures in _by_op(step):
+            for centre, count in sorted(figures.latency_bins_ns.items()):
+                where = {**_where(repeat), "phase": phase, "depth": step.depth, "op": op}
+                yield {**where, "bin_ns": centre, "count": count}
+
+
+def phase_rows(archive: Archive) -> Iterator[Row]:
+    """One row per repeat, phase and figure."""
+    for repeat in archive.repeats:
+        for name, phase in repeat.record.phases.items():
+            for figure, value in phase.headline().items():
+                where = {**_where(repeat), "phase": name, "kind": phase.kind}
+                yield {**where, "ended_by": phase.ended_by, "figure": figure, "value": value}
+
+
+def _where(repeat: RecordedRepeat) -> Row:
+    return {"point": repeat.record.point, "repeat": repeat.record.repeat}
+
+
+def _steps(archive: Archive) -> Iterator[tuple[RecordedRepeat, str, Step]]:
+    for repeat in archive.repeats:
+        for name, phase in repeat.record.phases.items():
+            if isinstance(phase.result, LoadResult):
+                for step in phase.result.steps:
+                    yield repeat, name, step
+
+
+def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
+    for op, figures in (("total", step.total), ("read", step.read), ("write", step.write)):
+        if figures:
+            yield op, figures
+
+
+def _figures(figures: LoadFigures) -> Row:
+    percentiles = figures.latency_percentiles_seconds
+    return {
+        "ios": figures.ios,
+        "iops": figures.iops,
+        "bytes_per_second": figures.bytes_per_second,
+        "latency_mean_seconds": figures.latency_mean_seconds,
+        "latency_deviation_seconds": figures.latency_deviation_seconds,
+        "latency_max_seconds": figures.latency_max_seconds,
+        **{f"latency_p{p}_seconds": percentiles.get(p) for p in PERCENTILES},
+    }
+
+
+def metric_rows(archive: Archive) -> Iterator[Row]:
     """One row per repeat, series and second."""
     for repeat in archive.repeats:
         for series, samples in _metrics(repeat):
             name, labels = split_series(series)
             for time, value in samples:
-                yield {
-                    "point": repeat.outcome["point"],
-                    "repeat": repeat.outcome["repeat"],
-                    "time": time,
-                    "metric": name,
-                    "labels": labels,
-                    "value": value,
-                }
+                row = {"unix_seconds": time, "metric": name, "labels": labels, "value": value}
+                yield {**_where(repeat), **row}
 
 
 def _metrics(repeat: RecordedRepeat) -> Iterator[tuple[str, list[tuple[float, float]]]]:
@@ -67,11 +131,17 @@ def _metrics(repeat: RecordedRepeat) -> Iterator[tuple[str, list[tuple[float, fl
         yield from repeat.metrics().series.items()
 
 
-_TABLES = {"intervals": interval_rows, "metrics": metric_rows}
+_TABLES: dict[str, Callable[[Archive], Iterator[Row]]] = {
+    "phases": phase_rows,
+    "steps": step_rows,
+    "latency_bins": bin_rows,
+    "intervals": interval_rows,
+    "metrics": metric_rows,
+}
 
 
 def to_csv(archive: Archive, target: Path) -> list[Path]:
-    """intervals.csv and metrics.csv in a folder."""
+    """One file per table, in a folder."""
     target.mkdir(parents=True, exist_ok=True)
     written = []
     for name, rows in _TABLES.items():
@@ -82,7 +152,7 @@ def to_csv(archive: Archive, target: Path) -> list[Path]:
     return written
 
 
-def _write_csv(rows: Iterator[dict[str, Any]], file: TextIO) -> None:
+def _write_csv(rows: Iterator[Row], file: TextIO) -> None:
     writer: csv.DictWriter[str] | None = None
     for row in rows:
         if writer is None:
@@ -125,9 +195,9 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
     for repeat in archive.repeats:
         own = render_labels(
             {
-                "run": archive.manifest["run"],
-                "point": repeat.outcome["point"],
-                "repeat": str(repeat.outcome["repeat"]),
+                "run": archive.manifest.run,
+                "point": repeat.record.point,
+                "repeat": str(repeat.record.repeat),
             }
         )
         for series, samples in _metrics(repeat):

@@ -8,15 +8,23 @@
     client.conf        the configuration that the clients used
     undo.json          the way back as it stood last; empty when the cluster was restored
     events.jsonl       what happened to the run as a whole
-    cluster.log.gz     the cluster's log while the run went on, where it can be had
-    repeats/NNN-POINT-rN/
-        repeat.json         outcome, figures, children with argv and exit status, checksums
-        events.jsonl        phases, recovery, faults
-        intervals.jsonl.gz  the clients' figures per second
-        cluster.jsonl.gz    health and PG progress per second
-        metrics.columns     the exporters' metrics per second
-        host.json           disks and threads per phase
+    prepare-XXXX/      what was done before the first repeat of a cluster: pools made and filled
+        children.json       the processes, with argv and exit status
         output/NAME.{stdout,stderr}.gz
+    repeats/NNN-POINT-rN/
+        repeat.json           the record of the repeat: phases with their results, configuration in
+                              force, processes with argv and exit status, checksums
+        events.jsonl          phases, recovery, faults
+        intervals.jsonl.gz    the clients' figures per second and job, with fio's latency bins
+        cluster.jsonl.gz      health and PG progress per second
+        cluster_log.jsonl.gz  the cluster's log, where it can be had
+        metrics.columns       the exporters' metrics per second
+        host.json             CPUs, disks and threads per phase
+        output/NAME.{stdout,stderr}.gz
+
+archive.json, repeat.json, host.json and the lines of intervals.jsonl.gz are the types Manifest,
+RepeatRecord, HostUse (by phase) and Interval of `cephqos_loadgen.results`; results of phases are in
+`cephqos_loadgen.phase_kinds`. Times are seconds since the epoch, in fields `…_unix_seconds`.
 
 While a run goes on its folder is called `ID.partial`; it is renamed when it is whole.
 """
@@ -27,7 +35,6 @@ FORMAT = 1
 MANIFEST = "archive.json"
 MANIFEST_SUM = "archive.sha256"
 PARTIAL = ".partial"
-STATUSES = ("complete", "failed", "aborted")
 
 
 def repeat_folder(index: int, point: str, repeat: int) -> str:

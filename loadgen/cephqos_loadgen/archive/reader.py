@@ -5,17 +5,24 @@ import hashlib
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cephqos_loadgen.archive.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL, is_archive
 from cephqos_loadgen.errors import CephqosError, UsageError
+from cephqos_loadgen.phase_kinds.results import RESULTS
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.files import read_gzip, read_lines
 from cephqos_loadgen.record.repeat import REPEAT_FILE
+from cephqos_loadgen.results.figures import Interval
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.json_form import Misfit, from_json
+from cephqos_loadgen.results.repeat import Manifest, RepeatRecord
+
+T = TypeVar("T")
 
 
 class ArchiveDamaged(CephqosError):
@@ -27,18 +34,19 @@ class RecordedRepeat:
     """One repeat of an archive."""
 
     folder: Path
-    outcome: dict[str, Any]
+    record: RepeatRecord
 
     @property
     def name(self) -> str:
-        return f"{self.outcome['point']} r{self.outcome['repeat']}"
+        return f"{self.record.point} r{self.record.repeat}"
 
     def events(self) -> list[dict[str, Any]]:
         return list(read_lines(self.folder / "events.jsonl"))
 
-    def intervals(self) -> list[dict[str, Any]]:
-        """The clients' figures per second."""
-        return list(read_lines(self.folder / "intervals.jsonl.gz"))
+    def intervals(self) -> list[Interval]:
+        """The clients' figures per second and job."""
+        path = self.folder / "intervals.jsonl.gz"
+        return [typed(Interval, line, path) for line in read_lines(path)]
 
     def cluster(self) -> list[dict[str, Any]]:
         """Health and PG progress per second."""
@@ -48,10 +56,11 @@ class RecordedRepeat:
         """The exporters' samples."""
         return columns.read(self.folder / "metrics.columns")
 
-    def host(self) -> dict[str, Any]:
-        """Disks and threads per phase."""
-        found: dict[str, Any] = json.loads((self.folder / "host.json").read_text())
-        return found
+    def host(self) -> dict[str, HostUse]:
+        """CPUs, disks and threads per phase."""
+        path = self.folder / "host.json"
+        found: Mapping[str, Any] = json.loads(path.read_text())
+        return {phase: typed(HostUse, use, path) for phase, use in found.items()}
 
     def output(self, child: str, stream: str = "stdout") -> bytes:
         """All that a child wrote."""
@@ -63,13 +72,13 @@ class Archive:
     """An archive of a format that this version reads."""
 
     folder: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @cached_property
     def repeats(self) -> list[RecordedRepeat]:
-        """Those that have an outcome, in the order in which they ran."""
+        """Those that have a record, in the order in which they ran."""
         return [
-            RecordedRepeat(path.parent, json.loads(path.read_text()))
+            RecordedRepeat(path.parent, read_record(path))
             for path in sorted(self.folder.glob(f"repeats/*/{REPEAT_FILE}"))
         ]
 
@@ -88,6 +97,26 @@ class Archive:
         return list(read_lines(self.folder / "events.jsonl"))
 
 
+def read_record(path: Path) -> RepeatRecord:
+    """A `repeat.json`; ArchiveDamaged where it is none."""
+    return typed(RepeatRecord, _json(path), path)
+
+
+def typed(wanted: type[T], data: Any, path: Path) -> T:
+    """Data of a file as the type that they are; ArchiveDamaged says what does not fit."""
+    try:
+        return from_json(wanted, data, RESULTS)
+    except Misfit as error:
+        raise ArchiveDamaged(f"{path}: {error}") from None
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ArchiveDamaged(f"{path} cannot be read: {error}") from None
+
+
 def open_archive(folder: Path) -> Archive:
     """UsageError where there is no archive, or one of a format that is not known here."""
     if not is_archive(folder):
@@ -96,14 +125,13 @@ def open_archive(folder: Path) -> Archive:
         if not folder.exists():
             raise UsageError(f"{folder}: no such archive (cephqos archive ls shows what there is)")
         raise UsageError(f"{folder} is not an archive{hint if partial else ''}")
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-        number = manifest["format"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ArchiveDamaged(f"{folder / MANIFEST} cannot be read: {error}") from None
+    data = _json(folder / MANIFEST)
+    number = data.get("format") if isinstance(data, dict) else None
+    if not isinstance(number, int):
+        raise ArchiveDamaged(f"{folder / MANIFEST} cannot be read: it does not say its format")
     if number != FORMAT:
         raise UsageError(f"{folder} has format {number}; this version reads format {FORMAT}")
-    return Archive(folder, manifest)
+    return Archive(folder, typed(Manifest, data, folder / MANIFEST))
 
 
 @contextlib.contextmanager
@@ -138,22 +166,32 @@ def find_archives(base: Path) -> list[Path]:
 
 def problems(archive: Archive) -> Iterator[str]:
     """All that differs from what the manifest says; nothing when the archive is sound."""
-    expected = (archive.folder / MANIFEST_SUM).read_text().split()[0]
-    found = hashlib.sha256((archive.folder / MANIFEST).read_bytes()).hexdigest()
-    if found != expected:
-        yield f"{MANIFEST}: checksum is {found}, {MANIFEST_SUM} says {expected}"
-    files: dict[str, Any] = archive.manifest["files"]
+    yield from _manifest_problems(archive.folder)
+    files = archive.manifest.files
     for name, entry in files.items():
         path = archive.folder / name
         if not path.is_file():
             yield f"{name}: missing"
             continue
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if path.stat().st_size != entry["bytes"]:
-            yield f"{name}: {path.stat().st_size} bytes, expected {entry['bytes']}"
-        elif digest != entry["sha256"]:
-            yield f"{name}: checksum is {digest}, expected {entry['sha256']}"
+        if path.stat().st_size != entry.bytes:
+            yield f"{name}: {path.stat().st_size} bytes, expected {entry.bytes}"
+        elif digest != entry.sha256:
+            yield f"{name}: checksum is {digest}, expected {entry.sha256}"
     for path in sorted(archive.folder.rglob("*")):
         name = str(path.relative_to(archive.folder))
         if path.is_file() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
             yield f"{name}: not in the manifest"
+
+
+def _manifest_problems(folder: Path) -> Iterator[str]:
+    try:
+        words = (folder / MANIFEST_SUM).read_text().split()
+    except (OSError, UnicodeDecodeError):
+        words = []
+    if not words:
+        yield f"{MANIFEST_SUM}: missing or empty, so {MANIFEST} cannot be checked"
+        return
+    found = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    if found != words[0]:
+        yield f"{MANIFEST}: checksum is {found}, {MANIFEST_SUM} says {words[0]}"

@@ -5,6 +5,7 @@ import hashlib
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from cephqos_loadgen.archive.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTI
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.repeat import RepeatRecorder, checksums
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.repeat import Manifest, RepeatLine, RunStatus, Summary
 
 # Given back when the disk is full, so that the end of the run can still be written down.
 _RESERVE_BYTES = 1 << 20
@@ -60,21 +63,42 @@ class ArchiveWriter:
             for path in self._made:
                 path.rmdir()
 
-    def seal(self, status: str, details: dict[str, Any]) -> Path:
+    def manifest(
+        self,
+        *,
+        scenario: str,
+        scale: str,
+        status: RunStatus,
+        error: str,
+        repeats_planned: int,
+        repeats: tuple[RepeatLine, ...],
+        summary: Summary,
+        restore_commands: tuple[str, ...],
+    ) -> Manifest:
+        """Of this run, without its files: those are known when it is sealed."""
+        return Manifest(
+            format=FORMAT,
+            cephqos=__version__,
+            run=self.run,
+            scenario=scenario,
+            scale=scale,
+            status=status,
+            error=error,
+            start_unix_seconds=self.started,
+            end_unix_seconds=time.time(),
+            repeats_planned=repeats_planned,
+            repeats=repeats,
+            summary=summary,
+            restore_commands=restore_commands,
+            files={},
+        )
+
+    def seal(self, manifest: Manifest) -> Path:
         """Write the manifest and give the folder its final name; returns that."""
         self.give_reserve_back()
         self.events.close()
-        manifest = {
-            "format": FORMAT,
-            "cephqos": __version__,
-            "run": self.run,
-            "status": status,
-            "started": self.started,
-            "ended": time.time(),
-            **details,
-            "files": checksums(self.folder, (MANIFEST, MANIFEST_SUM)),
-        }
-        write_json(self.folder / MANIFEST, manifest)
+        files = checksums(self.folder, (MANIFEST, MANIFEST_SUM))
+        write_json(self.folder / MANIFEST, to_json(replace(manifest, files=files)))
         digest = hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
         self.text(MANIFEST_SUM, f"{digest}  {MANIFEST}\n")
         self.folder.rename(self.final)

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from cephqos_loadgen.engines.fio import Figures
+from cephqos_loadgen.engines.fio_output import IoTotals
 from cephqos_loadgen.engines.place import Place, pinned
 from cephqos_loadgen.scenario.model import Objects, RadosBench
 
@@ -64,11 +64,11 @@ class Second:
     latency: float
     latency_mean: float  # of all so far
 
-    def figures(self, object_size: int) -> Figures:
-        """As cumulative figures like those of fio; without bins, so without percentiles."""
+    def totals(self, object_size: int) -> IoTotals:
+        """Cumulative totals as of fio; without bins, so without percentiles."""
         waited = self.latency_mean * self.finished
         moved = self.finished * object_size
-        return Figures(self.finished, moved, self.finished, waited)
+        return IoTotals(self.finished, moved, self.finished, waited)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Self
 from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.lab.process import children
 from cephqos_loadgen.record.files import GzipWriter
+from cephqos_loadgen.results.repeat import ChildRecord
 
 _CHUNK = 1 << 16
 _ENDING_SECONDS = 10.0
@@ -141,18 +142,18 @@ class Child:
             os.kill(self.pid, signal.SIGINT)
         return await self.wait(_ENDING_SECONDS)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ChildRecord:
         """For the archive: what ran, when, how it ended."""
-        return {
-            "name": self.launch.name,
-            "argv": list(self.launch.argv),
-            "environment": dict(self.launch.environment),
-            "started": self.started,
-            "ended": self.ended or None,
-            "status": self._process.returncode if self._process else None,
-            "interrupted": self.interrupted,
-            "stderr": self.said,
-        }
+        return ChildRecord(
+            name=self.launch.name,
+            argv=tuple(self.launch.argv),
+            environment=dict(self.launch.environment),
+            start_unix_seconds=self.started,
+            end_unix_seconds=self.ended or None,
+            status=self._process.returncode if self._process else None,
+            interrupted=self.interrupted,
+            stderr=self.said,
+        )
 
 
 def leaf(pid: int) -> int:

@@ -5,11 +5,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
+from cephqos_loadgen.results.host import CpuUse, DiskUse, HostUse, ProcessUse, ThreadUse
 
-# /proc/diskstats behind major, minor and name (Documentation/admin-guide/iostats.rst).
+# /proc/diskstats after major, minor and name (Documentation/admin-guide/iostats.rst).
 _DISK_FIELDS = (
     "reads",
     "reads_merged",
@@ -24,15 +24,20 @@ _DISK_FIELDS = (
     "queue_ms",
 )
 _IN_FLIGHT = "in_flight"
+# The fields of the line `cpu` of /proc/stat, in ticks. Guests are counted in user and nice already.
+_CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+Ticks = Mapping[tuple[str, int], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """Counters of one moment: disks, and CPU ticks per process and thread."""
+    """Counters of one moment: CPUs and disks of the host, and CPU ticks per process and thread."""
 
+    cpu: Mapping[str, int]
     disks: Mapping[str, Mapping[str, int]]
     # process -> (thread name, thread id) -> user, system ticks
-    threads: Mapping[str, Mapping[tuple[str, int], tuple[int, int]]]
+    threads: Mapping[str, Ticks]
     resident: Mapping[str, int]
 
 
@@ -46,6 +51,12 @@ def parse_diskstats(text: str) -> dict[str, dict[str, int]]:
     return found
 
 
+def parse_cpu(text: str) -> dict[str, int]:
+    """The ticks of all CPUs together."""
+    words = text.split("\n", 1)[0].split()
+    return dict(zip(_CPU_FIELDS, map(int, words[1 : 1 + len(_CPU_FIELDS)]), strict=True))
+
+
 def read_host(processes: Mapping[str, int], proc: Path = Path("/proc")) -> HostState:
     """The counters now, of these processes by name; those that are gone are left out."""
     threads: dict[str, Mapping[tuple[str, int], tuple[int, int]]] = {}
@@ -56,7 +67,7 @@ def read_host(processes: Mapping[str, int], proc: Path = Path("/proc")) -> HostS
             resident[name] = parse_stat(read_once(f"{proc}/{pid}/stat")).resident_pages * page
             threads[name] = _threads(proc, pid)
     disks = parse_diskstats((proc / "diskstats").read_text())
-    return HostState(disks, threads, resident)
+    return HostState(parse_cpu((proc / "stat").read_text()), disks, threads, resident)
 
 
 def _threads(proc: Path, pid: int) -> dict[tuple[str, int], tuple[int, int]]:
@@ -68,30 +79,55 @@ def _threads(proc: Path, pid: int) -> dict[tuple[str, int], tuple[int, int]]:
     return found
 
 
-def difference(before: HostState, after: HostState, seconds: float) -> dict[str, Any]:
-    """What happened in between: disks that did something; CPU seconds per process and thread name,
-    with the busiest single thread of each name."""
+def difference(before: HostState, after: HostState, seconds: float) -> HostUse:
+    """What happened in between: CPUs, disks that did something, CPU time per process and thread."""
     disks = {}
     for name, counters in after.disks.items():
         earlier = before.disks.get(name, {})
         delta = {key: value - earlier.get(key, 0) for key, value in counters.items()}
         delta[_IN_FLIGHT] = counters[_IN_FLIGHT]
         if delta["reads"] or delta["writes"]:
-            disks[name] = delta
-    processes = {}
-    for name, threads in after.threads.items():
-        groups: dict[str, dict[str, float]] = {}
-        for (thread, tid), (user, system) in threads.items():
-            was = before.threads.get(name, {}).get((thread, tid), (0, 0))
-            spent = ((user - was[0]) / CLOCK_TICKS, (system - was[1]) / CLOCK_TICKS)
-            if sum(spent) <= 0:
-                continue
-            group = groups.setdefault(
-                thread, {"user": 0.0, "system": 0.0, "threads": 0, "busiest": 0.0}
-            )
-            group["user"] = round(group["user"] + spent[0], 4)
-            group["system"] = round(group["system"] + spent[1], 4)
-            group["threads"] += 1
-            group["busiest"] = max(group["busiest"], round(sum(spent), 4))
-        processes[name] = {"resident": after.resident.get(name, 0), "threads": groups}
-    return {"seconds": seconds, "disks": disks, "processes": processes}
+            disks[name] = DiskUse(**delta)
+    processes = {
+        name: ProcessUse(
+            after.resident.get(name, 0), _thread_use(before.threads.get(name, {}), threads)
+        )
+        for name, threads in after.threads.items()
+    }
+    return HostUse(seconds, _cpu_use(before.cpu, after.cpu), disks, processes)
+
+
+def client_use(name: str, state: HostState) -> ProcessUse:
+    """All that a process has used since it started."""
+    return ProcessUse(state.resident.get(name, 0), _thread_use({}, state.threads.get(name, {})))
+
+
+def _cpu_use(before: Mapping[str, int], after: Mapping[str, int]) -> CpuUse:
+    spent = {key: (ticks - before[key]) / CLOCK_TICKS for key, ticks in after.items()}
+    return CpuUse(
+        cpus=os.cpu_count() or 1,
+        user_seconds=spent["user"] + spent["nice"],
+        system_seconds=spent["system"],
+        iowait_seconds=spent["iowait"],
+        irq_seconds=spent["irq"] + spent["softirq"],
+        steal_seconds=spent["steal"],
+        idle_seconds=spent["idle"],
+    )
+
+
+def _thread_use(before: Ticks, after: Ticks) -> dict[str, ThreadUse]:
+    """By thread name, without those that used no CPU."""
+    found: dict[str, ThreadUse] = {}
+    for (name, tid), (user, system) in after.items():
+        was = before.get((name, tid), (0, 0))
+        spent = ((user - was[0]) / CLOCK_TICKS, (system - was[1]) / CLOCK_TICKS)
+        if sum(spent) <= 0:
+            continue
+        group = found.get(name, ThreadUse(0.0, 0.0, 0, 0.0))
+        found[name] = ThreadUse(
+            round(group.user_seconds + spent[0], 4),
+            round(group.system_seconds + spent[1], 4),
+            group.threads + 1,
+            max(group.busiest_seconds, round(sum(spent), 4)),
+        )
+    return found

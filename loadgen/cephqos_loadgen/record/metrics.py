@@ -8,6 +8,7 @@ from pathlib import Path
 import aiohttp
 
 from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.results.repeat import MetricsRecording
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0
@@ -93,10 +94,7 @@ class MetricsRecorder:
     def close(self) -> None:
         self._writer.close()
 
-    def summary(self) -> dict[str, object]:
-        return {
-            "scrapes": self.scrapes,
-            "samples": self._writer.samples,
-            "failures": self.failures,
-            "last_error": self.last_error,
-        }
+    def summary(self) -> MetricsRecording:
+        return MetricsRecording(
+            self.scrapes, self._writer.samples, dict(self.failures), self.last_error
+        )

@@ -3,13 +3,17 @@
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.record.child import Child, Launch
 from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.repeat import FileSum, RepeatRecord
 
 REPEAT_FILE = "repeat.json"
+CHILDREN_FILE = "children.json"
 
 
 class RepeatRecorder:
@@ -54,18 +58,26 @@ class RepeatRecorder:
         for listener in self.listeners:
             listener(kind, **details)
 
-    def close(self, outcome: dict[str, Any]) -> None:
-        """Close all files and seal the folder; `outcome` goes into repeat.json."""
-        for file in (self.events, self.cluster, self.intervals):
-            file.close()
-        children = [child.record() for child in self.children]
+    def close(self, record: RepeatRecord) -> None:
+        """Close all files and seal the folder; the record goes into repeat.json."""
+        self.close_files()
+        children = tuple(child.record() for child in self.children)
+        sealed = replace(record, children=children, files=checksums(self.folder))
+        write_json(self.folder / REPEAT_FILE, to_json(sealed))
+
+    def close_preparation(self) -> None:
+        """Close the folder of what is done before the first repeat: it has processes only."""
+        self.close_files()
         write_json(
-            self.folder / REPEAT_FILE,
-            {**outcome, "children": children, "files": checksums(self.folder)},
+            self.folder / CHILDREN_FILE, to_json([child.record() for child in self.children])
         )
 
+    def close_files(self) -> None:
+        for file in (self.events, self.cluster, self.intervals):
+            file.close()
 
-def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[str, Any]:
+
+def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[str, FileSum]:
     """Size and SHA-256 of every file below a folder, by relative path."""
     found = {}
     for path in sorted(folder.rglob("*")):
@@ -75,5 +87,5 @@ def checksums(folder: Path, leave_out: Sequence[str] = (REPEAT_FILE,)) -> dict[s
             with path.open("rb") as file:
                 while chunk := file.read(1 << 20):
                     digest.update(chunk)
-            found[name] = {"bytes": path.stat().st_size, "sha256": digest.hexdigest()}
+            found[name] = FileSum(path.stat().st_size, digest.hexdigest())
     return found

@@ -6,6 +6,17 @@ import time
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.phase_kinds.change import ChangeResult
+from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.phase_kinds.flags import FlagsResult
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchFigures, OsdBenchResult
+from cephqos_loadgen.phase_kinds.osd_in import OsdInResult
+from cephqos_loadgen.phase_kinds.osd_out import OsdOutResult
+from cephqos_loadgen.phase_kinds.prefill import PrefillResult
+from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.phase_kinds.settle import SettleResult
+from cephqos_loadgen.phase_kinds.wait import WaitResult
+from cephqos_loadgen.results.phase import PhaseResult, Step
 from cephqos_loadgen.run import curves, undo
 from cephqos_loadgen.run.clients import End, run_fio, run_rados_bench
 from cephqos_loadgen.run.context import Context
@@ -32,7 +43,7 @@ _LOOK_SECONDS = 1.0
 _ASK_AGAIN_SECONDS = 30.0
 
 
-async def perform(context: Context, phase: Phase, end: End | None) -> dict[str, Any]:
+async def perform(context: Context, phase: Phase, end: End | None) -> PhaseResult:
     """Do what the phase is for. `end` returns when the phase is to end; None: with its work."""
     action = phase.action
     match action:
@@ -49,32 +60,43 @@ async def perform(context: Context, phase: Phase, end: End | None) -> dict[str, 
         case Pin():
             return await pin_osds(context, action)
         case _:
-            await _change_cluster(context, phase)
+            result = await _change_cluster(context, phase)
     if end is not None:
         await end()
-    return {}
+    return result
 
 
-async def _fio(context: Context, phase: Phase, action: Fio, end: End | None) -> dict[str, Any]:
-    async def step(depth: int, seconds: float) -> dict[str, Any]:
-        return await run_fio(context, phase, action, seconds, None, depth)
+async def _fio(context: Context, phase: Phase, action: Fio, end: End | None) -> FioResult:
+    async def run(depth: int, seconds: float) -> Step:
+        return (await run_fio(context, phase, action, seconds, None, depth))[0]
 
     if action.sweep:
-        return await curves.sweep(action.sweep, step, context.recorder.event)
+        steps, stopped = await curves.sweep(action.sweep, run, context.recorder.event)
+        return FioResult(action.engine, "sweep", steps, stopped_because=stopped)
     if action.search:
-        return await curves.search(action.search, step, context.recorder.event)
+        steps = await curves.search(action.search, run, context.recorder.event)
+        return FioResult(
+            action.engine,
+            "search",
+            steps,
+            target_seconds=action.search.target,
+            target_percentile=action.search.percentile,
+            reached=any(step.within_target for step in steps),
+        )
     # fio keeps the time of a phase of a given length itself.
     until = None if phase.until.kind == "duration" else end
-    return await run_fio(context, phase, action, phase.until.at_most, until, action.depth)
+    seconds = phase.until.at_most
+    step, steady = await run_fio(context, phase, action, seconds, until, action.depth)
+    return FioResult(action.engine, "load", (step,), steady=steady)
 
 
-async def _prefill(context: Context, action: Prefill, within: float) -> dict[str, Any]:
+async def _prefill(context: Context, action: Prefill, within: float) -> PrefillResult:
     started = time.time()
     await context.pools.fill_objects(action.pool, action.objects, within)
-    return {"objects": action.objects.count, "seconds": time.time() - started}
+    return PrefillResult(action.objects.count, time.time() - started)
 
 
-async def osd_bench(context: Context, action: OsdBench) -> dict[str, Any]:
+async def osd_bench(context: Context, action: OsdBench) -> OsdBenchResult:
     """What each OSD's store takes, one OSD after the other; it writes and removes its own data."""
     found = {}
     for osd in await context.cluster.up_osds():
@@ -88,14 +110,14 @@ async def osd_bench(context: Context, action: OsdBench) -> dict[str, Any]:
             object_num=100,
         )
         data = json.loads(reply) if isinstance(reply, str) else reply
-        found[f"osd.{osd}"] = {"iops": data["iops"], "bytes_per_second": data["bytes_per_sec"]}
-    return {"osds": found}
+        found[f"osd.{osd}"] = OsdBenchFigures(data["iops"], data["bytes_per_sec"])
+    return OsdBenchResult(found)
 
 
 # -- scrub ---------------------------------------------------------------------------------------
 
 
-async def _scrub(context: Context, action: Scrub) -> dict[str, Any]:
+async def _scrub(context: Context, action: Scrub) -> ScrubResult:
     """Ask for it, and follow it until every PG has a new stamp."""
     stamp = "last_deep_scrub_stamp" if action.deep else "last_scrub_stamp"
     before = {pg["pgid"]: pg[stamp] for pg in await _pgs(context, action.pool)}
@@ -123,15 +145,13 @@ async def _scrub(context: Context, action: Scrub) -> dict[str, Any]:
         await asyncio.sleep(_LOOK_SECONDS)
     seconds = time.time() - started
     stored = sum(int(pg["stat_sum"]["num_bytes"]) for pg in pgs)
-    return {
-        "pgs": len(pgs),
-        "objects_scrubbed": objects,
-        "bytes": stored,
-        "seconds": seconds,
-        "objects_per_second": objects / seconds,
-        "bytes_per_second": stored / seconds,
-        "scrubbing_at_once": seen_scrubbing,
-    }
+    return ScrubResult(
+        placement_groups=len(pgs),
+        objects=objects,
+        bytes=stored,
+        seconds=seconds,
+        scrubbing_at_once=seen_scrubbing,
+    )
 
 
 def _objects(pg: dict[str, Any]) -> int:
@@ -152,27 +172,34 @@ async def _ask_for_scrub(context: Context, action: Scrub) -> None:
 # -- changes to the cluster ----------------------------------------------------------------------
 
 
-async def _change_cluster(context: Context, phase: Phase) -> None:
+async def _change_cluster(context: Context, phase: Phase) -> PhaseResult:
     action = phase.action
+    started = time.time()
     match action:
         case OsdOut():
-            await _osd_out(context, await _osd(context, action.osd))
+            osd = await _osd(context, action.osd)
+            await _osd_out(context, osd)
+            return OsdOutResult(osd)
         case OsdIn():
-            await _osd_in(context, await _osd(context, action.osd))
+            osd = await _osd(context, action.osd)
+            await _osd_in(context, osd)
+            return OsdInResult(osd)
         case Flags():
             for flag in action.set:
                 await set_flag(context.cluster, context.journal, flag)
             for flag in action.clear:
                 await context.cluster.command("osd unset", key=flag)
+            return FlagsResult(action.set, action.clear)
         case Change():
-            await context.settings.apply(action.settings)
+            return ChangeResult(await context.settings.apply(action.settings))
         case Settle():
             # Of its own pools only: with an OSD out, others may have too few OSDs left to be clean.
             pools = [pool.name for pool in context.point.pools]
             within = phase.until.at_most
             await context.cluster.wait_for_pgs(clean=action.clean, within=within, pools=pools)
+            return SettleResult(time.time() - started)
         case _:
-            pass
+            return WaitResult(0.0)
 
 
 async def _osd(context: Context, which: str) -> int:
@@ -216,7 +243,7 @@ async def _osd_in(context: Context, osd: int) -> None:
 
 
 async def recovered(context: Context) -> dict[str, int]:
-    """Objects and bytes recovered, of all pools, since they were made."""
+    """Objects and bytes recovered, of all pools, since they were made; empty if not to be had."""
     try:
         dump = await context.cluster.command("pg dump", target="mgr", dumpcontents=["pools"])
     except (CommandFailed, ClusterUnreachable, RunError):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cephqos_loadgen.engines.fio import Figures, add
+from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.progress import Bar, Frame
 from cephqos_loadgen.run.describe import duration, size
 from cephqos_loadgen.run.live import Fill, Going, Live
@@ -101,11 +101,11 @@ def _clients(live: Live, phase: str) -> Iterator[Bar]:
         yield Bar(f"  {_NAMES.get(engine, engine)}", None, text)
 
 
-def latency(figures: Figures) -> str:
+def latency(figures: IoTotals) -> str:
     """The 99th percentile where there are bins, else the mean."""
     if not figures.latency_count:
         return ""
-    kind, seconds = ("p99", figures.percentile(99)) if figures.bins else ("mean", figures.mean)
+    kind, seconds = ("p99", figures.percentile(99)) if figures.bins_ns else ("mean", figures.mean)
     return f"{kind} {seconds * 1e3:.3g} ms" if seconds < 10 else f"{kind} {seconds:.0f} s"
 
 

@@ -3,19 +3,35 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.engines import fio, rados_bench
-from cephqos_loadgen.engines.fio import Figures
+from cephqos_loadgen.engines.fio_output import (
+    DIRECTIONS,
+    IoTotals,
+    JobStatus,
+    JsonStream,
+    Status,
+    add,
+    figures,
+    figures_over,
+    read_status,
+    since,
+)
+from cephqos_loadgen.engines.rates import Point, over_common_time
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import process
+from cephqos_loadgen.phase_kinds.rados_bench import RadosBenchResult
 from cephqos_loadgen.record.child import Child, ChildFailed
+from cephqos_loadgen.results.figures import Interval, LoadFigures
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.phase import Step
 from cephqos_loadgen.run.context import Context
 from cephqos_loadgen.run.errors import RunError
-from cephqos_loadgen.scenario.model import PERCENTILES, Fio, Phase, RadosBench
+from cephqos_loadgen.scenario.model import Fio, Phase, RadosBench
 
 # A client that was given a duration gets this much more: to connect, to drain what is in flight.
 _GRACE = 30.0
@@ -26,87 +42,152 @@ _FIO_INTERRUPTED = 128
 End = Callable[[], Awaitable[None]]
 
 
-class FioFollower:
-    """Takes one fio process's output as it comes."""
+class Follower:
+    """Takes one client's output as it comes: for the live figures, the archive, and the result."""
 
-    def __init__(self, context: Context, phase: str, client: str, engine: str) -> None:
-        self._context, self._phase, self._client = context, phase, client
-        self._stream = fio.JsonStream()
-        self.last: fio.Status | None = None
+    def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
+        self._context, self._phase, self._client, self._depth = context, phase, client, depth
+        self.last: Status | None = None
+        self.points: dict[str, list[Point]] = {}
         context.live.start_client(phase, client, engine)
+
+    def take(self, status: Status) -> None:
+        """What the client says of itself now."""
+        before = self.last.jobs if self.last else {}
+        for name, job in status.jobs.items():
+            self._record(name, job, before.get(name), status.time)
+        self.last = status
+        live = self._context.live
+        live.status(self._phase, self._client, status)
+        # Intervals end when fio gets round to it; one that is very short says nothing.
+        if live.clients[self._phase, self._client].seconds >= 0.5:
+            rates = self._context.rates.setdefault(self._phase, [])
+            rates.append((status.time, live.iops(self._phase)))
+
+    def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
+        points = self.points.setdefault(name, [Point(job.start, {}, {})])
+        points.append(job.point)
+        parts = {
+            d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
+        }
+        if not any(part.ios for part in parts.values()):
+            return
+        seconds = max(0.001, job.runtime - (before.runtime if before else 0.0))
+        read, write = (
+            figures_over(parts[d], seconds) if parts[d].ios else None for d in DIRECTIONS
+        )
+        interval = Interval(
+            end_unix_seconds=time,
+            seconds=round(seconds, 3),
+            phase=self._phase,
+            client=self._client,
+            job=name,
+            depth=self._depth,
+            read=read,
+            write=write,
+        )
+        self._context.recorder.intervals.write(to_json(interval))
+
+
+class FioFollower(Follower):
+    """Of one fio process."""
+
+    def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
+        super().__init__(context, phase, client, engine, depth)
+        self._stream = JsonStream()
 
     def __call__(self, data: bytes) -> None:
         for document in self._stream.feed(data):
-            self.last = fio.read_status(document)
-            take_status(self._context, self._phase, self._client, self.last)
+            self.take(read_status(document))
 
 
-class BenchFollower:
-    """The same for one instance of rados bench, whose whole output is kept too."""
+class BenchFollower(Follower):
+    """Of one instance of rados bench, whose whole output is kept too."""
 
     def __init__(self, context: Context, phase: str, pool: str, action: RadosBench) -> None:
-        self._context, self._phase, self._pool, self._action = context, phase, pool, action
+        index = action.pools.index(pool)
+        depth = rados_bench.in_flight_of(action, index)
+        super().__init__(context, phase, pool, "rados_bench", depth)
+        self._pool, self._action = pool, action
         self._stream = rados_bench.RowStream()
+        self._start = 0.0
         self.output = bytearray()
-        context.live.start_client(phase, pool, "rados_bench")
 
     def __call__(self, data: bytes) -> None:
         self.output += data
-        op = "write" if self._action.op == "write" else "read"
         for row in self._stream.feed(data):
-            done = {op: row.figures(self._action.object_size)}
-            jobs = {self._pool: {d: done.get(d, Figures()) for d in fio.DIRECTIONS}}
-            status = fio.Status(time.time(), jobs, {}, float(row.second))
-            take_status(self._context, self._phase, self._pool, status)
+            now = time.time()
+            self._start = self._start or now - row.second
+            self.take(
+                Status(
+                    now, {self._pool: self._job(row.totals(self._action.object_size), row.second)}
+                )
+            )
+
+    def _job(self, done: IoTotals, seconds: float) -> JobStatus:
+        op = "write" if self._action.op == "write" else "read"
+        totals = {direction: done if direction == op else IoTotals() for direction in DIRECTIONS}
+        return JobStatus(totals, self._start, seconds)
+
+    def end(self) -> None:
+        """The figures of its end, which its last row lacks."""
+        result = rados_bench.read_result(bytes(self.output))
+        done = IoTotals(
+            ios=result.ops,
+            bytes=result.ops * self._action.object_size,
+            latency_count=result.ops,
+            latency_sum=result.latency_mean * result.ops,
+            latency_max=result.latency_max,
+        )
+        job = self._job(done, result.seconds)
+        self.points.setdefault(self._pool, [Point(job.start, {}, {})]).append(job.point)
+        self.last = Status(time.time(), {self._pool: job})
 
 
-def take_status(context: Context, phase: str, client: str, status: fio.Status) -> None:
-    """What a client did since its last status: for the live figures and for the archive."""
-    live = context.live
-    together = live.status(phase, client, status)
-    figures = live.clients[phase, client]
-    seconds = figures.seconds
-    if seconds <= 0 or not together.ios:
-        return
-    parts = {d: summary(part, seconds) for d, part in figures.interval.items() if part.ios}
-    context.recorder.intervals.write(
-        {
-            "time": status.time,
-            "phase": phase,
-            "client": client,
-            "seconds": round(seconds, 3),
-            **parts,
-        }
+def step_of(followers: Mapping[str, Follower], depth: int, started: float) -> Step:
+    """The figures of all clients together at one depth.
+
+    Rates are taken over the time in which all jobs ran, everything else over all that they did.
+    """
+    statuses = {name: f.last for name, f in followers.items() if f.last is not None}
+    jobs = [(name, status) for name, status in statuses.items()]
+    common = over_common_time([points for f in followers.values() for points in f.points.values()])
+    runtime = max((status.runtime for status in statuses.values()), default=0.0)
+    parts = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
+
+    def together(totals: IoTotals, directions: Sequence[str]) -> LoadFigures:
+        if common is None:
+            return figures_over(totals, runtime)
+        ios = sum(common.ios.get(direction, 0.0) for direction in directions)
+        moved = sum(common.bytes.get(direction, 0.0) for direction in directions)
+        return figures(totals, ios, moved)
+
+    read, write = (together(parts[d], (d,)) if parts[d].ios else None for d in DIRECTIONS)
+    return Step(
+        depth=depth,
+        start_unix_seconds=started,
+        end_unix_seconds=time.time(),
+        seconds=common.seconds if common else runtime,
+        total=together(add(parts.values()), DIRECTIONS),
+        read=read,
+        write=write,
+        jobs={
+            f"{client}/{name}" if name != client else name: figures_over(
+                add(job.totals.values()), job.runtime
+            )
+            for client, status in jobs
+            for name, job in status.jobs.items()
+        },
     )
-    # Intervals end when fio gets round to it; one that is very short says nothing.
-    if seconds >= 0.5:
-        rates = context.rates.setdefault(phase, [])
-        rates.append((status.time, live.iops(phase)))
-
-
-def summary(figures: Figures, seconds: float) -> dict[str, Any]:
-    """The figures that tables are made from; seconds and bytes. None: the engine cannot say."""
-    known = bool(figures.bins) or not figures.ios
-    percentiles = {
-        f"latency_p{percent}": figures.percentile(float(percent)) if known else None
-        for percent in PERCENTILES
-    }
-    return {
-        "ios": figures.ios,
-        "iops": figures.ios / seconds if seconds else 0.0,
-        "bytes_per_second": figures.bytes / seconds if seconds else 0.0,
-        "latency_mean": figures.mean,
-        "latency_deviation": figures.deviation if known else None,
-        "latency_max": figures.latency_max if known else None,
-        **percentiles,
-    }
 
 
 async def run_fio(
     context: Context, phase: Phase, action: Fio, seconds: float, end: End | None, depth: int
-) -> dict[str, Any]:
-    """All clients of one fio step, to their end or to what `end` says; the figures together."""
+) -> tuple[Step, bool | None]:
+    """All clients of one fio step, to their end or to what `end` says: the figures together, and
+    whether a load that was to become steady did."""
     followers: dict[str, FioFollower] = {}
+    started = time.time()
     async with AsyncExitStack() as stack:
         devices = await stack.enter_async_context(_volumes(context, phase, action))
         running: list[Child] = []
@@ -120,39 +201,38 @@ async def run_fio(
                 depth=depth,
                 devices=devices,
             )
-            follower = FioFollower(context, phase.name, client.name, action.engine)
+            follower = FioFollower(context, phase.name, client.name, action.engine, depth)
             followers[client.name] = follower
             child = context.recorder.child(f"{phase.name}.{client.name}", argv, follower)
             running.append(await stack.enter_async_context(child))
         await _until_done(running, seconds + _GRACE, end)
-    result = _result(action, depth, followers)
-    if result.get("steady") is False:
-        context.recorder.event("not_steady", phase=phase.name, after=result["seconds"])
-    return result
+    _check_fio(followers)
+    step = step_of(followers, depth, started)
+    steady = _became_steady(followers) if fio.ends_by_itself(action) else None
+    if steady is False:
+        context.recorder.event("not_steady", phase=phase.name, after=step.seconds)
+    return step, steady
 
 
-def _result(action: Fio, depth: int, followers: dict[str, FioFollower]) -> dict[str, Any]:
-    statuses = {name: f.last for name, f in followers.items() if f.last is not None}
-    if len(statuses) < len(followers):
-        silent = ", ".join(name for name in followers if name not in statuses)
+def _check_fio(followers: Mapping[str, FioFollower]) -> None:
+    silent = ", ".join(name for name, follower in followers.items() if follower.last is None)
+    if silent:
         raise RunError(f"fio wrote no result for {silent}")
-    for name, status in statuses.items():
-        wrong = {job: error for job, error in status.errors.items() if error}
+    for name, follower in followers.items():
+        jobs = follower.last.jobs if follower.last else {}
+        wrong = {job: status.error for job, status in jobs.items() if status.error}
         if wrong:
             raise RunError(f"{name}: fio reports errors (job: errno) {wrong}")
-    runtime = max((status.runtime for status in statuses.values()), default=0.0)
-    found: dict[str, Any] = {"engine": action.engine, "depth": depth, "seconds": runtime}
-    for direction in fio.DIRECTIONS:
-        together = fio.add(status.of(direction) for status in statuses.values())
-        if together.ios:
-            found[direction] = summary(together, runtime)
-    everything = fio.add(status.total for status in statuses.values())
-    found["total"] = summary(everything, runtime)
-    found["clients"] = {name: summary(s.total, s.runtime) for name, s in statuses.items()}
-    if fio.ends_by_itself(action):
-        jobs = [job for status in statuses.values() for job in status.steady.values()]
-        found["steady"] = bool(jobs) and all(jobs)
-    return found
+
+
+def _became_steady(followers: Mapping[str, FioFollower]) -> bool:
+    steady = [
+        job.steady
+        for follower in followers.values()
+        for job in (follower.last.jobs.values() if follower.last else ())
+        if job.steady is not None
+    ]
+    return bool(steady) and all(steady)
 
 
 async def _until_done(running: list[Child], within: float, end: End | None) -> None:
@@ -182,7 +262,7 @@ async def _until_done(running: list[Child], within: float, end: End | None) -> N
 
 def _check(running: list[Child]) -> None:
     for child in running:
-        status = child.record()["status"]
+        status = child.record().status
         if status is None or status == 0:
             continue
         if child.interrupted and status in (_FIO_INTERRUPTED, 130):
@@ -268,8 +348,9 @@ async def _mapped(context: Context, action: Fio) -> AsyncIterator[dict[int, str]
 
 async def run_rados_bench(
     context: Context, phase: Phase, action: RadosBench, seconds: float
-) -> dict[str, Any]:
+) -> RadosBenchResult:
     """All instances together, to their end."""
+    started = time.time()
     followers = {pool: BenchFollower(context, phase.name, pool, action) for pool in action.pools}
     async with AsyncExitStack() as stack:
         running = []
@@ -279,30 +360,9 @@ async def run_rados_bench(
             running.append(await stack.enter_async_context(child))
         await _until_done(running, seconds + _GRACE, None)
     try:
-        results = {p: rados_bench.read_result(bytes(f.output)) for p, f in followers.items()}
+        for follower in followers.values():
+            follower.end()
     except ValueError as error:
         raise RunError(f"{phase.name}: {error}") from error
-    ops = sum(result.ops for result in results.values())
-    waited = sum(result.latency_mean * result.ops for result in results.values())
-    return {
-        "engine": "rados_bench",
-        "seconds": max(result.seconds for result in results.values()),
-        "total": {
-            "ios": ops,
-            "iops": sum(result.iops for result in results.values()),
-            "bytes_per_second": sum(result.bytes_per_second for result in results.values()),
-            "latency_mean": waited / ops if ops else 0.0,
-            "latency_max": max(result.latency_max for result in results.values()),
-        },
-        "instances": {
-            pool: {
-                "ios": result.ops,
-                "iops": result.iops,
-                "bytes_per_second": result.bytes_per_second,
-                "latency_mean": result.latency_mean,
-                "latency_max": result.latency_max,
-                "per_second": [row.finished for row in result.rows],
-            }
-            for pool, result in results.items()
-        },
-    }
+    step = step_of(followers, action.in_flight, started)
+    return RadosBenchResult(action.op, action.object_size, (step,))

@@ -1,38 +1,34 @@
 """Several steps of one load: a sweep over depths, a search for a latency target."""
 
-import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import replace
 
+from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_loadgen.results.phase import Step
 from cephqos_loadgen.scenario.model import Search, Sweep
 
-# One step at a depth: its result as `run_fio` gives it.
-Step = Callable[[int, float], Awaitable[dict[str, Any]]]
+# Runs one step: a depth, and seconds.
+Run = Callable[[int, float], Awaitable[Step]]
 
 
-async def sweep(spec: Sweep, step: Step, note: Callable[..., None]) -> dict[str, Any]:
-    """Depth after depth; a step past the limits is kept, and is the last."""
-    steps = []
+async def sweep(spec: Sweep, run: Run, note: Callable[..., None]) -> tuple[tuple[Step, ...], str]:
+    """Depth after depth; a step past the limits is kept, and is the last. Why it was the last,
+    where it was not the last depth."""
+    steps: list[Step] = []
     stopped = ""
     for depth in spec.depths:
-        result = await _timed(step, depth, spec.dwell)
-        steps.append(result)
-        stopped = too_much(spec, result["total"])
-        note("sweep_step", depth=depth, iops=result["total"]["iops"], stopped=stopped)
+        step = await run(depth, spec.dwell)
+        steps.append(step)
+        stopped = too_much(spec, step.total) if depth != spec.depths[-1] else ""
+        note("sweep_step", depth=depth, iops=step.total.iops, stopped=stopped)
         if stopped:
             break
-    return {"steps": steps, "stopped": stopped, "total": steps[-1]["total"]}
+    return tuple(steps), stopped
 
 
-async def _timed(step: Step, depth: int, dwell: float) -> dict[str, Any]:
-    started = time.time()
-    result = await step(depth, dwell)
-    return {**result, "depth": depth, "started": started, "ended": time.time()}
-
-
-def too_much(spec: Sweep, total: dict[str, Any]) -> str:
+def too_much(spec: Sweep, total: LoadFigures) -> str:
     """Why a curve need not be followed further, or nothing."""
-    mean, deviation = total["latency_mean"], total["latency_deviation"]
+    mean, deviation = total.latency_mean_seconds, total.latency_deviation_seconds or 0.0
     if spec.dispersion is not None and mean and deviation / mean >= spec.dispersion:
         return f"dispersion {deviation / mean:.2f} of latency at or above {spec.dispersion:g}"
     if spec.latency is not None and mean > spec.latency:
@@ -40,22 +36,23 @@ def too_much(spec: Sweep, total: dict[str, Any]) -> str:
     return ""
 
 
-async def search(spec: Search, step: Step, note: Callable[..., None]) -> dict[str, Any]:
-    """The greatest depth within the target, by halving; throughput is the best of those within.
+async def search(spec: Search, run: Run, note: Callable[..., None]) -> tuple[Step, ...]:
+    """Looks for the greatest depth within the target, by halving. The steps by depth, each saying
+    whether it was within.
 
     Latency grows with depth on a queue, so halving is sound; a step that was lucky or unlucky costs
     precision, not the bound: every figure reported was measured at the depth it is reported for.
     """
-    steps: dict[int, dict[str, Any]] = {}
+    steps: dict[int, Step] = {}
     low, high = spec.least, spec.most
 
     async def measure(depth: int) -> bool:
-        result = await _timed(step, depth, spec.dwell)
-        latency = result["total"][_key(spec)]
+        step = await run(depth, spec.dwell)
+        latency = latency_of(spec, step.total)
         within = latency <= spec.target
-        steps[depth] = {**result, "latency": latency, "within": within}
+        steps[depth] = replace(step, within_target=within)
         note("search_step", depth=depth, latency=latency, within=within)
-        return bool(within)
+        return within
 
     if await measure(low):
         while high > low:
@@ -64,16 +61,11 @@ async def search(spec: Search, step: Step, note: Callable[..., None]) -> dict[st
                 low = middle
             else:
                 high = middle - 1
-    kept = [result for result in steps.values() if result["within"]]
-    best = max(kept, key=lambda result: result["total"]["iops"], default=None)
-    return {
-        "steps": [steps[depth] for depth in sorted(steps)],
-        "target": spec.target,
-        "reached": best is not None,
-        "depth": best["depth"] if best else None,
-        "total": (best or steps[spec.least])["total"],
-    }
+    return tuple(steps[depth] for depth in sorted(steps))
 
 
-def _key(spec: Search) -> str:
-    return "latency_mean" if spec.percentile is None else f"latency_p{spec.percentile:g}"
+def latency_of(spec: Search, total: LoadFigures) -> float:
+    """The latency that the target is about."""
+    if spec.percentile is None:
+        return total.latency_mean_seconds
+    return total.latency_percentile_seconds(spec.percentile) or 0.0

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.run.undo import Journal, Undo
@@ -33,7 +32,9 @@ def present(names: Iterable[str], block: Path = Path("/sys/block")) -> list[str]
     return sorted(name for name in names if (block / name / "queue").is_dir())
 
 
-def read_queues(names: Iterable[str], block: Path = Path("/sys/block")) -> dict[str, Any]:
+def read_queues(
+    names: Iterable[str], block: Path = Path("/sys/block")
+) -> dict[str, dict[str, str]]:
     """What is in force for each of these devices."""
     return {name: {key: _read(block / name / "queue" / key) for key in _KEYS} for name in names}
 

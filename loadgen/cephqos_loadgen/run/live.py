@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cephqos_exporter.model import Family
-from cephqos_loadgen.engines.fio import DIRECTIONS, Figures, Status, add, since
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, Status, add, since
 from cephqos_loadgen.run import live_metrics
 from cephqos_loadgen.scenario.model import Phase
 
@@ -19,9 +19,9 @@ class ClientFigures:
     """One client: what its processes of earlier phases did, and what the present one has done."""
 
     engine: str
-    before: dict[str, Figures] = field(default_factory=dict)
+    before: dict[str, IoTotals] = field(default_factory=dict)
     last: Status | None = None
-    interval: dict[str, Figures] = field(default_factory=dict)
+    interval: dict[str, IoTotals] = field(default_factory=dict)
     seconds: float = 0.0
 
     def iops(self) -> float:
@@ -33,14 +33,14 @@ class ClientFigures:
         return size / self.seconds if self.seconds else 0.0
 
     @property
-    def together(self) -> Figures:
+    def together(self) -> IoTotals:
         """Both directions of the last interval."""
         return add(self.interval.values())
 
-    def total(self, direction: str) -> Figures:
+    def total(self, direction: str) -> IoTotals:
         """All that this client did so far."""
-        last = self.last.of(direction) if self.last else Figures()
-        return add((self.before.get(direction, Figures()), last))
+        last = self.last.of(direction) if self.last else IoTotals()
+        return add((self.before.get(direction, IoTotals()), last))
 
 
 @dataclass(slots=True)
@@ -124,12 +124,12 @@ class Live:
             figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}
         figures.last, figures.interval, figures.seconds = None, {}, 0.0
 
-    def status(self, phase: str, client: str, status: Status) -> Figures:
+    def status(self, phase: str, client: str, status: Status) -> IoTotals:
         """A status document came; what happened since the one before it."""
         figures = self.clients[phase, client]
         previous = figures.last
         for direction in DIRECTIONS:
-            earlier = previous.of(direction) if previous else Figures()
+            earlier = previous.of(direction) if previous else IoTotals()
             figures.interval[direction] = since(status.of(direction), earlier)
         figures.seconds = status.runtime - (previous.runtime if previous else 0.0)
         figures.last = status

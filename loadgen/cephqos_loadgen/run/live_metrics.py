@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
-from cephqos_loadgen.engines.fio import BOUNDS, DIRECTIONS, Figures, buckets
+from cephqos_loadgen.engines.fio_output import BOUNDS, DIRECTIONS, IoTotals, buckets
 
 if TYPE_CHECKING:
     from cephqos_loadgen.run.live import ClientFigures, Live
@@ -122,15 +122,15 @@ def _cluster(page: _Page, live: "Live") -> None:
         page.add("cephqos_run_recovery_remaining_seconds", left / rate if rate > 0 else None)
 
 
-def _totals(page: _Page, total: Figures, labels: dict[str, str]) -> None:
+def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
     if not total.ios:
         return
     page.add("cephqos_client_ops_total", total.ios, **labels)
     page.add("cephqos_client_bytes_total", total.bytes, **labels)
-    if not total.bins:
+    if not total.bins_ns:
         return
     name = "cephqos_client_latency_seconds"
-    for bound, count in zip((*BOUNDS, None), buckets(total.bins), strict=True):
+    for bound, count in zip((*BOUNDS, None), buckets(total.bins_ns), strict=True):
         le = "+Inf" if bound is None else f"{bound:.10g}"
         page.add(name, count, "_bucket", **labels, le=le)
     page.add(name, total.latency_sum, "_sum", **labels)

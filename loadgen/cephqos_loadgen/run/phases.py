@@ -2,29 +2,35 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.errors import CephqosError
-from cephqos_loadgen.record.host import HostState, difference, read_host
+from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, Recovery
 from cephqos_loadgen.run.actions import perform, recovered
 from cephqos_loadgen.run.context import Context, beside
 from cephqos_loadgen.run.endings import moves_data, wait_for_end, wait_for_start
 from cephqos_loadgen.run.errors import RunError
-from cephqos_loadgen.scenario.model import Fio, Phase, RadosBench
+from cephqos_loadgen.scenario.model import Fio, Phase, RadosBench, Until
 
 _CLIENT_LOOK_SECONDS = 1.0
 
 
-async def run_phases(context: Context, results: dict[str, Any]) -> None:
-    """All phases, their results by name into `results`, also of those that came before a failure.
+@dataclass(slots=True)
+class Recorded:
+    """What is known of the phases so far, by name: also of those that came before a failure."""
 
-    The first that fails ends the others and is raised.
-    """
+    records: dict[str, PhaseRecord] = field(default_factory=dict)
+    hosts: dict[str, HostUse] = field(default_factory=dict)
+
+
+async def run_phases(context: Context, recorded: Recorded) -> None:
+    """All phases. The first that fails ends the others and is raised."""
     tasks = [
-        asyncio.create_task(_run_phase(context, phase, results), name=phase.name)
+        asyncio.create_task(_run_phase(context, phase, recorded), name=phase.name)
         for phase in context.point.phases
     ]
     try:
@@ -37,7 +43,7 @@ async def run_phases(context: Context, results: dict[str, Any]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) -> None:
+async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None:
     marks = context.marks[phase.name]
     since = await wait_for_start(context, phase)
     marks.start_time = time.time()
@@ -48,29 +54,27 @@ async def _run_phase(context: Context, phase: Phase, results: dict[str, Any]) ->
     context.live.begin(phase)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()
-    outcome: dict[str, Any] = {"kind": phase.action.kind, "started": marks.start_time}
+    record = PhaseRecord(phase.action.kind, marks.start_time, 0.0, "interrupted")
     try:
-        outcome |= await _with_host_figures(context, phase, since)
-        outcome["ok"] = True
+        record, recorded.hosts[phase.name] = await _with_host_figures(context, phase, since, record)
     except (CephqosError, CommandFailed) as error:
-        outcome |= {"ok": False, "error": str(error)}
+        record = replace(record, ended_by="failed", error=str(error))
         if not phase.may_fail:
             raise RunError(f"phase {phase.name}: {error}") from error
     finally:
-        marks.end_time = outcome["ended"] = time.time()
-        results[phase.name] = outcome
+        record = replace(record, end_unix_seconds=time.time())
+        recorded.records[phase.name] = record
         with suppress(OSError):  # a full disk is reported by whoever met it first
             context.recorder.event(
-                "phase_ended",
-                phase=phase.name,
-                ok=outcome.get("ok", False),
-                error=outcome.get("error", ""),
+                "phase_ended", phase=phase.name, ended_by=record.ended_by, error=record.error
             )
         context.live.end(phase)
         marks.ended.set()
 
 
-async def _with_host_figures(context: Context, phase: Phase, since: float) -> dict[str, Any]:
+async def _with_host_figures(
+    context: Context, phase: Phase, since: float, record: PhaseRecord
+) -> tuple[PhaseRecord, HostUse]:
     pids = await context.cluster.access.pids()
     daemons = {name: pid for name, pid in pids.items() if name.startswith("osd.")}
     before = read_host(daemons)
@@ -78,14 +82,10 @@ async def _with_host_figures(context: Context, phase: Phase, since: float) -> di
     clients: dict[str, HostState] = {}
     look = asyncio.create_task(_look_at_clients(context, phase, clients))
     async with beside(look):
-        result = await _within_limit(context, phase, since)
-    after = read_host(daemons)
-    figures = difference(before, after, time.monotonic() - started)
-    for name, state in clients.items():
-        empty = HostState({}, {}, {})
-        figures["processes"] |= difference(empty, state, 0.0)["processes"]
-        figures["processes"].setdefault(name, {})
-    return {**result, "host": figures}
+        record = await _within_limit(context, phase, since, record)
+    use = difference(before, read_host(daemons), time.monotonic() - started)
+    own = {name: client_use(name, state) for name, state in clients.items()}
+    return record, replace(use, processes={**use.processes, **own})
 
 
 async def _look_at_clients(context: Context, phase: Phase, found: dict[str, HostState]) -> None:
@@ -100,49 +100,46 @@ async def _look_at_clients(context: Context, phase: Phase, found: dict[str, Host
                 found[name] = read_host({name: child.pid})
 
 
-async def _within_limit(context: Context, phase: Phase, since: float) -> dict[str, Any]:
+async def _within_limit(
+    context: Context, phase: Phase, since: float, record: PhaseRecord
+) -> PhaseRecord:
     """The phase's work, to its own end or to the end that the scenario sets."""
     until = phase.until
+    came = False  # the end that the scenario sets
 
     async def end() -> None:
+        nonlocal came
         await wait_for_end(context, phase, since)
+        came = True
 
-    own_end = until.kind == "done"
     # What is asked to end gets a little time for it beyond the limit.
     limit = until.at_most + (60.0 if until.kind == "duration" else 30.0)
     try:
         async with asyncio.timeout(limit):
-            result = await perform(context, phase, None if own_end else end)
-            if until.kind == "recovery_done":
-                result["recovery"] = await _recovery(context)
-            return result
+            result = await perform(context, phase, None if until.kind == "done" else end)
+            recovery = await _recovery(context) if until.kind == "recovery_done" else None
     except TimeoutError:
         raise RunError(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
+    return replace(record, ended_by=ended_by(until, came), result=result, recovery=recovery)
 
 
-async def _recovery(context: Context) -> dict[str, float]:
+def ended_by(until: Until, came: bool) -> EndedBy:
+    """What ended a phase; `came`: the end that the scenario sets was seen."""
+    if until.kind in ("done", "duration"):
+        return "done" if until.kind == "done" else "duration"
+    if not came:
+        return "cut_off"
+    return "other_phase" if until.kind == "phase" else "condition"
+
+
+async def _recovery(context: Context) -> Recovery | None:
     """What was recovered since the phase that caused it."""
     after, before = await recovered(context), context.recovered_before
-    seconds = context.watcher.recovery_seconds
-    found = {key: float(after[key] - before[key]) for key in after if key in before}
-    if seconds:
-        found |= {f"{key}_per_second": value / seconds for key, value in found.items()}
-    return {**found, "seconds": seconds}
-
-
-def figures_of(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The few figures of each phase that a list shows."""
-    found = {}
-    for name, result in results.items():
-        keys = ("objects_scrubbed", "objects", "seconds", "depth")
-        row = {key: result[key] for key in keys if key in result}
-        total = result.get("total")
-        if total:
-            row |= {key: total[key] for key in ("iops", "latency_mean") if key in total}
-        if "recovery" in result:
-            row |= {
-                "objects_recovered": result["recovery"].get("objects"),
-                "recovery_seconds": result["recovery"]["seconds"],
-            }
-        found[name] = row
-    return found
+    if not after or not before:
+        return None
+    return Recovery(
+        objects=after["objects"] - before["objects"],
+        bytes=after["bytes"] - before["bytes"],
+        seconds=context.watcher.recovery_seconds,
+        finished=context.watcher.recovery_seconds > 0,
+    )

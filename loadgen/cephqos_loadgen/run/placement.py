@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import process
+from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.run.affinity import set_affinity
 from cephqos_loadgen.run.undo import Undo
 
@@ -92,14 +93,15 @@ async def this_host() -> list[Cpu]:
     return parse_lscpu(listed.stdout)
 
 
-async def pin_osds(context: Context, action: Pin) -> dict[str, Any]:
+async def pin_osds(context: Context, action: Pin) -> PinResult:
     """Pin this host's OSDs, or only say how; the plan goes into the archive either way."""
     osds = sorted(await context.cluster.osds())
     placed = plan(await this_host(), osds, action.strategy, action.cpus_per_osd)
-    shown = {f"osd.{osd}": list(cpus) for osd, cpus in placed.items()}
+    result = {f"osd.{osd}": cpus for osd, cpus in placed.items()}
+    shown = {osd: list(cpus) for osd, cpus in result.items()}
     context.recorder.event("placement", strategy=action.strategy, plan=shown)
     if not action.apply:
-        return {"strategy": action.strategy, "plan": shown, "applied": False}
+        return PinResult(action.strategy, result, applied=False)
     pids = await context.cluster.access.pids()
     for osd, cpus in placed.items():
         pid = pids.get(f"osd.{osd}")
@@ -109,4 +111,4 @@ async def pin_osds(context: Context, action: Pin) -> dict[str, Any]:
         command = f"taskset --all-tasks --cpu-list --pid {','.join(map(str, before))} {pid}"
         await context.journal.push(Undo("affinity", command, {"pid": pid, "cpus": before}))
         set_affinity(pid, cpus)
-    return {"strategy": action.strategy, "plan": shown, "applied": True}
+    return PinResult(action.strategy, result, applied=True)

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from cephqos_loadgen.engines import fio, rados_bench
+from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.record.child import Child, ChildFailed
 from cephqos_loadgen.run import undo
@@ -138,11 +139,11 @@ class Pools:
 
     async def _fill_image(self, pool: str, number: int, size: int) -> None:
         place = self._cluster.access.place
-        stream = fio.JsonStream()
+        stream = JsonStream()
 
         def follow(data: bytes) -> None:
             for document in stream.feed(data):
-                done = fio.read_status(document).total.bytes
+                done = read_status(document).total.bytes
                 self._live.filled(pool, "bytes", f"volume.{number}", done)
 
         argv = fio.prefill_argv(pool, number, place)

@@ -5,8 +5,8 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
@@ -15,10 +15,12 @@ from cephqos_loadgen.record.child import Child, leaf
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.metrics import MetricsRecorder
 from cephqos_loadgen.record.repeat import RepeatRecorder
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
 from cephqos_loadgen.run.actions import recovered
 from cephqos_loadgen.run.context import Context, beside
 from cephqos_loadgen.run.live import Live
-from cephqos_loadgen.run.phases import figures_of, run_phases
+from cephqos_loadgen.run.phases import Recorded, run_phases
 from cephqos_loadgen.run.pools import Pools
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.run.watch import Watcher
@@ -28,7 +30,7 @@ _LOG_LINES = 5000
 
 
 class Repeat:
-    """Sets a repeat up, runs it, closes its folder. `run` returns the outcome, also of a failure,
+    """Sets a repeat up, runs it, closes its folder. `run` returns the record, also of a failure,
     and raises only when it was cancelled or when the disk takes no more."""
 
     def __init__(
@@ -46,39 +48,47 @@ class Repeat:
         self._sources, self._exporter = sources, exporter
         self._make_room = make_room
 
-    async def run(self, header: dict[str, Any]) -> dict[str, Any]:
-        """`header` says which repeat it is; it comes first in the outcome."""
+    async def run(self, header: RepeatRecord) -> RepeatRecord:
+        """`header` says which repeat it is; the record is the same with what came of it."""
         recorder, session = self._recorder, self._session
         recorder.in_place(session.access.argv, session.access.place.environment)
-        outcome: dict[str, Any] = {**header, "started": time.time(), "status": "aborted"}
+        record = replace(header, start_unix_seconds=time.time())
         metrics = MetricsRecorder(self._sources, recorder.folder / "metrics.columns")
         context = self._context()
         self._live.new_repeat()
         mark = len(session.journal.entries)
         cost = Cost(session, self._exporter)
+        recorded = Recorded()
+        moved: dict[str, int] = {}
         try:
-            await self._within(context, metrics, outcome)
-            outcome["status"] = "finished"
+            await self._within(context, metrics, recorded, moved)
+            record = replace(record, status="finished")
         except (CephqosError, CommandFailed) as error:
-            outcome |= {"status": "failed", "error": str(error)}
+            record = replace(record, status="failed", error=str(error))
         except OSError as error:
-            outcome |= {"status": "failed", "error": f"recording failed: {error}"}
+            record = replace(record, status="failed", error=f"recording failed: {error}")
         except Exception as error:
             # A defect of ours must not cost what was recorded, nor leave the cluster changed.
             text = "".join(traceback.format_exception(error))
-            outcome |= {"status": "failed", "error": repr(error), "traceback": text}
+            record = replace(record, status="failed", error=repr(error), traceback=text)
         finally:
-            outcome["ended"] = time.time()
-            outcome["cost"] = cost.spent()
-            outcome["metrics"] = metrics.summary()
+            record = replace(
+                record,
+                end_unix_seconds=time.time(),
+                phases=recorded.records,
+                cost=cost.spent(),
+                metrics=metrics.summary(),
+                recovered_objects=moved.get("objects"),
+                recovered_bytes=moved.get("bytes"),
+            )
             self._live.new_repeat()
             try:
-                await self._save_log(outcome["started"])
-                if outcome["status"] != "aborted":
+                await self._save_log(record.start_unix_seconds)
+                if record.status != "aborted":
                     await session.roll_back(mark)
             finally:
-                self._close(metrics, outcome)
-        return outcome
+                record = self._close(metrics, record)
+        return record
 
     def _context(self) -> Context:
         session, recorder = self._session, self._recorder
@@ -94,24 +104,28 @@ class Repeat:
             watcher=Watcher(session.watch_cluster, recorder.cluster, recorder.event),
         )
 
-    def _close(self, metrics: MetricsRecorder, outcome: dict[str, Any]) -> None:
-        """Close the files; on a full disk what was kept in reserve takes the outcome."""
+    def _close(self, metrics: MetricsRecorder, record: RepeatRecord) -> RepeatRecord:
+        """Close the files; on a full disk what was kept in reserve takes the record."""
         try:
             metrics.close()
-            self._recorder.close(outcome)
+            self._recorder.close(record)
         except OSError as error:
-            outcome |= {"status": "failed", "error": f"recording failed: {error}"}
+            record = replace(record, status="failed", error=f"recording failed: {error}")
             self._make_room()
-            self._recorder.close(outcome)
+            self._recorder.close(record)
+        return record
 
     async def _within(
-        self, context: Context, metrics: MetricsRecorder, outcome: dict[str, Any]
+        self,
+        context: Context,
+        metrics: MetricsRecorder,
+        recorded: Recorded,
+        moved: dict[str, int],
     ) -> None:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
         before = await recovered(context)
         context.started = time.time()
-        results: dict[str, Any] = {}
         try:
             async with AsyncExitStack() as stack:
                 tasks = [
@@ -120,16 +134,13 @@ class Repeat:
                     asyncio.create_task(_follow(context, before.get("objects", 0))),
                 ]
                 await stack.enter_async_context(beside(*tasks))
-                await _phases(context, tasks, results)
+                await _phases(context, tasks, recorded)
             await metrics.finish()
         finally:
-            hosts = {name: result.pop("host", None) for name, result in results.items()}
-            outcome["phases"] = results
-            outcome["figures"] = figures_of(results)
-            write_json(self._recorder.folder / "host.json", hosts)
+            write_json(self._recorder.folder / "host.json", to_json(recorded.hosts))
         after = await recovered(context)
         if before and after:
-            outcome["recovered"] = {key: after[key] - before[key] for key in after}
+            moved |= {key: after[key] - before[key] for key in after}
 
     async def _save_log(self, since: float) -> None:
         """What the cluster logged meanwhile."""
@@ -146,10 +157,10 @@ class Repeat:
 
 
 async def _phases(
-    context: Context, recording: list[asyncio.Task[None]], results: dict[str, Any]
+    context: Context, recording: list[asyncio.Task[None]], recorded: Recorded
 ) -> None:
     """The phases; recording that fails (a full disk) ends them too."""
-    phases = asyncio.create_task(run_phases(context, results))
+    phases = asyncio.create_task(run_phases(context, recorded))
     try:
         await asyncio.wait([phases, *recording], return_when=asyncio.FIRST_COMPLETED)
         for task in recording:
@@ -171,6 +182,23 @@ async def _follow(context: Context, recovered_before: int) -> None:
             context.live.recovering(now.time, done, now.misplaced + now.degraded)
 
 
+def new_record(folder: str, point: Point, number: int, in_force: InForce) -> RepeatRecord:
+    """Of a repeat of which nothing is known yet."""
+    return RepeatRecord(
+        folder=folder,
+        point=point.name,
+        repeat=number,
+        axes=dict(point.axes),
+        status="aborted",
+        start_unix_seconds=0.0,
+        end_unix_seconds=0.0,
+        in_force=in_force,
+        phases={},
+        cost=RecordingCost(0.0, 0.0, 0.0, 0.0, 0.0),
+        metrics=MetricsRecording(0, 0, {}, ""),
+    )
+
+
 class Cost:
     """CPU that recording took beyond the exporter's own: this process and its cluster clients."""
 
@@ -188,18 +216,18 @@ class Cost:
     def _exporter_cpu(self) -> float:
         return cpu_seconds(self._exporter.pid) if self._exporter else 0.0
 
-    def spent(self) -> dict[str, float]:
+    def spent(self) -> RecordingCost:
         wall = max(0.001, time.monotonic() - self._wall)
         clients = self._client_seconds()
         own = time.process_time() - self._own
         commands = sum(seconds - self._clients.get(pid, 0.0) for pid, seconds in clients.items())
-        return {
-            "wall_seconds": wall,
-            "own_cpu_seconds": own,
-            "client_cpu_seconds": commands,
-            "exporter_cpu_seconds": self._exporter_cpu() - self._exporter_seconds,
-            "core_share": (own + commands) / wall,
-        }
+        return RecordingCost(
+            wall_seconds=wall,
+            own_cpu_seconds=own,
+            client_cpu_seconds=commands,
+            exporter_cpu_seconds=self._exporter_cpu() - self._exporter_seconds,
+            core_share=(own + commands) / wall,
+        )
 
 
 def _leaf(pid: int | None) -> int | None:

@@ -3,35 +3,23 @@
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.archive.layout import is_archive
+from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.archive.writer import ArchiveWriter
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.record.repeat import REPEAT_FILE
+from cephqos_loadgen.results.repeat import RepeatRecord
 from cephqos_loadgen.run.errors import ClusterUnfit
 from cephqos_loadgen.scenario.model import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """A repeat that need not be made again."""
-
-    point: str
-    repeat: int
-    outcome: dict[str, Any]
-
-
-def finished_repeats(folder: Path) -> list[dict[str, Any]]:
-    """Outcomes of the repeats that are whole, of an archive or of what a crash left."""
-    found = []
-    for path in sorted(folder.glob(f"repeats/*/{REPEAT_FILE}")):
-        outcome = json.loads(path.read_text())
-        if outcome["status"] == "finished":
-            found.append(outcome)
-    return found
+def finished_repeats(folder: Path) -> list[RepeatRecord]:
+    """The repeats that are whole, of an archive or of what a crash left."""
+    records = [read_record(path) for path in sorted(folder.glob(f"repeats/*/{REPEAT_FILE}"))]
+    return [record for record in records if record.status == "finished"]
 
 
 def recorded_plan(source: Path) -> dict[str, Any]:
@@ -45,14 +33,13 @@ def recorded_plan(source: Path) -> dict[str, Any]:
     return plan
 
 
-def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[Finished]:
+def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[RepeatRecord]:
     """Link or copy the finished repeats of an interrupted run of the same plan."""
     _check_same(source, recorded_plan(source), plan)
-    found = []
-    for outcome in finished_repeats(source):
-        folder = outcome["folder"]
+    found = finished_repeats(source)
+    for record in found:
+        folder = record.folder
         shutil.copytree(source / folder, archive.folder / folder, copy_function=_link_or_copy)
-        found.append(Finished(outcome["point"], outcome["repeat"], outcome))
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found

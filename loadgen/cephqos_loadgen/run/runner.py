@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.layout import repeat_folder
@@ -20,6 +19,8 @@ from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.child import Child
 from cephqos_loadgen.record.repeat import RepeatRecorder
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
 from cephqos_loadgen.run import board, environment, preflight
 from cephqos_loadgen.run.cluster import Access, ConfAccess, LabAccess
 from cephqos_loadgen.run.endpoint import serve
@@ -31,13 +32,11 @@ from cephqos_loadgen.run.live import Live, Where
 from cephqos_loadgen.run.notify import Notifier
 from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.pools import Pools
-from cephqos_loadgen.run.repeat import Repeat
-from cephqos_loadgen.run.resume import Finished, check_cluster, take_along
+from cephqos_loadgen.run.repeat import Repeat, new_record
+from cephqos_loadgen.run.resume import check_cluster, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
 from cephqos_loadgen.scenario.model import LabWish, Plan, Point
-
-_REFUSED = "refused"
 
 
 def run_id(plan: Plan) -> str:
@@ -56,9 +55,9 @@ class Runner:
         self._forecast = Forecast(plan)
         self.url = ""  # of the live metrics, once they are served
         self.live = Live(Where(self.id, plan.scenario))
-        self._outcomes: list[dict[str, Any]] = []
+        self._records: list[RepeatRecord] = []
         self._restore: list[str] = []
-        self._finished: list[Finished] = []
+        self._finished: list[RepeatRecord] = []  # by the run that is resumed
         self.stage = "checking"
         self._touched = False  # something in a cluster was changed
         self._not_restored = ""
@@ -70,7 +69,8 @@ class Runner:
         """
         await preflight.check(self.plan, self.options)
         archive = ArchiveWriter(self.options.out, self.id)
-        status, error = "aborted", ""
+        status: RunStatus | None = "aborted"
+        error = ""
         try:
             archive.text("scenario.yaml", self.plan.text)
             archive.json("plan.json", asdict(self.plan))
@@ -80,7 +80,7 @@ class Runner:
             status, error = "failed", str(problem)
             raise RunError(error) from problem
         except UsageError as problem:
-            status, error = "failed" if self._touched else _REFUSED, str(problem)
+            status, error = "failed" if self._touched else None, str(problem)
             raise
         except Exception as problem:
             status, error = "failed", str(problem) or repr(problem)
@@ -89,10 +89,11 @@ class Runner:
             path = self._finish(archive, status, error)
         return path
 
-    def _finish(self, archive: ArchiveWriter, status: str, error: str) -> Path:
-        """Without a pause in which an interruption could come through."""
+    def _finish(self, archive: ArchiveWriter, status: RunStatus | None, error: str) -> Path:
+        """Without a pause in which an interruption could come through. No status: the run was
+        refused."""
         self.stage = "sealing"
-        if status == _REFUSED:
+        if status is None:
             archive.discard()
             return archive.final
         path = self._seal(archive, status, error)
@@ -104,21 +105,22 @@ class Runner:
             raise NotRestored(f"the cluster was not restored: {self._not_restored}")
         return path
 
-    def _seal(self, archive: ArchiveWriter, status: str, error: str) -> Path:
-        details = {
-            "scenario": self.plan.scenario,
-            "scale": self.plan.scale,
-            "error": error,
-            "repeats_planned": len(self.plan.runs),
-            "repeats": [
-                {key: outcome.get(key) for key in ("folder", "point", "repeat", "status", "error")}
-                for outcome in self._outcomes
-            ],
-            "summary": summarise(self.plan, self._outcomes),
-            "restore_commands": self._restore,
-        }
+    def _seal(self, archive: ArchiveWriter, status: RunStatus, error: str) -> Path:
+        manifest = archive.manifest(
+            scenario=self.plan.scenario,
+            scale=self.plan.scale,
+            status=status,
+            error=error,
+            repeats_planned=len(self.plan.runs),
+            repeats=tuple(
+                RepeatLine(each.folder, each.point, each.repeat, each.status, each.error)
+                for each in self._records
+            ),
+            summary=summarise(self.plan, self._records),
+            restore_commands=tuple(self._restore),
+        )
         try:
-            path = archive.seal(status, details)
+            path = archive.seal(manifest)
         except OSError as problem:
             self.progress.note(f"the archive stays unfinished in {archive.folder}: {problem}")
             return archive.folder
@@ -131,7 +133,7 @@ class Runner:
     async def _run(self, archive: ArchiveWriter) -> None:
         if self.options.resume:
             self._finished = take_along(self.options.resume, self.plan, archive)
-            self._outcomes += [finished.outcome for finished in self._finished]
+            self._records += self._finished
             for point, number in self.plan.runs:
                 if number not in self._left(point):
                     self._forecast.finished(point, number, None)
@@ -222,7 +224,7 @@ class Runner:
     # -- points and repeats ---------------------------------------------------------------------
 
     def _left(self, point: Point) -> list[int]:
-        done = {(finished.point, finished.repeat) for finished in self._finished}
+        done = {(record.point, record.repeat) for record in self._finished}
         return [n for n in range(1, self.plan.repeats + 1) if (point.name, n) not in done]
 
     async def _points(
@@ -242,7 +244,7 @@ class Runner:
                     await self._point(archive, session, point, preparing, found)
         finally:
             with contextlib.suppress(OSError):
-                preparing.close({"status": "ended"})
+                preparing.close_preparation()
 
     async def _point(
         self,
@@ -266,9 +268,9 @@ class Runner:
         for name in reused:
             if name in kept.found:
                 self.progress.note(f"pool {name}: used again, run {kept.found[name]} kept it")
-        for warning in in_force["warnings"]:
+        for warning in in_force.warnings:
             self.progress.note(f"warning: {warning}")
-        archive.event("point_ready", point=point.name, reused=reused, **in_force)
+        archive.event("point_ready", point=point.name, reused=reused, **to_json(in_force))
         for number in self._left(point):
             await self._repeat(archive, session, _Repeat(point, number, in_force), recorded)
         await session.roll_back(mark)
@@ -300,18 +302,16 @@ class Runner:
                 exporter=recorded[1],
                 make_room=archive.give_reserve_back,
             )
-            header = {"folder": folder, "point": point.name, "repeat": number}
-            header |= {"axes": dict(point.axes), "in_force": which.in_force}
-            outcome = await repeat.run(header)
-        self._take(title, which, outcome)
+            record = await repeat.run(new_record(folder, point, number, which.in_force))
+        self._take(title, which, record)
         if session.lost:
             raise RunError("another run took this cluster over")
 
-    def _take(self, title: str, which: "_Repeat", outcome: dict[str, Any]) -> None:
-        self._outcomes.append(outcome)
-        if outcome["status"] != "finished":
-            raise RunError(f"{title}: {outcome.get('error', outcome['status'])}")
-        seconds = outcome["ended"] - outcome["started"]
+    def _take(self, title: str, which: "_Repeat", record: RepeatRecord) -> None:
+        self._records.append(record)
+        if record.status != "finished":
+            raise RunError(f"{title}: {record.error or record.status}")
+        seconds = record.end_unix_seconds - record.start_unix_seconds
         self._forecast.finished(which.point, which.number, seconds)
 
     # -- what is shown --------------------------------------------------------------------------
@@ -341,7 +341,7 @@ class Runner:
         known = [left for left in lefts if left is not None]
         lasting = not live.repeat_started and known and len(known) == len(lefts)
         live.eta = self._forecast.left(elapsed=elapsed, filling=max(known) if lasting else None)
-        live.repeats = (len(self._outcomes), len(self.plan.runs))
+        live.repeats = (len(self._records), len(self.plan.runs))
         return board.frame(live, now)
 
 
@@ -357,4 +357,4 @@ class _Repeat:
 
     point: Point
     number: int
-    in_force: dict[str, Any]
+    in_force: InForce

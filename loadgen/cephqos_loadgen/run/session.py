@@ -5,8 +5,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_loadgen.archive.writer import ArchiveWriter
 from cephqos_loadgen.errors import CephqosError, UsageError
+from cephqos_loadgen.results.repeat import InForce
 from cephqos_loadgen.run import devices, kept, quiet, room, undo
 from cephqos_loadgen.run.actions import set_flag
 from cephqos_loadgen.run.cluster import Access, Cluster, write_client_conf
@@ -133,7 +135,7 @@ class Session:
 
     # -- points of the matrix -------------------------------------------------------------------
 
-    async def apply(self, point: Point) -> dict[str, Any]:
+    async def apply(self, point: Point) -> InForce:
         """Put the point's configuration in force; what the daemons say of it."""
         conf = write_client_conf(self.access, dict(point.client))
         self.archive.text("client.conf", conf)
@@ -147,15 +149,13 @@ class Session:
         warnings = warnings_for(point.settings, effective)
         for warning in warnings:
             self.archive.event("warning", point=point.name, text=warning)
-        return {
-            "in_force": {name: own for name, own in in_force.items() if name.startswith("osd.")},
-            "in_force_beside": {
-                name: own for name, own in in_force.items() if own and name[:4] != "osd."
-            },
-            "warnings": warnings,
-            "schedulers": await self._queues(up),
-            "devices": devices.read_queues(names),
-        }
+        return InForce(
+            options={name: own for name, own in in_force.items() if name.startswith("osd.")},
+            other_options={n: own for n, own in in_force.items() if own and n[:4] != "osd."},
+            schedulers=await self._schedulers(up),
+            devices=devices.read_queues(names),
+            warnings=tuple(warnings),
+        )
 
     async def _devices(self, point: Point) -> list[str]:
         """Block devices of the OSDs that are on this host; none is an error only if the point wants
@@ -170,12 +170,12 @@ class Session:
             )
         return here
 
-    async def _queues(self, osds: Sequence[int]) -> dict[str, str]:
+    async def _schedulers(self, osds: Sequence[int]) -> dict[str, str]:
         """The scheduler in force per OSD, by the shape of its queue dump."""
         found = {}
         for osd in osds:
             dump = await self.cluster.command("dump_op_pq_state", target=f"osd.{osd}")
-            found[f"osd.{osd}"] = "mclock_scheduler" if "mClockQueues" in str(dump) else "wpq"
+            found[f"osd.{osd}"] = scheduler_of(dump)
         return found
 
     async def roll_back(self, to: int) -> None:
@@ -225,6 +225,11 @@ class Session:
         """A pool that is kept, or one that a manager's module makes for itself."""
         name = entry if isinstance(entry, str) else entry[0]
         return name in self.kept.left or name.startswith(".") or name == _OLD_MGR_POOL
+
+
+def scheduler_of(queue_dump: Any) -> str:
+    """mclock_scheduler, wpq or unknown, in the words of the option osd_op_queue."""
+    return read_queue_dump(queue_dump if isinstance(queue_dump, dict) else {}).scheduler
 
 
 def _moves_data(entry: undo.Undo) -> bool:

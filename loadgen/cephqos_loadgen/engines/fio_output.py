@@ -1,0 +1,222 @@
+"""fio's `json+` output, read as it comes.
+
+With `--status-interval` fio writes one JSON document per interval, each cumulative since the start,
+one after the other, sometimes with lines of text between them.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from cephqos_loadgen.engines.rates import Point
+from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures, percentile_ns
+
+DIRECTIONS = ("read", "write")
+_NS = 1e-9
+
+
+class JsonStream:
+    """Takes output as it comes, gives the documents that are whole."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[dict[str, Any]]:
+        """Documents begin with a line `{` and end with a line `}`; what is between is text."""
+        self._rest += data
+        found = []
+        while (end := self._rest.find(b"\n}\n")) >= 0:
+            document, self._rest = self._rest[: end + 2], self._rest[end + 3 :]
+            begin = 0 if document.startswith(b"{\n") else document.rfind(b"\n{\n") + 1
+            try:
+                found.append(orjson.loads(document[begin:]))
+            except orjson.JSONDecodeError:
+                continue  # a document that was torn, by a signal or a full disk
+        return found
+
+
+def documents(data: bytes) -> list[dict[str, Any]]:
+    """All documents of a recorded output, also of one whose last newline is missing."""
+    return JsonStream().feed(data if data.endswith(b"\n") else data + b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class IoTotals:
+    """Cumulative counts of one direction; completion latencies in seconds, bins in nanoseconds."""
+
+    ios: int = 0
+    bytes: int = 0
+    latency_count: int = 0
+    latency_sum: float = 0.0
+    latency_squares: float = 0.0
+    latency_max: float = 0.0
+    bins_ns: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> float:
+        return self.latency_sum / self.latency_count if self.latency_count else 0.0
+
+    @property
+    def deviation(self) -> float:
+        if not self.latency_count:
+            return 0.0
+        return math.sqrt(max(0.0, self.latency_squares / self.latency_count - self.mean**2))
+
+    def percentile(self, percent: float) -> float:
+        """Seconds, from the bins, each 1.6 % wide at most."""
+        return percentile_ns(self.bins_ns, percent) * _NS
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job of a document. `start` is seconds since the epoch, `runtime` seconds since then.
+
+    `steady`: of a job that was to run to fio's own steady state, whether it reached it.
+    """
+
+    totals: Mapping[str, IoTotals]
+    start: float
+    runtime: float
+    error: int = 0
+    steady: bool | None = None
+
+    @property
+    def point(self) -> Point:
+        """What it has done so far."""
+        return Point(
+            self.start + self.runtime,
+            {direction: totals.ios for direction, totals in self.totals.items()},
+            {direction: totals.bytes for direction, totals in self.totals.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One document: its jobs by name, and when it was written (seconds since the epoch)."""
+
+    time: float
+    jobs: Mapping[str, JobStatus]
+
+    @property
+    def runtime(self) -> float:
+        return max((job.runtime for job in self.jobs.values()), default=0.0)
+
+    @property
+    def total(self) -> IoTotals:
+        return add(totals for job in self.jobs.values() for totals in job.totals.values())
+
+    def of(self, direction: str) -> IoTotals:
+        return add(job.totals[direction] for job in self.jobs.values())
+
+
+def read_status(document: Mapping[str, Any]) -> Status:
+    """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41; only the first
+    does not say when a job started."""
+    written = document["timestamp_ms"] / 1000
+    return Status(written, {job["jobname"]: _read_job(job, written) for job in document["jobs"]})
+
+
+def _read_job(job: Mapping[str, Any], written: float) -> JobStatus:
+    runtime = max(job[direction]["runtime"] for direction in DIRECTIONS) / 1000
+    start = job["job_start"] / 1000 if "job_start" in job else written - runtime
+    steady = bool(job["steadystate"]["attained"]) if "steadystate" in job else None
+    totals = {direction: _totals(job[direction]) for direction in DIRECTIONS}
+    return JobStatus(totals, start, runtime, job["error"], steady)
+
+
+def _totals(entry: Mapping[str, Any]) -> IoTotals:
+    latency = entry["clat_ns"]
+    count = latency["N"]
+    mean, deviation = latency["mean"] * _NS, latency["stddev"] * _NS
+    return IoTotals(
+        ios=entry["total_ios"],
+        bytes=entry["io_bytes"],
+        latency_count=count,
+        latency_sum=mean * count,
+        latency_squares=(deviation**2 + mean**2) * count,
+        latency_max=latency["max"] * _NS,
+        bins_ns={int(ns): n for ns, n in latency.get("bins", {}).items()},
+    )
+
+
+def add(parts: Iterable[IoTotals]) -> IoTotals:
+    """Totals of jobs or directions taken together."""
+    total = IoTotals()
+    bins: dict[int, int] = {}
+    for part in parts:
+        for value, count in part.bins_ns.items():
+            bins[value] = bins.get(value, 0) + count
+        total = IoTotals(
+            total.ios + part.ios,
+            total.bytes + part.bytes,
+            total.latency_count + part.latency_count,
+            total.latency_sum + part.latency_sum,
+            total.latency_squares + part.latency_squares,
+            max(total.latency_max, part.latency_max),
+            bins,
+        )
+    return total
+
+
+def since(later: IoTotals, earlier: IoTotals) -> IoTotals:
+    """What happened between two cumulative totals."""
+    before = earlier.bins_ns
+    bins = {v: n - before.get(v, 0) for v, n in later.bins_ns.items() if n > before.get(v, 0)}
+    return IoTotals(
+        later.ios - earlier.ios,
+        later.bytes - earlier.bytes,
+        later.latency_count - earlier.latency_count,
+        max(0.0, later.latency_sum - earlier.latency_sum),
+        max(0.0, later.latency_squares - earlier.latency_squares),
+        max(bins, default=0) * _NS,
+        bins,
+    )
+
+
+def figures(totals: IoTotals, iops: float, bytes_per_second: float) -> LoadFigures:
+    """As they are recorded. An engine without bins knows neither spread nor percentiles."""
+    known = bool(totals.bins_ns) or not totals.ios
+    return LoadFigures(
+        ios=totals.ios,
+        iops=iops,
+        bytes_per_second=bytes_per_second,
+        latency_mean_seconds=totals.mean,
+        latency_deviation_seconds=totals.deviation if known else None,
+        latency_max_seconds=totals.latency_max if known or totals.latency_max else None,
+        latency_percentiles_seconds={p: totals.percentile(float(p)) for p in PERCENTILES}
+        if known
+        else {},
+        latency_bins_ns=dict(sorted(totals.bins_ns.items())),
+    )
+
+
+def figures_over(totals: IoTotals, seconds: float) -> LoadFigures:
+    """The same, with rates over a time."""
+    per = 1 / seconds if seconds else 0.0
+    return figures(totals, totals.ios * per, totals.bytes * per)
+
+
+def _bounds() -> tuple[float, ...]:
+    """Four per octave from 12.5 µs to 105 s. Every octave's start is a bound of the OSDs' own
+    latency histograms too (100 µs times a power of two), so that the two can be laid together."""
+    found = [12.5e-6 * 2**octave * (1 + part / 4) for octave in range(23) for part in range(4)]
+    return tuple(round(bound, 12) for bound in [*found, 12.5e-6 * 2**23])
+
+
+BOUNDS = _bounds()
+
+
+def buckets(bins_ns: Mapping[int, int], bounds: tuple[float, ...] = BOUNDS) -> list[int]:
+    """Cumulative counts for `le` of each bound (seconds), and last of +Inf."""
+    ordered = sorted((ns * _NS, count) for ns, count in bins_ns.items())
+    counts: list[int] = []
+    total = at = 0
+    for bound in bounds:
+        while at < len(ordered) and ordered[at][0] <= bound:
+            total += ordered[at][1]
+            at += 1
+        counts.append(total)
+    return [*counts, total + sum(count for _, count in ordered[at:])]

@@ -1,0 +1,64 @@
+"""Rates of several jobs together: over the time in which all of them ran.
+
+Jobs start and end at different moments. Total I/Os by the longest run time says too little, the sum
+of each job's own rate too much.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a job had done at a moment (seconds since the epoch), by direction."""
+
+    time: float
+    ios: Mapping[str, int]
+    bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Per second, by direction, over `seconds`."""
+
+    seconds: float
+    ios: Mapping[str, float]
+    bytes: Mapping[str, float]
+
+
+def over_common_time(jobs: Sequence[Sequence[Point]]) -> Rates | None:
+    """The rates of these jobs in the time from the last start to the first end; between two points
+    of a job its rate counts as even. None where no such time exists."""
+    if not jobs or not all(jobs):
+        return None
+    begin = max(points[0].time for points in jobs)
+    end = min(points[-1].time for points in jobs)
+    seconds = round(end - begin, 6)  # of times since the epoch the digits after that are noise
+    if seconds <= 0:
+        return None
+    ios: dict[str, float] = {}
+    moved: dict[str, float] = {}
+    for points in jobs:
+        for direction in points[-1].ios:
+            done = [(point.time, point.ios.get(direction, 0)) for point in points]
+            sizes = [(point.time, point.bytes.get(direction, 0)) for point in points]
+            ios[direction] = ios.get(direction, 0.0) + _at(done, end) - _at(done, begin)
+            moved[direction] = moved.get(direction, 0.0) + _at(sizes, end) - _at(sizes, begin)
+    return Rates(
+        seconds,
+        {direction: count / seconds for direction, count in ios.items()},
+        {direction: count / seconds for direction, count in moved.items()},
+    )
+
+
+def _at(points: Sequence[tuple[float, int]], time: float) -> float:
+    """The count at a moment within the points."""
+    before, count = points[0]
+    if time <= before:
+        return float(count)
+    for after, later in points[1:]:
+        if time <= after:
+            share = (time - before) / (after - before) if after > before else 1.0
+            return count + (later - count) * share
+        before, count = after, later
+    return float(count)

@@ -1,0 +1,60 @@
+"""Figures of client load: I/Os, bandwidth and completion latency over a stretch of time."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Percentiles that are written down beside the bins. Any other can be computed from the bins.
+PERCENTILES = ("50", "95", "99", "99.5", "99.9")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFigures:
+    """What one job, or several together, did in one stretch of time.
+
+    `latency_bins_ns` are fio's own bins: nanoseconds at the centre of the bin, and the number of
+    completions in it. A bin is 1.6 % wide at most. Equal bins of different jobs add up exactly.
+    rados bench has no bins: there they are empty, and so are the percentiles.
+    """
+
+    ios: int
+    iops: float
+    bytes_per_second: float
+    latency_mean_seconds: float
+    latency_deviation_seconds: float | None
+    latency_max_seconds: float | None
+    latency_percentiles_seconds: Mapping[str, float]
+    latency_bins_ns: Mapping[int, int]
+
+    def latency_percentile_seconds(self, percent: float) -> float | None:
+        """From the bins; None where there are none."""
+        if not self.latency_bins_ns:
+            return None
+        return percentile_ns(self.latency_bins_ns, percent) * 1e-9
+
+
+def percentile_ns(bins_ns: Mapping[int, int], percent: float) -> int:
+    """The bin that the percentile falls into; 0 without any."""
+    left = sum(bins_ns.values()) * percent / 100
+    value = 0
+    for value in sorted(bins_ns):
+        left -= bins_ns[value]
+        if left <= 0:
+            break
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """About one second of one job, as it goes into `intervals.jsonl.gz`.
+
+    `client` is a process, `job` a volume or device in it (for rados bench both are the pool).
+    """
+
+    end_unix_seconds: float
+    seconds: float
+    phase: str
+    client: str
+    job: str
+    depth: int
+    read: LoadFigures | None
+    write: LoadFigures | None

@@ -1,0 +1,62 @@
+"""What a host's kernel counted while a phase ran."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Differences of /proc/diskstats over the phase; `in_flight` is as of its end."""
+
+    reads: int
+    reads_merged: int
+    sectors_read: int
+    read_ms: int
+    writes: int
+    writes_merged: int
+    sectors_written: int
+    write_ms: int
+    in_flight: int
+    busy_ms: int
+    queue_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadUse:
+    """CPU time of all threads of one name, and of the busiest of them."""
+
+    user_seconds: float
+    system_seconds: float
+    threads: int
+    busiest_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUse:
+    """One OSD or client: threads by name."""
+
+    resident_bytes: int
+    threads: Mapping[str, ThreadUse]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUse:
+    """CPU time of the whole host, of all its CPUs together, from /proc/stat."""
+
+    cpus: int
+    user_seconds: float
+    system_seconds: float
+    iowait_seconds: float
+    irq_seconds: float
+    steal_seconds: float
+    idle_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostUse:
+    """One phase: the host's CPUs, the disks that did something, OSDs and clients of the phase."""
+
+    seconds: float
+    cpu: CpuUse | None
+    disks: Mapping[str, DiskUse]
+    processes: Mapping[str, ProcessUse]

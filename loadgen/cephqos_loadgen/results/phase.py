@@ -1,0 +1,118 @@
+"""What is recorded of a phase: when it ran, what ended it, and the result of its kind."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from cephqos_loadgen.results.figures import LoadFigures
+
+# done: its own work was done. duration: the given time had passed. condition: what it waited for
+# (scrub or recovery done, a steady state) came. other_phase: the phase it was tied to ended.
+# cut_off: `at_most` came first. failed: an error. interrupted: the run was.
+EndedBy = Literal[
+    "done", "duration", "condition", "other_phase", "cut_off", "failed", "interrupted"
+]
+
+
+class PhaseResult(ABC):
+    """The result of one kind of phase: a frozen dataclass, with a version of its own."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    version: ClassVar[int]
+
+    @abstractmethod
+    def headline(self) -> Mapping[str, float]:
+        """The few figures that lists and means over repeats show, by name with unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A load at one depth: a whole phase, or one step of a curve.
+
+    `seconds` is the time in which all jobs ran; rates are taken over it.
+    `jobs` are by `client/volume`, for rados bench by pool.
+    """
+
+    depth: int
+    start_unix_seconds: float
+    end_unix_seconds: float
+    seconds: float
+    total: LoadFigures
+    read: LoadFigures | None
+    write: LoadFigures | None
+    jobs: Mapping[str, LoadFigures]
+    # of a search: whether the latency was within the target
+    within_target: bool | None = None
+
+
+class LoadResult(PhaseResult):
+    """The result of a kind that makes client load: one step, or those of a curve."""
+
+    __slots__ = ()
+    steps: tuple[Step, ...]
+
+    @property
+    @abstractmethod
+    def chosen(self) -> Step:
+        """The step that speaks for the phase: the only one, a curve's last, a search's best."""
+
+    @property
+    def total(self) -> LoadFigures:
+        return self.chosen.total
+
+    def headline(self) -> Mapping[str, float]:
+        total = self.total
+        found = {
+            "iops": total.iops,
+            "latency_mean_seconds": total.latency_mean_seconds,
+            "seconds": self.chosen.seconds,
+            "depth": float(self.chosen.depth),
+        }
+        p99 = total.latency_percentile_seconds(99)
+        return found if p99 is None else {**found, "latency_p99_seconds": p99}
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """What was recovered. `seconds` is from the first look that found it to the last; `finished`:
+    nothing was left then."""
+
+    objects: int
+    bytes: int
+    seconds: float
+    finished: bool
+
+    @property
+    def objects_per_second(self) -> float | None:
+        return self.objects / self.seconds if self.seconds else None
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        return self.bytes / self.seconds if self.seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRecord:
+    """One phase of one repeat. Without a result it failed or was interrupted."""
+
+    kind: str
+    start_unix_seconds: float
+    end_unix_seconds: float
+    ended_by: EndedBy
+    error: str = ""
+    result: PhaseResult | None = None
+    recovery: Recovery | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.ended_by not in ("failed", "interrupted") and not self.error
+
+    def headline(self) -> dict[str, float]:
+        """The figures that lists show."""
+        found = dict(self.result.headline()) if self.result else {}
+        if self.recovery:
+            found["objects_recovered"] = float(self.recovery.objects)
+            found["recovery_seconds"] = self.recovery.seconds
+        return found
