@@ -53,7 +53,7 @@ lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
 	  --python-version 3.11 --extra loadgen --extra top --group dev pyproject.toml -o requirements-dev.txt
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
-	$(BIN)/python tests/bench/exporter.py
+	$(BIN)/python -m tests.bench.exporter
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	$(BIN)/python tests/bench/lab.py

@@ -16,6 +16,7 @@ from cephqos_exporter.ceph.cluster import tied
 
 COMMAND = str(Path(sys.executable).with_name("cephqos-exporter"))
 RECORDINGS = Path(__file__).parent / "recordings"
+REPLAY = Path(__file__).parent / "replay" / "daemons.py"
 
 
 @dataclass
@@ -81,7 +82,7 @@ def replaying(
     directory: Path, recordings: Sequence[str], count: int, *flags: str
 ) -> Iterator[Path]:
     """Replayed OSDs osd.0 … with recordings such as `reef/load` in turn: their directory."""
-    argv = [sys.executable, "-m", "cephqos_exporter.ceph.fake", "serve", str(directory)]
+    argv = [sys.executable, str(REPLAY), "serve", str(directory)]
     for recording in recordings:
         argv += ["--recording", str(RECORDINGS / recording)]
     process = subprocess.Popen(

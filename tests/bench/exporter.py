@@ -1,8 +1,8 @@
 """What the exporter costs: printed with its ratios, in one go.
 
     make bench-exporter                  everything, with a cluster of 4 OSDs brought up for it
-    tests/bench/exporter.py --no-real    without a cluster
-    tests/bench/exporter.py --quick      fewer repeats
+    python -m tests.bench.exporter --no-real    without a cluster
+    python -m tests.bench.exporter --quick      fewer repeats
 
 The exporter is the real command in a process of its own, asked over HTTP as Prometheus asks it
 (gzip, OpenMetrics); the replayed daemons are another process. CPU is user + system of the exporter.
@@ -34,9 +34,9 @@ from pathlib import Path
 import psutil
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
+from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.ceph.cluster import tied
-from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Family, render_labels
 from cephqos_loadgen.lab.lab import Lab
@@ -44,6 +44,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = ROOT / "tests" / "recordings"
+REPLAY = ROOT / "tests" / "replay" / "daemons.py"
 FLOOR_COMMANDS = ("counter dump", "perf histogram dump")
 FIRST_PID = 10_000
 _PREFIX = "cephqos-bench-"
@@ -235,7 +236,7 @@ def replayed(count: int) -> Iterator[tuple[str, list[str]]]:
     """`count` OSDs with sockets and a /proc of 57 threads each: the pattern, and flags for it."""
     with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as directory:
         place = Path(directory)
-        host = FakeHost(place / "host")
+        host = HostTree(place / "host")
         host.cpus()
         (place / "host/proc/stat").write_text("btime 1700000000\n")
         for osd in range(count):
@@ -243,7 +244,7 @@ def replayed(count: int) -> Iterator[tuple[str, list[str]]]:
             host.disk(f"sd{osd}", f"8:{osd}", rotational=True)
             data = f"/var/lib/ceph/osd/ceph-{osd}"
             host.data_directory(FIRST_PID + 100 * osd, data, {"block": f"/dev/sd{osd}"})
-        argv = [sys.executable, "-m", "cephqos_exporter.ceph.fake", "serve", str(place / "run")]
+        argv = [sys.executable, str(REPLAY), "serve", str(place / "run")]
         argv += ["--recording", str(RECORDINGS / "reef/load"), "--count", str(count)]
         roots = [f"--path.{name}={place}/host/{end}" for name, end in HOST_PATHS]
         with child(argv, "daemons in"):

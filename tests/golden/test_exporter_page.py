@@ -22,11 +22,10 @@ from prometheus_client import Metric
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from tests.exporter_process import RECORDINGS, exporter
+from tests.replay.daemons import Recording, ReplayedHost
+from tests.replay.host_tree import example_host
 
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.ceph.fake import FakeHost as FakeDaemons
-from cephqos_exporter.ceph.fake import Recording
-from cephqos_exporter.ceph.fakehost import example_host
 from cephqos_loadgen.lab.releases import RELEASES
 from cephqos_loadgen.lab.trees import tree_path, tree_ready
 
@@ -50,7 +49,7 @@ async def two_pages(tmp_path: Path) -> tuple[str, str, set[str]]:
         place = host.host.proc / str(FIRST_PID + 100 * osd) / "root/var/lib/ceph"
         (place / "lab").mkdir()
         (place / "lab/osd.0").symlink_to(f"../osd/ceph-{osd}")
-    daemons = FakeDaemons(tmp_path / "run")
+    daemons = ReplayedHost(tmp_path / "run")
     for name in BEFORE:
         daemons.add(Recording.load(RECORDINGS / name))
     roots = [f"--path.{n}={tmp_path}/host/{d}" for n, d in (("procfs", "proc"), ("sysfs", "sys"))]

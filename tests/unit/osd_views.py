@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cephqos_exporter.ceph.fake import Recording
+from tests.replay.daemons import Recording
+
 from cephqos_exporter.model import Collector, Daemon, DaemonView, Family, Host, render_labels
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -4,8 +4,9 @@ import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
+from tests.replay.daemons import ReplayedHost
+
 from cephqos_exporter.ceph.discovery import find_sockets
-from cephqos_exporter.ceph.fake import FakeHost
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.model import Collector, Command, Daemon, DaemonView, Family, Host
 from cephqos_exporter.scrape import ClusterSource, Scraper
@@ -94,7 +95,7 @@ class RaisingCollector(StatusCollector):
 
 @asynccontextmanager
 async def scraping(
-    host: FakeHost, collectors: Sequence[Collector], sources: Sequence[ClusterSource] = ()
+    host: ReplayedHost, collectors: Sequence[Collector], sources: Sequence[ClusterSource] = ()
 ) -> AsyncIterator[Scraper]:
     scraper = Scraper(
         host=Host(),

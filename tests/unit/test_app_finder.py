@@ -4,9 +4,9 @@ import logging
 from pathlib import Path
 
 import pytest
+from tests.replay.daemons import Recording, ReplayedHost
 
 from cephqos_exporter.app import Finder
-from cephqos_exporter.ceph.fake import FakeHost, Recording
 
 
 async def test_no_socket_is_a_warning_once_and_its_return_a_message(
@@ -18,7 +18,7 @@ async def test_no_socket_is_a_warning_once_and_its_return_a_message(
         assert find() == []
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(tmp_path) in caplog.text
-    host = FakeHost(tmp_path)
+    host = ReplayedHost(tmp_path)
     host.add(Recording({}))
     async with host:
         assert len(find()) == len(find()) == 1

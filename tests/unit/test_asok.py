@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.replay.daemons import Fault, Recording, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.ceph.fake import FakeDaemon, FakeHost, Fault, Recording
 from cephqos_exporter.errors import (
     ClosedEarly,
     CommandFailed,
@@ -37,36 +37,36 @@ REPLIES = {
 
 
 @pytest.fixture
-async def daemon(tmp_path: Path) -> AsyncIterator[FakeDaemon]:
-    host = FakeHost(tmp_path)
+async def daemon(tmp_path: Path) -> AsyncIterator[ReplayedDaemon]:
+    host = ReplayedHost(tmp_path)
     daemon = host.add(Recording(REPLIES))
     async with host:
         yield daemon
 
 
-async def ask(daemon: FakeDaemon, prefix: str = "version", seconds: float = 5.0) -> object:
+async def ask(daemon: ReplayedDaemon, prefix: str = "version", seconds: float = 5.0) -> object:
     return (await asok.ask(str(daemon.path), prefix, timeout=seconds)).value
 
 
 async def ask_all(
-    daemon: FakeDaemon, *prefixes: str, seconds: float = 5.0
+    daemon: ReplayedDaemon, *prefixes: str, seconds: float = 5.0
 ) -> tuple[dict[str, object], asok.Answers]:
     deadline = asyncio.get_running_loop().time() + seconds
     answers = await asok.ask_all(str(daemon.path), prefixes, deadline=deadline)
     return answers.parse(), answers
 
 
-async def test_a_reply_comes_parsed_and_with_the_pid_of_the_daemon(daemon: FakeDaemon) -> None:
+async def test_a_reply_comes_parsed_and_with_the_pid_of_the_daemon(daemon: ReplayedDaemon) -> None:
     answer = await asok.ask(str(daemon.path), "version", timeout=5)
     assert answer.value == {"version": "18.2.7"}
     assert answer.pid == os.getpid()  # the replay server is this process
 
 
-async def test_a_reply_larger_than_every_buffer_comes_whole(daemon: FakeDaemon) -> None:
+async def test_a_reply_larger_than_every_buffer_comes_whole(daemon: ReplayedDaemon) -> None:
     assert await ask(daemon, "config show") == {"text": "x" * 3_000_000}
 
 
-async def test_a_reply_in_small_pieces_comes_whole(daemon: FakeDaemon) -> None:
+async def test_a_reply_in_small_pieces_comes_whole(daemon: ReplayedDaemon) -> None:
     daemon.fault = Fault.SLOW
     assert await ask(daemon) == {"version": "18.2.7"}
 
@@ -85,14 +85,14 @@ async def test_a_reply_in_small_pieces_comes_whole(daemon: FakeDaemon) -> None:
     ],
 )
 async def test_every_fault_is_told_by_its_own_error(
-    daemon: FakeDaemon, fault: Fault, error: type[DaemonError]
+    daemon: ReplayedDaemon, fault: Fault, error: type[DaemonError]
 ) -> None:
     daemon.fault = fault
     with pytest.raises(error):
         await ask(daemon, seconds=0.2)
 
 
-async def test_a_slow_reply_is_given_up_at_the_deadline(daemon: FakeDaemon) -> None:
+async def test_a_slow_reply_is_given_up_at_the_deadline(daemon: ReplayedDaemon) -> None:
     daemon.fault = Fault.SLOW
     started = time.monotonic()
     with pytest.raises(TimedOut, match="bytes came"):
@@ -101,7 +101,7 @@ async def test_a_slow_reply_is_given_up_at_the_deadline(daemon: FakeDaemon) -> N
 
 
 async def test_a_command_that_a_release_does_not_have_is_told_from_one_that_failed(
-    daemon: FakeDaemon,
+    daemon: ReplayedDaemon,
 ) -> None:
     with pytest.raises(UnknownCommand):
         await ask(daemon, "dump_metrics")
@@ -110,7 +110,7 @@ async def test_a_command_that_a_release_does_not_have_is_told_from_one_that_fail
 
 
 async def test_a_command_outside_the_list_is_refused_before_anything_is_sent(
-    daemon: FakeDaemon,
+    daemon: ReplayedDaemon,
 ) -> None:
     for command in ("config set", "injectargs", "perf reset", "nonsense"):
         with pytest.raises(CommandRefused):
@@ -126,7 +126,7 @@ def test_the_list_names_no_command_that_changes_anything() -> None:
         assert reading & set(command.replace("_", " ").split()), command
 
 
-async def test_no_socket_and_no_listener_are_told_apart(daemon: FakeDaemon) -> None:
+async def test_no_socket_and_no_listener_are_told_apart(daemon: ReplayedDaemon) -> None:
     daemon.stop(unlink=False)  # killed: the file stays
     with pytest.raises(ConnectionRefused):
         await ask(daemon)
@@ -135,7 +135,7 @@ async def test_no_socket_and_no_listener_are_told_apart(daemon: FakeDaemon) -> N
         await ask(daemon)
 
 
-async def test_a_socket_removed_in_mid_reply_ends_that_reply_only(daemon: FakeDaemon) -> None:
+async def test_a_socket_removed_in_mid_reply_ends_that_reply_only(daemon: ReplayedDaemon) -> None:
     daemon.fault = Fault.HALF_THEN_HANG
     asking = asyncio.create_task(ask(daemon, seconds=5))
     while not daemon.open_connections:
@@ -145,7 +145,7 @@ async def test_a_socket_removed_in_mid_reply_ends_that_reply_only(daemon: FakeDa
         await asking
 
 
-async def test_a_missing_permission_is_told_as_such(daemon: FakeDaemon) -> None:
+async def test_a_missing_permission_is_told_as_such(daemon: ReplayedDaemon) -> None:
     daemon.path.chmod(0o555)
     root = os.geteuid() == 0
     if root:  # who is refused nowhere
@@ -159,7 +159,7 @@ async def test_a_missing_permission_is_told_as_such(daemon: FakeDaemon) -> None:
             os.seteuid(0)
 
 
-async def test_a_batch_answers_what_it_can_and_says_what_hung(daemon: FakeDaemon) -> None:
+async def test_a_batch_answers_what_it_can_and_says_what_hung(daemon: ReplayedDaemon) -> None:
     daemon.fault, daemon.only = Fault.HANG, {"status"}
     replies, answers = await ask_all(daemon, "version", "status", "dump_metrics", seconds=0.3)
     assert replies == {"version": {"version": "18.2.7"}}
@@ -168,7 +168,7 @@ async def test_a_batch_answers_what_it_can_and_says_what_hung(daemon: FakeDaemon
     assert answers.hung == ["status"]
 
 
-async def test_a_batch_never_holds_more_than_two_connections(daemon: FakeDaemon) -> None:
+async def test_a_batch_never_holds_more_than_two_connections(daemon: ReplayedDaemon) -> None:
     daemon.delay = 0.01
     most = 0
 
@@ -186,7 +186,7 @@ async def test_a_batch_never_holds_more_than_two_connections(daemon: FakeDaemon)
 
 
 async def test_a_daemon_that_takes_no_connections_costs_the_deadline_and_nothing_more(
-    daemon: FakeDaemon,
+    daemon: ReplayedDaemon,
 ) -> None:
     daemon.fault = Fault.NEVER_ACCEPT
     for _ in range(8):  # more than its backlog holds
@@ -199,7 +199,7 @@ async def test_a_daemon_that_takes_no_connections_costs_the_deadline_and_nothing
     assert await ask(daemon) == {"version": "18.2.7"}
 
 
-async def test_nothing_stays_open_after_errors_and_cancellation(daemon: FakeDaemon) -> None:
+async def test_nothing_stays_open_after_errors_and_cancellation(daemon: ReplayedDaemon) -> None:
     daemon.fault = Fault.HANG
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     asking = [asyncio.create_task(ask_all(daemon, "version", "status")) for _ in range(2)]
@@ -247,7 +247,7 @@ def _oracle(sent: bytes) -> object:
 
 
 async def test_ten_thousand_mutated_replies_never_crash_hang_or_succeed_wrongly(
-    daemon: FakeDaemon,
+    daemon: ReplayedDaemon,
 ) -> None:
     rng = random.Random(1)  # noqa: S311
     body = b'{"osd":{"op":12,"op_latency":{"avgcount":3,"sum":0.125},"name":"a\\u00e9b"},"l":[1,2]}'

@@ -6,10 +6,10 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.replay import crimson as crimson_replies
+from tests.replay.daemons import Recording
 
-from cephqos_exporter.ceph import fakecrimson
 from cephqos_exporter.ceph.asok import READ_ONLY_COMMANDS
-from cephqos_exporter.ceph.fake import Recording
 from cephqos_exporter.collectors.crimson import METRICS, TABLE, CrimsonCollector
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, ReplyMissing, render_labels
@@ -44,7 +44,7 @@ def schema() -> object:
 
 
 def test_the_committed_replies_are_what_their_generator_writes(tmp_path: Path) -> None:
-    fakecrimson.write(tmp_path)
+    crimson_replies.write(tmp_path)
     assert Recording.load(tmp_path).replies == Recording.load(SCHEMA).replies
 
 

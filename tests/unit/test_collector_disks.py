@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from tests.replay.host_tree import HostTree
 
-from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.model import Daemon, DaemonView, ReplyMissing, render_labels
 from cephqos_exporter.sysfs import (
@@ -29,11 +29,11 @@ COUNTS = (10, 1, 2048, 500, 20, 2, 4096, 1500, 3, 900, 2500, 4, 5, 8, 60, 7, 80)
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> FakeHost:
-    return FakeHost(tmp_path)
+def tree(tmp_path: Path) -> HostTree:
+    return HostTree(tmp_path)
 
 
-def view(tree: FakeHost, time: float = 1000.0, *, pid: int | None = PID) -> DaemonView:
+def view(tree: HostTree, time: float = 1000.0, *, pid: int | None = PID) -> DaemonView:
     return host_view(tree.host, time, pid=pid, replies={"config show": {"osd_data": DATA}})
 
 
@@ -43,7 +43,7 @@ def places(found: dict[str, float]) -> set[str]:
     return {key.removeprefix(start).rstrip("}") for key in found if key.startswith(start)}
 
 
-def encrypted(tree: FakeHost) -> None:
+def encrypted(tree: HostTree) -> None:
     """An LV on an encrypted partition of a spinning disk, its DB on a quarter of an NVMe."""
     tree.disk("sda", "8:0", COUNTS, scheduler="none [mq-deadline] bfq", rotational=True)
     tree.partition("sda", "sda2", "8:2")
@@ -56,7 +56,7 @@ def encrypted(tree: FakeHost) -> None:
     )
 
 
-def test_an_encrypted_logical_volume_is_followed_down_to_its_disk(tree: FakeHost) -> None:
+def test_an_encrypted_logical_volume_is_followed_down_to_its_disk(tree: HostTree) -> None:
     encrypted(tree)
     assert places(samples(DisksCollector().collect(view(tree)))) == {
         'role="block",layer="osd",device="dm-1"',
@@ -66,7 +66,7 @@ def test_an_encrypted_logical_volume_is_followed_down_to_its_disk(tree: FakeHost
     }
 
 
-def test_every_field_of_diskstats_is_shown_in_base_units(tree: FakeHost) -> None:
+def test_every_field_of_diskstats_is_shown_in_base_units(tree: HostTree) -> None:
     encrypted(tree)
     found = samples(DisksCollector().collect(view(tree)))
     disk = 'role="block",layer="disk",device="sda"'
@@ -92,7 +92,7 @@ def test_every_field_of_diskstats_is_shown_in_base_units(tree: FakeHost) -> None
     }
 
 
-def test_what_an_older_kernel_does_not_count_is_absent(tree: FakeHost) -> None:
+def test_what_an_older_kernel_does_not_count_is_absent(tree: HostTree) -> None:
     tree.disk("sda", "8:0", COUNTS[:11])
     tree.data_directory(PID, DATA, {"block": "/dev/sda"})
     found = samples(DisksCollector().collect(view(tree)))
@@ -100,7 +100,7 @@ def test_what_an_older_kernel_does_not_count_is_absent(tree: FakeHost) -> None:
     assert len(found) == 11 + 1
 
 
-def test_queue_settings_are_an_info_metric_that_follows_changes(tree: FakeHost) -> None:
+def test_queue_settings_are_an_info_metric_that_follows_changes(tree: HostTree) -> None:
     encrypted(tree)
     collector = DisksCollector(queue_interval=30)
     info = 'cephqos_disks_info{role="block",layer="disk",device="sda",scheduler="%s",'
@@ -114,7 +114,7 @@ def test_queue_settings_are_an_info_metric_that_follows_changes(tree: FakeHost) 
     assert samples(collector.collect(view(tree, 1031)))[info % "bfq" + rest] == 1
 
 
-def test_diskstats_is_read_once_per_scrape_and_anew_in_the_next(tree: FakeHost) -> None:
+def test_diskstats_is_read_once_per_scrape_and_anew_in_the_next(tree: HostTree) -> None:
     encrypted(tree)
     collector = DisksCollector()
     key = 'cephqos_disks_ops_total{role="block",layer="disk",device="sda",op="read"}'
@@ -125,7 +125,7 @@ def test_diskstats_is_read_once_per_scrape_and_anew_in_the_next(tree: FakeHost) 
     assert samples(collector.collect(view(tree, 1015)))[key] == 11
 
 
-def test_layers_can_be_left_out(tree: FakeHost) -> None:
+def test_layers_can_be_left_out(tree: HostTree) -> None:
     encrypted(tree)
     assert places(samples(DisksCollector(layers=("disk",)).collect(view(tree)))) == {
         'role="block",layer="disk",device="sda"',
@@ -133,7 +133,7 @@ def test_layers_can_be_left_out(tree: FakeHost) -> None:
     }
 
 
-def test_a_whole_disk_that_the_osd_opens_shows_once(tree: FakeHost) -> None:
+def test_a_whole_disk_that_the_osd_opens_shows_once(tree: HostTree) -> None:
     tree.disk("nvme1n1", "259:1")
     tree.data_directory(PID, DATA, {"block": "/dev/nvme1n1"})
     assert places(samples(DisksCollector().collect(view(tree)))) == {
@@ -141,7 +141,7 @@ def test_a_whole_disk_that_the_osd_opens_shows_once(tree: FakeHost) -> None:
     }
 
 
-def test_a_wal_and_a_volume_over_two_disks(tree: FakeHost) -> None:
+def test_a_wal_and_a_volume_over_two_disks(tree: HostTree) -> None:
     for name, number in (("sdb", "8:16"), ("sdc", "8:32"), ("nvme0n1", "259:0")):
         tree.disk(name, number)
     tree.partition("nvme0n1", "nvme0n1p3", "259:3")
@@ -156,7 +156,7 @@ def test_a_wal_and_a_volume_over_two_disks(tree: FakeHost) -> None:
     }
 
 
-def test_a_loop_device_leads_to_the_disk_of_its_file(tree: FakeHost) -> None:
+def test_a_loop_device_leads_to_the_disk_of_its_file(tree: HostTree) -> None:
     tree.disk("vda", "254:0")
     tree.partition("vda", "vda1", "254:1")
     tree.loop("loop3", "7:3", "/srv/images/osd.img")
@@ -168,7 +168,7 @@ def test_a_loop_device_leads_to_the_disk_of_its_file(tree: FakeHost) -> None:
     }
 
 
-def test_an_osd_in_a_file_has_the_device_of_its_file_system(tree: FakeHost) -> None:
+def test_an_osd_in_a_file_has_the_device_of_its_file_system(tree: HostTree) -> None:
     tree.disk("vdb", "254:16")
     tree.mounts(PID, [("254:16", "/var/lib/ceph", "/dev/vdb")])
     tree.data_directory(PID, DATA, {"block": ""})
@@ -177,7 +177,7 @@ def test_an_osd_in_a_file_has_the_device_of_its_file_system(tree: FakeHost) -> N
     }
 
 
-def test_a_file_system_without_a_number_of_its_own_is_found_by_its_source(tree: FakeHost) -> None:
+def test_a_file_system_without_a_number_of_its_own_is_found_by_its_source(tree: HostTree) -> None:
     tree.disk("vdc", "254:32")
     tree.mounts(PID, [("0:48", "/var/lib/ceph", "/dev/vdc")])  # btrfs
     tree.data_directory(PID, DATA, {"block": ""})
@@ -186,7 +186,7 @@ def test_a_file_system_without_a_number_of_its_own_is_found_by_its_source(tree: 
     }
 
 
-def test_filestore_has_its_mount_and_its_journal(tree: FakeHost) -> None:
+def test_filestore_has_its_mount_and_its_journal(tree: HostTree) -> None:
     tree.disk("sdd", "8:48")
     tree.partition("sdd", "sdd1", "8:49")
     tree.disk("nvme0n1", "259:0")
@@ -200,7 +200,7 @@ def test_filestore_has_its_mount_and_its_journal(tree: FakeHost) -> None:
     }
 
 
-def test_a_second_device_of_seastore_is_one_more_block_device(tree: FakeHost) -> None:
+def test_a_second_device_of_seastore_is_one_more_block_device(tree: HostTree) -> None:
     tree.disk("nvme0n1", "259:0")
     tree.disk("sde", "8:64")
     links = {"block": "/dev/nvme0n1", "block.HDD.1": "/dev/sde", "block.tmp": "/dev/null"}
@@ -212,7 +212,7 @@ def test_a_second_device_of_seastore_is_one_more_block_device(tree: FakeHost) ->
 
 
 def test_a_data_directory_of_the_host_serves_where_the_daemons_own_view_does_not(
-    tree: FakeHost, tmp_path: Path
+    tree: HostTree, tmp_path: Path
 ) -> None:
     tree.disk("sdb", "8:16")
     directory = tmp_path / "lib" / "c0ffee" / "osd.3"
@@ -226,7 +226,7 @@ def test_a_data_directory_of_the_host_serves_where_the_daemons_own_view_does_not
 
 
 def test_a_directory_of_the_host_that_is_another_osds_is_not_taken(
-    tree: FakeHost, tmp_path: Path
+    tree: HostTree, tmp_path: Path
 ) -> None:
     tree.disk("sdb", "8:16")
     directory = tmp_path / "osd"
@@ -246,7 +246,7 @@ def test_a_directory_of_the_host_that_is_another_osds_is_not_taken(
 
 
 def test_an_osd_whose_devices_cannot_be_found_is_reported_and_looked_for_again(
-    tree: FakeHost,
+    tree: HostTree,
 ) -> None:
     collector = DisksCollector(data_dirs=(), queue_interval=30)
     with pytest.raises(ReplyMissing, match="data directory: gone"):
@@ -259,7 +259,7 @@ def test_an_osd_whose_devices_cannot_be_found_is_reported_and_looked_for_again(
 
 
 def test_a_directory_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(
-    tree: FakeHost, monkeypatch: pytest.MonkeyPatch
+    tree: HostTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: Path) -> Iterable[Path]:
         raise PermissionError
@@ -269,7 +269,7 @@ def test_a_directory_that_may_not_be_read_is_told_apart_from_one_that_is_not_the
         list(DisksCollector(data_dirs=()).collect(view(tree)))
 
 
-def test_a_restarted_osd_is_looked_at_anew(tree: FakeHost) -> None:
+def test_a_restarted_osd_is_looked_at_anew(tree: HostTree) -> None:
     tree.disk("sdb", "8:16")
     tree.disk("sdc", "8:32")
     tree.data_directory(PID, DATA, {"block": "/dev/sdb"})
@@ -281,7 +281,7 @@ def test_a_restarted_osd_is_looked_at_anew(tree: FakeHost) -> None:
 
 
 def test_a_volume_moved_to_another_disk_is_followed_without_looking_at_the_directory_again(
-    tree: FakeHost,
+    tree: HostTree,
 ) -> None:
     tree.disk("sdb", "8:16")
     tree.disk("sdc", "8:32")
@@ -302,13 +302,13 @@ def test_a_volume_moved_to_another_disk_is_followed_without_looking_at_the_direc
     }
 
 
-def test_an_osd_in_memory_has_no_devices_and_is_no_error(tree: FakeHost) -> None:
+def test_an_osd_in_memory_has_no_devices_and_is_no_error(tree: HostTree) -> None:
     tree.disk("sdb", "8:16")
     tree.data_directory(PID, DATA, {"whoami": ""})
     assert samples(DisksCollector().collect(view(tree))) == {}
 
 
-def test_a_disk_that_was_pulled_is_absent(tree: FakeHost) -> None:
+def test_a_disk_that_was_pulled_is_absent(tree: HostTree) -> None:
     encrypted(tree)
     collector = DisksCollector()
     list(collector.collect(view(tree)))
@@ -317,7 +317,7 @@ def test_a_disk_that_was_pulled_is_absent(tree: FakeHost) -> None:
     assert places(samples(collector.collect(view(tree, 1015)))) == set()
 
 
-def test_links_that_lead_in_a_circle_end(tree: FakeHost) -> None:
+def test_links_that_lead_in_a_circle_end(tree: HostTree) -> None:
     directory = tree.data_directory(PID, DATA, {"block": "/dev/a"})
     tree.host.dev.joinpath("a").symlink_to("b")
     tree.host.dev.joinpath("b").symlink_to("a")
@@ -326,20 +326,20 @@ def test_links_that_lead_in_a_circle_end(tree: FakeHost) -> None:
     assert directory.joinpath("block").is_symlink()
 
 
-def test_devices_stacked_in_a_circle_end(tree: FakeHost) -> None:
+def test_devices_stacked_in_a_circle_end(tree: HostTree) -> None:
     tree.mapped("dm-0", "253:0", ["dm-1"])
     tree.mapped("dm-1", "253:1", ["dm-0"])
     assert disks_under(tree.host, "dm-0") == ()
 
 
-def test_a_scheduler_without_brackets_is_the_only_one(tree: FakeHost) -> None:
+def test_a_scheduler_without_brackets_is_the_only_one(tree: HostTree) -> None:
     tree.mapped("dm-0", "253:0", [])
     queue = read_queue(tree.host.sys, "dm-0")
     assert queue == Queue("none", "1023", "128", "0", "write back")
     assert read_queue(tree.host.sys, "nothing") == Queue("", "", "", "", "")
 
 
-def test_nothing_is_shown_for_daemons_that_are_no_osds(tree: FakeHost) -> None:
+def test_nothing_is_shown_for_daemons_that_are_no_osds(tree: HostTree) -> None:
     daemon = Daemon("mon", "a", "c0ffee", Path("/run/ceph/mon.a.asok"), PID)
     mon = DaemonView(daemon, render_labels(daemon.labels), {}, {}, 1.0, tree.host)
     assert list(DisksCollector().collect(mon)) == []
@@ -360,7 +360,7 @@ def test_a_file_on_this_machine_leads_to_a_device_of_proc_diskstats(tmp_path: Pa
     """No fixture: the real /proc, /sys and mounts, with this process as the daemon."""
     (tmp_path / "block").write_text("")
     daemon = Daemon("osd", "3", "c0ffee", Path("/x"), os.getpid())
-    tree = FakeHost(tmp_path / "unused")
+    tree = HostTree(tmp_path / "unused")
     real = type(tree.host)()
     found = osd_devices(real, daemon, str(tmp_path), ())
     number = tmp_path.stat().st_dev

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.replay.host_tree import HostTree
 
-from cephqos_exporter.ceph.fakehost import FakeHost
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.model import Daemon, Family, ReplyMissing
 from cephqos_exporter.qos.policy import parse_policy
@@ -83,7 +83,7 @@ def four_shards(osd: RecordedOsd) -> RecordedOsd:
 def test_where_shards_and_capacity_tell_nothing_the_device_tells_once(
     rotational: bool, media: str, tmp_path: Path
 ) -> None:
-    tree = FakeHost(tmp_path)
+    tree = HostTree(tmp_path)
     tree.disk("sda", "8:0", rotational=rotational)
     assert OSD.pid is not None
     osd = four_shards(RecordedOsd("reef", host=tree.host))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import psutil
 import pytest
+from tests.replay.host_tree import FakeThread, HostTree, example_host
 
-from cephqos_exporter.ceph.fakehost import FakeHost, FakeThread, example_host
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.placement import PlacementCollector, node_memory
 from cephqos_exporter.collectors.threads import ThreadsCollector
@@ -27,9 +27,9 @@ def restore_psutil() -> Iterator[None]:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> FakeHost:
+def tree(tmp_path: Path) -> HostTree:
     """Two sockets of 28 cores, two hardware threads each."""
-    host = FakeHost(tmp_path)
+    host = HostTree(tmp_path)
     host.cpus(sockets=2, cores=28, smt=2)
     host.process(1, [FakeThread(name="systemd", allowed="0-111")])
     return host
@@ -60,7 +60,7 @@ def samples(families: Iterable[Family]) -> dict[str, float]:
 
 
 def scrape(
-    placement: PlacementCollector, tree: FakeHost, osds: Sequence[int], time: float = 1000.0
+    placement: PlacementCollector, tree: HostTree, osds: Sequence[int], time: float = 1000.0
 ) -> dict[str, float]:
     found: dict[str, float] = {}
     for osd in osds:
@@ -68,7 +68,7 @@ def scrape(
     return found | samples(placement.finish())
 
 
-def test_the_cpus_of_an_osd_and_their_nodes(tree: FakeHost) -> None:
+def test_the_cpus_of_an_osd_and_their_nodes(tree: HostTree) -> None:
     tree.process(
         4000,
         [
@@ -87,13 +87,13 @@ def test_the_cpus_of_an_osd_and_their_nodes(tree: FakeHost) -> None:
     assert not [key for key in found if "reactor" in key or "memory" in key or "cpu=" in key]
 
 
-def test_threads_by_cpu_on_request(tree: FakeHost) -> None:
+def test_threads_by_cpu_on_request(tree: HostTree) -> None:
     tree.process(4000, [FakeThread(name="ceph-osd", cpu=3), FakeThread(name="log", cpu=3)])
     found = scrape(collector(per_cpu=1), tree, [0])
     assert found['cephqos_placement_cpu_threads{"osd.0",cpu="3"}'] == 2
 
 
-def test_moving_an_osd_shows_in_the_next_scrape(tree: FakeHost) -> None:
+def test_moving_an_osd_shows_in_the_next_scrape(tree: HostTree) -> None:
     placement = collector()
     tree.process(4000, [FakeThread(name="ceph-osd", allowed="0-111", user=1, run_ns=1)])
     scrape(placement, tree, [0])
@@ -103,14 +103,14 @@ def test_moving_an_osd_shows_in_the_next_scrape(tree: FakeHost) -> None:
     assert found['cephqos_placement_threads{"osd.0",node="0"}'] == 0
 
 
-def test_reactors_by_number_and_cpu(tree: FakeHost) -> None:
+def test_reactors_by_number_and_cpu(tree: HostTree) -> None:
     tree.crimson_osd(4000, 0, (0, 1, 28))
     found = scrape(collector(), tree, [0])
     cpus = [found[f'cephqos_placement_reactor_cpu{{"osd.0",reactor="{n}"}}'] for n in range(3)]
     assert cpus == [0, 1, 28]
 
 
-def test_two_reactors_on_one_cpu_and_on_one_core(tree: FakeHost) -> None:
+def test_two_reactors_on_one_cpu_and_on_one_core(tree: HostTree) -> None:
     tree.crimson_osd(4000, 0, (0, 1, 2))
     tree.crimson_osd(4100, 1, (2, 57, 5))  # 2 is taken, 57 is the second thread of core 1
     found = scrape(collector(), tree, [0, 1])
@@ -122,7 +122,7 @@ def test_two_reactors_on_one_cpu_and_on_one_core(tree: FakeHost) -> None:
     assert shared % (0, "thread") not in found  # one look at the host tells nothing yet
 
 
-def test_a_foreign_thread_on_a_reactors_cpu_shows_from_the_second_look_on(tree: FakeHost) -> None:
+def test_a_foreign_thread_on_a_reactors_cpu_shows_from_the_second_look_on(tree: HostTree) -> None:
     def others(ticks: int) -> None:
         tree.process(900, [FakeThread(name="backup", cpu=1, user=ticks)])
         tree.process(901, [FakeThread(name="idle", cpu=0, user=5)])
@@ -141,7 +141,7 @@ def test_a_foreign_thread_on_a_reactors_cpu_shows_from_the_second_look_on(tree: 
 
 
 def test_the_host_is_not_searched_without_reactors(
-    tree: FakeHost, monkeypatch: pytest.MonkeyPatch
+    tree: HostTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def forbid() -> list[int]:
         raise AssertionError("looked at every process")
@@ -151,7 +151,7 @@ def test_the_host_is_not_searched_without_reactors(
     assert 'cephqos_placement_cpus_used{"osd.0"}' in scrape(collector(), tree, [0])
 
 
-def test_memory_is_read_of_one_osd_per_scrape_and_only_on_request(tree: FakeHost) -> None:
+def test_memory_is_read_of_one_osd_per_scrape_and_only_on_request(tree: HostTree) -> None:
     maps = "7f0 default anon=30 dirty=30 N0=10 N1=20 kernelpagesize_kB=4\n"
     maps += "7f1 bind:0 file=/x\\040N0=1 huge anon=3 N1=3 kernelpagesize_kB=2048\n7f2 default\n"
     for osd in (0, 1):
@@ -170,7 +170,7 @@ def test_memory_is_read_of_one_osd_per_scrape_and_only_on_request(tree: FakeHost
     assert second[memory % (1, 1)] == first[memory % (0, 1)]
 
 
-def test_memory_that_may_not_be_read_is_absent(tree: FakeHost) -> None:
+def test_memory_that_may_not_be_read_is_absent(tree: HostTree) -> None:
     tree.classic_osd(4000, 0)
     found = scrape(collector(memory_interval=60), tree, [0])
     assert found['cephqos_placement_cpus_used{"osd.0"}'] == 2
@@ -185,7 +185,7 @@ def test_memory_of_this_process_by_node_adds_up_to_its_resident_memory() -> None
     assert total == pytest.approx(psutil.Process().memory_info().rss, rel=0.25)
 
 
-def test_an_osd_that_went_is_not_counted_any_more(tree: FakeHost) -> None:
+def test_an_osd_that_went_is_not_counted_any_more(tree: HostTree) -> None:
     placement = collector()
     tree.crimson_osd(4000, 0, (0, 1))
     tree.crimson_osd(4100, 1, (1, 2))
@@ -196,7 +196,7 @@ def test_an_osd_that_went_is_not_counted_any_more(tree: FakeHost) -> None:
     assert scrape(placement, tree, [], 1030) == {}
 
 
-def test_nothing_is_asked_and_nothing_shown_for_daemons_that_are_no_osds(tree: FakeHost) -> None:
+def test_nothing_is_asked_and_nothing_shown_for_daemons_that_are_no_osds(tree: HostTree) -> None:
     mon = Daemon("mon", "a", "c", Path("/run/a.asok"), 4000)
     view = DaemonView(mon, render_labels(mon.labels), {}, {}, 1.0, tree.host)
     assert list(collector().collect(view)) == []
@@ -209,7 +209,7 @@ def test_the_topology_of_this_machine_agrees_with_psutil() -> None:
     assert len(set(topology.core.values())) == (psutil.cpu_count(logical=False) or 1)
 
 
-def test_the_topology_of_two_sockets(tree: FakeHost) -> None:
+def test_the_topology_of_two_sockets(tree: HostTree) -> None:
     topology = read_topology(tree.host.sys)
     assert topology.sockets == 2
     assert (topology.node[27], topology.node[28], topology.node[56]) == (0, 1, 0)
@@ -260,13 +260,13 @@ FIVE_CORES_OF_TWO_THREADS = [
     ],
 )
 def test_the_strategy_that_a_placement_looks_like(
-    tree: FakeHost, strategy: str, cpus: list[str]
+    tree: HostTree, strategy: str, cpus: list[str]
 ) -> None:
     homes = {str(osd): frozenset(parse_cpu_list(text)) for osd, text in enumerate(cpus, 9)}
     assert strategy_of(homes, read_topology(tree.host.sys)) == strategy
 
 
-def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(tree: FakeHost) -> None:
+def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(tree: HostTree) -> None:
     topology = read_topology(tree.host.sys)
     without_the_first_two_cores = frozenset({0, 1, 56, 57})
     split = {"0": frozenset({2, 3}), "1": frozenset({4, 6}), "2": frozenset({7, 8})}
@@ -278,7 +278,7 @@ def test_osds_are_neighbours_across_cpus_that_nobody_is_meant_to_use(tree: FakeH
 
 
 def test_even_and_odd_ids_on_a_socket_each_are_by_osd_whatever_ids_are_missing(
-    tree: FakeHost,
+    tree: HostTree,
 ) -> None:
     topology = read_topology(tree.host.sys)
     even_and_odd = {"0": range(5), "2": range(5, 10), "4": range(10, 15), "7": range(28, 33)}
@@ -288,7 +288,7 @@ def test_even_and_odd_ids_on_a_socket_each_are_by_osd_whatever_ids_are_missing(
     assert strategy_of(mixed, topology) == "other"
 
 
-def test_threads_that_seastar_starts_beside_a_reactor_do_not_share_its_cpu(tree: FakeHost) -> None:
+def test_threads_that_seastar_starts_beside_a_reactor_do_not_share_its_cpu(tree: HostTree) -> None:
     def osd(ticks: int) -> None:
         names = ("crimson-osd", "reactor-1", "syscall-0", "syscall-1", "timer-0")
         cpus = (0, 1, 0, 1, 0)
@@ -306,7 +306,7 @@ def test_threads_that_seastar_starts_beside_a_reactor_do_not_share_its_cpu(tree:
     assert found['cephqos_placement_reactors_shared{"osd.0",by="thread"}'] == 0
 
 
-def test_a_host_with_cpus_for_nobody_shows_its_strategy(tree: FakeHost) -> None:
+def test_a_host_with_cpus_for_nobody_shows_its_strategy(tree: HostTree) -> None:
     tree.crimson_osd(4000, 0, (2, 3))
     tree.crimson_osd(4100, 1, (4, 6))
     found = scrape(collector(excluded_cpus=parse_cpu_list("5,61")), tree, [0, 1])
@@ -314,7 +314,7 @@ def test_a_host_with_cpus_for_nobody_shows_its_strategy(tree: FakeHost) -> None:
 
 
 def test_on_one_socket_nothing_looks_like_by_osd_or_by_socket(tmp_path: Path) -> None:
-    host = FakeHost(tmp_path)
+    host = HostTree(tmp_path)
     host.cpus(cores=8)
     topology = read_topology(host.host.sys)
     apart = {"0": frozenset({0, 1}), "1": frozenset({4, 5})}
@@ -339,7 +339,7 @@ def test_the_example_host_shows_every_collector_something(tmp_path: Path) -> Non
     assert all(number >= 5 for number in shown.values())
 
 
-def test_the_strategy_of_crimson_osds_is_that_of_their_reactors(tree: FakeHost) -> None:
+def test_the_strategy_of_crimson_osds_is_that_of_their_reactors(tree: HostTree) -> None:
     tree.crimson_osd(4000, 0, (0, 1, 2))
     tree.crimson_osd(4100, 1, (28, 29, 30))
     assert scrape(collector(), tree, [0, 1])['cephqos_placement_strategy{strategy="by_osd"}'] == 1

@@ -6,8 +6,8 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.replay.host_tree import CLASSIC_THREADS, FakeThread, HostTree
 
-from cephqos_exporter.ceph.fakehost import CLASSIC_THREADS, FakeHost, FakeThread
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.model import (
@@ -20,8 +20,8 @@ from .host_views import PID, cpu, samples, view
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> FakeHost:
-    return FakeHost(tmp_path)
+def tree(tmp_path: Path) -> HostTree:
+    return HostTree(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_every_group_is_named_on_request() -> None:
     assert group_of("42", None) == "other"
 
 
-def test_times_are_summed_over_a_group_and_shown_in_seconds(tree: FakeHost) -> None:
+def test_times_are_summed_over_a_group_and_shown_in_seconds(tree: HostTree) -> None:
     tree.process(
         PID,
         [
@@ -69,7 +69,7 @@ def test_times_are_summed_over_a_group_and_shown_in_seconds(tree: FakeHost) -> N
     assert found['cephqos_daemon_cpu_seconds_total{mode="user"}'] == 4.16
 
 
-def test_a_group_does_not_fall_when_one_of_its_threads_ends(tree: FakeHost) -> None:
+def test_a_group_does_not_fall_when_one_of_its_threads_ends(tree: HostTree) -> None:
     main = FakeThread(name="ceph-osd")
     one = FakeThread(name="tp_osd_tp", user=100, system=10, run_ns=1)
     two = FakeThread(name="tp_osd_tp", user=900, system=90, run_ns=2, voluntary=70)
@@ -86,7 +86,7 @@ def test_a_group_does_not_fall_when_one_of_its_threads_ends(tree: FakeHost) -> N
     assert cpu(samples(collector.collect(view(tree.host, 1030))), "tp_osd_tp") == (10.4, 1.0)
 
 
-def test_a_thread_number_given_to_a_new_thread_counts_from_nothing(tree: FakeHost) -> None:
+def test_a_thread_number_given_to_a_new_thread_counts_from_nothing(tree: HostTree) -> None:
     main = FakeThread(name="ceph-osd")
     collector = ThreadsCollector(samples=Samples(descriptors=Descriptors(0)))
     tree.process(PID, [main, FakeThread(name="tp_osd_tp", user=500, run_ns=50)])
@@ -99,7 +99,7 @@ def test_a_thread_number_given_to_a_new_thread_counts_from_nothing(tree: FakeHos
     assert found['cephqos_threads{group="log"}'] == 1
 
 
-def test_a_thread_that_gets_its_name_late_leaves_what_it_did_behind(tree: FakeHost) -> None:
+def test_a_thread_that_gets_its_name_late_leaves_what_it_did_behind(tree: HostTree) -> None:
     main = FakeThread(name="ceph-osd")
     collector = ThreadsCollector()
     tree.process(PID, [main, FakeThread(name="ceph-osd", user=10, run_ns=1)])
@@ -112,7 +112,7 @@ def test_a_thread_that_gets_its_name_late_leaves_what_it_did_behind(tree: FakeHo
     assert found['cephqos_threads{group="bstore_kv_sync"}'] == 1
 
 
-def test_the_busiest_thread_is_chosen_anew_in_each_interval(tree: FakeHost) -> None:
+def test_the_busiest_thread_is_chosen_anew_in_each_interval(tree: HostTree) -> None:
     def write(first: int, second: int) -> None:
         tree.process(
             PID,
@@ -134,7 +134,7 @@ def test_the_busiest_thread_is_chosen_anew_in_each_interval(tree: FakeHost) -> N
     assert samples(collector.collect(view(tree.host, 1030)))[busiest] == 16
 
 
-def test_a_second_look_in_the_same_scrape_changes_nothing(tree: FakeHost) -> None:
+def test_a_second_look_in_the_same_scrape_changes_nothing(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
     shared = Samples()
     shared.of(view(tree.host))
@@ -144,7 +144,7 @@ def test_a_second_look_in_the_same_scrape_changes_nothing(tree: FakeHost) -> Non
     assert cpu(later, "tp_osd_tp")[0] == cpu(first, "tp_osd_tp")[0] + 5 * 0.4
 
 
-def test_switches_are_read_at_intervals_and_only_of_threads_that_ran(tree: FakeHost) -> None:
+def test_switches_are_read_at_intervals_and_only_of_threads_that_ran(tree: HostTree) -> None:
     collector = ThreadsCollector(samples=Samples(switches_interval=60))
     switches = 'cephqos_threads_switches_total{group="tp_osd_tp",kind="voluntary"}'
     tree.classic_osd(PID, 3)
@@ -154,7 +154,7 @@ def test_switches_are_read_at_intervals_and_only_of_threads_that_ran(tree: FakeH
     assert samples(collector.collect(view(tree.host, 1070)))[switches] == first + 5 * 900
 
 
-def test_without_schedstat_times_come_from_stat_and_waits_are_absent(tree: FakeHost) -> None:
+def test_without_schedstat_times_come_from_stat_and_waits_are_absent(tree: HostTree) -> None:
     def write(user: int) -> None:
         tree.process(
             PID,
@@ -175,7 +175,7 @@ def test_without_schedstat_times_come_from_stat_and_waits_are_absent(tree: FakeH
     assert found['cephqos_threads_busiest_cpu_seconds_total{group="tp_osd_tp"}'] == 1.5
 
 
-def test_a_classic_osd_stays_within_its_share_of_series(tree: FakeHost) -> None:
+def test_a_classic_osd_stays_within_its_share_of_series(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
     found = samples(ThreadsCollector().collect(view(tree.host)))
     assert len(CLASSIC_THREADS) == 57
@@ -183,7 +183,7 @@ def test_a_classic_osd_stays_within_its_share_of_series(tree: FakeHost) -> None:
     assert len(found) <= 90
 
 
-def test_a_series_per_thread_on_request_only(tree: FakeHost) -> None:
+def test_a_series_per_thread_on_request_only(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
     key = "cephqos_threads_thread_cpu_seconds_total"
     without = samples(ThreadsCollector().collect(view(tree.host)))
@@ -194,7 +194,7 @@ def test_a_series_per_thread_on_request_only(tree: FakeHost) -> None:
     assert found[worker] == pytest.approx(1.56)
 
 
-def test_memory_pools_show_from_their_first_byte_on(tree: FakeHost) -> None:
+def test_memory_pools_show_from_their_first_byte_on(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
 
     def reply(**pools: int) -> dict[str, Any]:
@@ -214,13 +214,13 @@ def test_memory_pools_show_from_their_first_byte_on(tree: FakeHost) -> None:
 
 
 @pytest.mark.parametrize("reply", [None, [], {}, {"mempool": {"by_pool": [1]}}, {"mempool": 3}])
-def test_a_malformed_pool_reply_is_an_error(tree: FakeHost, reply: object) -> None:
+def test_a_malformed_pool_reply_is_an_error(tree: HostTree, reply: object) -> None:
     tree.classic_osd(PID, 3)
     with pytest.raises(Malformed):
         list(ThreadsCollector().collect(view(tree.host, replies={"dump_mempools": reply})))
 
 
-def test_only_the_wanted_kinds_are_sampled_and_asked(tree: FakeHost) -> None:
+def test_only_the_wanted_kinds_are_sampled_and_asked(tree: HostTree) -> None:
     tree.process(PID, [FakeThread(name="ceph-mon"), FakeThread(name="ms_dispatch", user=4)])
     mon = view(tree.host, kind="mon")
     assert list(ThreadsCollector().collect(mon)) == []
@@ -232,7 +232,7 @@ def test_only_the_wanted_kinds_are_sampled_and_asked(tree: FakeHost) -> None:
     assert wanted.commands(mon.daemon) == ()
 
 
-def test_a_daemon_without_a_pid_or_with_a_dead_one_is_reported(tree: FakeHost) -> None:
+def test_a_daemon_without_a_pid_or_with_a_dead_one_is_reported(tree: HostTree) -> None:
     collector = ThreadsCollector()
     with pytest.raises(ReplyMissing, match="unknown"):
         list(collector.collect(view(tree.host, pid=None)))
@@ -244,7 +244,7 @@ def test_a_daemon_without_a_pid_or_with_a_dead_one_is_reported(tree: FakeHost) -
     ("error", "reason"), [(ProcessLookupError(), "gone"), (PermissionError(), "permission")]
 )
 def test_a_process_that_ends_while_it_is_taken_up_leaves_nothing_open(
-    tree: FakeHost, monkeypatch: pytest.MonkeyPatch, error: OSError, reason: str
+    tree: HostTree, monkeypatch: pytest.MonkeyPatch, error: OSError, reason: str
 ) -> None:
     def fail(*_: object) -> bytes:
         raise error
@@ -258,7 +258,7 @@ def test_a_process_that_ends_while_it_is_taken_up_leaves_nothing_open(
     assert descriptors.used == 0
 
 
-def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: FakeHost) -> None:
+def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: HostTree) -> None:
     descriptors = Descriptors(1000)
     collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
     tree.classic_osd(PID, 3, step=50)
@@ -275,7 +275,7 @@ def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: FakeHost)
     assert descriptors.used == 0
 
 
-def test_a_process_number_given_to_another_process_is_noticed(tree: FakeHost) -> None:
+def test_a_process_number_given_to_another_process_is_noticed(tree: HostTree) -> None:
     collector = ThreadsCollector(samples=Samples(descriptors=Descriptors(0)))
     tree.process(PID, [FakeThread(name="ceph-osd", start=10, user=400)])
     list(collector.collect(view(tree.host)))
@@ -291,7 +291,7 @@ class TestProcessesByName:
         yield
         psutil.PROCFS_PATH = before
 
-    def test_fio_processes_are_one_sum_that_survives_their_end(self, tree: FakeHost) -> None:
+    def test_fio_processes_are_one_sum_that_survives_their_end(self, tree: HostTree) -> None:
         clock = iter(range(1000, 2000, 10))
         collector = ThreadsCollector(
             processes=("fio",),
@@ -317,6 +317,6 @@ class TestProcessesByName:
         assert found[user] == 1.5
         assert found['cephqos_threads{process="fio",group="fio"}'] == 1
 
-    def test_nothing_is_looked_for_unless_asked(self, tree: FakeHost) -> None:
+    def test_nothing_is_looked_for_unless_asked(self, tree: HostTree) -> None:
         tree.process(700, [FakeThread(name="fio", user=100)])
         assert list(ThreadsCollector(host=tree.host).finish()) == []

@@ -6,6 +6,8 @@ import socket as sockets
 from pathlib import Path
 
 import pytest
+from tests.replay.daemons import Fault, Recording, ReplayedDaemon, ReplayedHost
+from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.ceph.discovery import (
     DEFAULT_PATTERNS,
@@ -16,8 +18,6 @@ from cephqos_exporter.ceph.discovery import (
     identify,
     process_start_time,
 )
-from cephqos_exporter.ceph.fake import FakeDaemon, FakeHost, Fault, Recording
-from cephqos_exporter.ceph.fakehost import FakeHost as HostTree
 from cephqos_exporter.errors import Malformed, SocketGone, TimedOut
 from cephqos_exporter.model import Host
 
@@ -125,7 +125,7 @@ def test_cephadms_paths_name_the_cluster() -> None:
     assert fsid_in_path(Path("/run/ceph/ceph-osd.1.asok")) == ""
 
 
-async def asked(daemon: FakeDaemon, seconds: float = 5.0) -> tuple[str, int | None]:
+async def asked(daemon: ReplayedDaemon, seconds: float = 5.0) -> tuple[str, int | None]:
     (socket,) = find_sockets([str(daemon.path)], ["osd"])
     deadline = asyncio.get_running_loop().time() + seconds
     # An empty /proc: what runs on this machine is not the test's.
@@ -149,7 +149,7 @@ async def asked(daemon: FakeDaemon, seconds: float = 5.0) -> tuple[str, int | No
 async def test_the_daemon_itself_says_which_cluster_it_is_of(
     tmp_path: Path, replies: dict[str, str]
 ) -> None:
-    host = FakeHost(tmp_path)
+    host = ReplayedHost(tmp_path)
     daemon = host.add(Recording({key: value.encode() for key, value in replies.items()}))
     async with host:
         cluster, pid = await asked(daemon)
@@ -158,7 +158,7 @@ async def test_the_daemon_itself_says_which_cluster_it_is_of(
 
 
 async def test_a_daemon_that_does_not_say_is_an_error_of_its_kind(tmp_path: Path) -> None:
-    host = FakeHost(tmp_path)
+    host = ReplayedHost(tmp_path)
     daemon = host.add(Recording({"config get": b"[]", "status": b'{"cluster_fsid":7}'}))
     async with host:
         with pytest.raises(Malformed):

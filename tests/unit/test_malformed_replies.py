@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.exporter_process import RECORDINGS
+from tests.replay.daemons import Recording, ReplayedHost
 
 from cephqos_exporter.app import build_scraper
-from cephqos_exporter.ceph.fake import FakeHost, Recording
 from cephqos_exporter.cli import read_settings
 
 ROUNDS = 40
@@ -76,7 +76,7 @@ async def test_whatever_a_daemon_says_the_page_is_whole_and_its_neighbour_unharm
     caplog.set_level(logging.CRITICAL + 1)  # every failed collector logs its traceback
     rng = random.Random(release)  # noqa: S311
     good = Recording.load(RECORDINGS / release / "load")
-    host = FakeHost(tmp_path)
+    host = ReplayedHost(tmp_path)
     bad, _ = host.add(good), host.add(good)
     scraper = build_scraper(
         read_settings({"discovery.sockets": str(tmp_path), "web.disable-exporter-metrics": "1"}, {})

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from tests.replay.daemons import Fault, Recording, ReplayedHost
 
 from cephqos_exporter import fetch
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.ceph.fake import FakeHost, Fault, Recording
 from cephqos_exporter.model import Family, render_labels
 
 from .scraping import (
@@ -27,14 +27,14 @@ from .scraping import (
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> FakeHost:
-    host = FakeHost(tmp_path)
+def host(tmp_path: Path) -> ReplayedHost:
+    host = ReplayedHost(tmp_path)
     for _ in range(4):
         host.add(Recording(REPLIES))
     return host
 
 
-async def test_every_daemon_is_up_and_has_its_samples(host: FakeHost) -> None:
+async def test_every_daemon_is_up_and_has_its_samples(host: ReplayedHost) -> None:
     async with scraping(host, [StatusCollector()]) as scraper:
         page = await text(scraper)
     assert up(page) == names(page, "cephqos_test_pgs", "9") == ["osd.0", "osd.1", "osd.2", "osd.3"]
@@ -42,7 +42,7 @@ async def test_every_daemon_is_up_and_has_its_samples(host: FakeHost) -> None:
 
 
 @pytest.mark.parametrize("fault", [f for f in Fault if f not in (Fault.NONE, Fault.SLOW)])
-async def test_a_faulty_daemon_costs_only_its_own_samples(host: FakeHost, fault: Fault) -> None:
+async def test_a_faulty_daemon_costs_only_its_own_samples(host: ReplayedHost, fault: Fault) -> None:
     async with scraping(host, [StatusCollector()]) as scraper:
         await text(scraper)
         host.daemons[1].fault = fault
@@ -54,7 +54,7 @@ async def test_a_faulty_daemon_costs_only_its_own_samples(host: FakeHost, fault:
 
 
 async def test_a_daemon_that_hangs_from_the_start_is_reported_in_its_neighbours_cluster(
-    host: FakeHost,
+    host: ReplayedHost,
 ) -> None:
     host.daemons[2].fault = Fault.HANG
     async with scraping(host, [StatusCollector()]) as scraper:
@@ -64,7 +64,7 @@ async def test_a_daemon_that_hangs_from_the_start_is_reported_in_its_neighbours_
     assert line in page
 
 
-async def test_a_daemon_known_to_hang_costs_the_next_scrapes_nothing(host: FakeHost) -> None:
+async def test_a_daemon_known_to_hang_costs_the_next_scrapes_nothing(host: ReplayedHost) -> None:
     async with scraping(host, [StatusCollector()]) as scraper:
         await text(scraper)
         host.daemons[0].fault = Fault.HANG
@@ -78,7 +78,7 @@ async def test_a_daemon_known_to_hang_costs_the_next_scrapes_nothing(host: FakeH
 
 
 async def test_a_daemon_that_answers_again_is_asked_again(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "PROBE_PATIENCE_SECONDS", 0.1)
     monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.05)
@@ -93,7 +93,7 @@ async def test_a_daemon_that_answers_again_is_asked_again(
 
 
 async def test_a_daemon_too_slow_for_the_deadline_does_not_slow_every_second_scrape(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.1)
     monkeypatch.setattr(fetch, "_PROBE_PAUSE_SECONDS", 0.01)
@@ -109,7 +109,7 @@ async def test_a_daemon_too_slow_for_the_deadline_does_not_slow_every_second_scr
         assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
 
 
-async def test_one_command_that_hangs_leaves_the_daemons_others(host: FakeHost) -> None:
+async def test_one_command_that_hangs_leaves_the_daemons_others(host: ReplayedHost) -> None:
     async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
         host.daemons[0].fault, host.daemons[0].only = Fault.HANG, {"perf schema"}
         await text(scraper, 1.0)  # the others have time enough, however busy the machine
@@ -124,7 +124,7 @@ async def test_one_command_that_hangs_leaves_the_daemons_others(host: FakeHost) 
     assert failed == [f'ceph_daemon="osd.0",cluster="{FSID}",collector="schema"']
 
 
-async def test_a_deadline_that_no_daemon_could_keep_marks_none(host: FakeHost) -> None:
+async def test_a_deadline_that_no_daemon_could_keep_marks_none(host: ReplayedHost) -> None:
     async with scraping(host, [StatusCollector()]) as scraper:
         await text(scraper)
         for daemon in host.daemons:
@@ -136,7 +136,7 @@ async def test_a_deadline_that_no_daemon_could_keep_marks_none(host: FakeHost) -
 
 
 async def test_a_daemon_that_hangs_is_found_by_scrapes_of_too_little_time_as_well(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.2)
     async with scraping(host, [StatusCollector()]) as scraper:
@@ -151,7 +151,7 @@ async def test_a_daemon_that_hangs_is_found_by_scrapes_of_too_little_time_as_wel
         assert host.daemons[0].open_connections == 1
 
 
-async def test_a_scrape_with_time_enough_does_not_take_over_one_without(host: FakeHost) -> None:
+async def test_a_scrape_with_time_enough_does_not_take_over_one_without(host: ReplayedHost) -> None:
     for daemon in host.daemons:
         daemon.delay = 0.1
     async with scraping(host, [StatusCollector()]) as scraper:
@@ -164,7 +164,7 @@ async def test_a_scrape_with_time_enough_does_not_take_over_one_without(host: Fa
 
 @pytest.mark.parametrize("where", ["commands", "collect", "value", "finish", "forget"])
 async def test_a_collector_that_raises_costs_its_own_samples_only(
-    host: FakeHost, where: str
+    host: ReplayedHost, where: str
 ) -> None:
     async with scraping(host, [RaisingCollector(where), StatusCollector()]) as scraper:
         page = await text(scraper)
@@ -178,7 +178,7 @@ async def test_a_collector_that_raises_costs_its_own_samples_only(
 
 
 async def test_what_never_changes_is_fetched_once_until_the_daemon_restarts(
-    host: FakeHost,
+    host: ReplayedHost,
 ) -> None:
     collector = SchemaCollector()
     async with scraping(host, [collector]) as scraper:
@@ -197,7 +197,7 @@ async def test_what_never_changes_is_fetched_once_until_the_daemon_restarts(
 
 
 async def test_a_command_that_a_release_lacks_is_not_asked_every_time_and_costs_no_success(
-    host: FakeHost,
+    host: ReplayedHost,
 ) -> None:
     for daemon in host.daemons:
         daemon.recording = Recording({k: v for k, v in REPLIES.items() if k != "status"})
@@ -210,7 +210,7 @@ async def test_a_command_that_a_release_lacks_is_not_asked_every_time_and_costs_
 
 
 async def test_a_command_that_a_starting_daemon_lacks_is_asked_again_later(
-    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "UNKNOWN_SECONDS", 0.05)
     starting = Recording({k: v for k, v in REPLIES.items() if k != "status"})
@@ -222,7 +222,7 @@ async def test_a_command_that_a_starting_daemon_lacks_is_asked_again_later(
         assert len(names(await text(scraper), "cephqos_test_pgs", "9")) == 4
 
 
-async def test_two_scrapes_at_once_share_one_collection(host: FakeHost) -> None:
+async def test_two_scrapes_at_once_share_one_collection(host: ReplayedHost) -> None:
     for daemon in host.daemons:
         daemon.delay = 0.05
     async with scraping(host, [StatusCollector()]) as scraper:
@@ -233,7 +233,7 @@ async def test_two_scrapes_at_once_share_one_collection(host: FakeHost) -> None:
         assert host.asked["status"] == 8
 
 
-async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: FakeHost) -> None:
+async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: ReplayedHost) -> None:
     stale = host.add(Recording(REPLIES), "x-osd.0")
     stale.path = host.directory / "a-osd.0.asok"  # found before the living one
     async with scraping(host, [StatusCollector()]) as scraper:
@@ -244,7 +244,7 @@ async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: FakeHost
 
 
 async def test_a_socket_that_is_replaced_by_another_of_the_same_daemon_hands_over(
-    host: FakeHost,
+    host: ReplayedHost,
 ) -> None:
     other = host.add(Recording(REPLIES), "x-osd.0")
     other.path = host.directory / "z-osd.0.asok"
@@ -286,7 +286,7 @@ class Source:
     [(Source(), 1), (Source(seconds=30), 0), (Source(error=RuntimeError("no monitors")), 0)],
 )
 async def test_the_cluster_costs_the_daemons_nothing(
-    host: FakeHost, source: Source, good: int
+    host: ReplayedHost, source: Source, good: int
 ) -> None:
     async with scraping(host, [StatusCollector()], [source]) as scraper:
         page = await text(scraper, 0.3)
@@ -296,21 +296,21 @@ async def test_the_cluster_costs_the_daemons_nothing(
     assert source.closed
 
 
-async def test_sources_begin_before_the_first_scrape(host: FakeHost) -> None:
+async def test_sources_begin_before_the_first_scrape(host: ReplayedHost) -> None:
     source = Source()
     async with scraping(host, [], [source]) as scraper:
         scraper.start()
         assert source.started
 
 
-async def test_nothing_outside_the_read_only_list_is_ever_asked(host: FakeHost) -> None:
+async def test_nothing_outside_the_read_only_list_is_ever_asked(host: ReplayedHost) -> None:
     async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
         await text(scraper)
     assert host.asked.keys() <= asok.READ_ONLY_COMMANDS
 
 
 async def test_a_collector_that_keeps_failing_is_logged_once(
-    host: FakeHost, caplog: pytest.LogCaptureFixture
+    host: ReplayedHost, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with scraping(host, [RaisingCollector("collect")]) as scraper:
         for _ in range(5):
@@ -321,7 +321,7 @@ async def test_a_collector_that_keeps_failing_is_logged_once(
 
 
 async def test_a_socket_that_cannot_be_asked_is_logged_once_with_its_reason(
-    host: FakeHost, caplog: pytest.LogCaptureFixture
+    host: ReplayedHost, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with scraping(host, [StatusCollector()]) as scraper:
         host.daemons[0].stop(unlink=False)

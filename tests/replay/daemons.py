@@ -4,8 +4,8 @@ For tests and benchmarks: many daemons in one process, each command answered wit
 daemon answered, or with one of the faults that real ones show. A recording is a directory with one
 file per command (`counter_dump.json`, gzipped when large) of one daemon at one moment.
 
-    python -m cephqos_exporter.ceph.fake record SOCKET DIRECTORY
-    python -m cephqos_exporter.ceph.fake serve DIRECTORY --recording RECORDING --count 60
+    python -m tests.replay.daemons record SOCKET DIRECTORY
+    python -m tests.replay.daemons serve DIRECTORY --recording RECORDING --count 60
 """
 
 import argparse
@@ -102,7 +102,7 @@ async def record(path: Path, *, seconds: float = 10.0) -> Recording:
 
 
 @dataclass(eq=False)
-class FakeDaemon:
+class ReplayedDaemon:
     """One admin socket. `fault`, `recording` and `only` may be changed while it serves."""
 
     path: Path
@@ -259,17 +259,17 @@ def _under(fault: Fault, framed: bytes) -> tuple[bytes, bool]:
     return table.get(fault, (framed, True))
 
 
-class FakeHost:
+class ReplayedHost:
     """Daemons in one directory; an async context manager."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.daemons: list[FakeDaemon] = []
+        self.daemons: list[ReplayedDaemon] = []
 
-    def add(self, recording: Recording, name: str | None = None) -> FakeDaemon:
+    def add(self, recording: Recording, name: str | None = None) -> ReplayedDaemon:
         """Add osd.N, N counting up, or a daemon of the name given; it serves once started."""
         name = name or f"osd.{len(self.daemons)}"
-        daemon = FakeDaemon(self.directory / f"ceph-{name}.asok", recording)
+        daemon = ReplayedDaemon(self.directory / f"ceph-{name}.asok", recording)
         self.daemons.append(daemon)
         return daemon
 
@@ -293,7 +293,7 @@ class FakeHost:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m cephqos_exporter.ceph.fake")
+    parser = argparse.ArgumentParser(prog="python -m tests.replay.daemons")
     verbs = parser.add_subparsers(dest="verb", required=True)
     recording = verbs.add_parser("record", help="store a real daemon's replies")
     recording.add_argument("socket", type=Path)
@@ -317,7 +317,7 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _serve(arguments: argparse.Namespace) -> None:
     recordings = [Recording.load(path) for path in arguments.recording]
-    host = FakeHost(arguments.directory)
+    host = ReplayedHost(arguments.directory)
     for index in range(arguments.count):
         daemon = host.add(recordings[index % len(recordings)])
         if index < arguments.faulty:

@@ -58,7 +58,7 @@ class FakeThread:
     flags: int = 0x00400040
 
 
-class FakeHost:
+class HostTree:
     """Builds a host tree under `root`; `host` is what a collector is given."""
 
     def __init__(self, root: Path) -> None:
@@ -243,14 +243,14 @@ class FakeHost:
         _write(self.host.proc / "diskstats", "\n".join(self._diskstats.values()))
 
 
-def example_host(root: Path, first_pid: int = 5000) -> FakeHost:
+def example_host(root: Path, first_pid: int = 5000) -> HostTree:
     """Two sockets of 28 cores, and four OSDs that differ in everything; pids are 100 apart.
 
     osd.0: encrypted volume on a spinning disk's partition, DB on a volume of an NVMe, node 0.
     osd.1: striped over two NVMe disks, WAL on a partition of a third, node 1. osd.2: a loop device
     over a file, unpinned. osd.3: Crimson on an NVMe, three reactors.
     """
-    host = FakeHost(root)
+    host = HostTree(root)
     host.cpus(sockets=2, cores=28, smt=2)
     host.process(1, [FakeThread(name="systemd", allowed="0-111")], command=("/sbin/init",))
     host.mounts(1, [("259:3", "/", "/dev/nvme0n1p3")])
@@ -270,7 +270,7 @@ def example_host(root: Path, first_pid: int = 5000) -> FakeHost:
     return host
 
 
-def _example_devices(host: FakeHost) -> None:
+def _example_devices(host: HostTree) -> None:
     host.disk("sda", "8:0", scheduler="none [mq-deadline] kyber bfq", rotational=True)
     host.partition("sda", "sda2", "8:2")
     host.mapped("dm-0", "253:0", ["sda2"], links=["mapper/luks-sda2"])

@@ -4,7 +4,7 @@ Packages of crimson-osd are not to be had everywhere. Names, labels, units and s
 src/crimson/admin/osd_admin.cc prints of the metrics that Seastar and SeaStore register; the figures
 are invented, and none is the same twice.
 
-    python -m cephqos_exporter.ceph.fakecrimson DIRECTORY
+    python -m tests.replay.crimson DIRECTORY
 """
 
 import sys
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-
-from cephqos_exporter.ceph.fake import Recording
+from tests.replay.daemons import Recording
 
 VERSION = "20.2.4"
 FSID = "5ea57a12-0000-4000-8000-000000000001"
