@@ -1,19 +1,17 @@
 """`cephqos rules build|check`: files in, files out."""
 
 import argparse
-import asyncio
 import re
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.errors import SpecError
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
-from cephqos_loadgen.errors import CephqosError, UsageError
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
@@ -26,19 +24,18 @@ class OutOfDate(CephqosError):
     """The rules that are there are not what their sources give."""
 
 
-def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("rules", help="recording rules, alerts and SLOs for Prometheus")
+def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text, run in (
         ("build", "write the rule files", _build),
         ("check", "say whether the rule files are what would be written", _check),
     ):
         action = actions.add_parser(name, help=text)
-        _add_options(action)
+        _add_settings(action)
         action.set_defaults(run=run)
 
 
-def _add_options(parser: Any) -> None:
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     default = Settings()
     parser.add_argument(
         "--slo",
@@ -192,16 +189,3 @@ def _read(file: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as exc:
         raise UsageError(f"{file}: cannot be read: {_reason(exc)}") from exc
-
-
-def main(argv: Sequence[str]) -> int:
-    """`cephqos rules` alone, where the rest of the command is not installed."""
-    parser = argparse.ArgumentParser(prog="cephqos")
-    add_parser(parser.add_subparsers(required=True, metavar="COMMAND"))
-    arguments = parser.parse_args(argv)
-    try:
-        status: int = asyncio.run(arguments.run(arguments))
-    except CephqosError as error:
-        print(f"cephqos: {error}", file=sys.stderr)
-        status = error.exit_status
-    return status

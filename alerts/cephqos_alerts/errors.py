@@ -1,6 +1,6 @@
 """What can be wrong with what an operator wrote."""
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
 
 
 class SpecError(UsageError):

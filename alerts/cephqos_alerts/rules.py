@@ -7,7 +7,8 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from cephqos_alerts.settings import Settings, duration
+from cephqos_alerts.settings import Settings
+from cephqos_base.units import duration
 
 Severity = Literal["page", "ticket", "info", "none"]
 

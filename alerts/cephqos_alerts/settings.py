@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
+from cephqos_base.units import duration
+
 _PLACEHOLDER: Final = re.compile(r"@(\w+)@")
 
 # A rate needs two samples; four make it survive a lost scrape.
@@ -105,16 +107,3 @@ class Settings:
         if name in {field.name for field in fields(self)}:
             return str(getattr(self, name))
         raise KeyError(f"no setting is called {name}")
-
-
-def duration(seconds: float) -> str:
-    """As PromQL writes it, in the largest unit that gives a whole number.
-
-    >>> duration(300), duration(90), duration(86400), duration(1.5)
-    ('5m', '90s', '1d', '1500ms')
-    """
-    milliseconds = round(seconds * 1000)
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
-        if milliseconds >= size and milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_alerts.rules import Alert, Group, Recording, Rule, Severity
-from cephqos_alerts.settings import Settings, duration
+from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo
+from cephqos_base.units import duration
 
 _MINUTE: Final = 60.0
 _HOUR: Final = 3600.0

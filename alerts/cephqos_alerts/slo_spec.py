@@ -20,8 +20,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from cephqos_alerts.errors import SpecError
-from cephqos_exporter.probe.model import BOUNDS as PROBE_BOUNDS
-from cephqos_loadgen.engines.fio_output import BOUNDS as FIO_BOUNDS
+from cephqos_base.bounds import BOUNDS_BY_SOURCE
 
 Source = Literal["osd", "fio", "probe"]
 
@@ -36,12 +35,6 @@ _DAY: Final = 86400.0
 # Labels that the rules set themselves.
 _OURS: Final = frozenset(("slo", "cluster", "cause", "by", "severity", "window", "op", "le"))
 
-# Upper bounds of the buckets of each source's histogram, in seconds.
-BOUNDS: Final[Mapping[str, tuple[float, ...]]] = {
-    "osd": tuple(round(1e-4 * 2**k, 4) for k in range(21)),
-    "fio": tuple(FIO_BOUNDS),
-    "probe": PROBE_BOUNDS,
-}
 OPS: Final[Mapping[str, tuple[str, ...]]] = {
     "osd": ("read", "write", "rw"),
     "fio": ("read", "write"),
@@ -106,7 +99,7 @@ def _parse(entry: Any, where: str) -> Slo:
     name = entry["name"]
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise SpecError(f"{where}.name: expected a-z, 0-9 and -, found {name!r}")
-    source = _one_of(entry["source"], tuple(BOUNDS), f"{where}.source")
+    source = _one_of(entry["source"], tuple(BOUNDS_BY_SOURCE), f"{where}.source")
     return Slo(
         name=name,
         source=source,
@@ -133,7 +126,7 @@ def _number(value: Any, least: float, most: float, where: str) -> float:
 
 def _threshold(value: Any, source: str, where: str) -> float:
     """A bound of the histogram: between two, good and bad operations cannot be told apart."""
-    bounds = BOUNDS[source]
+    bounds = BOUNDS_BY_SOURCE[source]
     threshold = _number(value, bounds[0], bounds[-1], where)
     for bound in bounds:
         if abs(bound - threshold) <= 1e-9 * bound:

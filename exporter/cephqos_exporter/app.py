@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Callable, Sequence
 
+from cephqos_base.errors import ConfigError
 from cephqos_exporter import options
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.checks import addresses, check, not_to_be_had, web_config_path
@@ -14,7 +15,6 @@ from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
-from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.scrape import ClusterSource, Scraper
 from cephqos_exporter.web.server import (

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from cephqos_base.errors import ConfigError
 from cephqos_exporter import options
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Option, Settings
-from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.server import OTHER_PATHS, bind_to, split_address

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cephqos_base.errors import ConfigError
+from cephqos_base.version import __version__
 from cephqos_exporter import log, options
 from cephqos_exporter.app import App
 from cephqos_exporter.checks import check, try_out
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
-from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.procfs import raise_descriptor_limit
-from cephqos_exporter.version import __version__
 
 PROGRAM = "cephqos-exporter"
 _FILE_VARIABLE = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"

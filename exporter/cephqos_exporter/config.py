@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import yaml
 
-from cephqos_exporter.errors import ConfigError, Nothing
+from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -219,7 +219,7 @@ def _raw_values(
                 raise ConfigError(
                     where="environment",
                     key=variable,
-                    found=Nothing("an unknown variable"),
+                    found=Described("an unknown variable"),
                     allowed=_hint(variable, variables),
                 )
             yield "environment", variables[variable], raw
@@ -233,12 +233,12 @@ def load_yaml(path: Path) -> dict[str, Any]:
     try:
         document = yaml.load(path.read_bytes(), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
     except OSError as exc:
-        reason = Nothing(exc.strerror or str(exc))
+        reason = Described(exc.strerror or str(exc))
         raise ConfigError(where=path, key="", found=reason, allowed="a readable file") from exc
     except (yaml.YAMLError, UnicodeDecodeError) as exc:
         mark = getattr(exc, "problem_mark", None)
         where = f"{path}:{mark.line + 1}" if mark else path
-        problem = Nothing(getattr(exc, "problem", None) or str(exc))
+        problem = Described(getattr(exc, "problem", None) or str(exc))
         raise ConfigError(where=where, key="", found=problem, allowed="valid YAML") from exc
     if document is None:
         return {}
@@ -281,7 +281,7 @@ def _flatten(
 
 
 def _unknown_key(where: str, name: str, known: Mapping[str, Option[Any]]) -> ConfigError:
-    found = Nothing("an unknown key")
+    found = UNKNOWN_KEY
     return ConfigError(where=where, key=name, found=found, allowed=_hint(name, known))
 
 

@@ -1,58 +1,22 @@
 """Every error this package raises on purpose.
 
 A library's exception never crosses a module boundary: it is translated where it is caught, with
-`from exc`. What an operator can put right is a `ConfigError`; what a daemon does wrong is a
+`from exc`. What an operator can put right is a `ConfigError` of
+cephqos_base; what a daemon does wrong is a
 `DaemonError`, which costs that daemon's samples and nothing else.
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+
+from cephqos_base.errors import CephqosError
 
 if TYPE_CHECKING:
     from cephqos_exporter.model import Family
 
 
-class ExporterError(Exception):
+class ExporterError(CephqosError):
     """The root of all of them."""
-
-
-class ConfigError(ExporterError):
-    """Bad input, told in one line: where it is, what was found, what is allowed."""
-
-    def __init__(self, *, where: str | Path, key: str, found: object, allowed: str) -> None:
-        subject = f"{where}: {key}" if key else f"{where}"
-        super().__init__(f"{subject}: found {_shown(found)}; allowed: {allowed}")
-        self.where = str(where)
-        self.key = key
-
-
-def _shown(found: object) -> str:
-    """As it would stand in a file or on a command line, in one line of bounded length."""
-    line = " ".join(_words(found).split())
-    return line if len(line) <= 200 else line[:197] + "..."
-
-
-def _words(found: object) -> str:
-    if isinstance(found, Nothing):
-        return str(found)
-    if found is None or found == ():
-        return "nothing"
-    if isinstance(found, bool):
-        return str(found).lower()
-    if isinstance(found, tuple):
-        return ", ".join(map(repr, found))
-    return repr(found)
-
-
-class Nothing:
-    """Stands for a value that is not there at all, or for words that say so."""
-
-    def __init__(self, words: str = "nothing") -> None:
-        self._words = words
-
-    def __str__(self) -> str:
-        return self._words
 
 
 class SourceUnavailable(ExporterError):

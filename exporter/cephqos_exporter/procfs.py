@@ -10,7 +10,7 @@ what is dear is read only when `schedstat` says that the thread has run.
 import errno
 import os
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -158,27 +158,6 @@ def parse_status(raw: bytes) -> Status:
         int(raw[voluntary:middle]),
         int(raw[middle + 28 : raw.index(b"\n", middle + 28)]),
     )
-
-
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """`0-2,8` as numbers; an empty text as none."""
-    cpus: list[int] = []
-    for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if first:
-            cpus.extend(range(int(first), int(last or first) + 1))
-    return tuple(cpus)
-
-
-def format_cpu_list(cpus: Iterable[int]) -> str:
-    """Numbers as the kernel writes them: `0-2,8`."""
-    runs: list[list[int]] = []
-    for cpu in sorted(set(cpus)):
-        if runs and cpu == runs[-1][1] + 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)
 
 
 class Mount(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from cephqos_base.units import parse_cpu_list
 from cephqos_exporter.model import Daemon, Host
-from cephqos_exporter.procfs import Mount, mount_of, parse_cpu_list, parse_mountinfo
+from cephqos_exporter.procfs import Mount, mount_of, parse_mountinfo
 
 # What an OSD's data directory holds, and what it means. SeaStore adds block.<type>.<number>.
 _ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "journal"}

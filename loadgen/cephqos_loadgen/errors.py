@@ -1,16 +1,7 @@
-"""What can go wrong in the lab and the load generator, as one line that a user can act on."""
+"""What can go wrong in the lab, as one line that a user can act on."""
 
-
-class CephqosError(Exception):
-    """Base of all errors meant for the user: one line, and an exit status."""
-
-    exit_status = 1
-
-
-class UsageError(CephqosError):
-    """The request cannot be served: bad option, missing tool, too little of something. Exit 2."""
-
-    exit_status = 2
+from cephqos_base.errors import CephqosError as CephqosError
+from cephqos_base.errors import UsageError as UsageError
 
 
 class LabError(CephqosError):

@@ -19,8 +19,9 @@ import yaml
 
 from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
 from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import Settings, duration
+from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo
+from cephqos_base.units import duration
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab

@@ -12,7 +12,7 @@ import pytest
 
 from .test_lab import wait_until_gone
 
-DEMO = [sys.executable, "-m", "cephqos_loadgen.cli", "demo", "--interval", "1"]
+DEMO = [sys.executable, "-m", "cephqos_base", "demo", "--interval", "1"]
 
 
 def start(*options: str) -> subprocess.Popen[str]:

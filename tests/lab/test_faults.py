@@ -122,7 +122,7 @@ async def test_a_filled_osd_is_full_for_the_cluster_until_emptied(lab: RunningLa
 async def told(lab: RunningLab, osd: int) -> dict[str, object]:
     """What the status says of an OSD's faults, in JSON; both forms are asked."""
     faults: dict[str, object] = (await lab.status())["osds"][osd]["faults"]
-    argv = [sys.executable, "-m", "cephqos_loadgen.cli", "lab", "status", "--name", lab.paths.name]
+    argv = [sys.executable, "-m", "cephqos_base", "lab", "status", "--name", lab.paths.name]
     done = await process.run(argv, within=20)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"  osd.{osd} "))
     assert line.endswith("]") == bool(faults)

@@ -26,7 +26,7 @@ from cephqos_loadgen.lab.state import is_alive
 
 from .conftest import LabPool, lab_name
 
-CEPHQOS = [sys.executable, "-m", "cephqos_loadgen.cli"]
+CEPHQOS = [sys.executable, "-m", "cephqos_base"]
 
 
 def cephqos(*argv: str, data: str | None = None) -> subprocess.CompletedProcess[str]:

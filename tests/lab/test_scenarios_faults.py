@@ -297,7 +297,7 @@ async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
     scenario = tmp_path / "mini.yaml"
     scenario.write_text(seconds(40))
     out = tmp_path / "out"
-    command = [sys.executable, "-m", "cephqos_loadgen.cli", "run", str(scenario)]
+    command = [sys.executable, "-m", "cephqos_base", "run", str(scenario)]
     command += ["--lab", lab.paths.name, "--out", str(out), "--listen", "127.0.0.1:0"]
     process = await asyncio.create_subprocess_exec(
         *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

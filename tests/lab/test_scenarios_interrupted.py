@@ -178,7 +178,7 @@ async def command_line(
     """`cephqos run` as a person starts it; `before`: lines of Python that run first."""
     scenario = out.with_suffix(".yaml")
     scenario.write_text(text)
-    code = "\n".join((*before, "from cephqos_loadgen.cli import main", "raise SystemExit(main())"))
+    code = "\n".join((*before, "from cephqos_base.command import main", "raise SystemExit(main())"))
     command = [sys.executable, "-c", code, "run", str(scenario), "--lab", lab.paths.name]
     process = await asyncio.create_subprocess_exec(
         *(*command, "--out", str(out), "--listen", "127.0.0.1:0"),

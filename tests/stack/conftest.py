@@ -13,8 +13,9 @@ import pytest
 from tests.lab.conftest import LabPool, lab_name
 
 from cephqos_alerts.slo_spec import Slo
+from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.lab.spec import GIB, LabSpec, Setting
+from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.lab.trees import tree_path, tree_ready
 from cephqos_loadgen.stack import Stack, StackSpec
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cephqos_loadgen.cli import build_parser
+from cephqos_base.command import build_parser
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_base.errors import ConfigError
 from cephqos_exporter import options
 from cephqos_exporter.checks import check
 from cephqos_exporter.cli import every_option, main, read_settings
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.config import Settings
-from cephqos_exporter.errors import ConfigError
 from cephqos_exporter.web.server import listen_on
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_loadgen.engines import fio, fio_output
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.scenario.model import Fio
@@ -206,9 +207,9 @@ def test_buckets_never_fall_and_hold_everything(bins: dict[int, int]) -> None:
     counts = fio_output.buckets(bins)
     assert counts == sorted(counts)
     assert counts[-1] == sum(bins.values())
-    assert len(counts) == len(fio_output.BOUNDS) + 1
+    assert len(counts) == len(FIO_BOUNDS) + 1
 
 
 def test_bounds_contain_those_of_the_osds_own_histograms() -> None:
     osd = [100e-6 * 2**n for n in range(20)]
-    assert all(any(abs(bound - own) < 1e-9 for own in fio_output.BOUNDS) for bound in osd)
+    assert all(any(abs(bound - own) < 1e-9 for own in FIO_BOUNDS) for bound in osd)

@@ -7,7 +7,7 @@ from pathlib import Path
 WITHOUT_RICH = """
 import sys
 sys.modules["rich"] = None  # as if it were not there
-from cephqos_loadgen.entry import main
+from cephqos_base.command import main
 sys.exit(main())
 """
 

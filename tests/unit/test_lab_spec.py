@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
+from cephqos_base.units import parse_cpu_list, parse_size
 from cephqos_loadgen.lab import cgroups, checks
 from cephqos_loadgen.lab.ceph_conf import render_conf
 from cephqos_loadgen.lab.cli import faults_in_words
@@ -22,7 +23,7 @@ from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
 from cephqos_loadgen.lab.ports import PORTS_PER_LAB, reserve_ports
 from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, Setting, osds_in_words, parse_cpu_list, parse_size
+from cephqos_loadgen.lab.spec import LabSpec, Setting, osds_in_words
 
 PATHS = LabPaths(Path("/labs"), "one")
 FSID = "11111111-2222-3333-4444-555555555555"
@@ -178,7 +179,7 @@ def test_a_cpu_range_includes_both_ends() -> None:
 @pytest.mark.parametrize("text", ["", "a", "1-", "0,,1"])
 def test_a_cpu_list_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="CPU list"):
-        parse_cpu_list(text)
+        parse_cpu_list(text, least=1)
 
 
 def test_a_setting_reaches_its_section_and_wins_over_the_labs_default() -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_base.bounds import OP_BOUNDS
 from cephqos_exporter.ceph.monclient import Connection
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.child import CHILD_SOURCE, ProbeChild, ProbeSilent
-from cephqos_exporter.probe.model import BOUNDS, Measured
+from cephqos_exporter.probe.model import Measured
 from cephqos_exporter.probe.source import ProbeSource, ProbeSpec, plan
 
 # A rados module that keeps objects in a file and hangs or fails when told.
@@ -94,7 +95,7 @@ def test_latencies_are_cumulative_and_a_failure_is_slower_than_any_bound() -> No
     assert sample(families, name, "_bucket", 'le="0.0001"') == 0
     assert sample(families, name, "_bucket", 'le="0.0002"') == 1
     assert sample(families, name, "_bucket", 'le="0.8192"') == 2
-    assert sample(families, name, "_bucket", f'le="{BOUNDS[-1]:.10g}"') == 2
+    assert sample(families, name, "_bucket", f'le="{OP_BOUNDS[-1]:.10g}"') == 2
     assert sample(families, name, "_bucket", 'le="+Inf"') == 3
     assert sample(families, name, "_count") == 3
     assert sample(families, "cephqos_probe_failures_total", 'reason="timeout"') == 1

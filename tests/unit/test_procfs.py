@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter.procfs import (
     Descriptors,
     Mount,
-    format_cpu_list,
     mount_of,
-    parse_cpu_list,
     parse_mountinfo,
     parse_stat,
     parse_status,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_exporter.errors import ConfigError
+from cephqos_base.errors import ConfigError
 from cephqos_exporter.qos.policy import load_policy, parse_policy
 
 FSID = "c0ffee00-0000-4000-8000-000000000001"

@@ -16,7 +16,8 @@ from cephqos_alerts.build import FILES, build_rules
 from cephqos_alerts.cause import CAUSES
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import Alert, Recording
-from cephqos_alerts.settings import WINDOWS, Settings, duration
+from cephqos_alerts.settings import WINDOWS, Settings
+from cephqos_base.units import duration
 
 ALERTS = Path("alerts")
 SLOS = load_slos(ALERTS / "slo")

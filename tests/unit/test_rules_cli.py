@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from cephqos_alerts import cli
+from cephqos_base.command import main
 
 ROOT = Path.cwd()
 SLO = """
@@ -30,7 +31,7 @@ def slos(tmp_path: Path) -> Path:
 
 
 def rules(*argv: str | Path) -> int:
-    return cli.main(["rules", *map(str, argv)])
+    return main(["rules", *map(str, argv)])
 
 
 def test_rules_are_written_wherever_one_is(
@@ -156,11 +157,12 @@ async def test_a_wheel_has_the_slos_and_gives_the_same_rules(tmp_path: Path) -> 
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     assert {file.name for file in site.iterdir() if not file.name.endswith(".dist-info")} == {
-        *("cephqos_exporter", "cephqos_loadgen", "cephqos_alerts")
+        *("cephqos_base", "cephqos_exporter", "cephqos_loadgen", "cephqos_alerts")
     }
     use = (
-        f"import sys; from cephqos_alerts import cli; assert cli.__file__.startswith({str(site)!r})"
-        f"; sys.exit(cli.main(['rules', 'build', '--out', {str(tmp_path / 'r')!r}]))"
+        "import sys; from cephqos_base import command"
+        f"; assert command.__file__.startswith({str(site)!r})"
+        f"; sys.exit(command.main(['rules', 'build', '--out', {str(tmp_path / 'r')!r}]))"
     )
     await _run([sys.executable, "-c", use], Path("/"), PYTHONPATH=str(site))
     slo = (tmp_path / "r/slo.yml").read_text()

@@ -9,7 +9,8 @@ from cephqos_alerts.errors import SpecError
 from cephqos_alerts.rules import render
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo import BURNS, slo_groups
-from cephqos_alerts.slo_spec import BOUNDS, Slo, parse_slos
+from cephqos_alerts.slo_spec import Slo, parse_slos
+from cephqos_base.bounds import BOUNDS_BY_SOURCE as BOUNDS
 from cephqos_exporter.collectors.histograms import DEFAULT_LONGEST_SECONDS
 
 GOOD: dict[str, Any] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_exporter.errors import ConfigError
+from cephqos_base.errors import ConfigError
 from cephqos_exporter.web.config import RateLimit, WebConfig, load
 from cephqos_exporter.web.tls import server_context
 

@@ -14,7 +14,7 @@ import aiohttp
 import bcrypt
 import pytest
 
-from cephqos_exporter.errors import ConfigError
+from cephqos_base.errors import ConfigError
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Daemon, Family, LabelText
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter

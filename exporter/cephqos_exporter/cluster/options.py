@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.monclient import Connection
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.config import Option, Settings, integer, number, text
-from cephqos_exporter.errors import ConfigError, Nothing
 
 CONF = text(
     "cluster.conf",
@@ -108,7 +108,7 @@ def try_commands(settings: Settings) -> None:
     except ConfigError as exc:
         why = _why_not([*_argv(settings, CEPH), "--version"])
         if why:
-            found = Nothing(f"{settings[CEPH]!r} ({why}), and no Python with rados either")
+            found = Described(f"{settings[CEPH]!r} ({why}), and no Python with rados either")
             hint = f"{CEPH_HINT}; or in {PYTHON.name} {PYTHON_HINT}"
             raise settings.error(CEPH, hint, found=found) from exc
 
@@ -117,7 +117,7 @@ def try_python(settings: Settings) -> None:
     """Raise a ConfigError where no Python has the rados module."""
     why = _why_not([*_argv(settings, PYTHON), "-c", "import rados"])
     if why:
-        raise settings.error(PYTHON, PYTHON_HINT, found=Nothing(f"{settings[PYTHON]!r} ({why})"))
+        raise settings.error(PYTHON, PYTHON_HINT, found=Described(f"{settings[PYTHON]!r} ({why})"))
 
 
 def _why_not(argv: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import resource
 from collections.abc import Iterable
 from pathlib import Path
 
+from cephqos_base.version import __version__
 from cephqos_exporter.ceph.discovery import process_start_time
 from cephqos_exporter.model import (
     Family,
@@ -17,7 +18,6 @@ from cephqos_exporter.model import (
     render_labels,
 )
 from cephqos_exporter.scrape import DaemonReport, ScrapeReport
-from cephqos_exporter.version import __version__
 
 
 class OwnReporter:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 
+from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import Option, flag, number
 from cephqos_exporter.labels import Labels
@@ -22,8 +23,6 @@ from cephqos_exporter.model import (
 from cephqos_exporter.procfs import (
     KERNEL_THREAD,
     PAGE_SIZE,
-    format_cpu_list,
-    parse_cpu_list,
     parse_stat,
     process_ids,
     read_all,

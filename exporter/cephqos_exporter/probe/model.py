@@ -4,11 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from cephqos_base.bounds import OP_BOUNDS
 from cephqos_exporter.model import Family, LabelText, render_labels
 
-# Upper bounds of the latency histogram in seconds: those of the op histograms, so that what a
-# client feels and what the OSDs say can be laid over each other.
-BOUNDS: Final = tuple(round(1e-4 * 2**k, 4) for k in range(21))
 OPS: Final = ("write", "read")
 
 
@@ -16,14 +14,14 @@ OPS: Final = ("write", "read")
 class Latencies:
     """A histogram. An operation that never came back counts, in no bucket but the last."""
 
-    counts: list[int] = field(default_factory=lambda: [0] * len(BOUNDS))  # up to each bound
+    counts: list[int] = field(default_factory=lambda: [0] * len(OP_BOUNDS))  # up to each bound
     total: int = 0
     seconds: float = 0.0
 
     def add(self, seconds: float) -> None:
         self.total += 1
         self.seconds += seconds
-        for i, bound in enumerate(BOUNDS):
+        for i, bound in enumerate(OP_BOUNDS):
             if seconds <= bound:
                 self.counts[i] += 1
 
@@ -55,7 +53,7 @@ class Measured:
         )
         for (pool, op), histogram in self.latencies.items():
             base = {"cluster": cluster, "pool": pool, "op": op}
-            for bound, count in zip(BOUNDS, histogram.counts, strict=True):
+            for bound, count in zip(OP_BOUNDS, histogram.counts, strict=True):
                 latency.add(render_labels({**base, "le": f"{bound:.10g}"}), count, "_bucket")
             infinite = render_labels({**base, "le": "+Inf"})
             latency.add(infinite, histogram.total, "_bucket")

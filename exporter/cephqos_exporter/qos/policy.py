@@ -22,7 +22,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from cephqos_exporter.errors import ConfigError, Nothing
+from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described
 from cephqos_exporter.qos.classes import SCHEDULED
 
 Scope = Literal["osd", "cluster"]
@@ -73,12 +73,12 @@ def load_policy(path: Path) -> Policy:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigError(
-            where=path, key="", found=Nothing(str(exc)), allowed="a readable YAML file"
+            where=path, key="", found=Described(str(exc)), allowed="a readable YAML file"
         ) from exc
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise ConfigError(where=path, key="", found=Nothing(str(exc)), allowed="YAML") from exc
+        raise ConfigError(where=path, key="", found=Described(str(exc)), allowed="YAML") from exc
     return parse_policy(document, where=path)
 
 
@@ -106,7 +106,7 @@ class _Reader:
             raise ConfigError(
                 where=where,
                 key=place,
-                found=Nothing() if value is None else value,
+                found=MISSING if value is None else value,
                 allowed="a mapping",
             )
         self._value = value
@@ -117,10 +117,10 @@ class _Reader:
     def only(self, keys: Sequence[str]) -> None:
         for key in self._value:
             if key not in keys:
-                self._raise(str(key), Nothing("an unknown key"), ", ".join(keys))
+                self._raise(str(key), UNKNOWN_KEY, ", ".join(keys))
 
     def fail(self, key: str, allowed: str) -> None:
-        found = self._value[key] if key in self._value else Nothing()
+        found = self._value.get(key, MISSING)
         self._raise(key, found, allowed)
 
     def _raise(self, key: str, found: object, allowed: str) -> None:
@@ -194,7 +194,7 @@ def _no_duplicates(where: str | Path, targets: Sequence[Target]) -> None:
             raise ConfigError(
                 where=where,
                 key=f"targets[{position}]",
-                found=Nothing(f"a second target for {target.cls} of scope {target.scope}"),
+                found=Described(f"a second target for {target.cls} of scope {target.scope}"),
                 allowed="one target per class, scope, OSDs and cluster",
             )
         seen.add(subject)

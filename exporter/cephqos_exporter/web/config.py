@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described
 from cephqos_exporter.config import load_yaml
-from cephqos_exporter.errors import ConfigError, Nothing
 
 TLS_VERSIONS: Final = {
     "TLS10": ssl.TLSVersion.TLSv1,
@@ -133,7 +133,7 @@ class _Reader:
         for key, value in node.items():
             full = f"{name}.{key}" if name else str(key)
             if key not in parsers:
-                raise self._error(full, Nothing("an unknown key"), ", ".join(sorted(parsers)))
+                raise self._error(full, UNKNOWN_KEY, ", ".join(sorted(parsers)))
             if value is not None:
                 result[key] = parsers[key](full, value)
         return result
@@ -165,7 +165,7 @@ class _Reader:
             raise self._error(name, headers, "a mapping of header names to values")
         for header, value in headers.items():
             if header not in HEADERS:
-                raise self._error(f"{name}.{header}", Nothing("an unknown key"), ", ".join(HEADERS))
+                raise self._error(f"{name}.{header}", UNKNOWN_KEY, ", ".join(HEADERS))
             self._text(f"{name}.{header}", value)
             allowed = HEADERS[header]
             if value and allowed is not None and value not in allowed:
@@ -177,10 +177,10 @@ class _Reader:
             raise self._error(name, node, "a mapping of user names to bcrypt hashes")
         for user, hashed in node.items():
             if not isinstance(user, str) or not isinstance(hashed, str):
-                raise self._error(f"{name}.{user}", Nothing("no text"), "a bcrypt hash")
+                raise self._error(f"{name}.{user}", Described("no text"), "a bcrypt hash")
             if not _BCRYPT_HASH.fullmatch(hashed):
                 # The value may be a password given in the clear: it must not reach a log.
-                found = Nothing("something else (not shown)")
+                found = Described("something else (not shown)")
                 raise self._error(f"{name}.{user}", found, "a bcrypt hash such as $2b$10$…")
         return dict(node)
 
@@ -214,7 +214,7 @@ class _Reader:
         signs = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca")
         if not any(parts.get(sign) for sign in (*signs, "client_auth_type")):
             if parts:
-                raise self._error("tls_server_config", Nothing("no certificate"), "cert_file")
+                raise self._error("tls_server_config", Described("no certificate"), "cert_file")
             return None
         tls = TlsConfig(**parts)
         self._check_pairs(tls)
@@ -226,9 +226,9 @@ class _Reader:
         for name in ("cert", "key"):
             inline, file = getattr(tls, name), getattr(tls, f"{name}_file")
             if not inline and not file:
-                raise self._error(f"{section}.{name}_file", Nothing(), f"{name}_file or {name}")
+                raise self._error(f"{section}.{name}_file", MISSING, f"{name}_file or {name}")
             if inline and file:
-                both = Nothing(f"{name} as well as {name}_file")
+                both = Described(f"{name} as well as {name}_file")
                 raise self._error(f"{section}.{name}", both, "one of the two")
         authority = tls.client_ca_file or tls.client_ca
         if authority and tls.client_auth_type == "NoClientCert":
@@ -236,7 +236,7 @@ class _Reader:
             raise self._error(f"{section}.client_auth_type", tls.client_auth_type, allowed)
         if tls.client_auth_type != "NoClientCert" and not authority:
             allowed = f"client_ca_file or client_ca with {tls.client_auth_type}"
-            raise self._error(f"{section}.client_ca_file", Nothing(), allowed)
+            raise self._error(f"{section}.client_ca_file", MISSING, allowed)
         if tls.client_allowed_sans and tls.client_auth_type != "RequireAndVerifyClientCert":
             allowed = "RequireAndVerifyClientCert with client_allowed_sans"
             raise self._error(f"{section}.client_auth_type", tls.client_auth_type, allowed)
@@ -246,7 +246,7 @@ class _Reader:
 
     def _client_auth(self, key: str, value: Any) -> str:
         if value in ("RequestClientCert", "RequireAnyClientCert", "RequireClientCert"):
-            found = Nothing(f"{value!r}, which takes certificates without verifying them")
+            found = Described(f"{value!r}, which takes certificates without verifying them")
             raise self._error(key, found, ", ".join(CLIENT_AUTH_TYPES))
         return self._one_of(CLIENT_AUTH_TYPES)(key, value)
 
@@ -287,7 +287,7 @@ class _Reader:
         try:
             path.read_bytes()
         except OSError as exc:
-            found = Nothing(f"{path}: {exc.strerror}")
+            found = Described(f"{path}: {exc.strerror}")
             raise self._error(key, found, "a readable file") from exc
         return str(path)
 

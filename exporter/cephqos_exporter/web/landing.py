@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from html import escape
 
+from cephqos_base.version import __version__
 from cephqos_exporter.model import Daemon
-from cephqos_exporter.version import __version__
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

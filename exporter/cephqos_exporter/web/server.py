@@ -13,7 +13,8 @@ from typing import Final
 
 from aiohttp import web
 
-from cephqos_exporter.errors import ConfigError, ExporterError, Nothing
+from cephqos_base.errors import ConfigError, Described
+from cephqos_exporter.errors import ExporterError
 from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.model import Daemon
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
@@ -97,7 +98,7 @@ class Server:
         assert self._path is not None  # noqa: S101 - only called where there is such a file
         fresh = server_context(config.tls, self._path) if config.tls is not None else None
         if self._serving and _manner(fresh) != _manner(self._context):
-            found = Nothing("TLS switched on or off, or another client_auth_type or version")
+            found = Described("TLS switched on or off, or another client_auth_type or version")
             allowed = "the same ones until a restart"
             raise ConfigError(
                 where=self._path, key="tls_server_config", found=found, allowed=allowed

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cephqos_exporter.errors import ConfigError, Nothing
+from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.web.config import (
     CIPHER_SUITES,
     CLIENT_AUTH_TYPES,
@@ -60,7 +60,7 @@ def _load_certificates(context: ssl.SSLContext, tls: TlsConfig, where: Path) -> 
 
 def _bad(where: Path, key: str, exc: Exception, allowed: str) -> ConfigError:
     said = str(exc)
-    found = Nothing(next((ours for theirs, ours in _SSL_REASONS.items() if theirs in said), said))
+    found = Described(next((ours for theirs, ours in _SSL_REASONS.items() if theirs in said), said))
     return ConfigError(where=where, key=f"tls_server_config.{key}", found=found, allowed=allowed)
 
 

@@ -5,8 +5,8 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from cephqos_base.command import Parser
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.archive.layout import is_archive
 from cephqos_loadgen.errors import UsageError
@@ -28,8 +28,7 @@ _EXPORTERS = {
 }
 
 
-def add_parser(commands: Any) -> None:
-    archive = commands.add_parser("archive", help="what runs have recorded")
+def add_options(archive: Parser) -> None:
     verbs = archive.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("ls", help="the archives of a folder")
     listing.add_argument("folder", nargs="?", type=Path, default=Path(_DEFAULT_BASE))

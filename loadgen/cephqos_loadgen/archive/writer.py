@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cephqos_exporter.version import __version__
+from cephqos_base.version import __version__
 from cephqos_loadgen.archive.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.record.files import JsonLines, write_json

@@ -5,14 +5,15 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
-from typing import Any
 
+from cephqos_base.command import Parser
+from cephqos_base.units import GIB
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import GIB, LabSpec
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.stack import Stack, StackSpec
 
@@ -24,10 +25,7 @@ LOAD_IOPS = 200
 CAPACITY = 2000
 
 
-def add_parser(commands: Any) -> None:
-    parser = commands.add_parser(
-        "demo", help="show a real cluster under load, and one broken QoS promise"
-    )
+def add_options(parser: Parser) -> None:
     parser.add_argument("--release", default="reef", help="Ceph release (default: %(default)s)")
     parser.add_argument(
         "--osds", type=int, default=3, help="number of OSDs, 2 to 16 (default: %(default)s)"

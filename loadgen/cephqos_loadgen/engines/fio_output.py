@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_loadgen.engines.rates import Point
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures, percentile_ns
 
@@ -199,17 +200,7 @@ def figures_over(totals: IoTotals, seconds: float) -> LoadFigures:
     return figures(totals, totals.ios * per, totals.bytes * per)
 
 
-def _bounds() -> tuple[float, ...]:
-    """Four per octave from 12.5 µs to 105 s. Every octave's start is a bound of the OSDs' own
-    latency histograms too (100 µs times a power of two), so that the two can be laid together."""
-    found = [12.5e-6 * 2**octave * (1 + part / 4) for octave in range(23) for part in range(4)]
-    return tuple(round(bound, 12) for bound in [*found, 12.5e-6 * 2**23])
-
-
-BOUNDS = _bounds()
-
-
-def buckets(bins_ns: Mapping[int, int], bounds: tuple[float, ...] = BOUNDS) -> list[int]:
+def buckets(bins_ns: Mapping[int, int], bounds: tuple[float, ...] = FIO_BOUNDS) -> list[int]:
     """Cumulative counts for `le` of each bound (seconds), and last of +Inf."""
     ordered = sorted((ns * _NS, count) for ns, count in bins_ns.items())
     counts: list[int] = []

@@ -5,9 +5,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
+from cephqos_base.units import GIB
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.spec import GIB, LabSpec, osds_in_words
+from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
 
 TOOLS = ("unshare", "nsenter", "setpriv", "chroot", "mount", "umount", "taskset")
 MEMORY_BASE = 600 << 20  # monitor, manager and a client or two

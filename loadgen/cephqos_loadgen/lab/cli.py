@@ -7,6 +7,8 @@ import os
 import sys
 from typing import Any
 
+from cephqos_base.command import Parser
+from cephqos_base.units import GIB, parse_cpu_list, parse_size
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import keeper
 from cephqos_loadgen.lab.faults import FULL_STATES
@@ -17,15 +19,12 @@ from cephqos_loadgen.lab.spec import (
     AUTHS,
     BACKINGS,
     FILESYSTEMS,
-    GIB,
     IO_SCHEDULERS,
     OBJECTSTORES,
     OP_QUEUES,
     LabSpec,
     Setting,
     osds_in_words,
-    parse_cpu_list,
-    parse_size,
 )
 from cephqos_loadgen.lab.state import (
     LabState,
@@ -47,8 +46,7 @@ LIMITS = {
 }
 
 
-def add_parser(commands: Any) -> None:
-    lab = commands.add_parser("lab", help="real Ceph clusters on loopback")
+def add_options(lab: Parser) -> None:
     verbs = lab.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_up(verbs.add_parser("up", help="start a cluster; returns when it is active"))
     down = verbs.add_parser("down", help="stop a cluster and remove its files")
@@ -197,7 +195,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         osd, equals, cpu_list = text.partition("=")
         if not equals or not osd.isdigit():
             raise UsageError(f"--cpus {text!r}: expected OSD=LIST, as in 0=0,2-3")
-        cpus.append((int(osd), parse_cpu_list(cpu_list)))
+        cpus.append((int(osd), parse_cpu_list(cpu_list, least=1)))
     spec = LabSpec(
         name=arguments.name,
         release=find_release(arguments.release).name,

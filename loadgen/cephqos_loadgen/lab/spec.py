@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
+from cephqos_base.units import GIB
 from cephqos_loadgen.lab.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.releases import Release, find_release
 
@@ -17,11 +18,9 @@ OBJECTSTORES = ("bluestore", "filestore")
 AUTHS = ("none", "cephx")
 FILESYSTEMS = ("xfs", "ext4", "btrfs")
 SECTIONS = re.compile(r"global|mon|mgr|osd|client|(mon|mgr|osd|client)\.[a-z0-9]+")
-GIB = 1 << 30
 MAX_PORT = 65535 - PORTS_PER_LAB
 # BlueStore refuses smaller devices, and FileStore's journal alone takes half of it.
 MIN_OSD_SIZE = 1 * GIB
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": GIB, "T": 1 << 40}
 
 
 def osds_in_words(count: int) -> str:
@@ -32,25 +31,6 @@ def osds_in_words(count: int) -> str:
 def osds_there_are(count: int) -> str:
     """The OSDs of a lab with that many: `OSDs 0 to 3 only`."""
     return "osd.0 only" if count == 1 else f"OSDs 0 to {count - 1} only"
-
-
-def parse_size(text: str) -> int:
-    """`10G`, `512M` or plain bytes."""
-    match = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", text.strip(), re.IGNORECASE)
-    if not match:
-        raise UsageError(f"size {text!r}: expected a number with K, M, G or T, as in 10G")
-    return int(match[1]) * _UNITS[match[2].upper()]
-
-
-def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """`0,2-3` as the kernel writes CPU lists."""
-    cpus: set[int] = set()
-    for part in text.split(","):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip())
-        if not match:
-            raise UsageError(f"CPU list {text!r}: expected numbers and ranges, as in 0,2-3")
-        cpus.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-    return tuple(sorted(cpus))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
 
+from cephqos_base.command import Parser
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
@@ -20,14 +20,15 @@ from cephqos_loadgen.scenario.source import load, variable_from_text
 DEFAULT_OUT = "cephqos-runs"
 
 
-def add_parser(commands: Any) -> None:
-    run = commands.add_parser("run", help="run a scenario and record it into an archive")
+def add_run_options(run: Parser) -> None:
     run.add_argument("scenario", nargs="?", help="a shipped scenario's name, or a .yaml file")
     _add_plan(run)
     _add_cluster(run)
     _add_recording(run)
     run.set_defaults(run=_run)
-    scenarios = commands.add_parser("scenarios", help="the scenarios that are shipped")
+
+
+def add_scenarios_options(scenarios: Parser) -> None:
     scenarios.add_argument("--show", metavar="NAME", help="print one")
     scenarios.set_defaults(run=_scenarios)
 

@@ -5,8 +5,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_exporter.version import __version__
 from cephqos_loadgen.errors import CephqosError
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.run.cluster import Cluster

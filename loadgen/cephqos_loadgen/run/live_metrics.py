@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
-from cephqos_loadgen.engines.fio_output import BOUNDS, DIRECTIONS, IoTotals, buckets
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, buckets
 
 if TYPE_CHECKING:
     from cephqos_loadgen.run.live import ClientFigures, Live
@@ -130,7 +131,7 @@ def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
     if not total.bins_ns:
         return
     name = "cephqos_client_latency_seconds"
-    for bound, count in zip((*BOUNDS, None), buckets(total.bins_ns), strict=True):
+    for bound, count in zip((*FIO_BOUNDS, None), buckets(total.bins_ns), strict=True):
         le = "+Inf" if bound is None else f"{bound:.10g}"
         page.add(name, count, "_bucket", **labels, le=le)
     page.add(name, total.latency_sum, "_sum", **labels)

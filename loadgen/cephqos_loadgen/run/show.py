@@ -4,7 +4,7 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from cephqos_exporter.procfs import format_cpu_list
+from cephqos_base.units import format_cpu_list
 from cephqos_loadgen.engines import fio, rados_bench
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.errors import UsageError

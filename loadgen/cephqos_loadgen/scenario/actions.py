@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from cephqos_exporter.procfs import parse_cpu_list
+from cephqos_base.units import parse_cpu_list
 from cephqos_loadgen.scenario import model
 from cephqos_loadgen.scenario.source import Value
 

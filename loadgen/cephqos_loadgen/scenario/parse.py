@@ -63,7 +63,7 @@ class _Variant:
 
 
 def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
-    """The plan that the scenario and the choices make, or ScenarioError."""
+    """The plan that the scenario and the choices make, or ConfigError."""
     choices = choices or Choices()
     document = load(text, file)
     top = document.table(_KEYS, ("scenario", "phases"))
@@ -148,10 +148,8 @@ def _axis(name: str, value: Value) -> list[_Variant]:
     for item in value.items():
         label = item.text()
         if colon:
-            table = {
-                "settings": Value(item.file, _nested(section, option, item.node), item.key, {})
-            }
-            found.append(_Variant(option, label, table, {}))
+            setting = item.child(_nested(section, option, item.node), item.key).having({})
+            found.append(_Variant(option, label, {"settings": setting}, {}))
         else:
             found.append(_Variant(name, label, {}, {name: item.node}))
     return found

@@ -1,0 +1,154 @@
+"""The `cephqos` command: a table of commands. Only the one that is asked for is loaded.
+
+To add a command, add a line to COMMANDS. Its function takes the command's Parser, adds options and
+sets `run` to a coroutine function that takes the parsed arguments and returns an exit status:
+
+    def add_options(parser: Parser) -> None:
+        parser.add_argument("--out", type=Path, help="folder of the report")
+        parser.set_defaults(run=_run)
+"""
+
+import argparse
+import asyncio
+import importlib
+import importlib.util
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One line of `cephqos --help`."""
+
+    name: str
+    help: str
+    function: str  # `module:function` that adds the command's options
+    extra: str = ""  # what must be installed with it: `pip install 'cephqos[EXTRA]'`
+    needs: tuple[str, ...] = ()  # modules that the extra brings
+
+
+COMMANDS: Final = (
+    Command("demo", "show a cluster under load whose reservation breaks and is kept again",
+            "cephqos_loadgen.demo.cli:add_options", extra="loadgen", needs=("rich",)),
+    Command("lab", "start and end real Ceph clusters on loopback",
+            "cephqos_loadgen.lab.cli:add_options"),
+    Command("run", "run a scenario and record it into an archive",
+            "cephqos_loadgen.run.cli:add_run_options"),
+    Command("scenarios", "list the scenarios that come with cephqos",
+            "cephqos_loadgen.run.cli:add_scenarios_options"),
+    Command("archive", "list, check, show and export what runs have recorded",
+            "cephqos_loadgen.archive.cli:add_options"),
+    Command("rules", "write recording rules, alerts and SLOs for Prometheus",
+            "cephqos_alerts.cli:add_options"),
+)  # fmt: skip
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but a wrong option costs one line, not a page."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The command that got what it does not know refuses it: the hint names its own help."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+class _CommandParser(Parser):
+    """The parser of one command. It gets its options when it is used, and not before."""
+
+    command: Command | None = None
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.command is not None:
+            command, self.command = self.command, None
+            load(command)(self)
+        return super().parse_known_args(args, namespace)
+
+
+def load(command: Command) -> Callable[[Parser], None]:
+    """The function that adds the command's options; UsageError if a part is not installed."""
+    module, _, function = command.function.partition(":")
+    package = module.partition(".")[0]
+    missing = [name for name in (package, *command.needs) if not _installed(name)]
+    if missing:
+        target = f"cephqos[{command.extra}]" if command.extra else "cephqos"
+        raise UsageError(
+            f"{command.name} needs {', '.join(missing)}, not installed here: pip install '{target}'"
+            f" (from a checkout: pip install '.{target.removeprefix('cephqos')}')"
+        )
+    found: Callable[[Parser], None] = getattr(importlib.import_module(module), function)
+    return found
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def build_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
+    """The whole command line; what a command takes is added when that command is parsed."""
+    parser = Parser(
+        prog="cephqos",
+        description="Shows whether Ceph keeps the QoS promises of its OSD scheduler, and produces"
+        " the load that puts them to the test.",
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    group = parser.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser
+    )
+    for command in commands:
+        group.add_parser(
+            command.name, help=command.help, description=command.help
+        ).command = command
+    return parser
+
+
+def run_command(work: Coroutine[Any, Any, int]) -> int:
+    """Run to the end; Ctrl-C and SIGTERM cancel it, so that clean-up runs in either case."""
+
+    async def guarded() -> int:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 - asyncio.run gives one
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        return await work
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        return 130
+    except CephqosError as error:
+        return _told(error)
+
+
+def _told(error: CephqosError) -> int:
+    print(f"cephqos: {error}", file=sys.stderr)
+    return error.exit_status
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        arguments = build_parser().parse_args(argv)
+    except CephqosError as error:
+        return _told(error)
+    try:
+        status = run_command(arguments.run(arguments))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `cephqos scenarios | head`: nobody reads on, and the interpreter must not complain later.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status

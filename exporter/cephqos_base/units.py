@@ -1,0 +1,111 @@
+"""Sizes, durations and CPU lists, from text and to text."""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from cephqos_base.errors import UsageError
+
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+TIB: Final = 1 << 40
+
+MINUTE: Final = 60.0
+HOUR: Final = 3600.0
+DAY: Final = 86400.0
+
+SIZE_HELP: Final = "a number of bytes such as 4096, 4K, 1M or 10G"
+SECONDS_HELP: Final = "a time such as 200ms, 30s, 5m or 1h"
+CPU_LIST_HELP: Final = "CPU numbers and ranges such as 0,2-3"
+
+_SIZE: Final = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE_UNITS: Final = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
+_SECONDS_UNITS: Final = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": MINUTE,
+    "h": HOUR,
+    "d": DAY,
+}
+_SECONDS_PART: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s|m|h|d)")
+# More CPUs than any kernel is built for: a range such as 0-4294967295 must not fill the memory.
+_MAX_CPU: Final = 1 << 16
+
+
+def parse_size(text: str) -> int:
+    """Bytes: `4096`, `4K`, `1M`, `10GiB`; UsageError if it is none.
+
+    >>> parse_size("4K")
+    4096
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise UsageError(f"size {text!r}: expected {SIZE_HELP}")
+    return int(match[1]) * _SIZE_UNITS[match[2].upper()]
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds: `90`, `1m30s`, `200ms`, `1.5h`; UsageError if it is none.
+
+    >>> parse_seconds("1m30s")
+    90.0
+    """
+    text = text.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    parts = _SECONDS_PART.findall(text)
+    if not parts or _SECONDS_PART.sub("", text):
+        raise UsageError(f"time {text!r}: expected {SECONDS_HELP}")
+    return sum(float(number) * _SECONDS_UNITS[unit] for number, unit in parts)
+
+
+def duration(seconds: float) -> str:
+    """As PromQL writes it, in the largest unit that gives a whole number.
+
+    >>> duration(300), duration(90), duration(86400), duration(1.5)
+    ('5m', '90s', '1d', '1500ms')
+    """
+    milliseconds = round(seconds * 1000)
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)):
+        if milliseconds >= size and milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def parse_cpu_list(text: str, *, least: int = 0) -> tuple[int, ...]:
+    """`0-2,8` as the kernel writes CPU lists, in order; UsageError for fewer than `least`.
+
+    >>> parse_cpu_list("8,0-2")
+    (0, 1, 2, 8)
+    """
+    cpus: set[int] = set()
+    for part in text.strip().split(",") if text.strip() else ():
+        first, dash, last = part.strip().partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+            raise UsageError(f"CPU list {text!r}: expected {CPU_LIST_HELP}")
+        start, end = int(first), int(last or first)
+        if max(start, end) >= _MAX_CPU:
+            raise UsageError(f"CPU list {text!r}: expected CPUs up to {_MAX_CPU - 1}")
+        cpus.update(range(start, end + 1))
+    if len(cpus) < least:
+        raise UsageError(f"CPU list {text!r}: expected {CPU_LIST_HELP}, at least {least}")
+    return tuple(sorted(cpus))
+
+
+def format_cpu_list(cpus: Iterable[int]) -> str:
+    """Numbers as the kernel writes them.
+
+    >>> format_cpu_list({8, 2, 1, 0})
+    '0-2,8'
+    """
+    runs: list[list[int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1][1] = cpu
+        else:
+            runs.append([cpu, cpu])
+    return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in runs)

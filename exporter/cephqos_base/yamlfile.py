@@ -1,0 +1,353 @@
+"""The YAML reader for every file of ours: each value knows its file, line and key.
+
+A file is first read as a whole (`read`, `parse`), within limits, so that neither a deep nor a huge
+one, nor one whose aliases multiply, does harm. Then each value is asked for what it should be;
+whatever is wrong raises ConfigError, one line.
+
+    top = read(path).table(allowed=("version", "targets"), required=("version",))
+    version = top["version"].integer(1, 1)
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+import yaml
+
+from cephqos_base import units
+from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described, UsageError
+
+MAX_BYTES: Final = 1 << 20
+MAX_DEPTH: Final = 32
+# With aliases written out.
+MAX_VALUES: Final = 100_000
+
+_TAG: Final = "tag:yaml.org,2002:"
+_MERGE: Final = f"{_TAG}merge"
+_PLAIN_TAGS: Final = frozenset(
+    _TAG + kind
+    for kind in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
+)
+_TRUE: Final = frozenset(("true", "yes", "on"))
+_FALSE: Final = frozenset(("false", "no", "off"))
+_INTEGER: Final = re.compile(r"[-+]?\d[\d_]*")
+_NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+
+
+def read(path: Path) -> "Value":
+    """The document of a file; ConfigError if it cannot be read or is not YAML."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as exc:
+        found = Described(exc.strerror or str(exc))
+        raise ConfigError(where=path, key="", found=found, allowed="a readable file") from exc
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        if len(raw) <= MAX_BYTES:
+            line = raw[: exc.start].count(b"\n") + 1
+            found = Described(f"a byte that is no UTF-8, 0x{raw[exc.start]:02x}")
+            allowed = "YAML in UTF-8"
+            raise ConfigError(where=path, line=line, key="", found=found, allowed=allowed) from exc
+        text = " " * (MAX_BYTES + 1)
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str) -> "Value":
+    """The document of a text; `file` is what errors call it. An empty text is an empty value."""
+    if len(text) > MAX_BYTES:
+        found = Described(f"more than {MAX_BYTES >> 10} KiB")
+        raise ConfigError(where=file, key="", found=found, allowed="a smaller file")
+    return Value(file=file, raw=compose(text, file), key="")
+
+
+def compose(text: str, file: str) -> yaml.Node:
+    """The bare nodes of a text, within the limits."""
+    try:
+        loader = _BoundedLoader(text)
+        try:
+            node = loader.get_single_node()
+        finally:
+            loader.dispose()
+    except yaml.reader.ReaderError as exc:
+        line = text.count("\n", 0, exc.position) + 1
+        found = Described(f"the character U+{int(exc.character):04X}")
+        raise _invalid(file, line, found) from None
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        raise _invalid(file, mark.line + 1 if mark else 1, Described(_problem(exc))) from None
+    if node is None:
+        return yaml.ScalarNode(f"{_TAG}null", "")
+    _refuse_repeated_keys(file, node, "", set())
+    return node
+
+
+def _refuse_repeated_keys(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
+    """Not left to whoever reads the mapping: a part that nobody reads may hold one too."""
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    if isinstance(node, yaml.SequenceNode):
+        for i, item in enumerate(node.value):
+            _refuse_repeated_keys(file, item, f"{path}[{i}]", seen)
+    elif isinstance(node, yaml.MappingNode):
+        names = set()
+        for key, value in node.value:
+            name = str(key.value)
+            full = f"{path}.{name}" if path else name
+            if name in names and key.tag != _MERGE:
+                found, line = Described("the key twice"), key.start_mark.line + 1
+                raise ConfigError(where=file, line=line, key=full, found=found, allowed="it once")
+            names.add(name)
+            _refuse_repeated_keys(file, value, full, seen)
+
+
+def _problem(error: yaml.MarkedYAMLError) -> str:
+    return " ".join(str(error.problem or error.context or "a mistake").split())
+
+
+def _invalid(file: str, line: int, found: Described) -> ConfigError:
+    return ConfigError(where=file, line=line, key="", found=found, allowed="valid YAML")
+
+
+class _BoundedLoader(yaml.SafeLoader):
+    """Composes nodes and measures them, so that a limit is met before it hurts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._open = 0
+        self._measures: dict[int, tuple[int, int]] = {}  # by node: values in it, levels in it
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+        self._open += 1
+        self._check(self._open <= MAX_DEPTH, f"more than {MAX_DEPTH} levels", mark)
+        node = super().compose_node(parent, index)
+        self._open -= 1
+        if node is None or id(node) in self._measures:
+            return node
+        if isinstance(node, yaml.CollectionNode) and node.end_mark is None:
+            self._check(False, "an alias inside of what it stands for", mark)
+        self._check(node.tag in _PLAIN_TAGS, f"the tag {node.tag!r}", mark)
+        inside = [self._measures[id(child)] for child in _children(node)]
+        values = 1 + sum(count for count, _ in inside)
+        levels = 1 + max((depth for _, depth in inside), default=0)
+        self._check(values <= MAX_VALUES, f"more than {MAX_VALUES} values", mark)
+        self._check(levels <= MAX_DEPTH, f"more than {MAX_DEPTH} levels", mark)
+        self._measures[id(node)] = (values, levels)
+        return node
+
+    @staticmethod
+    def _check(fine: bool, found: str, mark: Any) -> None:
+        if not fine:
+            raise yaml.MarkedYAMLError(problem=found, problem_mark=mark)
+
+
+def _children(node: yaml.Node) -> Iterable[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return (child for pair in node.value for child in pair)
+    return node.value if isinstance(node, yaml.SequenceNode) else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """A value in its place. Every method either returns what was asked for or raises."""
+
+    file: str
+    raw: yaml.Node
+    key: str
+
+    # -- places and errors ----------------------------------------------------------------------
+
+    @property
+    def line(self) -> int:
+        mark = self.raw.start_mark
+        return mark.line + 1 if mark else 1
+
+    @property
+    def node(self) -> yaml.Node:
+        """The node to read."""
+        return self.raw
+
+    def fail(self, allowed: str, found: str | Described | None = None) -> NoReturn:
+        """Refuse this value; `found` replaces the value in the message."""
+        shown = Described(found) if isinstance(found, str) else found or self.shown()
+        raise self.error(shown, allowed)
+
+    def error(self, found: object, allowed: str, *, key: str = "") -> ConfigError:
+        return ConfigError(
+            where=self.file, line=self.line, key=key or self.key, found=found, allowed=allowed
+        )
+
+    def shown(self) -> object:
+        """What an error says was found."""
+        node = self.node
+        if isinstance(node, yaml.MappingNode):
+            return Described("a mapping")
+        if isinstance(node, yaml.SequenceNode):
+            plain = all(isinstance(item, yaml.ScalarNode) for item in node.value)
+            return self.plain() if plain else Described("a list")
+        if self.is_null:
+            return MISSING
+        text = str(node.value)
+        return text if node.tag == f"{_TAG}str" else Described(text)
+
+    def child(self, node: yaml.Node, key: str) -> Self:
+        return replace(self, raw=node, key=key)
+
+    # -- collections ----------------------------------------------------------------------------
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.node, yaml.SequenceNode)
+
+    @property
+    def is_null(self) -> bool:
+        return self.node.tag == f"{_TAG}null"
+
+    def entries(self, allowed: str = "a mapping") -> dict[str, Self]:
+        """A mapping with keys of any name. `<<: *anchor` brings what the mapping itself has not."""
+        node = self.node
+        if not isinstance(node, yaml.MappingNode):
+            self.fail(allowed)
+        found: dict[str, Self] = {}
+        merged: dict[str, Self] = {}
+        for key_node, value_node in node.value:
+            if key_node.tag == _MERGE:
+                for source in self.child(value_node, self.key).items():
+                    merged = source.entries() | merged
+                continue
+            name = self._name(key_node)
+            found[name] = self.child(value_node, f"{self.key}.{name}" if self.key else name)
+        return merged | found
+
+    def _name(self, node: yaml.Node) -> str:
+        if not isinstance(node, yaml.ScalarNode):
+            self.child(node, self.key).fail("a key that is one word")
+        return str(node.value)
+
+    def table(
+        self, allowed: Sequence[str], required: Sequence[str] = (), mapping: str = "a mapping"
+    ) -> dict[str, Self]:
+        """A mapping with keys of this list only."""
+        found = self.entries(mapping)
+        for name, value in found.items():
+            if name not in allowed:
+                raise value.error(UNKNOWN_KEY, _hint(name, allowed))
+        for name in required:
+            if name not in found:
+                path = f"{self.key}.{name}" if self.key else name
+                raise self.error(MISSING, "a value: the key is needed", key=path)
+        return found
+
+    def items(self) -> list[Self]:
+        """A list; one value alone is a list of one."""
+        node = self.node
+        if not isinstance(node, yaml.SequenceNode):
+            return [self]
+        return [self.child(item, f"{self.key}[{i}]") for i, item in enumerate(node.value)]
+
+    def sequence(self, allowed: str = "a list", least: int = 0) -> list[Self]:
+        """A list that is written as one."""
+        if not self.is_list or len(self.node.value) < least:
+            self.fail(allowed)
+        return self.items()
+
+    # -- scalars --------------------------------------------------------------------------------
+
+    def text(self, pattern: str = "", allowed: str = "a word or number") -> str:
+        node = self.node
+        if not isinstance(node, yaml.ScalarNode):
+            self.fail(allowed)
+        value = str(node.value)
+        if pattern and not re.fullmatch(pattern, value):
+            self.fail(allowed)
+        return value
+
+    def string(self, allowed: str = "text") -> str:
+        """Text that YAML takes as text: `7`, `true` and nothing are none."""
+        node = self.node
+        if not isinstance(node, yaml.ScalarNode) or node.tag != f"{_TAG}str":
+            self.fail(allowed)
+        return str(node.value)
+
+    def choice(self, allowed: Sequence[str]) -> str:
+        value = self.text(allowed=f"one of {', '.join(allowed)}")
+        if value not in allowed:
+            self.fail(f"one of {', '.join(allowed)}")
+        return value
+
+    def integer(self, least: int = 0, most: int = 1 << 40, allowed: str = "") -> int:
+        allowed = allowed or f"a whole number from {least} to {most}"
+        text = self.text(allowed=allowed)
+        if len(text) > 30 or not _INTEGER.fullmatch(text) or not least <= int(text) <= most:
+            self.fail(allowed)
+        return int(text)
+
+    def number(self, least: float, most: float, allowed: str = "") -> float:
+        allowed = allowed or f"a number from {least:g} to {most:g}"
+        text = self.text(allowed=allowed)
+        if not _NUMBER.fullmatch(text) or not least <= float(text) <= most:
+            self.fail(allowed)
+        return float(text)
+
+    def boolean(self) -> bool:
+        word = self.text(allowed="true or false").lower()
+        if word not in _TRUE | _FALSE:
+            self.fail("true or false")
+        return word in _TRUE
+
+    def size(self, least: int = 1) -> int:
+        """Bytes: 4096, 4K, 1M, 10G."""
+        text = self.text(allowed=units.SIZE_HELP)
+        try:
+            size = units.parse_size(text)
+        except UsageError:
+            self.fail(units.SIZE_HELP)
+        if size < least:
+            self.fail(f"{units.SIZE_HELP}, at least {least}")
+        return size
+
+    def seconds(self) -> float:
+        """A length of time: 90, 90s, 1.5m, 200ms."""
+        text = self.text(allowed=units.SECONDS_HELP)
+        try:
+            return units.parse_seconds(text)
+        except UsageError:
+            self.fail(units.SECONDS_HELP)
+
+    # -- everything -----------------------------------------------------------------------------
+
+    def plain(self) -> Any:
+        """The value as Python has it, for what is passed on and not checked here."""
+        if self.is_mapping:
+            return {name: value.plain() for name, value in self.entries().items()}
+        if self.is_list:
+            return [item.plain() for item in self.items()]
+        return _scalar(self.node.tag.removeprefix(_TAG), str(self.node.value))
+
+
+def _scalar(kind: str, text: str) -> Any:
+    """A scalar by the kind that YAML sees in it; what is no such number is text."""
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() in _TRUE
+    if kind == "int" and len(text) <= 30 and _INTEGER.fullmatch(text):
+        return int(text)
+    if kind == "float" and _NUMBER.fullmatch(text):
+        return float(text)
+    return text
+
+
+def _hint(name: str, allowed: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, allowed, 1)
+    return f"{near[0]} (one of {', '.join(allowed)})" if near else ", ".join(allowed)
