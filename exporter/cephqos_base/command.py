@@ -35,7 +35,7 @@ class Command:
 
 
 COMMANDS: Final = (
-    Command("demo", "show a cluster under load whose reservation breaks and is kept again",
+    Command("demo", "show a real cluster under load, and one broken QoS promise",
             "cephqos_loadgen.demo.cli:add_options", extra="loadgen", needs=("rich",)),
     Command("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import yaml
 
-from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described
+from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described, UsageError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -49,7 +49,7 @@ class Option(Generic[T_co]):
         """The parsed value, or a ConfigError that names where it stands."""
         try:
             return self.parse(value)
-        except (ValueError, TypeError) as exc:
+        except (ValueError, TypeError, UsageError) as exc:
             raise ConfigError(where=where, key=key, found=value, allowed=self.allowed) from exc
 
 
