@@ -7,4 +7,5 @@ units     sizes, durations, CPU lists
 bounds    histogram buckets of latencies
 version   the version of all packages
 series    names and label sets of our series, classes of work, causes
+recorded  names of the series that our rules record
 """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
+from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.model import (
     BandwidthModel,

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.qos.tags import (
     TAG_MODULO,
     Head,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_exporter.qos.classes import ALL, BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.qos.model import BandwidthModel, CostModel, EarlyModel, Qos
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, read_size_axis, spread
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
@@ -119,7 +119,7 @@ def test_read_modify_writes_are_charged_for_what_they_write() -> None:
 def test_nothing_is_counted_of_what_happened_before_the_first_look() -> None:
     meter = WorkMeter()
     meter.advance(replace(NOTHING, reads=10**9), AXIS, qos(), None)
-    assert meter.done == dict.fromkeys(ALL, 0)
+    assert meter.done == dict.fromkeys(CLASSES, 0)
 
 
 def test_a_change_of_capacity_revalues_nothing_that_was_done_before() -> None:
@@ -260,5 +260,5 @@ def test_work_never_goes_back_whatever_the_capacity_does(
         total += ops
         settings = qos(BandwidthModel(bandwidth=1200 * MIB, iops=capacity))
         meter.advance(replace(NOTHING, writes=counted(total)), AXIS, settings, None)
-        assert all(meter.done[cls] >= before[cls] for cls in ALL)
+        assert all(meter.done[cls] >= before[cls] for cls in CLASSES)
         before = dict(meter.done)

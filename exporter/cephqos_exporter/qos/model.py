@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import floor
 from typing import Literal
 
-from cephqos_exporter.qos.classes import SCHEDULED
+from cephqos_base.series import SCHEDULED
 from cephqos_exporter.qos.config import EffectiveConfig, Origin
 
 Media = Literal["hdd", "ssd"]

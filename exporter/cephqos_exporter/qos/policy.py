@@ -23,7 +23,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described
-from cephqos_exporter.qos.classes import SCHEDULED
+from cephqos_base.series import SCHEDULED
 
 Scope = Literal["osd", "cluster"]
 

@@ -10,12 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cephqos_exporter.qos.classes import BY_DUMP_ID, IMMEDIATE
+from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
 
 MCLOCK: Final = "mclock_scheduler"
 
 TAG_MODULO: Final = 1_000_000.0
 
+# How the queue dump names a class: by number up to 20.2, by name where a release prints names.
+_CLASS_OF_DUMP: Final = {
+    "0": RECOVERY,
+    "1": BEST_EFFORT,
+    "2": IMMEDIATE,
+    "3": CLIENT,
+    **{name: name for name in CLASSES},
+}
 # One record per entity that dmClock knows: a class, or in the early model a client of a class.
 _RECORD: Final = re.compile(
     r"record:\{ ClientRec:: client:\{ class_id: ?(\w+).*? req_count:(\d+) top_req:"
@@ -84,7 +92,7 @@ def _read_shard(index: str, body: Mapping[str, Any]) -> ShardQueue:
     # Behind the records the same requests follow again, as tops of the heaps.
     records = text.partition("{ reservation_top:")[0]
     for class_id, count, reservation, limit in _RECORD.findall(records):
-        cls = BY_DUMP_ID.get(class_id)
+        cls = _CLASS_OF_DUMP.get(class_id)
         if cls is None:
             continue
         shard.lengths[cls] = shard.lengths.get(cls, 0) + int(count)

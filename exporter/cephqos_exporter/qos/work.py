@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from cephqos_exporter.qos.classes import ALL, BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.qos.model import BandwidthModel, Qos
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, SizeMix
 
@@ -101,7 +101,7 @@ class WorkMeter:
     that restarts after a change of capacity would show a jump.
     """
 
-    done: dict[str, float] = field(default_factory=lambda: dict.fromkeys(ALL, 0.0))
+    done: dict[str, float] = field(default_factory=lambda: dict.fromkeys(CLASSES, 0.0))
     _before: Totals | None = None
     _writes: SizedOps = field(default_factory=SizedOps)
     _read_writes: SizedOps = field(default_factory=SizedOps)

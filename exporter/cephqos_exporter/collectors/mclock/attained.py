@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.collectors.counters import Loggers
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import DaemonView, Family, ReplyMissing, single
-from cephqos_exporter.qos.classes import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.qos.model import Qos
 from cephqos_exporter.qos.reservations import degraded_share
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, read_size_axis

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from cephqos_base.series import SCHEDULED
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Daemon, Family, LabelText, extend_labels, single
-from cephqos_exporter.qos.classes import SCHEDULED
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.model import BandwidthModel, EarlyModel, Promise, Qos
 from cephqos_exporter.qos.policy import Policy, Target

@@ -1,0 +1,118 @@
+"""Names of the series that our rules record, by what there is one of: `PerOsd`, `PerClass`, ….
+
+    f"{PerClass.SHORTFALL_OPS}{{class='client'}}"
+
+A suffix tells two of one figure apart: `CLIENT_PRESENT_MIN`, `CLIENT_PRESENT_RATE`.
+"""
+
+from typing import Final
+
+
+class PerOsd:
+    """Recorded per OSD: cluster, ceph_daemon."""
+
+    CAPACITY_OPS: Final = "osd:cephqos_capacity_ops"
+    CLIENT_PRESENT_MIN: Final = "osd:cephqos_client_present:min"
+    CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
+    CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
+    CLIENT_STEADY: Final = "osd:cephqos_client_steady:bool"
+    CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
+    CPU_WAITING: Final = "osd:cephqos_cpu_waiting:rate"
+    DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
+    DEVICE_DEPTH: Final = "osd:cephqos_device_depth:rate"
+    DEVICE_LATENCY_SECONDS_MEDIAN1D: Final = "osd:cephqos_device_latency_seconds:median1d"
+    DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
+    INSTANCE: Final = "osd:cephqos_instance:info"
+    KV_COMMIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_kv_commit_seconds:median1d"
+    KV_COMMIT_SECONDS_RATE: Final = "osd:cephqos_kv_commit_seconds:rate"
+    MEDIA: Final = "osd:cephqos_media:info"
+    PROVEN_OPS: Final = "osd:cephqos_proven_ops:max1d"
+    SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
+    STORE_IN_PROGRESS: Final = "osd:cephqos_store_in_progress:rate"
+    STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
+    STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
+    STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"
+    STORE_USED: Final = "osd:cephqos_store_used:ratio"
+    THREAD_CEILING: Final = "osd:cephqos_thread_ceiling:max"
+
+
+class PerClass:
+    """Recorded per OSD and class of work."""
+
+    ATTAINED_OPS: Final = "osd_class:cephqos_attained_ops:rate"
+    ATTAINMENT: Final = "osd_class:cephqos_attainment:ratio"
+    CAUSE: Final = "osd_class:cephqos_cause"
+    DEMAND: Final = "osd_class:cephqos_demand:bool"
+    EXCESS_OPS: Final = "osd_class:cephqos_excess_ops:rate"
+    HELD_WHILE_IDLE: Final = "osd_class:cephqos_held_while_idle:bool"
+    LIMIT_HOLD_SECONDS: Final = "osd_class:cephqos_limit_hold_seconds:max"
+    LIMIT_OPS: Final = "osd_class:cephqos_limit_ops"
+    MAIN_CAUSE: Final = "osd_class:cephqos_main_cause"
+    OWED_OPS: Final = "osd_class:cephqos_owed_ops"
+    QUEUE_LENGTH: Final = "osd_class:cephqos_queue_length:sum"
+    RESERVATION_LAG_SECONDS: Final = "osd_class:cephqos_reservation_lag_seconds:max"
+    RESERVED_OPS: Final = "osd_class:cephqos_reserved_ops"
+    SHARDS_WANTING: Final = "osd_class:cephqos_shards_wanting:ratio"
+    SHORTFALL_OPS: Final = "osd_class:cephqos_shortfall_ops:rate"
+    TARGET_MISSED: Final = "osd_class:cephqos_target_missed:bool"
+    TARGET_OPS: Final = "osd_class:cephqos_target_ops"
+    VIOLATED: Final = "osd_class:cephqos_violated:bool"
+    VIOLATED_SECONDS: Final = "osd_class:cephqos_violated_seconds:sum1h"
+
+
+class PerShard:
+    """Recorded per OSD, class and shard."""
+
+    QUEUE_LENGTH: Final = "osd_class_shard:cephqos_queue_length:max"
+
+
+class PerCluster:
+    """Recorded per cluster."""
+
+    CAPACITY_OPS: Final = "cluster:cephqos_capacity_ops:sum"
+    DELIVERED_OPS: Final = "cluster:cephqos_delivered_ops:sum"
+    OSD_RESTARTS: Final = "cluster:cephqos_osd_restarts:sum1h"
+    OSDS: Final = "cluster:cephqos_osds:count"
+
+
+class PerClusterClass:
+    """Recorded per cluster and class."""
+
+    ATTAINED_OPS: Final = "cluster_class:cephqos_attained_ops:sum"
+    CAUSE_OSDS: Final = "cluster_class:cephqos_cause_osds:count"
+    DEMAND_OSDS: Final = "cluster_class:cephqos_demand_osds:sum"
+    MAIN_CAUSE: Final = "cluster_class:cephqos_main_cause"
+    RESERVED_OPS: Final = "cluster_class:cephqos_reserved_ops:sum"
+    SHORTFALL_OPS: Final = "cluster_class:cephqos_shortfall_ops:sum"
+    TARGET_MISSED: Final = "cluster_class:cephqos_target_missed:bool"
+    TARGET_OPS: Final = "cluster_class:cephqos_target_ops"
+    VIOLATED_OSDS: Final = "cluster_class:cephqos_violated_osds:sum"
+
+
+class PerHostClass:
+    """Recorded per host (scrape target) and class."""
+
+    ATTAINED_OPS: Final = "instance_class:cephqos_attained_ops:sum"
+    DEMAND_OSDS: Final = "instance_class:cephqos_demand_osds:sum"
+    RESERVED_OPS: Final = "instance_class:cephqos_reserved_ops:sum"
+    SHORTFALL_OPS: Final = "instance_class:cephqos_shortfall_ops:sum"
+    VIOLATED_OSDS: Final = "instance_class:cephqos_violated_osds:sum"
+
+
+class PerMediaClass:
+    """Recorded per media (hdd, ssd) and class."""
+
+    ATTAINED_OPS: Final = "media_class:cephqos_attained_ops:sum"
+    DEMAND_OSDS: Final = "media_class:cephqos_demand_osds:sum"
+    RESERVED_OPS: Final = "media_class:cephqos_reserved_ops:sum"
+    SHORTFALL_OPS: Final = "media_class:cephqos_shortfall_ops:sum"
+    VIOLATED_OSDS: Final = "media_class:cephqos_violated_osds:sum"
+
+
+class Slo:
+    """Recorded per SLO."""
+
+    BUDGET_LEFT: Final = "cephqos_slo:budget_left:ratio"
+    ERRORS: Final = "cephqos_slo:errors:ratio"
+    GOOD: Final = "cephqos_slo:good:rate"
+    TOTAL: Final = "cephqos_slo:total:rate"
