@@ -1,7 +1,7 @@
 """The whole exposition of the real command on a fixture host, compared with the committed page.
 
 Five OSDs on a two-socket host: a 4-shard one of 18.2 on dm-crypt over LVM, 20.2 on a stripe of
-NVMe, 16.2 on a loop device, Crimson (a reply written from its schema), and one of 18.2 whose
+NVMe, 16.2 on a loop device, Crimson (a reply in the shape of real ones), and one of 18.2 whose
 process cannot be seen. A scrape of quiet daemons, then two of loaded ones; the last page is the one
 compared.
 
@@ -30,8 +30,20 @@ from cephqos_loadgen.lab.releases import RELEASES
 from cephqos_loadgen.lab.trees import tree_path, tree_ready
 
 PAGE = Path(__file__).with_name("example_host.prom")
-BEFORE = ("reef-4-shards/idle", "tentacle/idle", "pacific/idle", "crimson/schema", "reef/idle")
-AFTER = ("reef-4-shards/load", "tentacle/load", "pacific/load", "crimson/schema", "reef/load")
+BEFORE = (
+    "reef-4-shards/idle",
+    "tentacle/idle",
+    "pacific/idle",
+    "crimson/autumn-random-blocks",
+    "reef/idle",
+)
+AFTER = (
+    "reef-4-shards/load",
+    "tentacle/load",
+    "pacific/load",
+    "crimson/autumn-random-blocks",
+    "reef/load",
+)
 FIRST_PID = 5000
 
 # What depends on when and where the test runs, not on what was replayed.

@@ -17,6 +17,7 @@ _ON_REQUEST = {
     series.Cluster.COMMAND_BYTES,
     series.Cluster.COMMAND_SECONDS,
     series.Op.SIZE_LATENCY_SECONDS,
+    series.Crimson.SEASTORE_RECLAIMED_BYTES,
     series.Ops.SLOW_BY_STAGE,
     series.Placement.CPU_THREADS,
     series.Placement.MEMORY_BYTES,
