@@ -41,6 +41,7 @@ check: $(STAMP) ## lint, format, types, generated files
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/cephqos rules check
+	$(BIN)/cephqos dashboards check
 
 format: $(STAMP) ## let ruff format and fix what it can
 	$(BIN)/ruff format .

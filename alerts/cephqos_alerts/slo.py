@@ -83,7 +83,11 @@ def _rules(slo: Slo, settings: Settings) -> list[Rule]:
             labels={"slo": slo.name},
         )
     )
-    return [*rules, *(_alert(slo, burn, settings) for burn in BURNS)]
+    # What a burn rate is a multiple of: dashboards divide by it.
+    objective = Recording(
+        record="cephqos_slo:objective:ratio", expr=f"vector({slo.objective:.10g})", labels=own
+    )
+    return [*rules, objective, *(_alert(slo, burn, settings) for burn in BURNS)]
 
 
 def _rate(slo: Slo, *, good: bool) -> str:

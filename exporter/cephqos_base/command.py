@@ -47,6 +47,8 @@ COMMANDS: Final = (
             "cephqos_loadgen.archive.cli:add_options"),
     Command("rules", "write recording rules, alerts and SLOs for Prometheus",
             "cephqos_alerts.cli:add_options"),
+    Command("dashboards", "install Grafana dashboards, or build them from their sources",
+            "cephqos_dashboards.cli:add_options"),
 )  # fmt: skip
 
 

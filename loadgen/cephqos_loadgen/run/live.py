@@ -86,6 +86,7 @@ class Live:
 
     def __init__(self, where: Where) -> None:
         self.where = where
+        self.started = time.time()
         self.clients: dict[tuple[str, str], ClientFigures] = {}
         self.going: dict[str, Going] = {}
         self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit

@@ -27,6 +27,9 @@ METRICS = {
     "cephqos_run_info": Metric(
         "gauge", ("scenario", "point", "repeat", "phase"), "Always 1: where the run is."
     ),
+    "cephqos_run_start_timestamp_seconds": Metric(
+        "gauge", (), "When the run started, in seconds since 1970."
+    ),
     "cephqos_run_repeats": Metric("gauge", (), "Repeats of all points of the matrix."),
     "cephqos_run_repeats_done": Metric("gauge", (), "Repeats that are finished."),
     "cephqos_run_remaining_seconds": Metric("gauge", (), "Estimated time to the end."),
@@ -90,6 +93,7 @@ def families(live: "Live") -> Iterable[Family]:
     for phase in where.phases or ("",):
         labels = {"scenario": where.scenario, "point": where.point}
         page.add("cephqos_run_info", 1, **labels, repeat=str(where.repeat), phase=phase)
+    page.add("cephqos_run_start_timestamp_seconds", live.started)
     page.add("cephqos_run_repeats_done", live.repeats[0])
     page.add("cephqos_run_repeats", live.repeats[1])
     page.add("cephqos_run_remaining_seconds", live.eta)

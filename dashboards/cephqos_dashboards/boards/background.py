@@ -1,0 +1,256 @@
+"""Scrub and recovery: progress, rate, time left, schedule, and what clients pay for them."""
+
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
+from cephqos_dashboards import frame, theme
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import (
+    About,
+    Column,
+    Look,
+    figure,
+    lines,
+    right_axis,
+    rows,
+)
+from cephqos_dashboards.queries import background
+from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
+from cephqos_dashboards.theme import Unit
+
+_NO_CLUSTER = "The cluster role of the exporter does not run (--role=cluster)."
+
+_NOW = (
+    figure(
+        About(
+            title="Copies to recover",
+            reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
+            blind="copies that nobody counts yet while placement groups peer.",
+            empty=_NO_CLUSTER,
+            width=4,
+            height=4,
+        ),
+        background.COPIES_LEFT,
+        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+    ),
+    figure(
+        About(
+            title="Recovery is done in",
+            reads="The slowest pool, at the rate of the last minute.",
+            blind="pools in which nothing moves: they have no rate.",
+            empty="Nothing recovers.",
+            width=4,
+            height=4,
+        ),
+        background.RECOVERY_ETA,
+        look=Look(unit=Unit.SECONDS, decimals=0),
+    ),
+    figure(
+        About(
+            title="Unfound objects",
+            reads="Objects of which no OSD that is up has the newest version.",
+            blind="which objects they are: `ceph health detail` lists them.",
+            empty=_NO_CLUSTER,
+            width=4,
+            height=4,
+        ),
+        background.UNFOUND,
+        look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
+    ),
+    figure(
+        About(
+            title="Scrubs that run",
+            reads="Placement groups that are scrubbed now, by level.",
+            blind="those that wait for a slot on a replica.",
+            empty=_NO_CLUSTER,
+            width=4,
+            height=4,
+        ),
+        background.SCRUBBING,
+        look=Look(mappings=theme.NONE),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Overdue for a scrub",
+            reads="Placement groups whose last scrub is so old that Ceph warns.",
+            blind="how old the oldest is: the table below shows it.",
+            empty=_NO_CLUSTER,
+            width=4,
+            height=4,
+        ),
+        background.OVERDUE,
+        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+    ),
+    figure(
+        About(
+            title="Flags that hold work back",
+            reads="Cluster flags that are set, such as noscrub or norecover.",
+            blind="flags of single pools or OSDs.",
+            empty="No flag is set.",
+            width=4,
+            height=4,
+        ),
+        background.FLAGS,
+        look=Look(thresholds=theme.steps((None, theme.WARN))),
+        text=BigValueTextMode.NAME,
+    ),
+)
+
+_PAYS = (
+    lines(
+        About(
+            title="Client latency, and the work of recovery and scrub under it",
+            reads="""Right: mean latency of client operations. Left: normalised operations per
+            second of clients, recovery and best effort (scrub and others). If latency rises with
+            background work, clients pay for it.""",
+            blind=f"""which clients: see the OSDs. Scrub work where the release does not count it.
+            {TOO_LARGE}""",
+            empty=f"No work of any class is recorded. {NO_RULES}",
+            width=24,
+            height=9,
+        ),
+        *background.WHO_PAYS,
+        look=Look(
+            unit=Unit.OPS,
+            overrides=(right_axis("/latency/", Unit.SECONDS, theme.BAD),),
+        ),
+        classes=True,
+    ),
+)
+
+_RECOVERY = (
+    lines(
+        About(
+            title="Copies left to recover, by pool",
+            reads="Should fall. Degraded copies are at risk; misplaced ones are not.",
+            blind="more than ten pools of each kind.",
+            empty="Nothing is degraded or misplaced.",
+        ),
+        *background.REMAINING,
+        look=Look(),
+    ),
+    lines(
+        About(
+            title="Copies recovered per second, by pool",
+            reads="The rate of the last minute. 0 while copies are left: recovery stands still.",
+            blind="what limits it: see the slots, and the OSDs' classes.",
+            empty=_NO_CLUSTER,
+        ),
+        background.RECOVERY_RATE,
+        look=Look(unit="suffix: copies/s"),
+    ),
+    lines(
+        About(
+            title="Placement groups in a state of recovery",
+            reads="Many waiting and few active: slots (osd_max_backfills) are what they wait for.",
+            blind="a group in several states counts in each.",
+            empty="No placement group recovers.",
+        ),
+        background.RECOVERY_STATES,
+        look=Look(),
+    ),
+    lines(
+        About(
+            title="Recovery slots of all OSDs",
+            reads="""In progress against the limit. Local: an OSD recovers its own groups; remote:
+            it takes part in another's.""",
+            blind=f"which OSD is full. {TOO_LARGE}",
+            empty=f"No OSD reports slots. {TOO_LARGE}",
+        ),
+        *background.RECOVERY_SLOTS,
+        look=Look(),
+        classes=True,
+    ),
+)
+
+_SCRUB = (
+    lines(
+        About(
+            title="Scrubs that run: objects done and left",
+            reads="Done rises and left falls until a scrub ends; then both start anew.",
+            blind="16.2, which does not say how far a scrub is.",
+            empty="No scrub is running.",
+        ),
+        *background.SCRUB_PROGRESS,
+        look=Look(),
+    ),
+    lines(
+        About(
+            title="Objects scrubbed per second, by pool",
+            reads="The rate of the last minute, by pool and level.",
+            blind="on 16.2, a scrub before it ends.",
+            empty=_NO_CLUSTER,
+        ),
+        background.SCRUB_RATE,
+        look=Look(unit="suffix: objects/s"),
+    ),
+    lines(
+        About(
+            title="Schedule: placement groups on time, due and overdue",
+            reads="Due: the interval is over. Overdue: so old that Ceph warns. Overdue must fall.",
+            blind="data older than the schedule's age (see cephqos itself).",
+            empty=_NO_CLUSTER,
+        ),
+        background.SCHEDULE,
+        look=Look(),
+        stacked=True,
+    ),
+    lines(
+        About(
+            title="Scrub slots of all OSDs",
+            reads="""Scrubs that OSDs take part in, as primary (local) or replica (remote), and
+            how many they may (osd_max_scrubs).""",
+            blind=f"which OSD is full. {TOO_LARGE}",
+            empty=f"No OSD reports slots. {TOO_LARGE}",
+        ),
+        *background.SCRUB_SLOTS,
+        look=Look(),
+        classes=True,
+    ),
+    rows(
+        About(
+            title="Schedule by pool",
+            reads="""How long ago the oldest scrub of a pool was, the pool's interval, the age at
+            which Ceph warns, objects that are due, and whether scrubs may begin.""",
+            blind="single placement groups: `ceph pg dump` lists their stamps.",
+            empty=_NO_CLUSTER,
+            width=14,
+        ),
+        *background.OLDEST,
+        columns=(
+            Column(source="pool", title="Pool"),
+            Column(source="level", title="Level", width=90),
+            Column(source="oldest", title="Oldest scrub", unit=Unit.SECONDS),
+            Column(source="interval", title="Interval", unit=Unit.SECONDS),
+            Column(source="overdue", title="Overdue after", unit=Unit.SECONDS),
+            Column(source="backlog", title="Objects due"),
+            Column(source="allowed", title="Allowed", width=80),
+        ),
+        sort="Oldest scrub",
+    ),
+    lines(
+        About(
+            title="What goes wrong, per second",
+            reads="""Scrubs put off because no replica had a slot, client writes that waited for a
+            scrub, chunks that a scrub gave up for a client.""",
+            blind="releases before 20.2, which do not count this.",
+            empty=f"Counted from 20.2 on, once a scrub has run. {TOO_LARGE}",
+            width=10,
+        ),
+        *background.SCRUB_TROUBLE,
+        look=Look(unit="suffix: per s"),
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-background",
+    title="Scrub & recovery",
+    about="How far are recovery and scrub, when are they done, and what do clients pay for them?",
+    rows=(
+        Row("Now", _NOW),
+        Row("Who pays", _PAYS),
+        Row("Recovery", _RECOVERY),
+        Row("Scrub", _SCRUB),
+    ),
+    annotations=(frame.pages(),),
+)

@@ -1,0 +1,176 @@
+"""CPU and placement: which threads are at their ceiling, and where OSDs run."""
+
+from cephqos_dashboards import frame
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import About, Column, Look, figure, lines, matrix, rows
+from cephqos_dashboards.queries import cpu
+from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
+from cephqos_dashboards.theme import Unit
+
+_NO_THREADS = f"The collector threads is off, or the exporter may not read /proc. {TOO_LARGE}"
+_NO_CRIMSON = "This cluster has no Crimson OSD."
+_OSD_LINK = frame.OSD_OF_SERIES
+
+_TIME = (
+    lines(
+        About(
+            title="CPU by thread group, all OSDs",
+            reads="CPUs that the threads of a group use together, over all OSDs.",
+            blind="groups below the ten largest, and other processes of the hosts.",
+            empty=_NO_THREADS,
+        ),
+        cpu.GROUPS,
+        look=Look(unit=Unit.CPUS, decimals=2),
+    ),
+    lines(
+        About(
+            title="Busiest threads",
+            reads="At 100 % a thread is at its ceiling, however many CPUs idle.",
+            blind="bursts shorter than a scrape interval; reactors, which poll (see below).",
+            empty=_NO_THREADS,
+        ),
+        cpu.BUSIEST,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="OSDs nearest to a thread's ceiling",
+            reads="The OSD's busiest thread or reactor. Above 95 % the cause is cpu.",
+            blind=f"which thread it is: see the busiest threads. {TOO_LARGE}",
+            empty=f"No OSD has a figure. {NO_RULES}",
+        ),
+        cpu.CEILING,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="Waiting for a CPU",
+            reads="""Threads of an OSD that are ready to run and have no CPU, on average. Above 2
+            the cause of a violation is cpu.""",
+            blind="what has the CPUs instead.",
+            empty=f"No OSD has a figure. {NO_RULES}",
+        ),
+        cpu.WAITING,
+        look=Look(unit=Unit.THREADS, decimals=2, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="CPU time per normalised operation",
+            reads="What an OSD spends on a unit of work. One that is dearer than others is placed "
+            "badly, or does something else.",
+            blind="OSDs that do nearly nothing.",
+            empty=f"No OSD does more than 1 normalised op/s. {NO_RULES}",
+        ),
+        cpu.PER_OP,
+        look=Look(unit=Unit.SECONDS, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="Context switches per second",
+            reads="""Involuntary: a thread was moved off its CPU while it had work. Voluntary: it
+            waited for something.""",
+            blind="changes within seconds: switches are read at intervals.",
+            empty=_NO_THREADS,
+        ),
+        cpu.SWITCHES,
+        look=Look(unit="suffix: per s"),
+    ),
+)
+
+_PLACES = (
+    matrix(
+        About(
+            title="Threads of OSDs by NUMA node",
+            reads="""One column per NUMA node: threads that last ran there. An OSD pinned to one
+            node has all of them in one column.""",
+            blind="where its memory and its device are; more than 20 OSDs.",
+            empty=f"The collector placement is off. {TOO_LARGE}",
+            width=8,
+            height=9,
+        ),
+        cpu.NODES,
+        row="ceph_daemon",
+        column="node",
+        look=Look(),
+    ),
+    rows(
+        About(
+            title="CPUs that OSDs may use and use",
+            reads="""Allowed: by affinity and cgroup. Used: CPUs on which a thread last ran. Many
+            used and few allowed: threads compete.""",
+            blind="how busy these CPUs are. More than 20 OSDs.",
+            empty=f"The collector placement is off. {TOO_LARGE}",
+            width=10,
+            height=9,
+        ),
+        *cpu.CPUS,
+        columns=(
+            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            Column(source="used", title="Used", width=70),
+            Column(source="allowed", title="Allowed", width=80),
+            Column(source="nodes", title="NUMA nodes", width=100),
+            Column(source="cpus", title="CPUs"),
+        ),
+        sort="Used",
+    ),
+    figure(
+        About(
+            title="Placement strategies, in hosts",
+            reads="""How the OSDs of each host look placed. Hosts of one cluster should agree.""",
+            blind="why: affinity, cgroups and systemd units decide it.",
+            empty="The collector placement is off.",
+            width=6,
+            height=9,
+        ),
+        cpu.STRATEGY,
+        look=Look(unit="suffix: hosts"),
+        background=False,
+    ),
+)
+
+_CRIMSON = (
+    lines(
+        About(
+            title="Reactor utilisation",
+            reads="A reactor's own account of being busy. At 100 % it is at its ceiling.",
+            blind="classic OSDs, which have threads.",
+            empty=_NO_CRIMSON,
+            width=8,
+        ),
+        cpu.REACTORS,
+        look=Look(unit=Unit.RATIO, minimum=0, maximum=1, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="Reactors: time stolen",
+            reads="The reactor wanted to run and something else had its CPU.",
+            blind="what it was.",
+            empty=_NO_CRIMSON,
+            width=8,
+        ),
+        cpu.STOLEN,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_OSD_LINK),
+    ),
+    lines(
+        About(
+            title="Reactors that share a CPU",
+            reads="With another reactor, its hardware sibling, or a thread that is no reactor.",
+            blind="sharing between two scrapes.",
+            empty="No reactor shares its CPU, or there is no Crimson OSD.",
+            width=8,
+        ),
+        cpu.SHARED,
+        look=Look(link=_OSD_LINK),
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-cpu",
+    title="CPU & placement",
+    about="Which threads are at their ceiling, who waits for a CPU, and where do OSDs run?",
+    rows=(
+        Row("CPU time", _TIME),
+        Row("Placement", _PLACES),
+        Row("Crimson", _CRIMSON),
+    ),
+)

@@ -1,0 +1,169 @@
+"""Devices and their I/O schedulers: time per request, depth, size, busy."""
+
+from cephqos_dashboards import frame
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import About, Column, Look, lines, rows
+from cephqos_dashboards.queries import devices
+from cephqos_dashboards.queries.common import TOO_LARGE
+from cephqos_dashboards.theme import Unit
+
+_LINK = frame.OSD_OF_SERIES
+_IDLE = f"No device of an OSD had a request in this time range. {TOO_LARGE}"
+_NO_DISKS = f"The collector disks is off. {TOO_LARGE}"
+
+_SLOWEST = (
+    lines(
+        About(
+            title="Time per request, slowest devices",
+            reads="Queueing in the kernel included. Devices that OSDs open, by kind of request.",
+            blind="disks beneath LVM or dm-crypt, and devices below the ten slowest.",
+            empty=_IDLE,
+        ),
+        devices.TIME,
+        look=Look(unit=Unit.SECONDS, link=_LINK),
+        log=True,
+    ),
+    lines(
+        About(
+            title="Requests in progress, deepest devices",
+            reads="Mean depth of the queue. Deep and slow: the device is full.",
+            blind="peaks between two scrapes.",
+            empty=_NO_DISKS,
+        ),
+        devices.DEPTH,
+        look=Look(decimals=1, link=_LINK),
+    ),
+    lines(
+        About(
+            title="Busy, most busy devices",
+            reads="Time with at least one request in progress. A hard disk at 100 % is full.",
+            blind="an SSD or an array at 100 % may have more to give: read it with the depth.",
+            empty=_NO_DISKS,
+        ),
+        devices.BUSY,
+        look=Look(unit=Unit.RATIO, minimum=0, link=_LINK),
+    ),
+    lines(
+        About(
+            title="Bytes per request, largest",
+            reads="Small requests cost a hard disk a seek each; merged ones are larger.",
+            blind="the spread: this is a mean.",
+            empty=_IDLE,
+        ),
+        devices.SIZE,
+        look=Look(unit=Unit.BYTES, link=_LINK),
+    ),
+    rows(
+        About(
+            title="Devices with the most requests in progress",
+            reads="""Now: mean requests in progress, requests per second, time per request, busy,
+            and the settings of the queue.""",
+            blind="more than 20 devices.",
+            empty=_NO_DISKS,
+            width=24,
+            height=9,
+        ),
+        *devices.WORST_DEVICES,
+        columns=(
+            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            Column(source="device", title="Device", width=110),
+            Column(source="role", title="Role", width=70),
+            Column(source="depth", title="In progress"),
+            Column(source="ops", title="Requests", unit=Unit.IOPS),
+            Column(source="time", title="Time per request", unit=Unit.SECONDS),
+            Column(source="busy", title="Busy", unit=Unit.RATIO),
+            Column(source="scheduler", title="I/O scheduler"),
+            Column(source="nr_requests", title="nr_requests"),
+            Column(source="rotational", title="Rotational"),
+        ),
+        sort="In progress",
+    ),
+)
+
+_SETTINGS = (
+    lines(
+        About(
+            title="Time per request, by I/O scheduler and nr_requests",
+            reads="""A mean over all devices with the same settings. Compare lines only where the
+            devices are of one kind and have the same load.""",
+            blind="whether the settings or the load make the difference: a test run does that.",
+            empty=_IDLE,
+        ),
+        devices.TIME_BY_SETTING,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Bytes per request, by I/O scheduler and nr_requests",
+            reads="A scheduler that merges gives larger requests.",
+            blind="requests merged above the device's own queue.",
+            empty=_IDLE,
+        ),
+        devices.SIZE_BY_SETTING,
+        look=Look(unit=Unit.BYTES),
+    ),
+    rows(
+        About(
+            title="Settings in use",
+            reads="How many devices have each combination. OSDs of one kind should agree.",
+            blind="who set them: udev rules, tuned, or nobody.",
+            empty=_NO_DISKS,
+        ),
+        devices.COUNT_BY_SETTING,
+        columns=(
+            Column(source="scheduler", title="I/O scheduler"),
+            Column(source="nr_requests", title="nr_requests"),
+            Column(source="rotational", title="Rotational"),
+            Column(source="write_cache", title="Write cache"),
+            Column(source="read_ahead_kb", title="Read-ahead (KiB)"),
+            Column(source="devices", title="Devices"),
+        ),
+        sort="Devices",
+    ),
+    lines(
+        About(
+            title="Share of requests that were merged",
+            reads="Requests that joined one in the queue, of all that were asked for.",
+            blind="merging by the disk itself.",
+            empty=_IDLE,
+        ),
+        devices.MERGED,
+        look=Look(unit=Unit.RATIO, minimum=0),
+    ),
+)
+
+_ALL = (
+    lines(
+        About(
+            title="Requests per second, all devices of OSDs",
+            reads="Requests that were completed, by kind.",
+            blind="single devices: see above.",
+            empty=_NO_DISKS,
+        ),
+        devices.OPS,
+        look=Look(unit=Unit.IOPS),
+        stacked=True,
+    ),
+    lines(
+        About(
+            title="Bytes per second, all devices of OSDs",
+            reads="By kind of request. Replication and the store's own writes are in it.",
+            blind="single devices: see above.",
+            empty=_NO_DISKS,
+        ),
+        devices.BYTES,
+        look=Look(unit=Unit.BYTES_PER_SECOND),
+        stacked=True,
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-devices",
+    title="Devices & I/O schedulers",
+    about="Which devices are slow or full, and how do their I/O schedulers compare?",
+    rows=(
+        Row("Slowest and fullest", _SLOWEST),
+        Row("By I/O scheduler", _SETTINGS),
+        Row("All together", _ALL),
+    ),
+)

@@ -1,0 +1,306 @@
+"""cephqos itself: is everything seen, what does it cost, what fails?"""
+
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
+from cephqos_dashboards import theme
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import About, Column, Look, figure, lines, rows, states
+from cephqos_dashboards.queries import exporter
+from cephqos_dashboards.theme import Unit
+
+_NONE = "Prometheus scrapes no job whose name begins with cephqos."
+_SELF = "Prometheus does not scrape itself, so it does not know its own figures."
+_LOKI = "Prometheus scrapes neither Loki nor a collector."
+
+_NOW = (
+    figure(
+        About(
+            title="Exporters",
+            reads="Scrape targets of jobs cephqos*: up and down.",
+            blind="hosts that nobody told Prometheus about.",
+            empty=_NONE,
+            width=5,
+            height=4,
+        ),
+        *exporter.UP,
+        look=Look(overrides=()),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Daemons",
+            reads="OSDs that answered at the last scrape, and those that did not.",
+            blind="OSDs of hosts without an exporter (alert CephQosOsdNotScraped).",
+            empty="No exporter has found a daemon.",
+            width=5,
+            height=4,
+        ),
+        *exporter.DAEMONS,
+        look=Look(),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Failing collectors",
+            reads="Pairs of daemon and collector that gave nothing at the last scrape.",
+            blind="why: the exporter's log says it once.",
+            empty=_NONE,
+            width=4,
+            height=4,
+        ),
+        exporter.FAILING,
+        look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
+    ),
+    figure(
+        About(
+            title="Series of all exporters",
+            reads="After relabelling. About 750 per OSD are expected.",
+            blind="series of other jobs.",
+            empty=_NONE,
+            width=4,
+            height=4,
+        ),
+        exporter.SERIES,
+        look=Look(),
+    ),
+    figure(
+        About(
+            title="Alerting works",
+            reads="The Watchdog alert fires always; without it no alert does.",
+            blind="the way from Alertmanager to people.",
+            empty="The rules of cephqos are not loaded.",
+            width=3,
+            height=4,
+        ),
+        exporter.WATCHDOG,
+        look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
+    ),
+    figure(
+        About(
+            title="Versions",
+            reads="Exporters by version. More than one outside an upgrade: one was forgotten.",
+            blind="versions of the rules.",
+            empty=_NONE,
+            width=3,
+            height=4,
+        ),
+        exporter.VERSIONS,
+        look=Look(),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+)
+
+_MISSING = (
+    states(
+        About(
+            title="Exporters over time",
+            reads="One row per scrape target; those that are down come first.",
+            blind="more than 20 targets.",
+            empty=_NONE,
+            width=12,
+            height=7,
+        ),
+        exporter.STATE,
+        look=Look(
+            mappings=theme.mapped({"0": ("down", theme.BAD), "1": ("up", theme.GOOD)}),
+            thresholds=theme.UP,
+        ),
+    ),
+    rows(
+        About(
+            title="Daemons that do not answer",
+            reads="With the reason that the exporter gives.",
+            blind="daemons whose socket is gone: they are no longer found.",
+            empty="Every daemon that was found answers.",
+            width=6,
+            height=7,
+        ),
+        exporter.SILENT,
+        columns=(
+            Column(source="ceph_daemon", title="Daemon", width=80),
+            Column(source="reason", title="Reason"),
+        ),
+    ),
+    rows(
+        About(
+            title="Collectors that fail",
+            reads="By daemon. What is derived from them is absent, and alerts on it stay silent.",
+            blind="why: the exporter's log says it once.",
+            empty="Every collector works.",
+            width=6,
+            height=7,
+        ),
+        exporter.MISSING,
+        columns=(
+            Column(source="ceph_daemon", title="Daemon", width=80),
+            Column(source="collector", title="Collector"),
+        ),
+    ),
+)
+
+_COST = (
+    lines(
+        About(
+            title="Scrape time, slowest targets",
+            reads="Must stay well below the scrape timeout (10 s by default).",
+            blind="scrapes that failed.",
+            empty=_NONE,
+            width=8,
+        ),
+        exporter.SCRAPE,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Scrape time by collector, worst host",
+            reads="Time in each collector over all daemons of a host.",
+            blind="time that daemons took to answer: see beside.",
+            empty=_NONE,
+            width=8,
+        ),
+        exporter.COLLECTORS,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Daemons that answer most slowly",
+            reads="Time until the daemon's replies had come.",
+            blind="which command took long.",
+            empty=_NONE,
+            width=8,
+        ),
+        exporter.DAEMON_TIME,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="CPU of exporters",
+            reads="CPUs that an exporter uses, the highest ten.",
+            blind="what the daemons spend to answer.",
+            empty=_NONE,
+            width=8,
+        ),
+        exporter.CPU,
+        look=Look(unit=Unit.CPUS, decimals=3),
+    ),
+    lines(
+        About(
+            title="Memory of exporters",
+            reads="Resident memory, the highest ten.",
+            blind="memory of helper processes.",
+            empty=_NONE,
+            width=8,
+        ),
+        exporter.MEMORY,
+        look=Look(unit=Unit.BYTES),
+    ),
+    lines(
+        About(
+            title="Series by target",
+            reads="The highest ten. Steady, apart from new daemons.",
+            blind="which metric grows: /metrics of the target shows it.",
+            empty=_NONE,
+            width=8,
+        ),
+        exporter.SERIES_BY_TARGET,
+        look=Look(),
+    ),
+)
+
+_CLUSTER = (
+    figure(
+        About(
+            title="Cluster role",
+            reads="Whether the cluster answered the exporter's last poll.",
+            blind="why not: the label reason and the log say it.",
+            empty="No exporter has the role cluster.",
+            width=6,
+        ),
+        exporter.CLUSTER,
+        look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
+        text=BigValueTextMode.VALUE,
+    ),
+    lines(
+        About(
+            title="Age of what is shown of the cluster",
+            reads="Totals, states by pool, the oldest stamp of the schedule.",
+            blind="the five seconds that OSDs take to report to the manager.",
+            empty="No exporter has the role cluster.",
+            width=9,
+        ),
+        exporter.CLUSTER_AGE,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Time spent on commands to the cluster",
+            reads="Seconds per second, by command.",
+            blind="commands of others.",
+            empty="No exporter has the role cluster.",
+            width=9,
+        ),
+        exporter.CLUSTER_COMMANDS,
+        look=Look(unit=Unit.RATIO),
+    ),
+)
+
+_RULES = (
+    lines(
+        About(
+            title="Evaluation time of rule groups",
+            reads="Must stay below the groups' interval (15 s by default).",
+            blind="groups of others.",
+            empty=_SELF,
+        ),
+        exporter.RULES,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Evaluations missed or failed",
+            reads="Anything above 0 means that alerts are late or silent.",
+            blind="which rule it was: Prometheus' page of rules says that.",
+            empty=_SELF,
+        ),
+        *exporter.RULES_MISSED,
+        look=Look(unit="suffix: per s"),
+    ),
+)
+
+_LOGS = (
+    lines(
+        About(
+            title="Log lines that Loki received",
+            reads="Lines per second, of all sources.",
+            blind="which daemon they are of.",
+            empty=_LOKI,
+        ),
+        exporter.LOKI_LINES,
+        look=Look(unit="suffix: lines/s"),
+    ),
+    lines(
+        About(
+            title="Log lines that were lost",
+            reads="Anything above 0 is lost.",
+            blind="lines lost before the collector read them, by rotation.",
+            empty=_LOKI,
+        ),
+        *exporter.LOKI_LOST,
+        look=Look(unit="suffix: lines/s"),
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-exporter",
+    title="cephqos itself",
+    about="Is everything seen, what does it cost, and what fails?",
+    rows=(
+        Row("Now", _NOW),
+        Row("What is not seen", _MISSING),
+        Row("Cost", _COST),
+        Row("Cluster role", _CLUSTER),
+        Row("Rules (needs a Prometheus that scrapes itself)", _RULES),
+        Row("Logs (needs Loki)", _LOGS, collapsed=True),
+    ),
+    of_a_cluster=False,
+)

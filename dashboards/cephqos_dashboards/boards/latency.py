@@ -1,0 +1,169 @@
+"""Client latency and SLO: how long clients wait, and how much of the error budget is left."""
+
+from cephqos_dashboards import frame, theme
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import About, Look, bars, figure, heat, lines
+from cephqos_dashboards.queries import latency
+from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
+from cephqos_dashboards.theme import Unit
+
+_LATENCY = Look(unit=Unit.SECONDS)
+_NO_OPS = f"No operation of this kind was completed in this time range. {TOO_LARGE}"
+
+_BUDGET = (
+    figure(
+        About(
+            title="p99 now, as OSDs measure it",
+            reads="99 of 100 operations were faster, over the last minute, over all OSDs.",
+            blind="network and client: OSDs start the clock when they receive an operation.",
+            empty=_NO_OPS,
+            width=8,
+            height=5,
+        ),
+        *latency.NOW,
+        look=_LATENCY,
+    ),
+    bars(
+        About(
+            title="Error budget left",
+            reads="""The share of the error budget of the SLO's whole window (30 days by default)
+            that is not spent. 0 or less: the objective is missed.""",
+            blind="what was before Prometheus began to record.",
+            empty=f"No SLO has data: no client operations, or no rules of SLOs. {NO_RULES}",
+            width=8,
+            height=5,
+        ),
+        latency.BUDGET,
+        look=Look(unit=Unit.RATIO, thresholds=theme.BUDGET, minimum=0, maximum=1, decimals=1),
+    ),
+    lines(
+        About(
+            title="Operations per second",
+            reads="Client operations that OSDs completed as primary, by kind.",
+            blind="operations that wait and are not completed.",
+            empty=_NO_OPS,
+            width=8,
+            height=5,
+        ),
+        latency.RATE,
+        look=Look(unit=Unit.IOPS),
+        table_legend=False,
+    ),
+    lines(
+        About(
+            title="Burn rate: how many times faster than the budget allows",
+            reads="""1 spends the budget exactly in the SLO's window. Alerts want a long window and
+            a short one above their bound: 14.4 over 1 h and 5 m pages.""",
+            blind="SLOs without operations in the window.",
+            empty=f"No SLO has data. {NO_RULES}",
+        ),
+        latency.BURN,
+        look=Look(unit=Unit.NONE, decimals=1),
+    ),
+    lines(
+        About(
+            title="Share of operations that are too slow",
+            reads="Operations of the last minute that took longer than the SLO's threshold.",
+            blind="how much slower they were: see the heat maps.",
+            empty=f"No SLO has data. {NO_RULES}",
+        ),
+        latency.TOO_SLOW,
+        look=Look(unit=Unit.RATIO, minimum=0),
+    ),
+)
+
+
+def _of(op: str, name: str) -> tuple[frame.AnyPanel, ...]:
+    return (
+        lines(
+            About(
+                title=f"{name}: percentiles",
+                reads="""Latency as OSDs measure it, over all OSDs. Logarithmic axis. Percentiles
+                are exact to the width of a bucket (a factor of 2).""",
+                blind="which OSD is slow: see the slowest OSDs below.",
+                empty=_NO_OPS,
+                height=9,
+            ),
+            *latency.percentiles(op),
+            look=_LATENCY,
+            log=True,
+        ),
+        heat(
+            About(
+                title=f"{name}: how they spread",
+                reads="""Operations per second in each bucket of latency; lighter is more. Two bands
+                are two kinds of operations, for example hits and misses of a cache.""",
+                blind="buckets without operations; they stay empty.",
+                empty=_NO_OPS,
+                height=9,
+            ),
+            latency.heat(op),
+            unit=Unit.SECONDS,
+        ),
+    )
+
+
+def _views(op: str) -> frame.AnyPanel:
+    return lines(
+        About(
+            title=f"{op}s: the OSD's view, the probe's and fio's",
+            reads="""The same operations measured at three places. What the client sees above the
+            OSD is network and client.""",
+            blind="""clients that are neither the probe nor a test run's fio. rados bench has no
+            histogram. p99 of different operations do not add up; compare their sizes.""",
+            empty="Neither OSDs nor a probe nor fio report operations of this kind.",
+        ),
+        *latency.views(op),
+        look=_LATENCY,
+        log=True,
+    )
+
+
+_WHO = (
+    lines(
+        About(
+            title="Slowest OSDs, mean of all operations",
+            reads="The OSDs with the highest mean latency. A slow one among fast ones stands out.",
+            blind=TOO_LARGE,
+            empty=_NO_OPS,
+        ),
+        latency.SLOWEST,
+        look=Look(unit=Unit.SECONDS, link=frame.OSD_OF_SERIES),
+    ),
+    lines(
+        About(
+            title="OSDs with blocked operations",
+            reads="Operations in progress for longer than osd_op_complaint_time (30 s by default).",
+            blind="operations that were slow and have ended.",
+            empty=f"No operation is blocked. {TOO_LARGE}",
+        ),
+        latency.SLOW_OPS,
+        look=Look(unit=Unit.COUNT, link=frame.OSD_OF_SERIES),
+    ),
+    lines(
+        About(
+            title="The probe's failures",
+            reads="Operations of the probe that failed or timed out, by pool and reason.",
+            blind="clients' own failures.",
+            empty="No operation of a probe failed, or no exporter has the role probe.",
+            width=24,
+            height=6,
+        ),
+        latency.PROBE_FAILURES,
+        look=Look(unit=Unit.IOPS),
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-latency",
+    title="Client latency & SLO",
+    about="How long do clients wait, and how much of the error budget is left?",
+    rows=(
+        Row("Objectives", _BUDGET),
+        Row("As OSDs measure it", (*_of("write", "Writes"), *_of("read", "Reads"))),
+        Row("As clients see it", (_views("write"), _views("read"))),
+        Row("Where it is slow", _WHO),
+        Row("Operations that read and write at once (rw)", _of("rw", "rw"), collapsed=True),
+    ),
+    annotations=(frame.pages(),),
+)

@@ -1,0 +1,300 @@
+"""One OSD: what each class is promised, gets and is owed, and which resource ran out."""
+
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
+from cephqos_dashboards import frame, theme
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import (
+    About,
+    Column,
+    Look,
+    figure,
+    lines,
+    log_lines,
+    rows,
+)
+from cephqos_dashboards.queries import osd
+from cephqos_dashboards.queries.common import NO_RULES
+from cephqos_dashboards.theme import Unit
+
+_SILENT = "The OSD does not answer, or no exporter sees it."
+_LOAD = "In this time range the OSD had nothing of this to do."
+
+_NOW = (
+    figure(
+        About(
+            title="Answers",
+            reads="Whether the OSD answered on its admin socket at the last scrape.",
+            blind="whether the cluster counts it as up: see the alerts.",
+            empty="No exporter sees this OSD.",
+            width=3,
+            height=4,
+        ),
+        osd.UP,
+        look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
+        text=BigValueTextMode.VALUE,
+    ),
+    figure(
+        About(
+            title="Attained of what is owed, by class",
+            reads="""100 % or more: the class has what it was promised. Less matters only while
+            it wants more (see the causes beside).""",
+            blind="classes without a reservation.",
+            empty=f"No class of this OSD is owed anything: WPQ, or no reservation. {NO_RULES}",
+            width=8,
+            height=4,
+        ),
+        osd.ATTAINMENT,
+        look=Look(unit=Unit.RATIO, decimals=0, overrides=theme.class_overrides()),
+        text=BigValueTextMode.VALUE_AND_NAME,
+        background=False,
+    ),
+    figure(
+        About(
+            title="Classes that want more than they get, and why",
+            reads="The likely cause for each class with demand, broken promise or not.",
+            blind="causes without evidence; they are unknown.",
+            empty="No class wants more than it gets.",
+            width=6,
+            height=4,
+        ),
+        osd.CAUSE,
+        look=Look(thresholds=theme.steps((None, theme.WARN))),
+        text=BigValueTextMode.NAME,
+    ),
+    rows(
+        About(
+            title="Scheduler",
+            reads="""The scheduler in force, its profile, the kind of device it assumes, and where
+            its capacity and its reservations come from.""",
+            blind="single options: `ceph config show osd.N` lists them.",
+            empty=_SILENT,
+            width=7,
+            height=4,
+        ),
+        osd.SCHEDULER,
+        columns=(
+            Column(source="in_force", title="Scheduler"),
+            Column(source="profile", title="Profile"),
+            Column(source="media", title="Media", width=60),
+            Column(source="capacity_origin", title="Capacity", width=80),
+            Column(source="promise", title="Promise", width=75),
+        ),
+    ),
+)
+
+_CLASSES = (
+    lines(
+        About(
+            title="Work by class against reservation, limit and capacity",
+            reads="""Stacked: normalised operations per second of each class. Grey is replica
+            writes, which no reservation covers. Dashed: reservations, dotted: limits.""",
+            blind="""who waits (owed and missing, to the right). Sizes are estimated except for
+            client reads.""",
+            empty=f"The OSD reports no work. {NO_RULES}",
+            width=14,
+            height=9,
+        ),
+        *osd.WORK,
+        look=Look(unit=Unit.OPS),
+        stacked=True,
+        classes=True,
+    ),
+    lines(
+        About(
+            title="Owed and missing, by class",
+            reads="""Owed: the part of the reservation that the shards with work are promised.
+            Missing: owed and not attained. Without demand missing says nothing.""",
+            blind="classes without a reservation.",
+            empty=f"No class is owed anything: WPQ, or no reservation. {NO_RULES}",
+            width=10,
+            height=9,
+        ),
+        *osd.OWED,
+        look=Look(unit=Unit.OPS),
+        classes=True,
+    ),
+    lines(
+        About(
+            title="Scheduler queues, by class and shard",
+            reads="Requests that wait in the scheduler. One shard alone: see cause skew.",
+            blind="""queues between two scrapes. Client operations mostly wait inside the store:
+            see below.""",
+            empty="No request waited in the scheduler when it was looked at.",
+        ),
+        osd.QUEUES,
+        look=Look(),
+        classes=True,
+    ),
+    lines(
+        About(
+            title="Reservation lag and limit hold, by class and shard",
+            reads="""Lag: how far the head of a queue is past the moment its reservation fell due.
+            It is the direct evidence of a broken promise. Hold: how long a limit still holds the
+            head back.""",
+            blind="lag between two scrapes.",
+            empty="No reservation lagged and no limit held when it was looked at.",
+        ),
+        *osd.LAG,
+        look=Look(unit=Unit.SECONDS),
+        classes=True,
+    ),
+)
+
+_STAGES = (
+    lines(
+        About(
+            title="Client writes",
+            reads="Latency of client writes on this OSD as primary, replicas included.",
+            blind="the network to the client.",
+            empty=_LOAD,
+            width=8,
+        ),
+        *osd.LATENCY,
+        look=Look(unit=Unit.SECONDS),
+        log=True,
+    ),
+    lines(
+        About(
+            title="Where the time goes, mean",
+            reads="""Waiting before the scheduler lets an operation go, time in the store, one
+            key-value commit, one request at the device. The largest is the bottleneck.""",
+            blind="time on other OSDs, and on the network.",
+            empty=_LOAD,
+            width=8,
+        ),
+        *osd.STAGES,
+        look=Look(unit=Unit.SECONDS),
+        log=True,
+    ),
+    lines(
+        About(
+            title="How many are there at once",
+            reads="""Client operations in progress, those that wait, and transactions in the store.
+            Many in the store: work piles up behind the scheduler.""",
+            blind="peaks between two scrapes.",
+            empty=_LOAD,
+            width=8,
+        ),
+        *osd.STORE,
+        look=Look(),
+    ),
+    lines(
+        About(
+            title="Throttles: how full",
+            reads="At 100 % operations wait.",
+            blind="which client fills it.",
+            empty=_SILENT,
+            width=8,
+        ),
+        osd.THROTTLES,
+        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+    ),
+    lines(
+        About(
+            title="Throttles: operations waiting on average",
+            reads="Above 1, operations queue in front of the throttle.",
+            blind="the longest wait.",
+            empty=_SILENT,
+            width=8,
+        ),
+        osd.THROTTLE_WAIT,
+        look=Look(),
+    ),
+    lines(
+        About(
+            title="Slow operations",
+            reads="Operations blocked for longer than osd_op_complaint_time, and slow per minute.",
+            blind="what they wait for: `ceph daemon osd.N dump_blocked_ops` says that.",
+            empty=_SILENT,
+            width=8,
+        ),
+        *osd.SLOW,
+        look=Look(),
+    ),
+)
+
+_RESOURCES = (
+    lines(
+        About(
+            title="CPU by thread group",
+            reads="CPUs that the threads of a group use together.",
+            blind="other processes of the host.",
+            empty=_SILENT,
+        ),
+        osd.THREADS,
+        look=Look(unit=Unit.CPUS, decimals=2),
+    ),
+    lines(
+        About(
+            title="Busiest thread of each group",
+            reads="At 100 % that thread is at its ceiling, however many CPUs idle.",
+            blind="bursts shorter than a scrape interval.",
+            empty=_SILENT,
+        ),
+        osd.BUSIEST,
+        look=Look(unit=Unit.RATIO, minimum=0),
+    ),
+    lines(
+        About(
+            title="Device: time per request",
+            reads="Queueing in the kernel included, by kind of request.",
+            blind="the time within the disk alone.",
+            empty=_LOAD,
+            width=8,
+        ),
+        osd.DEVICE_TIME,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Device: requests per second",
+            reads="Requests that were completed, by kind.",
+            blind="sizes: see the devices' dashboard.",
+            empty=_LOAD,
+            width=8,
+        ),
+        osd.DEVICE_RATE,
+        look=Look(unit=Unit.IOPS),
+    ),
+    lines(
+        About(
+            title="Device: requests in progress, mean",
+            reads="The depth of the queue. Deep and slow: the device is full.",
+            blind="what other OSDs on the same disk do.",
+            empty=_LOAD,
+            width=8,
+        ),
+        *osd.DEVICE_DEPTH,
+        look=Look(),
+    ),
+)
+
+_LOGS = (
+    log_lines(
+        About(
+            title="Log of this OSD",
+            reads="Lines of the OSD's log in this time range, the newest first; 500 at most.",
+            blind="lines that were not shipped to Loki.",
+            empty="Loki has no line of this OSD in this time range.",
+            width=24,
+            height=12,
+        ),
+        osd.LOGS,
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-osd",
+    title="OSD",
+    about="One OSD: what each class is promised, gets and is owed, and which resource ran out.",
+    rows=(
+        Row("$osd now", _NOW),
+        Row("Classes of $osd", _CLASSES),
+        Row("Stages of $osd", _STAGES),
+        Row("Threads and device of $osd", _RESOURCES),
+        Row("Log of $osd (needs Loki)", _LOGS, collapsed=True),
+    ),
+    variables=(frame.osd_variable(),),
+    annotations=(frame.pages(),),
+)

@@ -1,0 +1,266 @@
+"""QoS overview, the home page: are promises kept; if not, whose, where, why, since when?"""
+
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
+from cephqos_dashboards import frame, theme
+from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.panels import About, Column, Look, figure, lines, rows, states
+from cephqos_dashboards.queries import background, overview
+from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
+from cephqos_dashboards.theme import Unit
+
+_TOP = (
+    figure(
+        About(
+            title="OSDs that break a promise, by class",
+            reads="""For each class with a reservation: on how many OSDs it wants more than it gets
+            and gets less than it was promised. "kept" is none.""",
+            blind="""classes without a reservation, and OSDs under WPQ: nothing is promised there.
+            Without demand nothing counts as broken.""",
+            empty=f"No class has a reservation: WPQ, or a profile without. {NO_RULES}",
+            width=8,
+            height=4,
+        ),
+        overview.BROKEN,
+        look=Look(unit=Unit.OSDS, thresholds=theme.ZERO_IS_GOOD, mappings=theme.KEPT),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Worst attainment",
+            reads="""The class and OSD that gets the smallest share of what it is owed, of those
+            that want more than they get. Below 90 % the promise is broken.""",
+            blind="""how long it has been so (the map below), and classes without a reservation.""",
+            empty="No class with a reservation wants more than it gets. " + TOO_LARGE,
+            width=5,
+            height=4,
+        ),
+        overview.WORST,
+        look=Look(unit=Unit.RATIO, thresholds=theme.ATTAINMENT, decimals=0),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Why, on how many OSDs",
+            reads="""The most frequent causes of broken promises: class, cause, and who has the
+            missing work (by).""",
+            blind="""causes without evidence: they are counted as unknown. alerts/README.md says
+            what each cause rests on.""",
+            empty="No promise is broken.",
+            width=6,
+            height=4,
+        ),
+        overview.WHY,
+        look=Look(unit=Unit.OSDS, thresholds=theme.steps((None, theme.BAD))),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Firing alerts",
+            reads="""Pages wake someone, tickets wait for the morning. Those that other alerts
+            inhibit are counted, too.""",
+            blind="silences and inhibition, which only Alertmanager knows.",
+            empty="Prometheus does not answer.",
+            width=5,
+            height=4,
+        ),
+        *overview.FIRING,
+        look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+)
+
+_WORK = (
+    lines(
+        About(
+            title="Work of the cluster by class",
+            reads="""Normalised operations per second, stacked by class. Grey is the work of
+            replicas, which no reservation covers. Dashed: what is reserved; capacity: what the
+            OSDs believe they can do together.""",
+            blind="""who has work to do and waits; scrub work on releases that do not count it.
+            Sums hide a single bad OSD: see the map.""",
+            empty=f"No OSD reports work. {NO_RULES}",
+            width=14,
+            height=9,
+        ),
+        *overview.WORK,
+        look=Look(unit=Unit.OPS),
+        stacked=True,
+        classes=True,
+    ),
+    rows(
+        About(
+            title="Alerts that fire",
+            reads="One row per alert, with the OSD, the class and the likely cause.",
+            blind="alerts that wait for their hold time; silences; more than 40, the oldest first.",
+            empty="No alert fires.",
+            width=10,
+            height=9,
+        ),
+        overview.ALERTS,
+        columns=(
+            Column(source="severity", title="Severity", width=75),
+            Column(source="alertname", title="Alert"),
+            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=70),
+            Column(source="class", title="Class", width=110),
+            Column(source="cause", title="Cause", width=90),
+            Column(source="by", title="By", width=110),
+            Column(source="since", title="Since", unit=Unit.SINCE, width=120),
+        ),
+        sort="Severity",
+        rising=True,
+    ),
+    states(
+        About(
+            title="Broken promises, by OSD and class, coloured by cause",
+            reads="""One row per OSD and class, those broken longest in this time range first. The
+            colour and the text say the likely cause at that time. Click a row to open the OSD.""",
+            blind=f"""more than {20} rows, and OSDs whose classes have no reservation. {TOO_LARGE}
+            """,
+            empty=TOO_LARGE,
+            width=24,
+            height=9,
+        ),
+        overview.MAP,
+        look=Look(
+            mappings=theme.CAUSE_CODES,
+            thresholds=theme.steps((None, theme.GOOD), (1, theme.BAD)),
+            link=frame.OSD_OF_SERIES,
+        ),
+    ),
+    rows(
+        About(
+            title="Worst OSDs",
+            reads="""Broken promises of now, the largest shortfall first: what the class gets, what
+            it is owed, how far its reservation lags, the cause and who has the missing work.""",
+            blind=f"promises that were broken before; the map shows them. {TOO_LARGE}",
+            empty="No promise is broken now.",
+            width=24,
+            height=8,
+        ),
+        *overview.WORST_OSDS,
+        columns=(
+            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            Column(source="class", title="Class", width=180),
+            Column(source="cause", title="Cause", width=130),
+            Column(source="by", title="By", width=180),
+            Column(source="shortfall", title="Missing", unit=Unit.OPS),
+            Column(source="attained", title="Gets", unit=Unit.OPS),
+            Column(source="owed", title="Is owed", unit=Unit.OPS),
+            Column(source="lag", title="Reservation lag", unit=Unit.SECONDS),
+            Column(source="violated", title="Broken in the last hour", unit=Unit.SECONDS),
+        ),
+        sort="Missing",
+    ),
+)
+
+_HOSTS = (
+    rows(
+        About(
+            title="Worst hosts",
+            reads="""Per exporter (one per host): on how many of its OSDs a class is short, on how
+            many it has demand, and its sums. This is what remains of a very large cluster.""",
+            blind="which OSD of the host it is: the map and the table above show that.",
+            empty="No host has an OSD with a broken promise.",
+            width=14,
+        ),
+        *overview.HOSTS,
+        columns=(
+            Column(source="instance", title="Exporter", width=170),
+            Column(source="class", title="Class", width=180),
+            Column(source="violated", title="OSDs short", width=100),
+            Column(source="demand", title="With demand", width=110),
+            Column(source="shortfall", title="Missing", unit=Unit.OPS),
+            Column(source="attained", title="Gets", unit=Unit.OPS),
+            Column(source="reserved", title="Reserved", unit=Unit.OPS),
+        ),
+        sort="OSDs short",
+    ),
+    rows(
+        About(
+            title="Capacity that was never real",
+            reads="""Configured capacity against the most that the OSD delivered under saturation
+            in the last day. Above 1.5, reservations and limits are too large by that factor.""",
+            blind="OSDs that were never saturated in the last day: what they can do is not known.",
+            empty="No OSD was saturated in the last day, so no capacity was put to the test.",
+            width=10,
+        ),
+        *overview.CAPACITY,
+        columns=(
+            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            Column(
+                source="ratio",
+                title="Times too high",
+                unit=Unit.NONE,
+                thresholds=theme.steps((None, theme.GOOD), (1.5, theme.BAD)),
+            ),
+            Column(source="capacity", title="Configured", unit=Unit.OPS),
+            Column(source="proven", title="Delivered at most", unit=Unit.OPS),
+        ),
+        sort="Times too high",
+    ),
+)
+
+_BACKGROUND = (
+    figure(
+        About(
+            title="Recovery: copies left",
+            reads="Object copies that are missing or not where they belong.",
+            blind="copies that nobody counts yet while placement groups peer.",
+            empty="The cluster role of the exporter does not run.",
+            width=6,
+            height=4,
+        ),
+        background.COPIES_LEFT,
+        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+    ),
+    figure(
+        About(
+            title="Recovery is done in",
+            reads="The slowest pool, at the rate of the last minute.",
+            blind="pools in which nothing moves: they have no rate.",
+            empty="Nothing recovers.",
+            width=6,
+            height=4,
+        ),
+        background.RECOVERY_ETA,
+        look=Look(unit=Unit.SECONDS, decimals=0),
+    ),
+    figure(
+        About(
+            title="Placement groups overdue for a scrub",
+            reads="Last scrubbed so long ago that Ceph warns, deep and shallow together.",
+            blind="how old the oldest is: the scrub dashboard shows that.",
+            empty="The cluster role of the exporter does not run.",
+            width=6,
+            height=4,
+        ),
+        background.OVERDUE,
+        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+    ),
+    figure(
+        About(
+            title="Scrubs that are due are done in",
+            reads="At the rate of the last minute, by level.",
+            blind="pools in which nothing is scrubbed now: they have no rate.",
+            empty="No scrub is due, or none runs.",
+            width=6,
+            height=4,
+        ),
+        background.SCRUB_ETA,
+        look=Look(unit=Unit.SECONDS, decimals=0),
+    ),
+)
+
+BOARD = Board(
+    uid="cephqos-overview",
+    title="QoS overview",
+    about="Are promises kept; if not, whose, on which OSD, why, and since when?",
+    rows=(
+        Row("Are promises kept?", _TOP),
+        Row("Who gets what, and where promises break", _WORK),
+        Row("Hosts and capacity", _HOSTS),
+        Row("Recovery and scrub", _BACKGROUND),
+    ),
+    annotations=(frame.pages(),),
+)

@@ -1,0 +1,224 @@
+"""A test run, live or replayed: client, OSD, device and CPU below one another on one time axis."""
+
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.models.common import BigValueTextMode
+from grafana_foundation_sdk.models.dashboard import VariableHide
+
+from cephqos_dashboards import frame, theme
+from cephqos_dashboards.frame import Annotation, Board, Row
+from cephqos_dashboards.panels import About, Look, bars, figure, lines, log_lines, states
+from cephqos_dashboards.queries import run
+from cephqos_dashboards.theme import Unit
+
+_NO_RUN = "No run is shown: choose one, and a time range in which it was under way."
+_NO_OSDS = "No exporter's series of this run's cluster in this time range."
+
+_NOW = (
+    figure(
+        About(
+            title="Where the run is",
+            reads="Scenario, point of the matrix, repeat.",
+            blind="a run that has ended: its series are gone a few minutes later.",
+            empty="No run is under way now.",
+            width=10,
+            height=4,
+        ),
+        run.WHERE,
+        look=Look(),
+        text=BigValueTextMode.NAME,
+    ),
+    bars(
+        About(
+            title="Repeats done",
+            reads="Of all repeats of all points of the matrix.",
+            blind="how far the repeat is that goes on: see the phases.",
+            empty="No run is under way now.",
+            width=5,
+            height=4,
+        ),
+        run.PROGRESS,
+        look=Look(
+            unit=Unit.RATIO,
+            minimum=0,
+            maximum=1,
+            decimals=0,
+            thresholds=theme.steps((None, theme.GOOD)),
+        ),
+    ),
+    figure(
+        About(
+            title="To the end",
+            reads="Estimated from the repeats that are done.",
+            blind="phases that wait for the cluster, such as recovery.",
+            empty="No run is under way now.",
+            width=4,
+            height=4,
+        ),
+        run.REMAINING,
+        look=Look(unit=Unit.SECONDS, decimals=0),
+    ),
+    bars(
+        About(
+            title="Pools that are filled",
+            reads="How much of a pool's prefill is written.",
+            blind="pools that need no filling.",
+            empty="No pool is being filled.",
+            width=5,
+            height=4,
+        ),
+        run.FILL,
+        look=Look(
+            unit=Unit.RATIO,
+            minimum=0,
+            maximum=1,
+            thresholds=theme.steps((None, theme.GOOD)),
+        ),
+    ),
+    states(
+        About(
+            title="Phases",
+            reads="One row per phase. The same phases are marked in every panel below.",
+            blind="phases shorter than a scrape interval.",
+            empty=_NO_RUN,
+            width=24,
+            height=5,
+        ),
+        run.PHASES,
+        look=Look(
+            mappings=theme.mapped({"0": ("–", theme.QUIET), "1": ("runs", theme.GOOD)}),  # noqa: RUF001
+            thresholds=theme.steps((None, theme.QUIET), (1, theme.GOOD)),
+        ),
+    ),
+)
+
+_AXIS = (
+    lines(
+        About(
+            title="Clients: I/Os per second",
+            reads="By load and kind, as the load generator counts it. A second run is moved so "
+            "that both begin at the same place.",
+            blind="other clients of the cluster.",
+            empty=_NO_RUN,
+            width=24,
+        ),
+        *run.IOPS,
+        look=Look(unit=Unit.IOPS),
+    ),
+    lines(
+        About(
+            title="Clients: latency",
+            reads="99th and 50th percentile of completion at the client, and the mean.",
+            blind="percentiles of rados bench, which has no histogram.",
+            empty=_NO_RUN,
+            width=24,
+        ),
+        *run.P99,
+        run.P50,
+        run.MEAN,
+        look=Look(unit=Unit.SECONDS),
+        log=True,
+    ),
+    lines(
+        About(
+            title="OSDs: work by class",
+            reads="Normalised operations per second of all OSDs, by class.",
+            blind="what each class was promised: see the QoS overview.",
+            empty=_NO_OSDS,
+            width=24,
+        ),
+        *run.WORK,
+        look=Look(unit=Unit.OPS),
+        classes=True,
+    ),
+    lines(
+        About(
+            title="OSDs: latency of client operations",
+            reads="Mean over all OSDs and kinds of operations. The client's minus this is network "
+            "and client.",
+            blind="the slowest OSD: see Client latency & SLO.",
+            empty=_NO_OSDS,
+            width=24,
+            height=7,
+        ),
+        *run.OSD_LATENCY,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="Devices: time per request",
+            reads="Mean over all devices of OSDs.",
+            blind="the slowest device: see Devices & I/O schedulers.",
+            empty=_NO_OSDS,
+            width=24,
+            height=7,
+        ),
+        *run.DEVICE_TIME,
+        look=Look(unit=Unit.SECONDS),
+    ),
+    lines(
+        About(
+            title="CPU of all OSDs, and the busiest thread",
+            reads="CPUs that all OSDs use together; 1 is a thread at its ceiling.",
+            blind="the load generator's own CPU.",
+            empty=_NO_OSDS,
+            width=24,
+            height=7,
+        ),
+        *run.CPU,
+        run.BUSIEST,
+        look=Look(unit=Unit.CPUS, decimals=2),
+    ),
+    lines(
+        About(
+            title="Scrub and recovery of this run",
+            reads="Objects that the run's scrub and recovery phases have left.",
+            blind="background work that the run did not ask for.",
+            empty="This run neither scrubs nor recovers at this time.",
+            width=24,
+            height=7,
+        ),
+        *run.BACKGROUND,
+        look=Look(),
+    ),
+)
+
+_EVENTS = (
+    log_lines(
+        About(
+            title="Events of the run",
+            reads="What the load generator told Loki: phases, repeats, failures.",
+            blind="runs without --loki.",
+            empty="Loki has no event of this run in this time range.",
+            width=24,
+            height=10,
+        ),
+        run.EVENTS,
+    ),
+)
+
+
+def _variables() -> tuple[dashboard.QueryVariable, ...]:
+    second = frame.query_variable("second", run.SECOND_RUNS, label="Second run")
+    shift = frame.query_variable("shift", run.SHIFT, regex=r"/\{\} (-?[0-9]+)/")
+    return (
+        frame.query_variable("run", run.RUNS, label="Run"),
+        frame.query_variable("cluster", run.CLUSTERS, label="Cluster"),
+        second,
+        shift.hide(VariableHide.HIDE_VARIABLE),
+    )
+
+
+BOARD = Board(
+    uid="cephqos-run",
+    title="Test run",
+    about="A test run, live or replayed: client, OSD, device and CPU on one time axis.",
+    rows=(
+        Row("Progress", _NOW),
+        Row("One time axis", _AXIS),
+        Row("Events of the run (needs Loki)", _EVENTS, collapsed=True),
+    ),
+    variables=_variables(),
+    annotations=(Annotation("Phases", run.PHASE, "{{phase}}", theme.QUIET),),
+    since="now-30m",
+    of_a_cluster=False,
+)

@@ -1,0 +1,145 @@
+"""`cephqos dashboards build|check|install`: files in, files out."""
+
+import argparse
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
+
+from cephqos_dashboards.provisioning import Place, provisioning
+
+_PACKAGE: Final = Path(__file__).parent
+GENERATED: Final = _PACKAGE / "generated"
+
+
+class OutOfDate(CephqosError):
+    """The committed files are not what their sources give."""
+
+
+def add_options(parser: Parser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    build = actions.add_parser("build", help="write the committed files from their sources")
+    build.set_defaults(run=_build)
+    check = actions.add_parser("check", help="say whether the committed files are up to date")
+    check.set_defaults(run=_check)
+    install = actions.add_parser(
+        "install", help="write dashboards and provisioning files for a Grafana"
+    )
+    _add_install(install)
+
+
+def _add_install(parser: argparse.ArgumentParser) -> None:
+    default = Place()
+    parser.add_argument(
+        "directory",
+        type=Path,
+        help="where the directories dashboards and provisioning are written",
+    )
+    parser.add_argument(
+        "--prometheus",
+        default=default.prometheus,
+        help="URL of Prometheus, as Grafana reaches it (default %(default)s)",
+    )
+    parser.add_argument("--loki", default="", help="URL of Loki (default: none)")
+    parser.add_argument(
+        "--scrape-interval",
+        type=float,
+        default=default.scrape_interval,
+        help="seconds between scrapes of the exporters (default %(default)s)",
+    )
+    parser.set_defaults(run=_install)
+
+
+def committed() -> dict[Path, str]:
+    """Every committed file and what it should hold. Needs the SDK."""
+    try:
+        from cephqos_dashboards.build import build_dashboards
+    except ModuleNotFoundError as exc:
+        raise UsageError(
+            f"building dashboards needs {exc.name}: pip install 'cephqos[dashboards]'"
+            " (installing them does not)"
+        ) from exc
+    files = {GENERATED / name: text for name, text in build_dashboards().items()}
+    place = Place(loki="http://localhost:3100")
+    return files | {
+        _PACKAGE / "provisioning_files" / name: text for name, text in provisioning(place).items()
+    }
+
+
+async def _build(_: argparse.Namespace) -> int:
+    files = committed()
+    _write(files)
+    print("wrote", *files, sep="\n  ")
+    return 0
+
+
+async def _check(_: argparse.Namespace) -> int:
+    files = committed()
+    stale = [str(file) for file, text in files.items() if _read(file) != text]
+    stale += sorted(str(file) for file in GENERATED.glob("*.json") if file not in files)
+    if stale:
+        raise OutOfDate(
+            f"not what their sources give: {', '.join(stale)} (`cephqos dashboards build`"
+            " writes them; remove what has no source)"
+        )
+    print("up to date", *files, sep="\n  ")
+    return 0
+
+
+async def _install(arguments: argparse.Namespace) -> int:
+    for option in ("prometheus", "loki"):
+        url = getattr(arguments, option)
+        if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+            raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
+    if not 0.1 <= arguments.scrape_interval <= 300:
+        raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
+    files = installed(
+        arguments.directory.absolute(),
+        prometheus=arguments.prometheus,
+        loki=arguments.loki,
+        scrape_interval=arguments.scrape_interval,
+    )
+    _write(files)
+    print("wrote", *files, sep="\n  ")
+    return 0
+
+
+def installed(
+    directory: Path, *, prometheus: str, loki: str = "", scrape_interval: float
+) -> dict[Path, str]:
+    """The files of an installation: what is committed, with provisioning for this place."""
+    dashboards = directory / "dashboards"
+    place = Place(
+        dashboards=str(dashboards),
+        prometheus=prometheus,
+        loki=loki,
+        scrape_interval=scrape_interval,
+    )
+    files = {dashboards / file.name: file.read_text("utf-8") for file in GENERATED.glob("*.json")}
+    return files | {
+        directory / "provisioning" / name: text for name, text in provisioning(place).items()
+    }
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    for file, text in files.items():
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # Grafana may be reading its dashboards at any moment.
+            new = file.with_name(f".{file.name}.new")
+            new.write_text(text, encoding="utf-8")
+            new.replace(file)
+        except OSError as exc:
+            raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{file}: cannot be read: {exc}") from exc

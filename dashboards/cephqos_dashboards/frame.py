@@ -1,0 +1,140 @@
+"""What all dashboards share: variables, links, the time range, rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models import dashboard as models
+
+from cephqos_dashboards import theme
+from cephqos_dashboards.panels import PROMETHEUS, AnyPanel
+from cephqos_dashboards.queries import common
+
+TAG: Final = "cephqos"
+# Where a click on a series or a row leads: the OSD, with cluster, data source and time range.
+_OSD_LINK: Final = (
+    "/d/cephqos-osd?var-datasource=${datasource}&var-loki=${loki}&var-cluster=${cluster}"
+    "&var-osd=OSD&${__url_time_range}"
+)
+OSD_OF_SERIES: Final = _OSD_LINK.replace("OSD", "${__field.labels.ceph_daemon}")
+OSD_OF_ROW: Final = _OSD_LINK.replace("OSD", "${__data.fields.OSD}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """Panels under a heading; what is in a collapsed row is queried when it is opened."""
+
+    title: str
+    panels: Sequence[AnyPanel]
+    collapsed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A dashboard."""
+
+    uid: str
+    title: str
+    about: str
+    rows: Sequence[Row]
+    variables: Sequence[Builder[models.VariableModel]] = ()
+    annotations: Sequence["Annotation"] = field(default_factory=tuple)
+    since: str = "now-1h"
+    of_a_cluster: bool = True
+
+
+class Annotation(models.AnnotationQuery):
+    """Stretches of time in which an expression is above 0, marked in every panel.
+
+    The SDK knows neither their title nor how far apart samples of one stretch may be.
+    """
+
+    def __init__(self, name: str, expr: str, title: str, colour: str) -> None:
+        super().__init__(name=name, datasource=PROMETHEUS, icon_color=colour, expr=expr)
+        self._title = title
+
+    def to_json(self) -> dict[str, object]:
+        return super().to_json() | {"titleFormat": self._title, "step": "15s"}
+
+    def build(self) -> models.AnnotationQuery:
+        return self
+
+
+def render(board: Board) -> models.Dashboard:
+    """The dashboard as Grafana's schema has it."""
+    made = dashboard.Dashboard(board.title).uid(board.uid).description(board.about)
+    made.tags([TAG]).time(board.since, "now").refresh("30s").timezone("browser").readonly()
+    made.tooltip(models.DashboardCursorSync.CROSSHAIR)
+    made.link(
+        dashboard.DashboardLink("cephqos")
+        .type(models.DashboardLinkType.DASHBOARDS)
+        .tags([TAG])
+        .include_vars(True)
+        .keep_time(True)
+    )
+    for variable in (*_variables(board), *board.variables):
+        made.with_variable(variable)
+    for annotation in board.annotations:
+        made.annotation(annotation)
+    for row in board.rows:
+        heading = dashboard.Row(row.title)
+        if row.collapsed:
+            for panel in row.panels:
+                heading.with_panel(panel)
+            made.with_row(heading.collapsed(True))
+        else:
+            made.with_row(heading)
+            for panel in row.panels:
+                made.with_panel(panel)
+    return _numbered(made.build())
+
+
+def _numbered(made: models.Dashboard) -> models.Dashboard:
+    """Panels have a number by which links name them."""
+    number = 0
+    for panel in made.panels or ():
+        number += 1
+        panel.id_val = number
+        for inner in panel.panels if isinstance(panel, models.RowPanel) else ():
+            number += 1
+            inner.id_val = number
+    return made
+
+
+def _variables(board: Board) -> list[Builder[models.VariableModel]]:
+    sources: list[Builder[models.VariableModel]] = [
+        dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
+        dashboard.DatasourceVariable("loki").label("Loki").type("loki"),
+    ]
+    if not board.of_a_cluster:
+        return sources
+    detail = query_variable("detail", common.DETAIL_OF_CLUSTER, regex='/cluster="([^"]+)"/')
+    return [
+        *sources,
+        query_variable("cluster", common.CLUSTERS, label="Cluster"),
+        detail.hide(models.VariableHide.HIDE_VARIABLE),
+    ]
+
+
+def query_variable(
+    name: str, query: str, *, label: str = "", regex: str = ""
+) -> dashboard.QueryVariable:
+    """A variable whose values Prometheus knows."""
+    made = dashboard.QueryVariable(name).label(label or name).datasource(PROMETHEUS)
+    made.query({"query": query, "refId": "variable"}).regex(regex)
+    made.refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    return made.sort(models.VariableSort.NATURAL_ASC)
+
+
+OSD: Final = "osd"
+
+
+def osd_variable() -> dashboard.QueryVariable:
+    return query_variable(OSD, common.OSDS_OF_CLUSTER, label="OSD")
+
+
+def pages() -> Annotation:
+    """When alerts that wake someone fired."""
+    return Annotation("Pages", common.PAGES, "{{alertname}} {{ceph_daemon}} {{class}}", theme.BAD)

@@ -1,0 +1,320 @@
+"""Panels of every kind that the dashboards use, each with what a panel must have.
+
+A panel says how it is read, what it cannot show, and why it is empty when it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from grafana_foundation_sdk.builders import (
+    bargauge,
+    common,
+    dashboard,
+    heatmap,
+    logs,
+    loki,
+    prometheus,
+    stat,
+    statetimeline,
+    table,
+    timeseries,
+)
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.models import common as kinds
+from grafana_foundation_sdk.models import heatmap as heatmaps
+from grafana_foundation_sdk.models.common import VisibilityMode
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardFieldConfigSourceOverrides,
+    DashboardLinkType,
+    DataSourceRef,
+    DataTransformerConfig,
+    DynamicConfigValue,
+    FieldColorModeId,
+    MatcherConfig,
+    Panel,
+    Threshold,
+    ThresholdsMode,
+    ValueMapping,
+)
+from grafana_foundation_sdk.models.prometheus import PromQueryFormat
+
+from cephqos_dashboards import theme
+
+PROMETHEUS: Final = DataSourceRef(type_val="prometheus", uid="${datasource}")
+LOKI: Final = DataSourceRef(type_val="loki", uid="${loki}")
+
+AnyPanel = Builder[Panel]
+_P = TypeVar(
+    "_P",
+    timeseries.Panel,
+    stat.Panel,
+    table.Panel,
+    statetimeline.Panel,
+    heatmap.Panel,
+    bargauge.Panel,
+    logs.Panel,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class About:
+    """What a panel says of itself. `reads`: how to read it; `blind`: what it cannot show."""
+
+    title: str
+    reads: str
+    blind: str
+    empty: str  # shown instead of data where there is none: why
+    width: int = 12
+    height: int = 8
+
+    @property
+    def description(self) -> str:
+        return f"{_plain(self.reads)}\n\nIt cannot show: {_plain(self.blind)}"
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class Query:
+    """PromQL and the name of its series. `name`: the column of a table."""
+
+    expr: str
+    legend: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """How values are shown."""
+
+    unit: str = theme.Unit.COUNT
+    thresholds: Sequence[Threshold] = field(default_factory=lambda: theme.NEUTRAL)
+    mappings: Sequence[ValueMapping] = ()
+    overrides: Sequence[DashboardFieldConfigSourceOverrides] = ()
+    decimals: int | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    link: str = ""
+
+
+def _target(query: Query, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
+    target = prometheus.Dataquery().expr(_text(query.expr)).format(form).datasource(PROMETHEUS)
+    target = target.instant() if instant else target.range()
+    return target.legend_format(query.legend or "__auto")
+
+
+def _text(expr: str) -> str:
+    return "\n".join(line.rstrip() for line in expr.strip().splitlines())
+
+
+def _dress(panel: _P, about: About, look: Look) -> _P:
+    """What all panels have."""
+    panel.title(about.title).description(about.description).no_value(_plain(about.empty))
+    panel.span(about.width).height(about.height).unit(look.unit).mappings(list(look.mappings))
+    panel.thresholds(
+        dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(list(look.thresholds))
+    )
+    for override in look.overrides:
+        panel.with_override(override.matcher, override.properties)
+    if look.decimals is not None:
+        panel.decimals(look.decimals)
+    if look.minimum is not None:
+        panel.min(look.minimum)
+    if look.maximum is not None:
+        panel.max(look.maximum)
+    if look.link:
+        panel.data_links([_link(look.link)])
+    return panel
+
+
+def _link(url: str) -> dashboard.DashboardLink:
+    return dashboard.DashboardLink("Open the OSD").type(DashboardLinkType.LINK).url(url)
+
+
+def _query(panel: _P, queries: Sequence[Query], *, instant: bool, form: PromQueryFormat) -> _P:
+    panel.datasource(PROMETHEUS)
+    for position, query in enumerate(queries):
+        target = _target(query, instant=instant, form=form)
+        panel.with_target(target.ref_id(chr(ord("A") + position)))
+    return panel
+
+
+def lines(
+    about: About,
+    *queries: Query,
+    look: Look,
+    stacked: bool = False,
+    classes: bool = False,
+    log: bool = False,
+    table_legend: bool = True,
+) -> AnyPanel:
+    """Lines over time."""
+    panel = _dress(timeseries.Panel(), about, look)
+    _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
+    if classes:
+        for override in (*theme.class_overrides(), *theme.promise_overrides()):
+            panel.with_override(override.matcher, override.properties)
+    panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
+    panel.axis_soft_min(0)
+    if log:
+        scale = common.ScaleDistributionConfig().type(kinds.ScaleDistribution.LOG).log(10)
+        panel.scale_distribution(scale)
+    if stacked:
+        panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A"))
+    tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
+    panel.tooltip(tooltip.sort(kinds.SortOrder.DESCENDING))
+    return panel.legend(_legend(table_legend))
+
+
+def _legend(full: bool) -> common.VizLegendOptions:
+    """Below, one line per series with the last value; the most first."""
+    legend = common.VizLegendOptions().show_legend(True).placement(kinds.LegendPlacement.BOTTOM)
+    if not full:
+        return legend.display_mode(kinds.LegendDisplayMode.LIST)
+    legend = legend.display_mode(kinds.LegendDisplayMode.TABLE).calcs(["lastNotNull", "max"])
+    return legend.sort_by("Last *").sort_desc(True)
+
+
+def figure(
+    about: About,
+    *queries: Query,
+    look: Look,
+    text: kinds.BigValueTextMode = kinds.BigValueTextMode.AUTO,
+    background: bool = True,
+) -> AnyPanel:
+    """Figures of now, large."""
+    panel = _dress(stat.Panel(), about, look)
+    _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
+    mode = kinds.BigValueColorMode.BACKGROUND_SOLID if background else kinds.BigValueColorMode.VALUE
+    panel.color_mode(mode).graph_mode(kinds.BigValueGraphMode.NONE).text_mode(text)
+    return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+
+
+def bars(about: About, *queries: Query, look: Look) -> AnyPanel:
+    """Figures of now as bars, one below the other."""
+    panel = _dress(bargauge.Panel(), about, look)
+    _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
+    panel.display_mode(kinds.BarGaugeDisplayMode.BASIC).show_unfilled(True)
+    panel.orientation(kinds.VizOrientation.HORIZONTAL)
+    return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
+
+
+def states(about: About, *queries: Query, look: Look, rows: bool = True) -> AnyPanel:
+    """States over time, one row each."""
+    panel = _dress(statetimeline.Panel(), about, look)
+    _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
+    panel.show_value(VisibilityMode.AUTO if rows else VisibilityMode.ALWAYS).merge_values(True)
+    panel.row_height(0.9).line_width(0).fill_opacity(80)
+    panel.align_value(kinds.TimelineValueAlignment.LEFT)
+    panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.THRESHOLDS))
+    return panel.legend(common.VizLegendOptions().show_legend(False))
+
+
+def heat(about: About, query: Query, *, unit: str) -> AnyPanel:
+    """A histogram over time; darker is more."""
+    panel = _dress(heatmap.Panel(), about, Look(unit=unit))
+    _query(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
+    colour = heatmap.HeatmapColorOptions().mode(heatmaps.HeatmapColorMode.SCHEME)
+    panel.color(colour.scheme("Cividis").steps(64).exponent(0.5))
+    panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(kinds.AxisPlacement.LEFT))
+    panel.filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
+    return panel.mode(kinds.TooltipDisplayMode.SINGLE).show_legend()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column of a table; the title is the name of a label or of a query."""
+
+    source: str
+    title: str
+    unit: str = ""
+    thresholds: Sequence[Threshold] = ()
+    link: str = ""
+    width: int | None = None
+
+    def values(self) -> list[DynamicConfigValue]:
+        found: list[DynamicConfigValue] = []
+        if self.unit:
+            found.append(DynamicConfigValue(id_val="unit", value=self.unit))
+        if self.thresholds:
+            steps = {"mode": "absolute", "steps": list(self.thresholds)}
+            found.append(DynamicConfigValue(id_val="thresholds", value=steps))
+            cell = {"type": "color-text"}
+            found.append(DynamicConfigValue(id_val="custom.cellOptions", value=cell))
+        if self.link:
+            links = [{"title": "Open the OSD", "url": self.link}]
+            found.append(DynamicConfigValue(id_val="links", value=links))
+        if self.width:
+            found.append(DynamicConfigValue(id_val="custom.width", value=self.width))
+        return found
+
+
+def rows(
+    about: About, *queries: Query, columns: Sequence[Column], sort: str = "", rising: bool = False
+) -> AnyPanel:
+    """A table: labels and one value per query, joined where the labels agree."""
+    panel = _dress(table.Panel(), about, Look(unit=theme.Unit.COUNT))
+    _query(panel, queries, instant=True, form=PromQueryFormat.TABLE)
+    panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
+    panel.with_transformation(_organize(queries, columns))
+    for column in columns:
+        if column.values():
+            panel.override_by_name(column.title, column.values())
+    if sort:
+        panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(not rising)])
+    return panel.cell_height(kinds.TableCellHeight.SM)
+
+
+def _organize(queries: Sequence[Query], columns: Sequence[Column]) -> DataTransformerConfig:
+    """Name the columns, order them, and leave out what was not asked for."""
+    names = {
+        query.name: "Value" if len(queries) == 1 else f"Value #{chr(ord('A') + position)}"
+        for position, query in enumerate(queries)
+    }
+    wanted = [names.get(column.source, column.source) for column in columns]
+    hidden = [name for name in ("Time", *names.values(), "__name__") if name not in wanted]
+    options: Mapping[str, Any] = {
+        "excludeByName": dict.fromkeys(hidden, True),
+        "includeByName": {},
+        "indexByName": {name: position for position, name in enumerate(wanted)},
+        "renameByName": {
+            names.get(column.source, column.source): column.title for column in columns
+        },
+    }
+    return DataTransformerConfig(id_val="organize", options=options)
+
+
+def matrix(about: About, query: Query, *, row: str, column: str, look: Look) -> AnyPanel:
+    """A table of one label against another."""
+    panel = _dress(table.Panel(), about, look)
+    _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)
+    options = {"rowField": row, "columnField": column, "valueField": "Value", "emptyValue": "zero"}
+    panel.with_transformation(DataTransformerConfig(id_val="groupingToMatrix", options=options))
+    rename = {"excludeByName": {}, "indexByName": {}, "renameByName": {f"{row}\\{column}": "OSD"}}
+    panel.with_transformation(DataTransformerConfig(id_val="organize", options=rename))
+    return panel.cell_height(kinds.TableCellHeight.SM)
+
+
+def log_lines(about: About, expr: str) -> AnyPanel:
+    """Lines from Loki."""
+    panel = _dress(logs.Panel(), about, Look())
+    panel.datasource(LOKI).show_time(True).wrap_log_message(True).enable_log_details(True)
+    panel.sort_order(kinds.LogsSortOrder.DESCENDING)
+    target = loki.Dataquery().expr(expr).max_lines(500).datasource(LOKI).ref_id("A")
+    return panel.with_target(target.query_type("range"))
+
+
+def right_axis(pattern: str, unit: str, colour: str) -> DashboardFieldConfigSourceOverrides:
+    """Series on an axis of their own, to the right."""
+    return DashboardFieldConfigSourceOverrides(
+        matcher=MatcherConfig(id_val="byRegexp", options=pattern),
+        properties=[
+            DynamicConfigValue(id_val="unit", value=unit),
+            DynamicConfigValue(id_val="custom.axisPlacement", value="right"),
+            DynamicConfigValue(id_val="custom.lineWidth", value=2),
+            theme.fixed(colour),
+        ],
+    )

@@ -1,0 +1,48 @@
+"""Parts that queries share."""
+
+from typing import Final
+
+# So many OSDs are read one by one; a larger cluster shows its sums and those of its hosts.
+MOST_OSDS: Final = 5000
+# So many lines, rows and bars a panel draws at most.
+TOP: Final = 10
+ROWS: Final = 20
+
+CLUSTERS: Final = "label_values(cephqos_daemon_up, cluster)"
+OSDS_OF_CLUSTER: Final = (
+    'label_values(cephqos_daemon_up{cluster="$cluster", ceph_daemon=~"osd.*"}, ceph_daemon)'
+)
+# Works without our rules, too.
+DETAIL_OF_CLUSTER: Final = (
+    'query_result(group by (cluster) (cephqos_daemon_up{cluster="$cluster"})'
+    f' unless on (cluster) cluster:cephqos_osds:count{{cluster="$cluster"}} > {MOST_OSDS})'
+)
+
+CLUSTER: Final = 'cluster="$cluster"'
+DETAIL: Final = 'cluster="$detail"'
+ONE_OSD: Final = 'cluster="$cluster", ceph_daemon="$osd"'
+ALL_OF: Final = "cluster, ceph_daemon, class"
+
+PAGES: Final = (
+    "max by (alertname, ceph_daemon, class)"
+    f' (ALERTS{{{CLUSTER}, alertstate="firing", severity="page"}})'
+)
+
+NO_RULES: Final = "Or Prometheus has not loaded the recording rules of cephqos (alerts/rules)."
+TOO_LARGE: Final = (
+    f"A cluster of more than {MOST_OSDS:,} OSDs shows sums and hosts only; open an OSD by its name."
+)
+
+
+def rate(series: str, selector: str) -> str:
+    return f"rate({series}{{{selector}}}[$__rate_interval])"
+
+
+def per_osd(series: str, selector: str, by: str = "") -> str:
+    """A rate; two exporters that see one OSD count once."""
+    labels = "ceph_daemon" + (f", {by}" if by else "")
+    return f"max by ({labels}) ({rate(series, selector)})"
+
+
+def quantiles(buckets: str, share: float) -> str:
+    return f"histogram_quantile({share:g}, {buckets})"

@@ -1,0 +1,69 @@
+"""Devices of OSDs: time per request, depth, size, busy; and how their I/O schedulers compare."""
+
+from typing import Final
+
+from cephqos_dashboards.panels import Query
+from cephqos_dashboards.queries.common import DETAIL, ROWS, TOP
+
+_OSD: Final = f'{DETAIL}, layer="osd"'
+_KEY: Final = "ceph_daemon, role, device"
+
+
+def _rate(series: str, by: str = _KEY) -> str:
+    return f"max by ({by}) (rate({series}{{{_OSD}}}[$__rate_interval]))"
+
+
+_OP: Final = _KEY + ", op"
+_TIME: Final = _rate("cephqos_disks_time_seconds_total", _OP)
+_OPS: Final = _rate("cephqos_disks_ops_total", _OP)
+_BYTES: Final = _rate("cephqos_disks_bytes_total", _OP)
+_INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) (cephqos_disks_info{{{_OSD}}})"
+
+
+def _by_setting(total: str, count: str) -> str:
+    """A mean over all devices with the same settings."""
+    settings = "scheduler, nr_requests, rotational"
+    join = f"* on ({_KEY}) group_left ({settings}) {_INFO}"
+    return (
+        f"sum by ({settings}) (sum by ({_KEY}) ({total}) {join})"
+        f" / (sum by ({settings}) (sum by ({_KEY}) ({count}) {join}) > 0)"
+    )
+
+
+TIME: Final = Query(f"topk({TOP}, {_TIME} / ({_OPS} > 0))", "{{ceph_daemon}} {{device}} {{op}}")
+DEPTH: Final = Query(
+    f"topk({TOP}, {_rate('cephqos_disks_weighted_seconds_total')})", "{{ceph_daemon}} {{device}}"
+)
+SIZE: Final = Query(f"topk({TOP}, {_BYTES} / ({_OPS} > 0))", "{{ceph_daemon}} {{device}} {{op}}")
+BUSY: Final = Query(
+    f"topk({TOP}, {_rate('cephqos_disks_busy_seconds_total')})", "{{ceph_daemon}} {{device}}"
+)
+OPS: Final = Query(f"sum by (op) ({_OPS})", "{{op}}")
+BYTES: Final = Query(f"sum by (op) ({_BYTES})", "{{op}}")
+MERGED: Final = Query(
+    f"sum by (op) ({_rate('cephqos_disks_merged_total', _OP)})"
+    f" / (sum by (op) ({_OPS} + {_rate('cephqos_disks_merged_total', _OP)}) > 0)",
+    "{{op}}",
+)
+TIME_BY_SETTING: Final = Query(
+    _by_setting(_TIME, _OPS),
+    "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
+)
+SIZE_BY_SETTING: Final = Query(
+    _by_setting(_BYTES, _OPS),
+    "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
+)
+COUNT_BY_SETTING: Final = Query(
+    f"count by (scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"
+    f" (max by ({_KEY}, scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"
+    f" (cephqos_disks_info{{{_OSD}}}))",
+    name="devices",
+)
+WORST: Final = f"topk({ROWS}, sum by ({_KEY}) ({_TIME}))"
+WORST_DEVICES: Final = (
+    Query(WORST, name="depth"),
+    Query(f"sum by ({_KEY}) ({_OPS}) and {WORST}", name="ops"),
+    Query(f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"),
+    Query(f"{_rate('cephqos_disks_busy_seconds_total')} and {WORST}", name="busy"),
+    Query(f"{_INFO} and on ({_KEY}) {WORST}", name="info"),
+)

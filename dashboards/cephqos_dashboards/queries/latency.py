@@ -1,0 +1,92 @@
+"""How long clients wait: as OSDs measure it, as fio and the probe see it, against objectives."""
+
+from typing import Final
+
+from cephqos_dashboards.panels import Query
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, ROWS, TOP, quantiles
+
+SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
+OPS: Final = ("read", "write", "rw")
+
+_BUCKETS: Final = (
+    "sum by (le) (max by (ceph_daemon, le) (rate(cephqos_osd_op_latency_seconds_bucket"
+    f'{{{DETAIL}, op="OP"}}[$__rate_interval])))'
+)
+
+
+def percentiles(op: str) -> tuple[Query, ...]:
+    buckets = _BUCKETS.replace("OP", op)
+    return tuple(Query(quantiles(buckets, share), name) for name, share in SHARES.items())
+
+
+def heat(op: str) -> Query:
+    return Query(_BUCKETS.replace("OP", op), "{{le}}")
+
+
+NOW: Final = tuple(
+    Query(quantiles(_BUCKETS.replace("OP", op), 0.99), f"{op} p99") for op in ("read", "write")
+)
+RATE: Final = Query(
+    "sum by (op) (max by (ceph_daemon, op)"
+    f" (rate(cephqos_osd_op_latency_seconds_count{{{DETAIL}}}[$__rate_interval])))",
+    "{{op}}",
+)
+BUDGET: Final = Query(
+    f"min by (slo, pool, load) (cephqos_slo:budget_left:ratio{{{CLUSTER}}})",
+    "{{slo}} {{pool}} {{load}}",
+)
+BURN: Final = Query(
+    f"""
+    topk({ROWS},
+      max by (slo, window) (cephqos_slo:errors:ratio{{{CLUSTER}}})
+      / on (slo) group_left () (1 - max by (slo) (cephqos_slo:objective:ratio))
+    )
+    """,
+    "{{slo}} over {{window}}",
+)
+TOO_SLOW: Final = Query(
+    f"""
+    1 - sum by (slo) (cephqos_slo:good:rate{{{CLUSTER}}})
+    / (sum by (slo) (cephqos_slo:total:rate{{{CLUSTER}}}) > 0)
+    """,
+    "{{slo}}",
+)
+
+
+def _client(metric: str, by: str, op: str = "write") -> str:
+    return f'sum by ({by}) (rate({metric}_bucket{{{CLUSTER}, op="{op}"}}[$__rate_interval]))'
+
+
+def views(op: str) -> tuple[Query, ...]:
+    """The same operations as the OSD, the probe and fio see them."""
+    return (
+        Query(quantiles(_BUCKETS.replace("OP", op), 0.99), "OSD p99"),
+        Query(quantiles(_client("cephqos_probe_latency_seconds", "le", op), 0.99), "probe p99"),
+        Query(quantiles(_client("cephqos_client_latency_seconds", "le", op), 0.99), "fio p99"),
+        Query(quantiles(_BUCKETS.replace("OP", op), 0.5), "OSD p50"),
+        Query(quantiles(_client("cephqos_probe_latency_seconds", "le", op), 0.5), "probe p50"),
+        Query(quantiles(_client("cephqos_client_latency_seconds", "le", op), 0.5), "fio p50"),
+    )
+
+
+PROBE_FAILURES: Final = Query(
+    "sum by (pool, op, reason)"
+    f" (rate(cephqos_probe_failures_total{{{CLUSTER}}}[$__rate_interval]))",
+    "{{pool}} {{op}} {{reason}}",
+)
+SLOWEST: Final = Query(
+    f"""
+    topk({TOP},
+      max by (ceph_daemon) (
+        sum by (ceph_daemon, instance)
+          (rate(cephqos_osd_op_latency_seconds_sum{{{DETAIL}}}[$__rate_interval]))
+        / (sum by (ceph_daemon, instance)
+          (rate(cephqos_osd_op_latency_seconds_count{{{DETAIL}}}[$__rate_interval])) > 0)
+      )
+    )
+    """,
+    "{{ceph_daemon}}",
+)
+SLOW_OPS: Final = Query(
+    f"topk({TOP}, max by (ceph_daemon) (cephqos_ops_blocked{{{DETAIL}}}) > 0)", "{{ceph_daemon}}"
+)

@@ -1,0 +1,110 @@
+"""A test run: its phases, clients, OSDs, devices and CPU, live or replayed, and a second run.
+
+Series of OSDs carry the label `run` where they were replayed from an archive and none while a run
+is live; both are read, and the maximum per OSD makes one of two. The second run is moved by
+`$shift` seconds, so that both begin at the same place.
+"""
+
+from typing import Final
+
+from cephqos_dashboards.panels import Query
+from cephqos_dashboards.queries.common import TOP, quantiles
+
+START: Final = "cephqos_run_start_timestamp_seconds"
+RUNS: Final = "label_values(cephqos_run_info, run)"
+CLUSTERS: Final = 'label_values(cephqos_run_info{run="$run"}, cluster)'
+SECOND_RUNS: Final = f"label_values({START}, run)"
+SHIFT: Final = (
+    "query_result(round("
+    f'max(max_over_time({START}{{run="$run"}}[30d]))'
+    f' - max(max_over_time({START}{{run="$second"}}[30d]))'
+    ") or vector(1))"
+)
+
+RUN: Final = 'run="$run"'
+_BY_RUN: Final = f"{{{RUN}}}"
+OF_RUN: Final = 'cluster="$cluster", run=~"|$run"'
+_AGAIN: Final = 'run=~"|$second"'
+
+PHASE: Final = f"max by (phase) (cephqos_run_info{_BY_RUN})"
+WHERE: Final = Query(
+    f"max by (scenario, point, repeat) (cephqos_run_info{_BY_RUN})",
+    "{{scenario}}: {{point}}, repeat {{repeat}}",
+)
+PHASES: Final = Query(
+    f"{PHASE} or label_replace(0 * vector(1) unless on () count(cephqos_run_info{_BY_RUN}),"
+    ' "phase", "no run at this time", "", "")',
+    "{{phase}}",
+)
+PROGRESS: Final = Query(
+    f"max(cephqos_run_repeats_done{_BY_RUN}) / max(cephqos_run_repeats{_BY_RUN})", "repeats done"
+)
+REMAINING: Final = Query(f"max(cephqos_run_remaining_seconds{_BY_RUN})", "to the end")
+FILL: Final = Query(
+    f"topk({TOP}, max by (pool, unit) (cephqos_run_fill_ratio{_BY_RUN}))", "{{pool}} {{unit}}"
+)
+
+
+def _again(expr: str) -> str:
+    """The same of the second run, at its own start."""
+    for own, other in ((OF_RUN, _AGAIN), (RUN, 'run="$second"')):
+        expr = expr.replace(own, other)
+    moved = expr.replace("}[$__rate_interval]", "}[$__rate_interval] offset ${shift}s")
+    if moved == expr:
+        moved = expr.replace("}", "} offset ${shift}s")
+    return f'{moved} and on () max({START}{{run="$second"}} offset ${{shift}}s)'
+
+
+def both(expr: str, legend: str) -> tuple[Query, Query]:
+    return Query(expr, legend), Query(_again(expr), f"second run: {legend}")
+
+
+_LATENCY: Final = (
+    f"sum by (load, le) (rate(cephqos_client_latency_seconds_bucket{_BY_RUN}[$__rate_interval]))"
+)
+IOPS: Final = both(
+    f"topk({TOP}, sum by (load, op) (cephqos_client_iops{_BY_RUN}))", "{{load}} {{op}}"
+)
+P99: Final = both(f"topk({TOP}, {quantiles(_LATENCY, 0.99)})", "{{load}} p99")
+P50: Final = Query(f"topk({TOP}, {quantiles(_LATENCY, 0.5)})", "{{load}} p50")
+MEAN: Final = Query(
+    f"topk({TOP}, avg by (load) (cephqos_client_latency_mean_seconds{_BY_RUN}))", "{{load}} mean"
+)
+
+
+def _osd(series: str, by: str = "ceph_daemon", more: str = "") -> str:
+    return f"max by ({by}) (rate({series}{{{OF_RUN}{more}}}[$__rate_interval]))"
+
+
+WORK: Final = both(
+    f"sum by (class) ({_osd('cephqos_qos_normalised_ops_total', 'ceph_daemon, class')})",
+    "{{class}}",
+)
+OSD_LATENCY: Final = both(
+    f"sum({_osd('cephqos_osd_op_latency_seconds_sum', 'ceph_daemon, op')})"
+    f" / (sum({_osd('cephqos_osd_op_latency_seconds_count', 'ceph_daemon, op')}) > 0)",
+    "mean of all OSDs",
+)
+_DISKS: Final = ', layer="osd"'
+DEVICE_TIME: Final = both(
+    "sum("
+    + _osd("cephqos_disks_time_seconds_total", "ceph_daemon, device, op", _DISKS)
+    + ") / (sum("
+    + _osd("cephqos_disks_ops_total", "ceph_daemon, device, op", _DISKS)
+    + ") > 0)",
+    "mean of all devices",
+)
+CPU: Final = both(
+    f"sum({_osd('cephqos_threads_cpu_seconds_total', 'ceph_daemon, group, mode')})", "all OSDs"
+)
+BUSIEST: Final = Query(
+    "max("
+    + _osd("cephqos_threads_busiest_cpu_seconds_total", "ceph_daemon, group", ', group!="reactor"')
+    + ")",
+    "busiest thread",
+)
+BACKGROUND: Final = (
+    Query(f"max(cephqos_run_scrub_left_objects{_BY_RUN})", "objects to scrub"),
+    Query(f"max(cephqos_run_recovery_left_objects{_BY_RUN})", "copies to recover"),
+)
+EVENTS: Final = '{cluster="$cluster", log="run"} | run="$run"'

@@ -1,0 +1,144 @@
+"""How everything looks: colours, units, thresholds. Nothing else names a colour or a unit.
+
+The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. Those of
+one palette stay apart for people with protanopia, deuteranopia and tritanopia. A test computes
+both. Where a palette has more colours than anyone can tell apart (causes), the text is shown too.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from grafana_foundation_sdk.models.dashboard import (
+    DashboardFieldConfigSourceOverrides,
+    DynamicConfigValue,
+    MatcherConfig,
+    Threshold,
+    ValueMap,
+    ValueMapping,
+    ValueMappingResult,
+)
+
+# One colour per class, everywhere.
+CLASSES: Final[Mapping[str, str]] = {
+    "client": "#345AF1",
+    "background_recovery": "#D6741C",
+    "background_best_effort": "#C265C4",
+    "immediate": "#767778",
+}
+
+GOOD: Final = "#1A8A99"
+WARN: Final = "#C27C0D"
+BAD: Final = "#DB2B4E"
+QUIET: Final = "#8A8F98"  # nothing to judge: no promise, no demand, no data
+STATES: Final = {"good": GOOD, "warn": WARN, "bad": BAD}
+
+# For lines that are no class: operations, pools, devices. In this order.
+LINES: Final = ("#345AF1", "#D6741C", "#C265C4", "#1A8A99", "#767778")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause of a violation, as the map of violations shows it."""
+
+    name: str
+    colour: str
+    text: str
+
+
+# Codes of the map are positions in this list; 0 is a promise that is kept.
+CAUSES: Final = (
+    Cause("immediate", CLASSES["immediate"], "replica writes"),
+    Cause("interference", CLASSES["background_recovery"], "other class"),
+    Cause("limit", "#B58900", "limit"),
+    Cause("skew", "#C265C4", "one shard"),
+    Cause("replica", "#7A6FF0", "other OSD"),
+    Cause("network", "#2E8BC0", "network"),
+    Cause("device", BAD, "device"),
+    Cause("cpu", "#B4527A", "CPU"),
+    Cause("capacity", "#4C8C2B", "capacity"),
+    Cause("unknown", "#9A6A4B", "unknown"),
+)
+
+
+class Unit:
+    """Grafana's names of units."""
+
+    OPS = "ops"  # normalised ops/s: one cost_per_io of work
+    IOPS = "iops"
+    SECONDS = "s"
+    BYTES = "bytes"
+    BYTES_PER_SECOND = "binBps"
+    RATIO = "percentunit"
+    COUNT = "short"
+    SINCE = "dateTimeFromNow"
+    NONE = "none"
+    OSDS = "suffix: OSDs"
+    CPUS = "suffix: CPUs"
+    THREADS = "suffix: threads"
+
+
+def steps(*rising: tuple[float | None, str]) -> list[Threshold]:
+    """Thresholds from the lowest up; the first has no value."""
+    return [Threshold(value=value, color=colour) for value, colour in rising]
+
+
+NEUTRAL: Final = steps((None, QUIET))
+ZERO_IS_GOOD: Final = steps((None, GOOD), (1, BAD))
+ZERO_IS_USUAL: Final = steps((None, GOOD), (1, WARN))
+ATTAINMENT: Final = steps((None, BAD), (0.9, WARN), (1, GOOD))
+BUDGET: Final = steps((None, BAD), (0.0001, WARN), (0.25, GOOD))
+USED: Final = steps((None, GOOD), (0.7, WARN), (0.95, BAD))
+UP: Final = steps((None, BAD), (1, GOOD))
+
+
+def mapped(texts: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
+    """Values shown as text in a colour."""
+    return [
+        ValueMap(
+            options={
+                value: ValueMappingResult(text=text, color=colour, index=index)
+                for index, (value, (text, colour)) in enumerate(texts.items())
+            }
+        )
+    ]
+
+
+KEPT: Final = mapped({"0": ("kept", GOOD)})
+NONE: Final = mapped({"0": ("none", GOOD)})
+CAUSE_CODES: Final = mapped(
+    {"0": ("kept", GOOD)}
+    | {str(code): (cause.text, cause.colour) for code, cause in enumerate(CAUSES, 1)}
+)
+YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
+
+
+def fixed(colour: str) -> DynamicConfigValue:
+    return DynamicConfigValue(id_val="color", value={"mode": "fixed", "fixedColor": colour})
+
+
+def _override(pattern: str, *values: DynamicConfigValue) -> DashboardFieldConfigSourceOverrides:
+    return DashboardFieldConfigSourceOverrides(
+        matcher=MatcherConfig(id_val="byRegexp", options=pattern), properties=list(values)
+    )
+
+
+def class_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """The colour of each class, for every series whose name starts with it."""
+    return [_override(f"/^{name}\\b/", fixed(colour)) for name, colour in CLASSES.items()]
+
+
+def promise_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """What is promised or possible is a dashed line over what is done, never part of the stack."""
+    line = (
+        DynamicConfigValue(id_val="custom.stacking", value={"mode": "none", "group": "A"}),
+        DynamicConfigValue(id_val="custom.fillOpacity", value=0),
+        DynamicConfigValue(id_val="custom.lineWidth", value=2),
+    )
+    dashed = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
+    dotted = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dot", "dash": [2, 5]})
+    return [
+        _override("/reservation$/", *line, dashed),
+        _override("/limit$/", *line, dotted),
+        _override("/^capacity$/", *line, fixed(BAD)),
+    ]

@@ -1,0 +1,342 @@
+"""The committed dashboards: generated, complete, and asking only for what is there."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+from cephqos_dashboards import cli, theme
+from cephqos_dashboards.build import BOARDS
+from cephqos_dashboards.provisioning import Place, provisioning
+from tests.board_panels import (
+    UIDS,
+    PanelQuery,
+    boards,
+    committed_files,
+    other_promql,
+    panels,
+    promql,
+    queries,
+)
+
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.cli import load_slos
+from cephqos_alerts.rules import DASHBOARDS
+from cephqos_alerts.settings import Settings
+
+from .test_rule_series import Shown, shown  # noqa: F401 - a fixture
+
+# What Prometheus and Loki say of themselves, where they are scraped.
+FOREIGN = {
+    "up": {"job", "instance"},
+    "scrape_duration_seconds": {"job", "instance"},
+    "scrape_samples_post_metric_relabeling": {"job", "instance"},
+    "prometheus_rule_group_last_duration_seconds": {"rule_group"},
+    "prometheus_rule_group_iterations_missed_total": {"rule_group"},
+    "prometheus_rule_evaluation_failures_total": {"rule_group"},
+    "loki_distributor_lines_received_total": set[str](),
+    "loki_discarded_samples_total": set[str](),
+    "otelcol_exporter_send_failed_log_records_total": set[str](),
+    "ALERTS": {"alertname", "alertstate", "severity", "cluster", "ceph_daemon", "class"},
+    "ALERTS_FOR_STATE": {"alertname", "severity", "cluster", "ceph_daemon", "class"},
+}
+# What the cluster role and the probe show of themselves while they work.
+OF_A_CLUSTER_OR_PROBE = {
+    "cephqos_cluster_command_seconds_total": {"cluster", "command"},
+    "cephqos_probe_failures_total": {"cluster", "pool", "op", "reason"},
+}
+# Only a replayed run's series have it.
+REPLAYED = {"run"}
+_SELECTOR = re.compile(
+    r"(?<![\w:\"])((?:cephqos|ceph|up\b|scrape|process|prometheus|loki|otelcol|ALERTS"
+    r"|osd|osd_class|cluster|cluster_class|instance_class|media_class)[\w:]*)(?:\{([^}]*)\})"
+    r"|(?<![\w:\"])((?:cephqos|prometheus|loki|otelcol)_[\w:]+)(?![\w:{])"
+)
+
+
+def test_the_committed_files_are_what_their_sources_give() -> None:
+    stale = [
+        str(file)
+        for file, text in cli.committed().items()
+        if not file.is_file() or file.read_text(encoding="utf-8") != text
+    ]
+    assert stale == [], "run `cephqos dashboards build`"
+    assert {file.stem for file in committed_files()} == set(UIDS)
+
+
+def test_there_is_a_dashboard_for_every_link_of_an_alert() -> None:
+    linked = {link.partition("?")[0] for link in DASHBOARDS.values()}
+    assert linked <= set(boards())
+    for uid, _, variables in (link.partition("?") for link in DASHBOARDS.values()):
+        known = {each["name"] for each in boards()[uid]["templating"]["list"]}
+        assert set(re.findall(r"var-(\w+)=", variables)) <= known
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_every_panel_says_how_it_is_read_what_it_cannot_show_and_why_it_is_empty(uid: str) -> None:
+    for panel in panels(boards()[uid]):
+        reads, _, blind = panel["description"].partition("\n\nIt cannot show: ")
+        assert len(reads) > 20, panel["title"]
+        assert len(blind) > 10, panel["title"]
+        empty = panel["fieldConfig"]["defaults"]["noValue"]
+        assert empty.endswith("."), panel["title"]
+        assert "no data" not in empty.lower(), panel["title"]
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_titles_are_unique_and_panels_fill_the_grid_without_overlap(uid: str) -> None:
+    board = boards()[uid]
+    titles = [panel["title"] for panel in panels(board)]
+    assert len(titles) == len(set(titles))
+    numbers = [panel["id"] for panel in itertools.chain(board["panels"], panels(board))]
+    assert len({*numbers}) == len(board["panels"]) + sum(
+        len(row.get("panels") or ()) for row in board["panels"] if row["type"] == "row"
+    )
+    taken: set[tuple[int, int]] = set()
+    for panel in (each for each in board["panels"] if each["type"] != "row"):
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not taken & cells, panel["title"]
+        assert place["x"] + place["w"] <= 24, panel["title"]
+        taken |= cells
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_data_sources_are_variables(uid: str) -> None:
+    board = boards()[uid]
+    used = {panel["datasource"]["uid"] for panel in panels(board)}
+    assert used <= {"${datasource}", "${loki}"}
+    kinds = {each["name"]: each["type"] for each in board["templating"]["list"]}
+    assert kinds["datasource"] == kinds["loki"] == "datasource"
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_links_carry_cluster_osd_and_time_range(uid: str) -> None:
+    text = json.dumps(boards()[uid])
+    for link in re.findall(r'"(/d/cephqos-osd[^"]*)"', text):
+        assert "var-cluster=${cluster}" in link
+        assert re.search(r"var-osd=\$\{__(field\.labels|data\.fields)\.", link)
+        assert "${__url_time_range}" in link
+    (link,) = boards()[uid]["links"]
+    assert link["type"] == "dashboards"
+    assert link["includeVars"]
+    assert link["keepTime"]
+
+
+def _recorded() -> dict[str, set[str]]:
+    """Series that rules record; the labels are those by which anything selects them."""
+    found: dict[str, set[str]] = {}
+    for text in build_rules(Settings(), load_slos(Path("alerts/slo"))).values():
+        for group in yaml.safe_load(text)["groups"]:
+            for rule in group["rules"]:
+                if "record" in rule:
+                    labels = {"cluster", "ceph_daemon", "class", "cause", "instance", "slo"}
+                    found.setdefault(rule["record"], set()).update(labels, rule.get("labels", {}))
+    return found
+
+
+def _read(expr: str) -> Iterable[tuple[str, set[str]]]:
+    for name, matchers, bare in _SELECTOR.findall(expr):
+        yield name or bare, set(re.findall(r"(\w+)(?:=~|!~|!=|=)\"", matchers))
+
+
+def _of(uid: str) -> list[PanelQuery]:
+    return [query for query in promql() if query.uid == uid]
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_every_series_and_label_is_known_to_the_exporter_or_the_rules(
+    uid: str,
+    shown: Mapping[str, set[str]],  # noqa: F811
+) -> None:
+    known: Shown = {**shown, **_recorded(), **FOREIGN, **OF_A_CLUSTER_OR_PROBE}
+    for query in _of(uid):
+        assert list(_read(query.expr)), f"{query.where} reads no series"
+        for name, labels in _read(query.expr):
+            assert name in known, f"{query.where}: nothing shows {name}"
+            assert labels <= known[name] | REPLAYED, f"{query.where}: {name}"
+
+
+def test_variables_and_annotations_read_known_series(
+    shown: Mapping[str, set[str]],  # noqa: F811
+) -> None:
+    known: Shown = {**shown, **_recorded(), **FOREIGN}
+    for where, expr in other_promql().items():
+        names = [name for name, _ in _read(expr)]
+        assert names, where
+        assert set(names) <= set(known), where
+
+
+# The two others read one run, and figures of exporters.
+@pytest.mark.parametrize("uid", sorted({*UIDS} - {"cephqos-run", "cephqos-exporter"}))
+def test_series_of_single_osds_are_read_only_where_the_cluster_is_small_or_one_is_chosen(
+    uid: str,
+) -> None:
+    """What a dashboard of 10,000 OSDs reads are sums of the cluster and its hosts."""
+    sums = re.compile(
+        r"(cluster|cluster_class|instance_class|cephqos_slo):"
+        r"|cephqos_(cluster|recovery_(pool|cluster)|scrub_(pool|cluster)|probe|client|placement_str)"
+        r"|ALERTS"
+    )
+    for query in _of(uid):
+        for name, matchers, bare in _SELECTOR.findall(query.expr):
+            if not sums.match(name or bare):
+                bounded = '$detail"' in matchers or 'ceph_daemon="$osd"' in matchers
+                assert bounded, f"{query.where}: {name or bare}"
+
+
+# The OSD dashboard reads one OSD.
+@pytest.mark.parametrize("uid", sorted({*UIDS} - {"cephqos-osd"}))
+def test_lines_per_osd_host_or_device_are_bounded(uid: str) -> None:
+    """At 1,000 OSDs no panel draws more than 50 series."""
+    many = {"ceph_daemon", "instance", "device", "shard"}
+    for query in _of(uid):
+        expr = re.sub(r"^\s*histogram_quantile\([\d.]+, ", "", query.expr)
+        if re.match(r"\s*(?:count|sum|max)\(", expr):
+            continue  # one series
+        grouped = re.findall(r"\b(?:sum|max|count|avg|min) by \(([^)]*)\)", expr)
+        outer = re.match(r"[\s(]*(?:sum|max|count|avg|min) by \(([^)]*)\)", expr)
+        kept = outer[1] if outer else ", ".join(grouped)
+        if {*re.split(r",\s*", kept)} & many:
+            assert re.search(r"\b(topk|bottomk)\(", query.expr), query.where
+
+
+# -- the theme -------------------------------------------------------------------------------------
+
+WHITE, DARK = "#FFFFFF", "#181B1F"  # Grafana's panels
+# Machado, Oliveira, Fernandes 2009, severity 1.
+SIGHTS = {
+    "full": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+Light = tuple[float, float, float]
+
+
+def _light(colour: str) -> Light:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return linear[0], linear[1], linear[2]
+
+
+def _contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        red, green, blue = _light(colour)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _lab(light: Light, sight: tuple[Light, ...]) -> Light:
+    red, green, blue = (
+        min(1.0, max(0.0, sum(a * b for a, b in zip(row, light, strict=True)))) for row in sight
+    )
+    x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047
+    y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883
+    fx, fy, fz = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
+    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
+
+
+def _distance(one: str, other: str, sight: tuple[Light, ...]) -> float:
+    a, b = _lab(_light(one), sight), _lab(_light(other), sight)
+    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5
+
+
+COLOURS = {
+    **theme.CLASSES,
+    **theme.STATES,
+    "quiet": theme.QUIET,
+    **{cause.name: cause.colour for cause in theme.CAUSES},
+}
+
+
+@pytest.mark.parametrize("name", COLOURS)
+def test_a_colour_is_readable_in_light_and_dark(name: str) -> None:
+    assert _contrast(COLOURS[name], WHITE) >= 3
+    assert _contrast(COLOURS[name], DARK) >= 3
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("palette", [theme.CLASSES, theme.STATES], ids=["classes", "states"])
+def test_colours_of_classes_and_states_stay_apart_for_every_kind_of_sight(
+    palette: Mapping[str, str], sight: str
+) -> None:
+    for one, other in itertools.combinations(palette, 2):
+        distance = _distance(palette[one], palette[other], SIGHTS[sight])
+        assert distance >= 20, f"{one} and {other}"
+
+
+def test_a_class_has_its_colour_wherever_it_is_drawn() -> None:
+    """Every panel with a series named after a class overrides its colour with the class's own."""
+    for uid, board in boards().items():
+        for panel in panels(board):
+            legends = [target.get("legendFormat", "") for target in panel["targets"]]
+            if panel["type"] == "timeseries" and any("{{class}}" in each for each in legends):
+                text = json.dumps(panel["fieldConfig"]["overrides"])
+                for colour in theme.CLASSES.values():
+                    assert colour in text, f"{uid}: {panel['title']}"
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place(
+    tmp_path: Path,
+) -> None:
+    files = cli.installed(tmp_path, prometheus="http://p:1", loki="http://l:2", scrape_interval=1.0)
+    names = {str(file.relative_to(tmp_path)) for file in files}
+    assert {f"dashboards/{uid}.json" for uid in UIDS} < names
+    sources = yaml.safe_load(files[tmp_path / "provisioning/datasources/cephqos.yml"])
+    assert [(each["type"], each["url"]) for each in sources["datasources"]] == [
+        ("prometheus", "http://p:1"),
+        ("loki", "http://l:2"),
+    ]
+    assert sources["datasources"][0]["jsonData"]["timeInterval"] == "1s"
+    provider = yaml.safe_load(files[tmp_path / "provisioning/dashboards/cephqos.yml"])
+    assert provider["providers"][0]["options"]["path"] == str(tmp_path / "dashboards")
+
+
+def test_without_loki_no_data_source_of_it_is_provisioned() -> None:
+    text = provisioning(Place())["datasources/cephqos.yml"]
+    assert [each["type"] for each in yaml.safe_load(text)["datasources"]] == ["prometheus"]
+
+
+def test_alerts_and_the_load_generator_are_not_imported() -> None:
+    sources = Path("dashboards/cephqos_dashboards").rglob("*.py")
+    for file in sources:
+        found = re.findall(r"^\s*(?:from|import) (cephqos_\w+)", file.read_text("utf-8"), re.M)
+        assert set(found) <= {"cephqos_base", "cephqos_dashboards"}, file
+
+
+def test_promql_stands_in_query_modules_only() -> None:
+    for file in Path("dashboards/cephqos_dashboards").rglob("*.py"):
+        if "queries" not in file.parts:
+            text = file.read_text("utf-8")
+            assert not re.search(r"\b(rate|topk|sum by|max by|histogram_quantile) ?\(", text), file
+
+
+def test_eight_boards_and_every_query_has_a_panel() -> None:
+    assert len(BOARDS) == len(UIDS) == 8
+    assert len(queries()) > 150
