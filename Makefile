@@ -51,7 +51,7 @@ lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links \
-	  --python-version 3.11 --extra loadgen --extra top --group dev pyproject.toml -o requirements-dev.txt
+	  --python-version 3.11 --extra loadgen --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
 	$(BIN)/python -m tests.bench.exporter

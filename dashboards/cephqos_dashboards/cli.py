@@ -8,7 +8,6 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
-
 from cephqos_dashboards.provisioning import Place, provisioning
 
 _PACKAGE: Final = Path(__file__).parent

@@ -45,21 +45,30 @@ class Board:
     of_a_cluster: bool = True
 
 
-class Annotation(models.AnnotationQuery):
-    """Stretches of time in which an expression is above 0, marked in every panel.
+class _Stretches(models.AnnotationQuery):
+    """The SDK knows neither a title nor how far apart samples of one stretch may be."""
 
-    The SDK knows neither their title nor how far apart samples of one stretch may be.
-    """
-
-    def __init__(self, name: str, expr: str, title: str, colour: str) -> None:
-        super().__init__(name=name, datasource=PROMETHEUS, icon_color=colour, expr=expr)
-        self._title = title
+    title = ""
 
     def to_json(self) -> dict[str, object]:
-        return super().to_json() | {"titleFormat": self._title, "step": "15s"}
+        return super().to_json() | {"titleFormat": self.title, "step": "15s"}
+
+
+@dataclass(frozen=True)
+class Annotation(Builder[models.AnnotationQuery]):
+    """Stretches of time in which an expression is above 0, marked in every panel."""
+
+    name: str
+    expr: str
+    title: str
+    colour: str
 
     def build(self) -> models.AnnotationQuery:
-        return self
+        made = _Stretches(
+            name=self.name, datasource=PROMETHEUS, icon_color=self.colour, expr=self.expr
+        )
+        made.title = self.title
+        return made
 
 
 def render(board: Board) -> models.Dashboard:

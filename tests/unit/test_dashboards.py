@@ -2,15 +2,13 @@
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 import yaml
-from cephqos_dashboards import cli, theme
-from cephqos_dashboards.build import BOARDS
-from cephqos_dashboards.provisioning import Place, provisioning
 from tests.board_panels import (
     UIDS,
     PanelQuery,
@@ -26,6 +24,9 @@ from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import DASHBOARDS
 from cephqos_alerts.settings import Settings
+from cephqos_dashboards import cli, theme
+from cephqos_dashboards.build import BOARDS
+from cephqos_dashboards.provisioning import Place, provisioning
 
 from .test_rule_series import Shown, shown  # noqa: F401 - a fixture
 
@@ -261,7 +262,7 @@ def _lab(light: Light, sight: tuple[Light, ...]) -> Light:
 
 def _distance(one: str, other: str, sight: tuple[Light, ...]) -> float:
     a, b = _lab(_light(one), sight), _lab(_light(other), sight)
-    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5
+    return math.dist(a, b)
 
 
 COLOURS = {

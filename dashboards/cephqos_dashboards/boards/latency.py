@@ -2,7 +2,7 @@
 
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
-from cephqos_dashboards.panels import About, Look, bars, figure, heat, lines
+from cephqos_dashboards.panels import About, AnyPanel, Look, bars, figure, heat, lines
 from cephqos_dashboards.queries import latency
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -73,7 +73,7 @@ _BUDGET = (
 )
 
 
-def _of(op: str, name: str) -> tuple[frame.AnyPanel, ...]:
+def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
     return (
         lines(
             About(
@@ -103,7 +103,7 @@ def _of(op: str, name: str) -> tuple[frame.AnyPanel, ...]:
     )
 
 
-def _views(op: str) -> frame.AnyPanel:
+def _views(op: str) -> AnyPanel:
     return lines(
         About(
             title=f"{op}s: the OSD's view, the probe's and fio's",
