@@ -195,6 +195,17 @@ def test_what_clients_waited_is_the_series_that_classic_osds_have_too() -> None:
     assert not [key for key in older if "qos_client_wait" in key]
 
 
+def test_waits_at_the_throttle_of_seastore_are_a_throttles_as_those_of_bluestore() -> None:
+    def stage(stage: str, tail: str, total: float) -> dict[str, Any]:
+        value = histogram({1: 5, 2: 3}, 9, total)
+        return entry("seastore_do_transaction_stage_lat", value, stage=stage, tail=tail, shard="0")
+
+    waits = [("throttler_wait", "all", 250), ("throttler_wait", "slow", 200), ("build", "all", 90)]
+    found = collected({"metrics": [stage(*one) for one in waits]})
+    key = 'cephqos_qos_throttle_wait_seconds_total{throttle="seastore"}'
+    assert {k: v for k, v in found.items() if "_qos_" in k} == {key: 0.25}
+
+
 def test_operations_that_change_the_reactor_are_told_from_those_that_do_not() -> None:
     reply = {
         "metrics": [

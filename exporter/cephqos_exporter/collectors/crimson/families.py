@@ -14,6 +14,7 @@ from cephqos_exporter.collectors.crimson.buckets import (
     told_form,
     unit_of,
 )
+from cephqos_exporter.collectors.crimson.classic import as_classic
 from cephqos_exporter.collectors.crimson.reply import (
     Entry,
     Odd,
@@ -131,7 +132,7 @@ class Scrape:
             _UNREAD, "gauge", "Metrics of the reply that could not be read, or came twice."
         )
         unread.add(self._kept.base, self._unread)
-        families = [*self._families.values(), osd.client_waits(entries, self._kept.base), unread]
+        families = [*self._families.values(), *as_classic(entries, self._kept.base), unread]
         return [family for family in families if family.samples]
 
     def _shown(self, name: str, kind: FamilyType) -> Sequence[Shown]:

@@ -4,14 +4,11 @@ From src/crimson/osd/{osd_operation,pg_shard_manager}.cc. Only what waited for a
 longer is counted by the scheduler, in whole milliseconds.
 """
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.collectors.crimson.reply import Entry, Odd, number
 from cephqos_exporter.collectors.crimson.shown import MILLI, Table, counter, gauge, histogram
-from cephqos_exporter.model import Family, LabelText
 
 # What other OSDs' primaries ask of this one is work of `immediate` wherever cephqos shows it.
 CLASSES: Final[Mapping[str, str]] = {
@@ -26,13 +23,13 @@ _PG_OPS: Final = (
     "Operations by kind: local, taken up by the reactor that has their placement group; remote, "
     "handed over to another reactor first."
 )
-_WAITS: Final = "osd_mclock_total_wait_ms"
+WAITS: Final = "osd_mclock_total_wait_ms"
 
 OSD: Final[Table] = {
     "osd_mclock_throttled_ops": counter(
         "mclock_throttled_ops", "Operations that waited in Crimson's scheduler for 1 ms or longer."
     ),
-    _WAITS: counter(
+    WAITS: counter(
         "mclock_waited_seconds",
         "Time that operations waited in Crimson's scheduler, summed over those that waited for "
         "1 ms or longer.",
@@ -51,21 +48,3 @@ OSD: Final[Table] = {
     "osd_pg_shard_op_local": counter("pg_ops", _PG_OPS, "path", "local"),
     "osd_pg_shard_op_remote": counter("pg_ops", _PG_OPS, "path", "remote"),
 }
-
-
-def client_waits(entries: Iterable[Entry], labels: LabelText) -> Family:
-    """What the mclock collector shows of a classic OSD: time that client operations waited."""
-    family = Family(
-        "cephqos_qos_client_wait_seconds_total",
-        "counter",
-        "Time that completed client operations waited in queues, summed over operations: its rate "
-        "is how many were waiting on average (Little's law). Requeued operations wait again.",
-    )
-    waits = []
-    for entry in entries:
-        if entry.name == _WAITS and ("op_class", "client") in entry.labels:
-            with suppress(Odd):
-                waits.append(number(entry.value))
-    if waits:
-        family.add(labels, sum(waits) / MILLI)
-    return family

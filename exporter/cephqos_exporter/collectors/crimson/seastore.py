@@ -15,8 +15,10 @@ from cephqos_exporter.collectors.crimson.shown import (
     histogram,
 )
 
+STAGES: Final = "seastore_do_transaction_stage_lat"
+
 _TRANSACTIONS: Final = "Transactions in SeaStore."
-_STAGES: Final = "Time that transactions spent in each stage; stages contain others."
+_STAGE_TIME: Final = "Time that transactions spent in each stage; stages contain others."
 _LOOKUPS: Final = "Extents asked of SeaStore's cache that were in its list of kept ones, or not."
 _CACHE_EXTENTS: Final = "Extents in SeaStore's cache; one can be in several states."
 _CACHE_BYTES: Final = "Bytes in SeaStore's cache; they can be in several states."
@@ -47,18 +49,18 @@ OPERATIONS: Final[Table] = {
         "How often a transaction started anew before it was committed, all shards together.",
     ),
     # Sums and counts for all; with the group, buckets and the slow ones too.
-    "seastore_do_transaction_stage_lat": (
+    STAGES: (
         Shown(
             f"{PREFIX}seastore_stage_seconds",
             "summary",
-            _STAGES,
+            _STAGE_TIME,
             MILLI,
             only=("tail", "all"),
             apart=False,
         ),
         *histogram(
             "seastore_stage_latency_seconds",
-            _STAGES + " By tail: all of them, the slow ones, the very slow ones.",
+            _STAGE_TIME + " By tail: all of them, the slow ones, the very slow ones.",
             divisor=MILLI,
             group="transactions",
         ),
