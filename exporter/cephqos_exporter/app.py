@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Sequence
 
 from cephqos_base.errors import ConfigError
@@ -27,7 +29,14 @@ from cephqos_exporter.web.server import (
 
 log = logging.getLogger(__name__)
 
-_DRAIN_SECONDS = 10.0
+# SIGTERM: scrapes get this long to finish, their pages this long to be sent; then the process ends,
+# whatever it waits for.
+_FINISH_SECONDS = 7.0
+_DRAIN_SECONDS = 9.0
+_END_SECONDS = 10.0
+
+# What a daemon has to answer in, even if the settings leave it less.
+_LEAST_PATIENCE = 0.5
 
 
 class Finder:
@@ -69,6 +78,8 @@ def build_scraper(settings: Settings) -> Scraper:
         reporter=OwnReporter(
             process=not settings[options.DISABLE_OWN_METRICS], discovers="osd" in roles
         ),
+        patience=max(_LEAST_PATIENCE, settings[options.TIMEOUT] - settings[options.TIMEOUT_OFFSET]),
+        max_series=settings[options.MAX_SERIES],
     )
 
 
@@ -97,6 +108,8 @@ class App:
         self._stop = asyncio.Event()
         self._reloading = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ending = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def _service(self) -> Service:
         settings, scraper = self._settings, self._scraper
@@ -107,23 +120,36 @@ class App:
             roles=settings[options.ROLE],
             timeout=settings[options.TIMEOUT],
             timeout_offset=settings[options.TIMEOUT_OFFSET],
+            max_timeout=settings[options.MAX_TIMEOUT],
             max_requests=settings[options.MAX_REQUESTS],
         )
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT; finish what is under way, then return."""
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            signal.signal(number, self._begin_to_end)
         loop.add_signal_handler(signal.SIGHUP, self._start_reload)
         try:
             await self._server.start(self._sockets())
             self._scraper.start()
             await self._stop.wait()
             log.info("ending: letting requests under way finish")
+            loop.call_later(_FINISH_SECONDS, self._scraper.hurry)
             await self._server.drain()
         finally:
+            self._scraper.hurry()
             await self._scraper.close()
+
+    def _begin_to_end(self, *_: object) -> None:
+        """End in time whatever happens: a system call or a thread may hang for good."""
+        if not self._ending:
+            self._ending = True
+            watchdog = threading.Timer(_END_SECONDS, _give_up)
+            watchdog.daemon = True
+            watchdog.start()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
 
     def _sockets(self) -> list[socket.socket]:
         if self._settings[options.SYSTEMD_SOCKET]:
@@ -165,3 +191,8 @@ class App:
         self._settings = settings
         self._server.service = self._service()
         await old.close()
+
+
+def _give_up() -> None:
+    log.error("ending without what did not end within %g s", _END_SECONDS)
+    os._exit(1)

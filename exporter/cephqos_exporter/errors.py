@@ -61,6 +61,12 @@ class Busy(DaemonError):
     reason = "busy"
 
 
+class DescriptorsMissing(DaemonError):
+    """The exporter had no file descriptor left to ask with: its limit is too low for this host."""
+
+    reason = "descriptors"
+
+
 class TimedOut(DaemonError):
     """No whole answer before the deadline."""
 

@@ -5,6 +5,7 @@ rendered lines, each written once however many formats are asked for, and drops 
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -28,31 +29,144 @@ class Chunk(NamedTuple):
     lines: str
 
 
-def render(families: Iterable[Family]) -> tuple[list[Chunk], int]:
-    """Chunks of the families that have samples, and how many samples there are.
+class Rendered(NamedTuple):
+    """What a source gave, fit for a page, and how many of its samples were not."""
 
-    TypeError if a value is not a number.
+    chunks: list[Chunk]
+    samples: int
+    left_out: int = 0
+    size: int = 0  # characters
+
+
+# What was found valid. Most comes again at every scrape, as the same objects: looking one up costs
+# 40 ns.
+_valid_names: set[str] = set()
+_valid_labels: set[str] = {""}
+_VALID_AT_MOST: Final = 1_000_000  # then they begin anew: daemons came and went for years
+
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_:]")
+_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="(?:[^"\\\n]|\\["\\n])*"(?:,|\Z)')
+_LONGEST_NAME: Final = 300
+_LONGEST_LABELS: Final = 4096
+_LONGEST_HELP: Final = 2000
+_SUFFIXES: Final = frozenset({"", "_bucket", "_sum", "_count"})
+
+
+def render(families: Iterable[Family], seen: set[str] | None = None) -> Rendered:
+    """Chunks of the families that have samples, fit for a page whatever a daemon has said.
+
+    Everything on a page passes here. Names are made valid. A sample is left out, and counted, if
+    its labels are not valid, if its value is not finite or is below 0 and counts something, or if
+    `seen` (the series of this source so far) has its series already. TypeError if a value is not a
+    number.
     """
     filled = [family for family in families if family.samples]
-    numbers = _numbers(filled)
-    rest = iter(numbers)
-    chunks = []
+    rest = iter(_numbers(filled))
+    seen = set() if seen is None else seen
+    chunks: list[Chunk] = []
+    samples = left_out = size = 0
     for family in filled:
-        name = family.name
-        samples = family.samples
-        if len(samples) == 1:  # as most are, of one daemon
-            suffix, labels, _ = samples[0]
-            braced = f"{{{labels}}}" if labels else ""
-            lines = f"{name}{suffix}{braced} {next(rest)}\n"
-        else:
-            lines = "".join(
-                [
-                    f"{name}{suffix}{{{labels}}} {number}\n"
-                    for (suffix, labels, _), number in zip(samples, rest, strict=False)
-                ]
-            )
-        chunks.append(Chunk(name, family.type, family.help, lines))
-    return chunks, len(numbers)
+        name = family.name if family.name in _valid_names else _valid_name(family.name)
+        number_of = len(family.samples)
+        counts = family.type in _NEVER_BELOW_0
+        keys = []
+        numbers = []
+        for (suffix, labels, _), number in zip(family.samples, rest, strict=False):
+            if (
+                (labels in _valid_labels or _are_valid(labels))
+                and suffix in _SUFFIXES
+                and not (number[0] in _SIGNS and _is_absurd(number, counts))
+            ):
+                keys.append(f"{name}{suffix}{{{labels}}} " if labels else f"{name}{suffix} ")
+                numbers.append(number)
+        lines = _lines(keys, numbers, seen)
+        if lines:
+            chunks.append(Chunk(name, family.type, _valid_help(family.help), "".join(lines)))
+            size += len(chunks[-1].lines)
+        samples += len(lines)
+        left_out += number_of - len(lines)
+    return Rendered(chunks, samples, left_out, size)
+
+
+def _lines(keys: list[str], numbers: list[str], seen: set[str]) -> list[str]:
+    """The lines of those series that are not among `seen`, which they are added to."""
+    if seen.isdisjoint(keys) and (len(keys) < 2 or len(set(keys)) == len(keys)):
+        seen.update(keys)
+        return [f"{key}{number}\n" for key, number in zip(keys, numbers, strict=True)]
+    lines = []
+    for key, number in zip(keys, numbers, strict=True):
+        if key not in seen:
+            seen.add(key)
+            lines.append(f"{key}{number}\n")
+    return lines
+
+
+def _valid_name(name: object) -> str:
+    """A metric's name with what no name may have replaced."""
+    if not isinstance(name, str):
+        raise TypeError(f"{type(name).__name__} instead of a metric's name")
+    fit = name if _NAME.fullmatch(name) else _UNSAFE.sub("_", name)
+    if not fit or fit[0].isdecimal():
+        fit = f"_{fit}"
+    return _remember(fit[:_LONGEST_NAME], _valid_names)
+
+
+def _are_valid(labels: str) -> bool:
+    """Whether rendered labels are what both formats allow, each name once."""
+    if len(labels) > _LONGEST_LABELS or labels[-1] == ",":
+        return False
+    names: list[str] = []
+    at = 0
+    while at < len(labels):
+        label = _LABEL.match(labels, at)
+        if label is None:
+            return False
+        names.append(label[1])
+        at = label.end()
+        if label[1].startswith("__"):  # Prometheus' own: __name__ would be another metric
+            return False
+    if len(set(names)) != len(names) or not _is_text(labels):
+        return False
+    _remember(labels, _valid_labels)
+    return True
+
+
+def _remember(text: str, known: set[str]) -> str:
+    if len(known) >= _VALID_AT_MOST:
+        known.clear()
+    known.add(text)
+    return text
+
+
+def _is_text(text: str) -> bool:
+    """Whether it can be written as UTF-8: file names and JSON may bring half characters."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _valid_help(text: object) -> str:
+    if not isinstance(text, str):
+        return "No description."
+    if len(text) > _LONGEST_HELP:
+        text = text[:_LONGEST_HELP]
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+_NEVER_BELOW_0: Final[frozenset[FamilyType]] = frozenset({"counter", "histogram", "summary"})
+_SIGNS: Final = frozenset("-+N")
+
+
+def _is_absurd(number: str, counts: bool) -> bool:
+    """Whether a number that begins with a sign or an N says nothing: NaN, Inf, a count below 0."""
+    if number[0] != "-":
+        return True
+    return number == "-Inf" or (counts and number not in ("-0", "-0.0"))
 
 
 def _numbers(families: Sequence[Family]) -> list[str]:
@@ -64,20 +178,27 @@ def _numbers(families: Sequence[Family]) -> list[str]:
     values = [value for family in families for _, _, value in family.samples]
     if not values:
         return []
-    written = orjson.dumps(values, default=_refuse)[1:-1]
+    try:
+        written = orjson.dumps(values, default=_refuse)[1:-1]
+    except TypeError:  # integers of more than 64 bits, or no numbers
+        return [_number(value) for value in values]
     if written.translate(None, b"0123456789,.eE+-"):  # not numbers alone
         return [_number(value) for value in values]
     return written.decode().split(",")
 
 
 def _refuse(value: object) -> str:
-    raise TypeError(f"{value!r:.100} is not a number")
+    raise TypeError(f"{type(value).__name__} instead of a number")
 
 
 def _number(value: object) -> str:
     if not isinstance(value, int | float):
         return _refuse(value)
-    if not math.isfinite(value):
+    try:
+        finite = math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return "+Inf" if value > 0 else "-Inf"
+    if not finite:
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     return str(+value)  # the sign makes a number of True
 
@@ -106,7 +227,7 @@ class Page:
             block.chunks.append(lines)
 
     def add_families(self, families: Iterable[Family]) -> None:
-        self.add(render(families)[0])
+        self.add(render(families).chunks)
 
     def body(self, *, openmetrics: bool) -> bytes:
         """The page in one format; written once, however many ask."""

@@ -8,9 +8,11 @@ connections. It is asked again once it has answered a probe promptly.
 import asyncio
 import logging
 import math
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from cephqos_exporter.ceph import asok
@@ -35,6 +37,8 @@ _PROBE_PAUSE_SECONDS: Final = 1.0
 # A daemon that starts opens its socket before it has registered all of its commands, so that one it
 # does not know is asked again: not for ever absent because a scrape came early.
 UNKNOWN_SECONDS: Final = 15.0
+# What is kept of one daemon's replies between scrapes, as bytes that came; 300 kB is usual.
+KEPT_BYTES: Final = 2 << 20
 
 
 class SharedReplies:
@@ -46,16 +50,14 @@ class SharedReplies:
     _KEPT = 8  # versions side by side during an upgrade, and then some
 
     def __init__(self) -> None:
-        self._known: dict[str, list[Any]] = {}
+        self._known: dict[str, dict[bytes, Any]] = {}
 
-    def same(self, prefix: str, value: Any) -> Any:
-        known = self._known.setdefault(prefix, [])
-        for candidate in known:
-            if candidate == value:
-                return candidate
-        known.append(value)
-        del known[: -self._KEPT]
-        return value
+    def same(self, prefix: str, digest: bytes, value: Any) -> Any:
+        """The value that first came as the same bytes; `digest` is theirs."""
+        known = self._known.setdefault(prefix, {})
+        if digest not in known and len(known) >= self._KEPT:
+            known.pop(next(iter(known)))
+        return known.setdefault(digest, value)
 
 
 @dataclass(slots=True)
@@ -74,6 +76,19 @@ class _Kept:
     value: Any
     time: float
     share: float  # of the time to live
+    size: int  # bytes as it came
+
+
+class _UnderWay(NamedTuple):
+    """A fetch that waits for replies."""
+
+    batch: asok.Batch
+    ask: dict[str, float]
+    before: Fetched  # what needed no asking
+
+
+def _digest(body: bytes | bytearray) -> bytes:
+    return blake2b(body, digest_size=16).digest()
 
 
 def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
@@ -100,9 +115,10 @@ class DaemonFetcher:
         self._silent = False  # hangs altogether, not in one command
         self._told = ""  # why it could not be identified, as last logged
         self._probe: asyncio.Task[None] | None = None
+        self._under_way: _UnderWay | None = None
         # Replies that are kept must not all expire in the same scrape: a daemon's share of the
         # time to live is between a half and all of it, the first time.
-        self._share = 0.5 + (crc32(self._path.encode()) % 1024) / 2048
+        self._share = 0.5 + (crc32(os.fsencode(self._path)) % 1024) / 2048
 
     @property
     def unidentified(self) -> Daemon:
@@ -114,7 +130,7 @@ class DaemonFetcher:
     def probing(self) -> bool:
         return self._probe is not None and not self._probe.done()
 
-    async def identify(self, deadline: float, *, fair: bool = True) -> str:
+    async def identify(self, deadline: float) -> str:
         """Learn which daemon this is, once; the reason if it does not say."""
         if self.daemon is not None:
             return ""
@@ -127,17 +143,12 @@ class DaemonFetcher:
                 self._told = exc.reason
                 log.warning("cannot ask which daemon this is: %s: %s", self.socket.path.name, exc)
             if isinstance(exc, TimedOut | Busy):
-                self._missed(silent=True, hung=(), fair=fair)
+                self._missed(silent=True, hung=())
             return exc.reason
         return ""
 
-    async def fetch(
-        self, commands: Iterable[Command], deadline: float, *, fair: bool = True
-    ) -> Fetched:
-        """Every command's reply, from the daemon or from what is still good, by `deadline`.
-
-        Missing a deadline that is not `fair` does not make the daemon one that hangs.
-        """
+    async def fetch(self, commands: Iterable[Command], deadline: float) -> Fetched:
+        """Every command's reply, from the daemon or from what is still good, by `deadline`."""
         result = Fetched()
         ask: dict[str, float] = {}
         now = asyncio.get_running_loop().time()
@@ -155,23 +166,38 @@ class DaemonFetcher:
             result.up = not self._silent
             result.reason = TimedOut.reason if self._silent else ""
             return result
-        result.asked = len(ask)
-        answers = await asok.ask_all(self._path, ask, deadline=deadline)
+        requests = [(prefix, asok.encode_request(prefix)) for prefix in ask]
+        batch = asok.Batch(self._path, requests, deadline)
+        self._under_way = _UnderWay(batch, ask, result)
+        try:
+            answers = await batch.run()
+        finally:
+            self._under_way = None
         self._digest(answers, ask, result)
         if answers.hung:
-            self._missed(silent=not result.up, hung=answers.hung, fair=fair)
+            self._missed(silent=not result.up, hung=answers.hung)
+        return result
+
+    def so_far(self) -> Fetched | None:
+        """What `fetch` has already, while it waits for the rest; None if it does not."""
+        if self._under_way is None:
+            return None
+        batch, ask, before = self._under_way
+        result = Fetched(dict(before.replies), dict(before.errors))
+        self._digest(batch.answers.so_far(ask, stopped=batch.silent), ask, result)
         return result
 
     def _digest(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
         now = asyncio.get_running_loop().time()
+        sizes = {prefix: len(body) for prefix, body in answers.bodies.items()}
+        digests = {p: _digest(b) for p, b in answers.bodies.items() if ttls[p] == math.inf}
         replies = answers.parse()
         for prefix, value in replies.items():
             ttl = ttls[prefix]
-            if ttl == math.inf:
-                value = self._shared.same(prefix, value)
+            if prefix in digests and sizes[prefix] <= KEPT_BYTES:
+                value = self._shared.same(prefix, digests[prefix], value)
             if ttl > 0:
-                share = 1.0 if prefix in self._kept else self._share
-                self._kept[prefix] = _Kept(value, now, share)
+                self._keep(prefix, value, now, sizes[prefix])
             result.replies[prefix] = value
         answered = bool(replies)
         for prefix, error in answers.errors.items():
@@ -181,46 +207,39 @@ class DaemonFetcher:
                 self._unknown[prefix] = now + UNKNOWN_SECONDS
             answered = answered or isinstance(error, UnknownCommand | CommandFailed)
             log.debug("%s: %s: %s", self._path, prefix, error)
-        result.up = answered
-        if not answered:
+        result.up = answered and not answers.stopped
+        if answers.stopped:
+            result.reason = TimedOut.reason
+        elif not answered:
             result.reason = next(iter(answers.errors.values())).reason
 
-    def _missed(self, *, silent: bool, hung: Iterable[str], fair: bool) -> None:
-        """A deadline passed: the daemon is marked, or looked at if the deadline was too short."""
-        if fair:
-            self._silent = silent
-            self._hung.update(hung)
+    def _keep(self, prefix: str, value: Any, now: float, size: int) -> None:
+        """Keep a reply, unless it is so large that it had better be asked for again."""
+        before = self._kept.pop(prefix, None)
+        if size + sum(kept.size for kept in self._kept.values()) <= KEPT_BYTES:
+            share = self._share if before is None else 1.0
+            self._kept[prefix] = _Kept(value, now, share, size)
+
+    def _missed(self, *, silent: bool, hung: Iterable[str]) -> None:
+        """A deadline passed: the daemon, or some of its commands, are left out until well."""
+        self._silent = silent
+        self._hung.update(hung)
         if not self.probing:
-            look = self._probe_until_well() if fair else self._look_at(frozenset(hung))
-            self._probe = asyncio.create_task(look, name=f"probe {self._path}")
-
-    async def _look_at(self, suspects: frozenset[str]) -> None:
-        """Mark the daemon, or commands of it, only if they are not prompt in the background."""
-        if not await self._is_prompt("version"):
-            self._silent = True
-        for prefix in sorted(suspects):
-            if not self._silent and not await self._is_prompt(prefix):
-                self._hung.add(prefix)
-        if self._silent or self._hung:
-            await self._probe_until_well()
-
-    async def _is_prompt(self, prefix: str) -> bool:
-        try:
-            await asok.ask(self._path, prefix, timeout=PROMPT_SECONDS)
-        except (TimedOut, Busy):
-            return False
-        except DaemonError as exc:
-            log.debug("look at %s: %s: %s", self._path, prefix, exc)
-        return True
+            self._probe = asyncio.create_task(
+                self._probe_until_well(), name=f"probe of {self.socket.id}"
+            )
 
     async def _probe_until_well(self) -> None:
         log.warning("%s does not answer; probing it in the background", self._path)
-        await self._until_prompt("version")
-        self._silent = False
-        # It may be one command that hangs while the others work (each on its own thread or fiber).
-        for prefix in sorted(self._hung):
+        # It may be one command that hangs while the others work (each on its own thread or fiber);
+        # and meanwhile all of it may come to hang.
+        while self._silent or self._hung:
+            prefix = "version" if self._silent else min(self._hung)
             await self._until_prompt(prefix)
-            self._hung.discard(prefix)
+            if self._silent:
+                self._silent = prefix != "version"
+            else:
+                self._hung.discard(prefix)
         log.info("%s answers again", self._path)
 
     async def _until_prompt(self, prefix: str) -> None:

@@ -21,7 +21,12 @@ Sample = tuple[str, LabelText, float]
 
 
 def escape_label_value(value: str) -> str:
-    """Escape a label value as text format 0.0.4 and OpenMetrics want it."""
+    """Escape a label value as text format 0.0.4 and OpenMetrics want it.
+
+    Halves of characters, as names of files may have, are replaced.
+    """
+    if not value.isascii():
+        value = value.encode(errors="replace").decode()
     return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 

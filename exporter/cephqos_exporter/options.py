@@ -77,6 +77,22 @@ TIMEOUT_OFFSET = number(
     unit="of seconds",
 )
 
+MAX_TIMEOUT = number(
+    "scrape.max-timeout",
+    60.0,
+    "Longest deadline that X-Prometheus-Scrape-Timeout-Seconds may ask for.",
+    least=0.05,
+    most=600,
+    unit="of seconds",
+)
+MAX_SERIES = integer(
+    "scrape.max-series",
+    20_000,
+    "Most series of one daemon. The collectors that would exceed it are left out.",
+    least=100,
+    most=10_000_000,
+)
+
 PROC = text("path.procfs", "/proc", "Where the host's procfs is mounted.", allowed="a path")
 SYS = text("path.sysfs", "/sys", "Where the host's sysfs is mounted.", allowed="a path")
 DEV = text("path.dev", "/dev", "Where the host's device files are.", allowed="a path")
@@ -96,6 +112,8 @@ CORE: Final[tuple[Option[Any], ...]] = (
     DAEMONS,
     TIMEOUT,
     TIMEOUT_OFFSET,
+    MAX_TIMEOUT,
+    MAX_SERIES,
     PROC,
     SYS,
     DEV,

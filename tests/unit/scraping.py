@@ -95,7 +95,12 @@ class RaisingCollector(StatusCollector):
 
 @asynccontextmanager
 async def scraping(
-    host: ReplayedHost, collectors: Sequence[Collector], sources: Sequence[ClusterSource] = ()
+    host: ReplayedHost,
+    collectors: Sequence[Collector],
+    sources: Sequence[ClusterSource] = (),
+    *,
+    patience: float = 0.05,
+    max_series: int = 20_000,
 ) -> AsyncIterator[Scraper]:
     scraper = Scraper(
         host=Host(),
@@ -103,6 +108,8 @@ async def scraping(
         collectors=collectors,
         sources=sources,
         reporter=OwnReporter(process=False),
+        patience=patience,
+        max_series=max_series,
     )
     async with host:
         try:

@@ -14,6 +14,7 @@ from cephqos_exporter.exposition import Page, render
 from cephqos_exporter.model import Family, LabelText, extend_labels, render_labels
 
 OSD = render_labels({"ceph_daemon": "osd.0", "cluster": "c"})
+OTHER = extend_labels(OSD, {"a": "b"})
 
 
 def parse_text(page: str) -> Iterable[Metric]:
@@ -79,16 +80,96 @@ def test_unknown_is_called_untyped_in_the_text_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "written"),
-    [(math.nan, "NaN"), (math.inf, "+Inf"), (-math.inf, "-Inf"), (True, "1"), (2**63, str(2**63))],
+    ("value", "written"), [(True, "1"), (2**63, str(2**63)), (2**64, str(2**64)), (-0.0, "-0.0")]
 )
 def test_unusual_numbers_are_spelled_as_the_formats_want(value: float, written: str) -> None:
     # Beside a usual one: the fast way must not be taken for half of a family.
-    mixed = family("x", "gauge", ("", OSD, value), ("", extend_labels(OSD, {"a": "b"}), 0.25))
+    mixed = family("x", "gauge", ("", OSD, value), ("", OTHER, 0.25))
     lines = text(mixed).splitlines()
     assert lines[2].endswith(f" {written}")
     assert lines[3].endswith(" 0.25")
     assert len(list(parse_openmetrics(openmetrics(mixed)))) == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400, -(10**400)])
+def test_what_is_not_finite_is_left_out_and_counted(value: float) -> None:
+    mixed = family("x", "gauge", ("", OSD, value), ("", OTHER, 0.25))
+    rendered = render([mixed])
+    assert (rendered.samples, rendered.left_out) == (1, 1)
+    assert rendered.chunks[0].lines.endswith(" 0.25\n")
+
+
+@pytest.mark.parametrize("kind", ["counter", "histogram", "summary"])
+@pytest.mark.parametrize("value", [-1, -1e-9, -(2**70)])
+def test_a_count_below_0_is_left_out_and_a_gauge_is_not(kind: str, value: float) -> None:
+    counts = family("x", kind, ("", OSD, value), ("_count", OTHER, 0.25))
+    assert render([counts]).left_out == 1
+    assert render([family("y", "gauge", ("", OSD, value))]).left_out == 0
+    assert render([family("z", kind, ("", OSD, 1e-9))]).left_out == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("ceph_a\nb", "ceph_a_b"),
+        ('ceph_a"b c@d', "ceph_a_b_c_d"),
+        ("ceph_é", "ceph__"),
+        ("ceph_x\udcff", "ceph_x_"),
+        ("3rd", "_3rd"),
+        ("", "_"),
+        ('a="b"', "a__b_"),
+        ("x" * 10_000, "x" * 300),
+    ],
+)
+def test_a_name_is_made_valid(name: str, written: str) -> None:
+    odd = family(name, "gauge", ("", render_labels({"a": "b"}), 1))
+    assert text(odd).splitlines()[-1] == f'{written}{{a="b"}} 1'
+    assert len(list(parse_text(text(odd)))) == len(list(parse_openmetrics(openmetrics(odd)))) == 1
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {"": "x"},
+        {"1st": "x"},
+        {"a b": "x"},
+        {"é": "x"},
+        {"a\n": "x"},
+        {"ceph_daemon": "osd.7"},
+        {"__name__": "up"},
+        {"a": "x" * 5000},
+    ],
+)
+def test_a_sample_with_labels_that_no_page_can_have_is_left_out(labels: dict[str, str]) -> None:
+    bad = extend_labels(OSD, labels)
+    mixed = family("x", "gauge", ("", bad, 1), ("", OTHER, 0.25))
+    assert render([mixed])[1:3] == (1, 1)
+    assert list(parse_text(text(mixed)))
+    assert LabelText('a="b",') not in text(family("x", "gauge", ("", LabelText('a="b",'), 1)))
+
+
+def test_half_characters_in_a_labels_value_and_in_help_are_replaced() -> None:
+    odd = family("x", "gauge", ("", render_labels({"a": "osd.\udcff"}), 1))
+    odd.help = "half \ud800"
+    assert text(odd) == '# HELP x half ?\n# TYPE x gauge\nx{a="osd.?"} 1\n'
+
+
+@pytest.mark.parametrize("help_text", [None, 3, ["a"], {"a": 1}])
+def test_a_help_that_is_no_text_is_replaced(help_text: object) -> None:
+    odd = family("x", "gauge", ("", OSD, 1))
+    odd.help = help_text  # type: ignore[assignment]
+    assert text(odd).startswith("# HELP x No description.\n")
+    assert openmetrics(odd).startswith("# HELP x No description.\n")
+
+
+def test_a_series_comes_once_whichever_families_have_it() -> None:
+    seen: set[str] = set()
+    twice = family("x", "gauge", ("", OSD, 1), ("", OSD, 2), ("", OTHER, 3))
+    assert render([twice], seen)[1:3] == (2, 1)
+    again = family("x", "counter", ("", OTHER, 4))
+    sums = family("y", "summary", ("_sum", OSD, 1))
+    of_the_same_name = family("y_sum", "gauge", ("", OSD, 1))
+    assert render([again, sums, of_the_same_name], seen)[1:3] == (1, 2)
 
 
 @pytest.mark.parametrize("value", ["12", "1,2", None, [1], {"a": 1}, object()])
@@ -129,7 +210,10 @@ def test_help_texts_are_escaped() -> None:
 
 label_values = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
 numbers = st.one_of(
-    st.integers(-(2**53), 2**53), st.floats(allow_nan=False), st.floats(0, 1e-9), st.booleans()
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(0, 1e-9),
+    st.booleans(),
 )
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from tests.replay.daemons import Fault, Recording, ReplayedHost
 
 from cephqos_exporter import fetch
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.model import Family, render_labels
+from cephqos_exporter.model import Command, Daemon, Family, render_labels
 
 from .scraping import (
     FSID,
@@ -125,12 +125,11 @@ async def test_one_command_that_hangs_leaves_the_daemons_others(host: ReplayedHo
 
 
 async def test_a_deadline_that_no_daemon_could_keep_marks_none(host: ReplayedHost) -> None:
-    async with scraping(host, [StatusCollector()]) as scraper:
+    async with scraping(host, [StatusCollector()], patience=5) as scraper:
         await text(scraper)
         for daemon in host.daemons:
-            daemon.delay = 0.1
-        page = (await scraper.page(0.02, fair=False)).body(openmetrics=False).decode()
-        assert not up(page)
+            daemon.delay = 0.3
+        assert not up(await text(scraper, 0.02))
         page = await text(scraper, 10)  # at once: none of them is left out
         assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
 
@@ -139,11 +138,11 @@ async def test_a_daemon_that_hangs_is_found_by_scrapes_of_too_little_time_as_wel
     host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "PROMPT_SECONDS", 0.2)
-    async with scraping(host, [StatusCollector()]) as scraper:
+    async with scraping(host, [StatusCollector()], patience=0.3) as scraper:
         await text(scraper)
         host.daemons[0].fault = Fault.HANG
-        await scraper.page(0.05, fair=False)
-        await asyncio.sleep(1.0)  # looked at in the background, for as long as a probe may take
+        await text(scraper, 0.05)
+        await asyncio.sleep(1.0)  # its round goes on without those who asked
         started = time.monotonic()
         page = await text(scraper, 10)
         assert time.monotonic() - started < 5, "it was known to hang"
@@ -151,15 +150,81 @@ async def test_a_daemon_that_hangs_is_found_by_scrapes_of_too_little_time_as_wel
         assert host.daemons[0].open_connections == 1
 
 
-async def test_a_scrape_with_time_enough_does_not_take_over_one_without(host: ReplayedHost) -> None:
-    for daemon in host.daemons:
-        daemon.delay = 0.1
+async def test_every_request_has_its_own_deadline_whatever_others_are_ready_to_wait(
+    host: ReplayedHost,
+) -> None:
     async with scraping(host, [StatusCollector()]) as scraper:
-        hasty = asyncio.create_task(scraper.page(0.02, fair=False))
+        await text(scraper)
+        host.daemons[0].fault = Fault.HANG
+        patient = asyncio.create_task(text(scraper, 30))
+        await asyncio.sleep(0.1)
+        for seconds in (0.5, 0.2):  # joins that round; came when it was older than this
+            started = time.monotonic()
+            page = await text(scraper, seconds)
+            assert time.monotonic() - started < 0.6
+            assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 3
+            assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
+        assert not patient.done()
+        host.daemons[0].stop(unlink=False)
+        assert len(up(await patient)) == 3
+
+
+async def test_what_one_waits_for_is_fresh_for_the_others(host: ReplayedHost) -> None:
+    async with scraping(host, [StatusCollector()]) as scraper:
+        await text(scraper)
+        host.daemons[0].fault = Fault.HANG
+        patient = asyncio.create_task(text(scraper, 30))
+        await asyncio.sleep(0.1)
+        host.daemons[1].recording = Recording(REPLIES | {"status": b'{"num_pgs":10}'})
+        assert names(await text(scraper, 0.2), "cephqos_test_pgs", "10") == ["osd.1"]
+        scraper.hurry()
+        assert len(up(await patient)) == 3, "what has answered by then is its page"
+
+
+async def test_a_short_deadline_costs_nobody_else_a_daemon_that_is_slow(host: ReplayedHost) -> None:
+    for daemon in host.daemons:
+        daemon.delay = 0.4
+    async with scraping(host, [StatusCollector()], patience=5) as scraper:
+        hasty = asyncio.create_task(text(scraper, 0.02))
         await asyncio.sleep(0)
-        pages = await asyncio.gather(scraper.page(10), scraper.page(10))
-        assert pages[0] is pages[1] is not await hasty
-        assert len(up(pages[0].body(openmetrics=False).decode())) == 4
+        pages = await asyncio.gather(text(scraper, 10), text(scraper, 10))
+        assert not up(await hasty)
+        assert [len(up(page)) for page in pages] == [4, 4]
+
+
+class ManyCommands(StatusCollector):
+    """Asks so much that a daemon can stop in the middle."""
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        return [Command(p) for p in ("status", "version", "ops", "dump_mempools", "perf dump")]
+
+
+@pytest.mark.parametrize("answered", [1, 2, 3, 4])
+async def test_a_daemon_that_stops_in_the_middle_of_a_scrape_is_down_and_costs_one_deadline(
+    host: ReplayedHost, answered: int
+) -> None:
+    stopping = host.daemons[0]
+    more = dict.fromkeys(("ops", "dump_mempools", "perf dump"), b"{}")
+    stopping.recording = Recording(REPLIES | more)
+    async with scraping(host, [ManyCommands()]) as scraper:
+        await text(scraper)
+        left = answered
+
+        def stop(framed: bytes) -> bytes:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                stopping.fault = Fault.HANG
+            return framed
+
+        stopping.mutate = stop
+        page = await text(scraper, 1.0)
+        assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
+        assert len(up(page)) == 3
+        assert 'reason="timeout"} 0' in page
+        started = time.monotonic()
+        assert names(await text(scraper, 5), "cephqos_daemon_up", "0") == ["osd.0"]
+        assert time.monotonic() - started < 1
 
 
 @pytest.mark.parametrize("where", ["commands", "collect", "value", "finish", "forget"])
@@ -226,10 +291,10 @@ async def test_two_scrapes_at_once_share_one_collection(host: ReplayedHost) -> N
     for daemon in host.daemons:
         daemon.delay = 0.05
     async with scraping(host, [StatusCollector()]) as scraper:
-        one, two = await asyncio.gather(scraper.page(2), scraper.page(2))
-        assert one is two
+        one, two = await asyncio.gather(text(scraper), text(scraper))
+        assert len(up(one)) == len(up(two)) == 4
         assert host.asked["status"] == 4
-        assert await scraper.page(2) is not one
+        await text(scraper)
         assert host.asked["status"] == 8
 
 

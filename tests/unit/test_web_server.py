@@ -20,7 +20,6 @@ from cephqos_exporter.model import Daemon, Family, LabelText
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import RateLimit
 from cephqos_exporter.web.negotiation import (
-    Allowance,
     accepts_gzip,
     scrape_seconds,
     wants_openmetrics,
@@ -40,12 +39,10 @@ class Scrapes:
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
-        self.fair: list[bool] = []
         self.hold: asyncio.Event | None = None
 
-    async def page(self, seconds: float, fair: bool) -> Page:
+    async def page(self, seconds: float) -> Page:
         self.seconds.append(seconds)
-        self.fair.append(fair)
         if self.hold is not None:
             await self.hold.wait()
         page = Page()
@@ -60,6 +57,7 @@ class Scrapes:
             "roles": ("osd",),
             "timeout": 10.0,
             "timeout_offset": 0.5,
+            "max_timeout": 60.0,
             "max_requests": 40,
         }
         return Service(**(values | changes))  # type: ignore[arg-type]
@@ -127,8 +125,8 @@ async def test_the_timeout_of_prometheus_is_the_scrapes_deadline() -> None:
         await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="5")
         await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="nonsense")
         await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="0.01")
-    assert scrapes.seconds == [10.0, 4.5, 10.0, 0.2]
-    assert scrapes.fair == [True, True, True, False]
+        await client.get("/metrics", X_Prometheus_Scrape_Timeout_Seconds="1e9")
+    assert scrapes.seconds == [10.0, 4.5, 10.0, 0.2, 59.5]
 
 
 async def test_health_readiness_targets_and_landing_page_are_served() -> None:
@@ -375,16 +373,25 @@ def test_gzip_is_used_where_it_is_accepted(header: str, accepted: bool) -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [(None, 10), ("8", 7.5), ("0.6", 0.3), ("-1", 10), ("nan", 10), ("inf", 10), ("x", 10)],
+    [
+        (None, 10),
+        ("8", 7.5),
+        ("1e9", 59.5),
+        ("1e308", 59.5),
+        ("0.6", 0.3),
+        ("-1", 10),
+        ("nan", 10),
+        ("inf", 10),
+        ("x", 10),
+    ],
 )
 def test_what_prometheus_sends_less_the_offset_is_the_time_there_is(
     header: str | None, seconds: float
 ) -> None:
-    allowed = scrape_seconds(header, offset=0.5, otherwise=10)
-    assert allowed.seconds == pytest.approx(seconds)
-    assert allowed.fair
+    allowed = scrape_seconds(header, offset=0.5, otherwise=10, most=60)
+    assert allowed == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("header", ["0.01", "0.3", "1e-300"])
-def test_a_time_that_no_daemon_could_keep_is_made_longer_and_judges_none(header: str) -> None:
-    assert scrape_seconds(header, offset=0.5, otherwise=10) == Allowance(0.2, fair=False)
+def test_a_time_that_no_daemon_could_keep_is_made_longer(header: str) -> None:
+    assert scrape_seconds(header, offset=0.5, otherwise=10, most=60) == 0.2

@@ -10,7 +10,11 @@ sockets with callbacks instead of streams: a third of the CPU time.
 """
 
 import asyncio
+import contextlib
+import errno
 import os
+import re
+import resource
 import socket
 import struct
 from collections import deque
@@ -28,6 +32,7 @@ from cephqos_exporter.errors import (
     CommandRefused,
     ConnectionRefused,
     DaemonError,
+    DescriptorsMissing,
     Malformed,
     PermissionMissing,
     SocketGone,
@@ -66,11 +71,26 @@ READ_ONLY_COMMANDS: Final = frozenset(
     }
 )
 
+ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {"config get": ("var",)}
+
 # The largest replies seen are 112 kB schemas; a queue dump of a badly overloaded OSD can be some
 # megabytes. What announces more is not a Ceph daemon's answer.
 MAX_REPLY_BYTES: Final = 32 * 1024 * 1024
+# As objects, replies are ten times their size, and `{}` thirty times: what is kept of a reply is
+# bounded by its values, which take about 100 bytes each. Schemas have 12,000.
+MAX_VALUES: Final = 500_000
+MAX_DEPTH: Final = 64  # the deepest reply seen has 9
+# All replies that wait to be read, over all daemons of the host.
+MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
+
+# What a daemon that says nothing is watched for: long enough for a busy one to say something.
+SIGN_SECONDS: Final = 0.5
+
+# Left to those who scrape, to /proc and to the log.
+RESERVED_DESCRIPTORS: Final = 128
 
 _IN_FLIGHT: Final = 2
+_MANY_REPLIES: Final = 100
 _HEADER: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("3i")
 _BACKLOG_RETRY_SECONDS: Final = 0.005
@@ -93,6 +113,13 @@ class Answers:
     # Commands that were under way at the deadline: those that hang, not those that queued behind.
     hung: list[str] = field(default_factory=list)
     pid: int | None = None  # None: never connected, or in a PID namespace that we cannot see
+    stopped: bool = False  # it answered nothing any more, not even `version`
+
+    def so_far(self, asked: Iterable[str], *, stopped: bool) -> "Answers":
+        """A copy of what there is already; what was asked and did not come yet is late."""
+        missing = [p for p in asked if p not in self.bodies and p not in self.errors]
+        late = {prefix: TimedOut("not yet") for prefix in missing}
+        return Answers(dict(self.bodies), self.errors | late, [], self.pid, stopped)
 
     def parse(self) -> dict[str, Any]:
         """The replies; what does not parse is moved to the errors."""
@@ -108,16 +135,61 @@ class Answers:
 
 @cache
 def encode_request(prefix: str, arguments: tuple[tuple[str, str], ...] = ()) -> bytes:
-    """The bytes of a command, or CommandRefused if it is not on the read-only list."""
+    """The bytes of a command, or CommandRefused if it is not on the read-only list.
+
+    An argument could be another `prefix`: the names of those that a command takes are listed too.
+    """
     if prefix not in READ_ONLY_COMMANDS:
         raise CommandRefused(f"{prefix!r} is not on the list of read-only commands")
+    for name, _ in arguments:
+        if name not in ARGUMENTS.get(prefix, ()):
+            raise CommandRefused(f"{prefix!r} takes no argument {name!r} here")
     return orjson.dumps({"prefix": prefix, "format": "json", **dict(arguments)}) + b"\0"
+
+
+_SMALL_BYTES: Final = 2 * MAX_DEPTH  # cannot be nested deeper
+_MANY_BYTES: Final = 2 * MAX_VALUES  # cannot have more values
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_NO_SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
+
+
+def _check_size(body: bytes | bytearray) -> None:
+    """Refuse, before it is parsed, what would be too many or too deeply nested objects."""
+    if len(body) <= _SMALL_BYTES:
+        return
+    if len(body) > _MANY_BYTES:
+        values = len(body.translate(None, _NO_SEPARATORS))
+        if values > MAX_VALUES:
+            raise TooLarge(f"about {values} values; the cap is {MAX_VALUES}")
+    brackets = bytes(body.translate(None, _NO_BRACKETS))
+    for removed in range(MAX_DEPTH):
+        if removed + len(brackets) / 2 <= MAX_DEPTH:
+            return
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(inner) == len(brackets):
+            break  # brackets in texts: counted one by one
+        brackets = inner
+    if _depth(body) > MAX_DEPTH:
+        raise Malformed(f"nested more than {MAX_DEPTH} deep")
+
+
+_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def _depth(body: bytes | bytearray) -> int:
+    """How deeply a reply is nested, texts aside."""
+    depth = deepest = 0
+    for bracket in _TEXTS.sub(b"", body).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def decode_reply(body: bytes | bytearray) -> Any:
     """Parse a reply, or raise what the daemon's error text says."""
     if not body:
         raise Malformed("empty reply")
+    _check_size(body)
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as exc:
@@ -150,7 +222,7 @@ async def ask(
     """Ask one command; raises a DaemonError if there is no whole answer in time."""
     deadline = asyncio.get_running_loop().time() + timeout
     request = (prefix, encode_request(prefix, tuple((arguments or {}).items())))
-    answers = await _Batch(path, [request], deadline, max_bytes).run()
+    answers = await Batch(path, [request], deadline, max_bytes).run()
     replies = answers.parse()
     if prefix in answers.errors:
         raise answers.errors.pop(prefix)
@@ -165,7 +237,7 @@ async def ask_all(
     Raises nothing but CommandRefused (before anything is sent) and cancellation.
     """
     requests = [(prefix, encode_request(prefix)) for prefix in prefixes]
-    return await _Batch(path, requests, deadline, max_bytes).run()
+    return await Batch(path, requests, deadline, max_bytes).run()
 
 
 class _Exchange:
@@ -180,44 +252,98 @@ class _Exchange:
         self.body: bytearray | None = None  # what came so far, when it did not come at once
 
 
-class _Batch:
-    """Commands to one daemon, two connections at a time, one timer and one future for all."""
+class _Waiting:
+    """Bytes of replies that came and were not read yet, over all daemons.
+
+    A daemon that has no more than its share is never refused, so that one with much costs itself.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.daemons = 0
+
+    def is_too_much(self, held: int) -> bool:
+        return self.bytes > MAX_WAITING_BYTES and held > MAX_WAITING_BYTES / self.daemons
+
+
+_waiting = _Waiting()
+
+
+class Batch:
+    """Commands to one daemon, two connections at a time, one timer and one future for all.
+
+    While nothing comes, `version` is asked on a third connection: a daemon that stopped is not to
+    be taken for one with a command that hangs.
+    """
 
     __slots__ = (
         "_answers",
         "_deadline",
         "_done",
+        "_heard",
+        "_held",
+        "_highest",
         "_loop",
         "_max",
         "_open",
         "_path",
+        "_pause",
         "_retry",
+        "_sign",
+        "_starved",
         "_todo",
+        "_watch",
     )
 
     def __init__(
-        self, path: str, requests: list[tuple[str, bytes]], deadline: float, max_bytes: int
+        self,
+        path: str,
+        requests: list[tuple[str, bytes]],
+        deadline: float,
+        max_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._path = path
         self._todo = deque(requests)
         self._deadline = deadline
         self._max = max_bytes
+        self._held = 0  # bytes that came
+        self._highest = _highest_descriptor()
         self._open: dict[_Exchange, None] = {}
         self._answers = Answers()
         self._done: asyncio.Future[None] = self._loop.create_future()
         self._retry: asyncio.TimerHandle | None = None
+        self._starved = False  # no descriptor was left for it
+        self._heard = self._loop.time()
+        self._pause = max(0.01, min(SIGN_SECONDS, (deadline - self._heard) / 4))
+        self._sign: _Exchange | None = None
+        self._watch: asyncio.TimerHandle | None = None
+
+    @property
+    def answers(self) -> Answers:
+        """What came so far."""
+        return self._answers
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing has come lately, although something is waited for."""
+        return bool(self._open) and self._loop.time() - self._heard > 2.5 * self._pause
 
     async def run(self) -> Answers:
         timer = self._loop.call_at(self._deadline, self._expire)
+        if len(self._todo) > 1:  # else there is nothing that could still answer
+            self._watch = self._loop.call_later(self._pause, self._look)
+        _waiting.daemons += 1
         try:
             self._fill()
             await self._done
         finally:
+            _waiting.daemons -= 1
+            _waiting.bytes -= self._held
             timer.cancel()
-            if self._retry:
-                self._retry.cancel()
-            for exchange in self._open:
+            for handle in filter(None, (self._watch, self._retry)):
+                handle.cancel()
+            for exchange in (*self._open, *filter(None, [self._sign])):
                 self._close(exchange)
         return self._answers
 
@@ -230,35 +356,69 @@ class _Batch:
             self._done.set_result(None)
 
     def _start(self, prefix: str, request: bytes) -> bool:
-        """Open the next connection; False if the daemon's backlog has no room just now."""
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        """Open the next connection; False if there is no room just now, there or here."""
         try:
-            sock.connect(self._path)
-            if sock.send(request) != len(request):
-                raise ClosedEarly("the socket took only a part of the request")
+            sock = self._connect(request)
         except BlockingIOError:
-            sock.close()
             self._wait_for_room()
             return False
         except (OSError, DaemonError) as exc:
-            sock.close()
             self._todo.popleft()
             error = exc if isinstance(exc, DaemonError) else _translate(exc, self._path)
             self._answers.errors[prefix] = _detached(error)
             return True
-        if self._answers.pid is None:
-            self._answers.pid = _peer_pid(sock)
         self._todo.popleft()
         exchange = _Exchange(prefix, sock)
         self._open[exchange] = None
         self._loop.add_reader(sock.fileno(), self._readable, exchange)
         return True
 
+    def _connect(self, request: bytes) -> socket.socket:
+        """A connection with the request on its way; BlockingIOError if there is no room."""
+        try:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        except OSError as exc:
+            if exc.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self._starved = True
+            raise BlockingIOError from exc
+        try:
+            if sock.fileno() > self._highest:  # the rest is for those who scrape
+                self._starved = True
+                raise BlockingIOError
+            sock.connect(self._path)
+            if sock.send(request) != len(request):
+                raise ClosedEarly("the socket took only a part of the request")
+            if self._answers.pid is None:
+                self._answers.pid = _peer_pid(sock)
+        except BaseException:
+            sock.close()
+            raise
+        self._starved = False
+        return sock
+
     def _wait_for_room(self) -> None:
         if not self._open:  # else the end of one of ours makes us try again
             self._retry = self._loop.call_later(_BACKLOG_RETRY_SECONDS, self._fill)
 
+    def _look(self) -> None:
+        """See whether the daemon still answers anything, once nothing has come for a while."""
+        self._watch = self._loop.call_later(self._pause, self._look)
+        if self._sign or not self._open or self._loop.time() - self._heard < self._pause:
+            return
+        with contextlib.suppress(OSError, DaemonError):
+            self._sign = _Exchange("", self._connect(encode_request("version")))
+            self._loop.add_reader(self._sign.sock.fileno(), self._sign_came, self._sign)
+
+    def _sign_came(self, exchange: _Exchange) -> None:
+        with contextlib.suppress(OSError):
+            if exchange.sock.recv(64):
+                self._heard = self._loop.time()
+        self._close(exchange)
+        self._sign = None
+
     def _readable(self, exchange: _Exchange) -> None:
+        self._heard = self._loop.time()
         try:
             body = self._receive(exchange)
             if body is None:
@@ -280,6 +440,12 @@ class _Batch:
             return None
         if not count:
             raise ClosedEarly(_early(exchange))
+        self._held += count
+        _waiting.bytes += count
+        if self._held > self._max + _HEADER.size * _MANY_REPLIES:
+            raise TooLarge(f"{self._held} bytes in one scrape; the cap is {self._max}")
+        if _waiting.is_too_much(self._held):
+            raise TooLarge(f"{_waiting.bytes} bytes wait; the cap is {MAX_WAITING_BYTES}")
         if exchange.length < 0 and exchange.body is None and count >= _HEADER.size:
             chunk = self._announced(exchange, _SHARED_VIEW[:count])
             if len(chunk) == exchange.length:
@@ -307,26 +473,36 @@ class _Batch:
         return body
 
     def _expire(self) -> None:
+        self._answers.stopped = self.silent
         for exchange in self._open:
             self._answers.errors[exchange.prefix] = TimedOut(_early(exchange))
             self._answers.hung.append(exchange.prefix)
             self._close(exchange)
         for prefix, _ in self._todo:
-            self._answers.errors[prefix] = (
-                TimedOut("not sent before the deadline")
-                if self._open
-                else Busy("no room in the daemon's queue of connections")
-            )
-        if not self._open and self._todo:
+            self._answers.errors[prefix] = self._not_sent()
+        if not self._open and self._todo and not self._starved:
             self._answers.hung.append(self._todo[0][0])  # it does not even take connections
         self._todo.clear()
         self._open.clear()
         if not self._done.done():
             self._done.set_result(None)
 
+    def _not_sent(self) -> DaemonError:
+        if self._open:
+            return TimedOut("not sent before the deadline")
+        if self._starved:
+            return DescriptorsMissing("no descriptor was left to ask with")
+        return Busy("no room in the daemon's queue of connections")
+
     def _close(self, exchange: _Exchange) -> None:
         self._loop.remove_reader(exchange.sock.fileno())
         exchange.sock.close()
+
+
+def _highest_descriptor() -> int:
+    """New descriptors are the lowest ones that are free: above this, few are left."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft - min(RESERVED_DESCRIPTORS, soft // 3)
 
 
 def _detached(error: DaemonError) -> DaemonError:

@@ -68,8 +68,13 @@ def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket
             file = (status.st_dev, status.st_ino)
             if file not in found:
                 identity = (status.st_ino, status.st_ctime_ns)
-                found[file] = Socket(path, named["kind"], named["id"], identity)
+                found[file] = Socket(path, named["kind"], _text(named["id"]), identity)
     return sorted(found.values(), key=_order)
+
+
+def _text(name: str) -> str:
+    """A part of a file's name, which may be any bytes, as a text that can be written."""
+    return os.fsencode(name).decode(errors="replace")
 
 
 def _expand(pattern: str) -> Iterator[Path]:
@@ -120,17 +125,21 @@ async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
         configured = await asok.ask(
             path, "config get", {"var": "fsid"}, timeout=deadline - loop.time()
         )
-        fsid = _field(configured.value, "fsid")
-        if fsid not in ("", _NO_FSID):
+        fsid = _fsid(configured.value, "fsid")
+        if fsid != _NO_FSID:
             return fsid, configured.pid
     status = await asok.ask(path, "status", timeout=deadline - loop.time())
-    return _field(status.value, "cluster_fsid"), status.pid
+    fsid = _fsid(status.value, "cluster_fsid")
+    return "" if fsid == _NO_FSID else fsid, status.pid
 
 
-def _field(reply: Any, key: str) -> str:
+def _fsid(reply: Any, key: str) -> str:
+    """What a reply calls the cluster; an empty text is none yet. It becomes a label everywhere."""
     value = reply.get(key) if isinstance(reply, dict) else None
-    if not isinstance(value, str):
-        raise Malformed(f"no {key!r} in the reply")
+    if value == "":
+        return _NO_FSID
+    if not isinstance(value, str) or not _FSID.fullmatch(value):
+        raise Malformed(f"no fsid as {key!r} in the reply")
     return value
 
 

@@ -72,14 +72,23 @@ class OwnReporter:
             "gauge",
             "Whether the collector could make its metrics of the daemon in this scrape.",
         )
+        left_out = Family(
+            "cephqos_daemon_samples_left_out",
+            "gauge",
+            "Samples left out of this scrape: invalid (NaN, infinite, a count below 0, bad labels) "
+            "or beyond --scrape.max-series (limit). Absent while there are none.",
+        )
         for daemon in sorted(daemons, key=lambda report: report.labels):
             up.add(self._with(daemon.labels, "reason", daemon.reason), daemon.up)
             seconds.add(daemon.labels, daemon.seconds)
             for collector, good in daemon.success.items():
                 success.add(self._with(daemon.labels, "collector", collector), good)
+            for reason, samples in daemon.left_out.items():
+                left_out.add(self._with(daemon.labels, "reason", reason), samples)
         yield up
         yield seconds
         yield success
+        yield left_out
 
     def _collectors(self, report: ScrapeReport) -> Iterable[Family]:
         seconds = Family(

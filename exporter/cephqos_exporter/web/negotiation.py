@@ -1,7 +1,6 @@
 """What a client accepts, from its headers."""
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 # Whoever sends a header may ask for less: a busy OSD needs some milliseconds, a host of 60 a third
@@ -44,22 +43,13 @@ def _number(text: str, otherwise: float) -> float:
     return value if math.isfinite(value) else otherwise
 
 
-@dataclass(frozen=True, slots=True)
-class Allowance:
-    """The time a scrape may take. Where it is not `fair`, missing it says nothing of a daemon."""
-
-    seconds: float
-    fair: bool = True
-
-
-def scrape_seconds(header: str | None, *, offset: float, otherwise: float) -> Allowance:
-    """What Prometheus sends less the offset, or else the setting.
+def scrape_seconds(header: str | None, *, offset: float, otherwise: float, most: float) -> float:
+    """What Prometheus sends, `most` at most, less the offset; or else the setting.
 
     An offset as long as the timeout would leave nothing, so half the timeout is the least; and
     what no daemon could be expected to keep is made longer.
     """
-    sent = _number(header or "", 0.0)
+    sent = min(_number(header or "", 0.0), most)
     if sent <= 0:
-        return Allowance(otherwise)
-    seconds = max(sent - offset, sent / 2)
-    return Allowance(max(seconds, LEAST_SECONDS), fair=seconds >= LEAST_SECONDS)
+        return otherwise
+    return max(sent - offset, sent / 2, LEAST_SECONDS)

@@ -43,12 +43,13 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Service:
     """What the pages need; the settings behind it may change while the server runs."""
 
-    page: Callable[[float, bool], Awaitable[Page]]  # the seconds it may take; whether they are fair
+    page: Callable[[float], Awaitable[Page]]  # of what has answered within these seconds
     daemons: Callable[[], Sequence[Daemon]]
     telemetry_path: str
     roles: Sequence[str]
     timeout: float
     timeout_offset: float
+    max_timeout: float
     max_requests: int
 
 
@@ -186,14 +187,15 @@ class Server:
         service = self.service
         if service.max_requests and self._scrapes >= service.max_requests:
             return web.Response(status=503, text=f"{self._scrapes} scrapes under way already\n")
-        allowed = scrape_seconds(
+        seconds = scrape_seconds(
             request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"),
             offset=service.timeout_offset,
             otherwise=service.timeout,
+            most=service.max_timeout,
         )
         self._scrapes += 1
         try:
-            page = await service.page(allowed.seconds, allowed.fair)
+            page = await service.page(seconds)
             return await _written(page, request)
         finally:
             self._scrapes -= 1

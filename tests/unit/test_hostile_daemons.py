@@ -1,0 +1,228 @@
+"""What a daemon says or is called costs its own samples, never the page of the others."""
+
+import json
+import os
+import re
+import resource
+import tracemalloc
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from prometheus_client.openmetrics import parser as openmetrics_parser
+from prometheus_client.parser import text_string_to_metric_families
+from tests.exporter_process import RECORDINGS
+from tests.replay.daemons import Recording, ReplayedDaemon, ReplayedHost
+
+from cephqos_exporter.app import build_scraper
+from cephqos_exporter.ceph import asok
+from cephqos_exporter.cli import read_settings
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family
+from cephqos_exporter.scrape import Scraper
+
+from .scraping import FSID, REPLIES, StatusCollector, names, scraping, text, up
+
+GOOD = Recording.load(RECORDINGS / "reef/load")
+
+
+@asynccontextmanager
+async def hosting(
+    tmp_path: Path, *bad: Recording, **flags: str
+) -> AsyncIterator[tuple[Scraper, ReplayedHost]]:
+    """Daemons with these replies, and last a good one."""
+    host = ReplayedHost(tmp_path)
+    for recording in (*bad, GOOD):
+        host.add(recording)
+    settings = {"discovery.sockets": str(tmp_path), "web.disable-exporter-metrics": "1"} | {
+        name.replace("__", ".").replace("_", "-"): value for name, value in flags.items()
+    }
+    scraper = build_scraper(read_settings(settings, {}))
+    async with host:
+        try:
+            yield scraper, host
+        finally:
+            await scraper.close()
+
+
+def changed(**replies: object) -> Recording:
+    encoded = {
+        name.replace("_", " "): value if isinstance(value, bytes) else json.dumps(value).encode()
+        for name, value in replies.items()
+    }
+    return Recording(GOOD.replies | encoded)
+
+
+async def page_of(scraper: Scraper) -> str:
+    """The page, which both formats' parsers can read."""
+    page = await scraper.page(10)
+    openmetrics = page.body(openmetrics=True).decode()
+    assert list(openmetrics_parser.text_string_to_metric_families(openmetrics))  # type: ignore[no-untyped-call]
+    came = page.body(openmetrics=False).decode()
+    series = [
+        (sample.name, tuple(sample.labels.items()))
+        for family in text_string_to_metric_families(came)
+        for sample in family.samples
+    ]
+    assert len(set(series)) == len(series)
+    return came
+
+
+def failed(page: str, osd: str = "osd.0") -> list[str]:
+    """The collectors that failed, but for those that need a process, which no replayed one has."""
+    found = re.findall(
+        rf'^cephqos_collector_success{{.*"{osd}".*collector="(\w+)"}} 0$', page, re.M
+    )
+    return [name for name in found if name not in ("threads", "disks", "placement")]
+
+
+def logger(
+    name: str, counter: str, description: object = "", labels: object = None
+) -> dict[str, object]:
+    about = {"type": 10, "priority": 8, "description": description}
+    return {
+        "counter_schema": {name: [{"labels": labels or {}, "counters": {counter: about}}]},
+        "counter_dump": {name: [{"labels": labels or {}, "counters": {counter: 5}}]},
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb", 'a"b', "a b", "a@b", "aéb", "librbd-1-pool-my@image", "a{", "a\ud800"]
+)
+async def test_odd_names_of_loggers_and_counters_are_made_valid(tmp_path: Path, name: str) -> None:
+    async with hosting(tmp_path, changed(**logger(name, "x")), changed(**logger("x", name))) as (
+        scraper,
+        _,
+    ):
+        page = await page_of(scraper)
+    assert names(page, "cephqos_daemon_up") == ["osd.0", "osd.1", "osd.2"]
+    if name.isprintable():
+        assert len(re.findall(r"^ceph_\w+{[^}]*} 5$", page, re.M)) == 2
+
+
+@pytest.mark.parametrize("label", ["ceph_daemon", "", "1st", "a b", "__name__", "é"])
+async def test_labels_that_no_page_can_have_fail_that_daemons_collector(
+    tmp_path: Path, label: str
+) -> None:
+    async with hosting(tmp_path, changed(**logger("x", "y", labels={label: "v"}))) as (scraper, _):
+        page = await page_of(scraper)
+    assert failed(page)[0] == "perf"
+    assert not failed(page, "osd.1")
+    assert re.search(
+        r'^cephqos_daemon_samples_left_out{ceph_daemon="osd.0",.*reason="invalid"} 1$', page, re.M
+    )
+
+
+@pytest.mark.parametrize("description", [7, None, ["x"], {"a": {}}, "x" * 100_000])
+async def test_a_description_that_is_no_text_is_replaced(
+    tmp_path: Path, description: object
+) -> None:
+    async with hosting(tmp_path, changed(**logger("x", "y", description))) as (scraper, _):
+        page = await page_of(scraper)
+    assert 'ceph_x_y{ceph_daemon="osd.0"' in page
+    assert max(map(len, page.splitlines())) < 2100
+
+
+@pytest.mark.parametrize("deep", [65, 1010, 100_000])
+@pytest.mark.parametrize("command", ["config_show", "counter_dump", "dump_op_pq_state", "status"])
+async def test_deeply_nested_replies_cost_what_needs_them(
+    tmp_path: Path, deep: int, command: str
+) -> None:
+    # The last one hides its depth from who counts brackets; what remains is each one's own failure.
+    for opening, closing in ((b'{"a":', b"}"), (b"[", b"]"), (b'["]",', b',"["]')):
+        nested = opening * deep + b"1" + closing * deep
+        if len(opening) != 5 or deep > 1024 or b"a" in opening:
+            with pytest.raises(asok.Malformed):
+                asok.decode_reply(nested)
+        name = f"{command}-{len(opening)}"
+        async with hosting(tmp_path / name, changed(**{command: nested})) as (scraper, _):
+            page = await page_of(scraper)
+            assert names(page, "cephqos_daemon_up") == ["osd.0", "osd.1"]
+            assert not failed(page, "osd.1")
+
+
+def test_brackets_in_texts_are_no_nesting() -> None:
+    assert asok.decode_reply(json.dumps(["[{" * 500, "\\" * 99 + '"[' * 200]).encode())
+
+
+async def test_a_socket_whose_name_is_no_text_is_one_more_daemon(tmp_path: Path) -> None:
+    host = ReplayedHost(tmp_path)
+    host.add(Recording(REPLIES))
+    odd = ReplayedDaemon(tmp_path / os.fsdecode(b"ceph-osd.\xff.asok"), Recording(REPLIES))
+    host.daemons.append(odd)
+    async with scraping(host, [StatusCollector()]) as scraper:
+        page = await text(scraper)
+        assert up(page) == ["osd.0", "osd.\N{REPLACEMENT CHARACTER}"]
+        odd.stop(unlink=False)
+        assert up(await text(scraper)) == ["osd.0"]
+
+
+@pytest.mark.parametrize("fsid", ["x" * (1 << 20), "a\nb", "\ud800", 'a"', 7, None, [], "00000000"])
+async def test_a_cluster_that_is_no_fsid_makes_no_label(tmp_path: Path, fsid: object) -> None:
+    bad = changed(config_get={"fsid": fsid}, status={"cluster_fsid": fsid})
+    async with hosting(tmp_path, bad) as (scraper, _):
+        page = await page_of(scraper)
+    assert len(page) < 200_000
+    assert re.search(r'^cephqos_daemon_up{ceph_daemon="osd.0",.*reason="malformed"} 0$', page, re.M)
+    assert names(page, "cephqos_daemon_up") == ["osd.1"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" + b"{}," * (10 << 20) + b"{}]", b"[" + b"1," * (15 << 20) + b"1]"]
+)
+async def test_a_reply_of_many_values_is_refused_before_it_becomes_objects(
+    tmp_path: Path, body: bytes
+) -> None:
+    every = {prefix: body for prefix in GOOD.replies if prefix not in ("config get", "status")}
+    async with hosting(tmp_path, Recording(GOOD.replies | every)) as (scraper, _):
+        await page_of(scraper)
+        tracemalloc.start()
+        try:
+            page = await page_of(scraper)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert peak < 200e6
+    assert not failed(page, "osd.1")
+    assert "perf" in failed(page)
+
+
+class ManySeries(StatusCollector):
+    name = "many"
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        return [Command("status")]
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        family = Family("cephqos_test_many", "gauge", "As many as the reply says.")
+        for i in range(view.reply("status")["num_pgs"]):
+            family.add(type(view.labels)(f'{view.labels},n="{i}"'), i)
+        return [family]
+
+
+async def test_the_series_of_one_daemon_are_bounded_and_it_shows(tmp_path: Path) -> None:
+    host = ReplayedHost(tmp_path)
+    for pgs in (9, 101):
+        host.add(Recording(REPLIES | {"status": json.dumps({"num_pgs": pgs}).encode()}))
+    async with scraping(host, [ManySeries(), StatusCollector()], max_series=100) as scraper:
+        page = await text(scraper)
+    assert page.count("cephqos_test_many{") == 9
+    assert len(names(page, "cephqos_test_pgs", r"\d+")) == 2
+    assert failed(page, "osd.1") == ["many"]
+    labels = f'ceph_daemon="osd.1",cluster="{FSID}",reason="limit"'
+    assert f"cephqos_daemon_samples_left_out{{{labels}}} 101\n" in page
+
+
+async def test_sixty_daemons_at_128_descriptors_are_all_asked(tmp_path: Path) -> None:
+    host = ReplayedHost(tmp_path)
+    for _ in range(60):
+        host.add(Recording(REPLIES)).delay = 0.01
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    async with scraping(host, [StatusCollector()]) as scraper:
+        # The replayed daemons are in this process too: their 60 sockets, and a connection each.
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+        try:
+            page = await text(scraper, 10)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(up(page)) == 60
