@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.commands import encode_request
 from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify
 from cephqos_exporter.errors import (
     Busy,
@@ -166,7 +167,7 @@ class DaemonFetcher:
             result.up = not self._silent
             result.reason = TimedOut.reason if self._silent else ""
             return result
-        requests = [(prefix, asok.encode_request(prefix)) for prefix in ask]
+        requests = [(prefix, encode_request(prefix)) for prefix in ask]
         batch = asok.Batch(self._path, requests, deadline)
         self._under_way = _UnderWay(batch, ask, result)
         try:

@@ -27,6 +27,7 @@ from typing import Final, Self
 import orjson
 
 from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.errors import CommandFailed, DaemonError, ExporterError, UnknownCommand
 
 _HEADER: Final = struct.Struct(">I")
@@ -91,7 +92,7 @@ class Recording:
 async def record(path: Path, *, seconds: float = 10.0) -> Recording:
     """Ask a real daemon every read-only command it knows."""
     replies = {}
-    for prefix in sorted(asok.READ_ONLY_COMMANDS):
+    for prefix in sorted(READ_ONLY_COMMANDS):
         arguments = {"var": "fsid"} if prefix == "config get" else None
         try:
             answer = await asok.ask(str(path), prefix, arguments, timeout=seconds)

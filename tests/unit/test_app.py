@@ -1,5 +1,6 @@
 """The real command: how it starts, reloads and ends."""
 
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,26 @@ def test_terminated_it_finishes_the_scrape_under_way_and_ends_with_0(tmp_path: P
         asking.join(timeout=10)
         assert running.process.wait(timeout=10) == 0
     assert pages[0].count("cephqos_daemon_up{") == 2
+
+
+def test_terminated_it_ends_in_time_whatever_a_request_is_ready_to_wait(tmp_path: Path) -> None:
+    hang = ("--faulty", "1", "--fault", "hang")
+    with (
+        replaying(tmp_path / "run", ["reef/idle"], 2, *hang) as sockets,
+        exporter(f"--discovery.sockets={sockets}", "--scrape.timeout=600") as running,
+    ):
+        pages: list[str] = []
+        patient = {"X_Prometheus_Scrape_Timeout_Seconds": "1e9"}
+        asking = threading.Thread(target=lambda: pages.append(running.get(**patient)))
+        asking.start()
+        time.sleep(1)
+        started = time.monotonic()
+        running.signal(signal.SIGTERM)
+        assert running.process.wait(timeout=20) == 0
+        assert time.monotonic() - started < 10
+        asking.join(timeout=10)
+    assert len(re.findall(r"^cephqos_daemon_up{.*} 1$", pages[0], re.MULTILINE)) == 1
+    assert len(re.findall(r"^cephqos_daemon_up{.*} 0$", pages[0], re.MULTILINE)) == 1
 
 
 def test_an_address_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from tests.replay.daemons import Fault, Recording, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS, encode_request
 from cephqos_exporter.errors import (
     ClosedEarly,
     CommandFailed,
@@ -122,7 +123,7 @@ async def test_a_command_outside_the_list_is_refused_before_anything_is_sent(
 
 def test_the_list_names_no_command_that_changes_anything() -> None:
     reading = {"diff", "get", "show", "dump", "schema", "list", "ops", "status", "version"}
-    for command in asok.READ_ONLY_COMMANDS:
+    for command in READ_ONLY_COMMANDS:
         assert reading & set(command.replace("_", " ").split()), command
 
 
@@ -179,10 +180,10 @@ async def test_a_batch_never_holds_more_than_two_connections(daemon: ReplayedDae
             await asyncio.sleep(0.001)
 
     watching = asyncio.create_task(watch())
-    replies, answers = await ask_all(daemon, *sorted(asok.READ_ONLY_COMMANDS))
+    replies, answers = await ask_all(daemon, *sorted(READ_ONLY_COMMANDS))
     watching.cancel()
     assert most == 2
-    assert len(replies) + len(answers.errors) == len(asok.READ_ONLY_COMMANDS)
+    assert len(replies) + len(answers.errors) == len(READ_ONLY_COMMANDS)
 
 
 async def test_a_daemon_that_takes_no_connections_costs_the_deadline_and_nothing_more(
@@ -275,3 +276,16 @@ async def test_ten_thousand_mutated_replies_never_crash_hang_or_succeed_wrongly(
     assert not wrong
     assert good > 100  # some mutations leave a valid reply: the oracle says so too
     assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(("prefix", "config set"),), (("format", "x"),), (("var", "fsid"), ("prefix", "injectargs"))],
+)
+@pytest.mark.parametrize("command", ["status", "config get"])
+def test_an_argument_cannot_be_another_command(
+    command: str, arguments: tuple[tuple[str, str], ...]
+) -> None:
+    with pytest.raises(CommandRefused):
+        encode_request(command, arguments)
+    assert encode_request("config get", (("var", "fsid"),))

@@ -11,7 +11,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from tests.replay import crimson as crimson_replies
 from tests.replay.daemons import Recording
 
-from cephqos_exporter.ceph.asok import READ_ONLY_COMMANDS
+from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.collectors.crimson import GROUPS, METRICS, TABLE, CrimsonCollector
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.exposition import Page

@@ -16,8 +16,9 @@ from tests.exporter_process import RECORDINGS
 from tests.replay.daemons import Recording, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.app import build_scraper
-from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.cli import read_settings
+from cephqos_exporter.errors import Malformed
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.scrape import Scraper
 
@@ -132,8 +133,8 @@ async def test_deeply_nested_replies_cost_what_needs_them(
     for opening, closing in ((b'{"a":', b"}"), (b"[", b"]"), (b'["]",', b',"["]')):
         nested = opening * deep + b"1" + closing * deep
         if len(opening) != 5 or deep > 1024 or b"a" in opening:
-            with pytest.raises(asok.Malformed):
-                asok.decode_reply(nested)
+            with pytest.raises(Malformed):
+                decode_reply(nested)
         name = f"{command}-{len(opening)}"
         async with hosting(tmp_path / name, changed(**{command: nested})) as (scraper, _):
             page = await page_of(scraper)
@@ -142,7 +143,7 @@ async def test_deeply_nested_replies_cost_what_needs_them(
 
 
 def test_brackets_in_texts_are_no_nesting() -> None:
-    assert asok.decode_reply(json.dumps(["[{" * 500, "\\" * 99 + '"[' * 200]).encode())
+    assert decode_reply(json.dumps(["[{" * 500, "\\" * 99 + '"[' * 200]).encode())
 
 
 async def test_a_socket_whose_name_is_no_text_is_one_more_daemon(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.replay.daemons import Fault, Recording, ReplayedHost
 
 from cephqos_exporter import fetch
-from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.model import Command, Daemon, Family, render_labels
 
 from .scraping import (
@@ -371,7 +371,7 @@ async def test_sources_begin_before_the_first_scrape(host: ReplayedHost) -> None
 async def test_nothing_outside_the_read_only_list_is_ever_asked(host: ReplayedHost) -> None:
     async with scraping(host, [StatusCollector(), SchemaCollector()]) as scraper:
         await text(scraper)
-    assert host.asked.keys() <= asok.READ_ONLY_COMMANDS
+    assert host.asked.keys() <= READ_ONLY_COMMANDS
 
 
 async def test_a_collector_that_keeps_failing_is_logged_once(

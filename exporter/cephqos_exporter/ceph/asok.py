@@ -13,23 +13,19 @@ import asyncio
 import contextlib
 import errno
 import os
-import re
 import resource
 import socket
 import struct
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Final
 
-import orjson
-
+from cephqos_exporter.ceph.commands import encode_request
+from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.errors import (
     Busy,
     ClosedEarly,
-    CommandFailed,
-    CommandRefused,
     ConnectionRefused,
     DaemonError,
     DescriptorsMissing,
@@ -38,48 +34,11 @@ from cephqos_exporter.errors import (
     SocketGone,
     TimedOut,
     TooLarge,
-    UnknownCommand,
 )
-
-# Whoever can connect to an admin socket can also reconfigure the daemon. This list is what keeps
-# the exporter from it: nothing else is ever written to a socket.
-READ_ONLY_COMMANDS: Final = frozenset(
-    {
-        "config diff",
-        "config get",
-        "config show",
-        "counter dump",
-        "counter schema",
-        "dump_blocked_ops_count",
-        "dump_historic_ops",
-        "dump_historic_slow_ops",
-        "dump_mempools",
-        "dump_metrics",
-        "dump_op_pq_state",
-        "dump_ops_in_flight",
-        "dump_recovery_reservations",
-        "dump_scrub_reservations",
-        "dump_scrubs",
-        "list_devices",
-        "ops",
-        "perf dump",
-        "perf histogram dump",
-        "perf histogram schema",
-        "perf schema",
-        "status",
-        "version",
-    }
-)
-
-ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {"config get": ("var",)}
 
 # The largest replies seen are 112 kB schemas; a queue dump of a badly overloaded OSD can be some
 # megabytes. What announces more is not a Ceph daemon's answer.
 MAX_REPLY_BYTES: Final = 32 * 1024 * 1024
-# As objects, replies are ten times their size, and `{}` thirty times: what is kept of a reply is
-# bounded by its values, which take about 100 bytes each. Schemas have 12,000.
-MAX_VALUES: Final = 500_000
-MAX_DEPTH: Final = 64  # the deepest reply seen has 9
 # All replies that wait to be read, over all daemons of the host.
 MAX_WAITING_BYTES: Final = 256 * 1024 * 1024
 
@@ -131,76 +90,6 @@ class Answers:
                 self.errors[prefix] = _detached(exc)
         self.bodies.clear()
         return replies
-
-
-@cache
-def encode_request(prefix: str, arguments: tuple[tuple[str, str], ...] = ()) -> bytes:
-    """The bytes of a command, or CommandRefused if it is not on the read-only list.
-
-    An argument could be another `prefix`: the names of those that a command takes are listed too.
-    """
-    if prefix not in READ_ONLY_COMMANDS:
-        raise CommandRefused(f"{prefix!r} is not on the list of read-only commands")
-    for name, _ in arguments:
-        if name not in ARGUMENTS.get(prefix, ()):
-            raise CommandRefused(f"{prefix!r} takes no argument {name!r} here")
-    return orjson.dumps({"prefix": prefix, "format": "json", **dict(arguments)}) + b"\0"
-
-
-_SMALL_BYTES: Final = 2 * MAX_DEPTH  # cannot be nested deeper
-_MANY_BYTES: Final = 2 * MAX_VALUES  # cannot have more values
-_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
-_NO_SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
-
-
-def _check_size(body: bytes | bytearray) -> None:
-    """Refuse, before it is parsed, what would be too many or too deeply nested objects."""
-    if len(body) <= _SMALL_BYTES:
-        return
-    if len(body) > _MANY_BYTES:
-        values = len(body.translate(None, _NO_SEPARATORS))
-        if values > MAX_VALUES:
-            raise TooLarge(f"about {values} values; the cap is {MAX_VALUES}")
-    brackets = bytes(body.translate(None, _NO_BRACKETS))
-    for removed in range(MAX_DEPTH):
-        if removed + len(brackets) / 2 <= MAX_DEPTH:
-            return
-        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
-        if len(inner) == len(brackets):
-            break  # brackets in texts: counted one by one
-        brackets = inner
-    if _depth(body) > MAX_DEPTH:
-        raise Malformed(f"nested more than {MAX_DEPTH} deep")
-
-
-_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-
-
-def _depth(body: bytes | bytearray) -> int:
-    """How deeply a reply is nested, texts aside."""
-    depth = deepest = 0
-    for bracket in _TEXTS.sub(b"", body).translate(None, _NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
-
-def decode_reply(body: bytes | bytearray) -> Any:
-    """Parse a reply, or raise what the daemon's error text says."""
-    if not body:
-        raise Malformed("empty reply")
-    _check_size(body)
-    try:
-        return orjson.loads(body)
-    except orjson.JSONDecodeError as exc:
-        text = bytes(body[:300]).decode("utf-8", "replace").strip()
-        if not text.startswith("ERROR: ("):
-            raise Malformed(f"not JSON: {exc}") from exc
-        message = " ".join(text.split())
-        # Releases word it differently; all of them use EINVAL and say that they do not know it.
-        if "unknown command" in message or "unrecognized command" in message:
-            raise UnknownCommand(message) from exc
-        raise CommandFailed(message) from exc
 
 
 @dataclass(frozen=True, slots=True)

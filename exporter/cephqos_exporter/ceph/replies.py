@@ -1,0 +1,68 @@
+"""A daemon's reply as objects, if it is one that a daemon would give."""
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from cephqos_exporter.errors import CommandFailed, Malformed, TooLarge, UnknownCommand
+
+# As objects, replies are ten times their size, and `{}` thirty times: what is kept of a reply is
+# bounded by its values, which take about 100 bytes each. Schemas have 12,000.
+MAX_VALUES: Final = 500_000
+MAX_DEPTH: Final = 64  # the deepest reply seen has 9
+
+_SMALL_BYTES: Final = 2 * MAX_DEPTH  # cannot be nested deeper
+_MANY_BYTES: Final = 2 * MAX_VALUES  # cannot have more values
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_NO_SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
+
+
+def _check_size(body: bytes | bytearray) -> None:
+    """Refuse, before it is parsed, what would be too many or too deeply nested objects."""
+    if len(body) <= _SMALL_BYTES:
+        return
+    if len(body) > _MANY_BYTES:
+        values = len(body.translate(None, _NO_SEPARATORS))
+        if values > MAX_VALUES:
+            raise TooLarge(f"about {values} values; the cap is {MAX_VALUES}")
+    brackets = bytes(body.translate(None, _NO_BRACKETS))
+    for removed in range(MAX_DEPTH):
+        if removed + len(brackets) / 2 <= MAX_DEPTH:
+            return
+        inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        if len(inner) == len(brackets):
+            break  # brackets in texts: counted one by one
+        brackets = inner
+    if _depth(body) > MAX_DEPTH:
+        raise Malformed(f"nested more than {MAX_DEPTH} deep")
+
+
+_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def _depth(body: bytes | bytearray) -> int:
+    """How deeply a reply is nested, texts aside."""
+    depth = deepest = 0
+    for bracket in _TEXTS.sub(b"", body).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def decode_reply(body: bytes | bytearray) -> Any:
+    """Parse a reply, or raise what the daemon's error text says."""
+    if not body:
+        raise Malformed("empty reply")
+    _check_size(body)
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        text = bytes(body[:300]).decode("utf-8", "replace").strip()
+        if not text.startswith("ERROR: ("):
+            raise Malformed(f"not JSON: {exc}") from exc
+        message = " ".join(text.split())
+        # Releases word it differently; all of them use EINVAL and say that they do not know it.
+        if "unknown command" in message or "unrecognized command" in message:
+            raise UnknownCommand(message) from exc
+        raise CommandFailed(message) from exc
