@@ -70,8 +70,9 @@ def test_terminated_it_ends_in_time_whatever_a_request_is_ready_to_wait(tmp_path
         exporter(f"--discovery.sockets={sockets}", "--scrape.timeout=600") as running,
     ):
         pages: list[str] = []
-        patient = {"X_Prometheus_Scrape_Timeout_Seconds": "1e9"}
-        asking = threading.Thread(target=lambda: pages.append(running.get(**patient)))
+        asking = threading.Thread(
+            target=lambda: pages.append(running.get(X_Prometheus_Scrape_Timeout_Seconds="1e9"))
+        )
         asking.start()
         time.sleep(1)
         started = time.monotonic()
