@@ -7,9 +7,9 @@ from typing import Final
 
 from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.build import build_rules
-from cephqos_alerts.errors import SpecError
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
+from cephqos_base import yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 
@@ -82,20 +82,12 @@ def load_slos(path: Path) -> list[Slo]:
     """The SLOs of a file or of all `*.yaml` and `*.yml` of a directory."""
     files = sorted(path.glob("*.y*ml")) if path.is_dir() else [path]
     if not files:
-        raise SpecError(f"{path}: no *.yaml or *.yml in this directory")
+        raise UsageError(f"{path}: no *.yaml or *.yml in this directory")
     found: list[Slo] = []
     for file in files:
-        found += parse_slos(_written(file), str(file))
+        found += parse_slos(yamlfile.read(file))
     check_names(found, str(path))
     return found
-
-
-def _written(file: Path) -> str:
-    """What an operator wrote."""
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise SpecError(f"{file}: cannot be read: {_reason(exc)}") from exc
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:
@@ -151,7 +143,7 @@ def _alertmanager(settings: Settings, arguments: argparse.Namespace) -> str:
     webhook, own = arguments.webhook or DEFAULT_WEBHOOK, arguments.receivers
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
         raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
-    receivers = parse_receivers(_written(own), str(own)) if own else None
+    receivers = parse_receivers(yamlfile.read(own)) if own else None
     return alertmanager_config(settings, webhook, receivers)
 
 

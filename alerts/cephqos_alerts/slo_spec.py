@@ -15,23 +15,19 @@ slos:
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import yaml
-
-from cephqos_alerts.errors import SpecError
 from cephqos_base.bounds import BOUNDS_BY_SOURCE
+from cephqos_base.errors import ConfigError, Described
+from cephqos_base.units import DAY
+from cephqos_base.yamlfile import Value
 
 Source = Literal["osd", "fio", "probe"]
 
-_KEYS: Final = frozenset(
-    ("name", "source", "op", "threshold", "objective", "window", "media", "labels")
-)
+_KEYS: Final = ("name", "source", "op", "threshold", "objective", "window", "media", "labels")
 _NEEDED: Final = ("name", "source", "op", "threshold", "objective")
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+_NAME: Final = "[a-z0-9][a-z0-9-]{0,62}"
 _LABEL: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
-_WINDOW: Final = re.compile(r"(\d+)d")
-_DAY: Final = 86400.0
 # Labels that the rules set themselves.
 _OURS: Final = frozenset(("slo", "cluster", "cause", "by", "severity", "window", "op", "le"))
 
@@ -51,7 +47,7 @@ class Slo:
     op: str
     threshold: float
     objective: float
-    window: float = 30 * _DAY
+    window: float = 30 * DAY
     media: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -61,21 +57,13 @@ class Slo:
         return 1 - self.objective
 
 
-def parse_slos(text: str, where: str) -> list[Slo]:
-    """The SLOs of one file; SpecError for the first thing that is wrong with it."""
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        raise SpecError(f"{where}: not YAML: {' '.join(str(exc).split())}") from exc
-    if not isinstance(document, dict) or document.get("version") != 1:
-        raise SpecError(f"{where}: version: expected 1")
-    if extra := sorted(document.keys() - {"version", "slos"}):
-        raise SpecError(f"{where}: {extra[0]}: unknown key, expected version and slos")
-    entries = document.get("slos")
-    if not isinstance(entries, list) or not entries:
-        raise SpecError(f"{where}: slos: expected a list of at least one SLO")
-    found = [_parse(entry, f"{where}: slos[{i}]") for i, entry in enumerate(entries)]
-    check_names(found, where)
+def parse_slos(document: Value) -> list[Slo]:
+    """The SLOs of one file; ConfigError for the first thing that is wrong with it."""
+    top = document.table(("version", "slos"), ("version", "slos"))
+    top["version"].integer(1, 1, "1")
+    entries = top["slos"].sequence("a list of at least one SLO", least=1)
+    found = [_parse(entry) for entry in entries]
+    check_names(found, document.file)
     return found
 
 
@@ -84,82 +72,61 @@ def check_names(slos: list[Slo], where: str) -> None:
     seen: set[str] = set()
     for slo in slos:
         if slo.name in seen:
-            raise SpecError(f"{where}: name: {slo.name!r} is there twice")
+            found = Described(f"{slo.name!r} twice")
+            raise ConfigError(where=where, key="name", found=found, allowed="each name once")
         seen.add(slo.name)
 
 
-def _parse(entry: Any, where: str) -> Slo:
-    if not isinstance(entry, dict):
-        raise SpecError(f"{where}: expected an SLO, found {entry!r}")
-    if extra := sorted(str(key) for key in entry.keys() - _KEYS):
-        raise SpecError(f"{where}.{extra[0]}: unknown key, expected {', '.join(sorted(_KEYS))}")
-    for key in _NEEDED:
-        if key not in entry:
-            raise SpecError(f"{where}.{key}: missing")
-    name = entry["name"]
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise SpecError(f"{where}.name: expected a-z, 0-9 and -, found {name!r}")
-    source = _one_of(entry["source"], tuple(BOUNDS_BY_SOURCE), f"{where}.source")
+def _parse(entry: Value) -> Slo:
+    keys = entry.table(_KEYS, _NEEDED, "an SLO")
+    source = _source(keys["source"])
     return Slo(
-        name=name,
+        name=keys["name"].text(_NAME, "a name of a-z, 0-9 and -"),
         source=source,
-        op=_one_of(entry["op"], OPS[source], f"{where}.op"),
-        threshold=_threshold(entry["threshold"], source, f"{where}.threshold"),
-        objective=_number(entry["objective"], 0.5, 0.99999, f"{where}.objective"),
-        window=_window(entry.get("window", "30d"), f"{where}.window"),
-        media=_media(entry.get("media"), source, f"{where}.media"),
-        labels=_labels(entry.get("labels", {}), f"{where}.labels"),
+        op=keys["op"].choice(OPS[source]),
+        threshold=_threshold(keys["threshold"], source),
+        objective=keys["objective"].number(0.5, 0.99999),
+        window=_window(keys["window"]) if "window" in keys else 30 * DAY,
+        media=_media(keys["media"], source) if "media" in keys else None,
+        labels=_labels(keys["labels"]) if "labels" in keys else {},
     )
 
 
-def _one_of(value: Any, allowed: tuple[str, ...], where: str) -> Any:
-    if value not in allowed:
-        raise SpecError(f"{where}: expected {' or '.join(allowed)}, found {value!r}")
-    return value
+def _source(value: Value) -> Source:
+    word = value.choice(tuple(BOUNDS_BY_SOURCE))
+    return "osd" if word == "osd" else "fio" if word == "fio" else "probe"
 
 
-def _number(value: Any, least: float, most: float, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise SpecError(f"{where}: expected a number from {least:g} to {most:g}, found {value!r}")
-    return float(value)
-
-
-def _threshold(value: Any, source: str, where: str) -> float:
+def _threshold(value: Value, source: Source) -> float:
     """A bound of the histogram: between two, good and bad operations cannot be told apart."""
     bounds = BOUNDS_BY_SOURCE[source]
-    threshold = _number(value, bounds[0], bounds[-1], where)
+    threshold = value.number(bounds[0], bounds[-1])
     for bound in bounds:
         if abs(bound - threshold) <= 1e-9 * bound:
             return bound
     below = max(bound for bound in bounds if bound < threshold)
     above = min(bound for bound in bounds if bound > threshold)
-    raise SpecError(
-        f"{where}: {threshold:g} lies between two bucket bounds of source {source};"
-        f" the nearest are {below:.10g} and {above:.10g}"
-    )
+    value.fail(f"a bucket bound of source {source}; the nearest are {below:.10g} and {above:.10g}")
 
 
-def _window(value: Any, where: str) -> float:
-    match = _WINDOW.fullmatch(value) if isinstance(value, str) else None
-    if not match or not 1 <= int(match[1]) <= 90:
-        raise SpecError(f"{where}: expected 1d to 90d, found {value!r}")
-    return int(match[1]) * _DAY
+def _window(value: Value) -> float:
+    allowed = "1d to 90d"
+    days = int(value.text(r"\d{1,2}d", allowed)[:-1])
+    if not 1 <= days <= 90:
+        value.fail(allowed)
+    return days * DAY
 
 
-def _media(value: Any, source: str, where: str) -> str | None:
-    if value is None:
-        return None
+def _media(value: Value, source: Source) -> str:
     if source != "osd":
-        raise SpecError(f"{where}: only source osd knows its media")
-    return str(_one_of(value, ("hdd", "ssd"), where))
+        value.fail("source osd: the other sources do not know the media")
+    return value.choice(("hdd", "ssd"))
 
 
-def _labels(value: Any, where: str) -> Mapping[str, str]:
-    if not isinstance(value, dict):
-        raise SpecError(f"{where}: expected names and values, found {value!r}")
-    for name, text in value.items():
-        if not isinstance(name, str) or not _LABEL.fullmatch(name) or name in _OURS:
-            raise SpecError(f"{where}.{name}: not a label name that an SLO may set")
-        if not isinstance(text, str):
-            raise SpecError(f"{where}.{name}: expected text, found {text!r}")
-    return value
+def _labels(value: Value) -> Mapping[str, str]:
+    found = {}
+    for name, text in value.entries("names and values").items():
+        if not _LABEL.fullmatch(name) or name in _OURS:
+            text.fail("a label name that the rules do not use themselves", f"label {name!r}")
+        found[name] = text.string()
+    return found

@@ -107,7 +107,8 @@ def _refuse_repeated_keys(file: str, node: yaml.Node, path: str, seen: set[int])
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    return " ".join(str(error.problem or error.context or "a mistake").split())
+    words = " ".join(str(error.problem or error.context or "a mistake").split())
+    return words.removeprefix("but ").removeprefix("found ")
 
 
 def _invalid(file: str, line: int, found: Described) -> ConfigError:
@@ -213,6 +214,11 @@ class Value:
     def is_null(self) -> bool:
         return self.node.tag == f"{_TAG}null"
 
+    @property
+    def is_string(self) -> bool:
+        """Whether YAML takes it as text: `7`, `true` and nothing are none."""
+        return isinstance(self.node, yaml.ScalarNode) and self.node.tag == f"{_TAG}str"
+
     def entries(self, allowed: str = "a mapping") -> dict[str, Self]:
         """A mapping with keys of any name. `<<: *anchor` brings what the mapping itself has not."""
         node = self.node
@@ -244,9 +250,12 @@ class Value:
                 raise value.error(UNKNOWN_KEY, _hint(name, allowed))
         for name in required:
             if name not in found:
-                path = f"{self.key}.{name}" if self.key else name
-                raise self.error(MISSING, "a value: the key is needed", key=path)
+                raise self.missing(name, "a value: this key is required")
         return found
+
+    def missing(self, name: str, allowed: str) -> ConfigError:
+        """The error of a mapping that lacks a key."""
+        return self.error(MISSING, allowed, key=f"{self.key}.{name}" if self.key else name)
 
     def items(self) -> list[Self]:
         """A list; one value alone is a list of one."""
@@ -273,11 +282,10 @@ class Value:
         return value
 
     def string(self, allowed: str = "text") -> str:
-        """Text that YAML takes as text: `7`, `true` and nothing are none."""
-        node = self.node
-        if not isinstance(node, yaml.ScalarNode) or node.tag != f"{_TAG}str":
+        """Text that YAML takes as text."""
+        if not self.is_string:
             self.fail(allowed)
-        return str(node.value)
+        return str(self.node.value)
 
     def choice(self, allowed: Sequence[str]) -> str:
         value = self.text(allowed=f"one of {', '.join(allowed)}")

@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-import yaml
-
+from cephqos_base import yamlfile
 from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described, UsageError
+from cephqos_base.yamlfile import Value
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -224,65 +224,28 @@ def _raw_values(
                 )
             yield "environment", variables[variable], raw
     if file is not None:
-        for name, raw in _flatten(load_yaml(file), "", known, str(file)):
-            yield str(file), name, raw
-
-
-def load_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping (an empty one holds an empty mapping)."""
-    try:
-        document = yaml.load(path.read_bytes(), Loader=_StrictLoader)  # noqa: S506 - a SafeLoader
-    except OSError as exc:
-        reason = Described(exc.strerror or str(exc))
-        raise ConfigError(where=path, key="", found=reason, allowed="a readable file") from exc
-    except (yaml.YAMLError, UnicodeDecodeError) as exc:
-        mark = getattr(exc, "problem_mark", None)
-        where = f"{path}:{mark.line + 1}" if mark else path
-        problem = Described(getattr(exc, "problem", None) or str(exc))
-        raise ConfigError(where=where, key="", found=problem, allowed="valid YAML") from exc
-    if document is None:
-        return {}
-    if not isinstance(document, dict):
-        raise ConfigError(where=path, key="", found=document, allowed="a mapping of keys")
-    return document
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML as it should be: a key given twice is an error, not the last one's word."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str | int | float | bool) or key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key!r} twice or not plain", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
+        document = yamlfile.read(file)
+        if not document.is_null:
+            for name, value in _flatten(document, "", known):
+                yield f"{file}:{value.line}", name, value.plain()
 
 
 def _flatten(
-    node: Mapping[Any, Any], prefix: str, known: Mapping[str, Option[Any]], where: str
-) -> Iterator[tuple[str, object]]:
+    node: Value, prefix: str, known: Mapping[str, Option[Any]]
+) -> Iterator[tuple[str, Value]]:
     """`{web: {telemetry-path: /m}}` as `web.telemetry-path`; `enabled` stands for the key above."""
-    for key, value in node.items():
+    for key, value in node.entries("a mapping of keys").items():
         name = f"{prefix}{key}"
-        if isinstance(value, dict):
+        if value.is_mapping:
             if not any(option == name or option.startswith(f"{name}.") for option in known):
-                raise _unknown_key(where, name, known)
-            yield from _flatten(value, f"{name}.", known, where)
+                raise value.error(UNKNOWN_KEY, _hint(name, known))
+            yield from _flatten(value, f"{name}.", known)
         elif key == "enabled" and prefix[:-1] in known:
             yield prefix[:-1], value
         elif name in known:
             yield name, value
         else:
-            raise _unknown_key(where, name, known)
-
-
-def _unknown_key(where: str, name: str, known: Mapping[str, Option[Any]]) -> ConfigError:
-    found = UNKNOWN_KEY
-    return ConfigError(where=where, key=name, found=found, allowed=_hint(name, known))
+            raise value.error(UNKNOWN_KEY, _hint(name, known))
 
 
 def _hint(name: str, known: Mapping[str, Any]) -> str:

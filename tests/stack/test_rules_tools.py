@@ -11,6 +11,7 @@ import yaml
 
 from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.settings import Settings
+from cephqos_base import yamlfile
 
 from .conftest import tool
 
@@ -53,7 +54,7 @@ def test_amtool_of_every_release_takes_the_configuration(release: str) -> None:
 
 def with_receivers(example: Path, directory: Path) -> tuple[Path, str]:
     """The configuration with the receivers of an example: its file and its text."""
-    receivers = parse_receivers(example.read_text(encoding="utf-8"), str(example))
+    receivers = parse_receivers(yamlfile.read(example))
     text = alertmanager_config(Settings(), receivers=receivers)
     file = directory / "alertmanager.yml"
     file.write_text(text, encoding="utf-8")

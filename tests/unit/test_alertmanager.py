@@ -7,15 +7,16 @@ import pytest
 import yaml
 
 from cephqos_alerts.alertmanager import RECEIVERS, alertmanager_config, parse_receivers
-from cephqos_alerts.errors import SpecError
 from cephqos_alerts.settings import Settings
+from cephqos_base import yamlfile
+from cephqos_base.errors import ConfigError
 
 EXAMPLES = sorted(Path("alerts/alertmanager/examples").glob("*.yml"))
 README = Path("alerts/alertmanager/README.md").read_text(encoding="utf-8")
 
 
 def _config(example: Path) -> Any:
-    own = parse_receivers(example.read_text(encoding="utf-8"), str(example))
+    own = parse_receivers(yamlfile.read(example))
     return yaml.safe_load(alertmanager_config(Settings(), receivers=own))
 
 
@@ -53,17 +54,20 @@ def test_an_example_has_no_secret_in_it_and_is_named_in_the_documentation(exampl
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("receivers: [", "own.yml: not YAML"),
-        ("- name: page", "own.yml: receivers: expected a list of receivers"),
-        ("receivers: [page]", "own.yml: receivers: expected a list of receivers"),
+        ("receivers: [", "own.yml:1: found "),
+        ("- name: page", "own.yml:1: found a list; allowed: the key receivers, with a list"),
+        (
+            "receivers: [page]",
+            "own.yml:1: receivers[0]: found 'page'; allowed: a receiver, with a na",
+        ),
         (
             "receivers: [{name: page}, {name: nobody}]",
-            "own.yml: receivers: watchdog, ticket, info missing, to which routes lead",
+            "own.yml:1: receivers: found page, nobody; allowed: also watchdog, ticket, info",
         ),
     ],
 )
 def test_receivers_that_cannot_be_used_are_refused_in_one_line(text: str, said: str) -> None:
-    with pytest.raises(SpecError) as caught:
-        parse_receivers(text, "own.yml")
+    with pytest.raises(ConfigError) as caught:
+        parse_receivers(yamlfile.parse(text, "own.yml"))
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)

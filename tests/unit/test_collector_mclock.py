@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.replay.host_tree import HostTree
 
+from cephqos_base import yamlfile
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.model import Daemon, Family, ReplyMissing
 from cephqos_exporter.qos.policy import parse_policy
@@ -150,7 +152,9 @@ def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
 
 def policy(*targets: dict[str, Any]) -> MclockCollector:
     return MclockCollector(
-        policy=parse_policy({"version": 1, "targets": [*targets]}, where="p.yml")
+        policy=parse_policy(
+            yamlfile.parse(yaml.safe_dump({"version": 1, "targets": [*targets]}), "p.yml")
+        )
     )
 
 

@@ -80,7 +80,7 @@ def test_a_collector_is_switched_off_by_its_name_or_by_enabled(tmp_path: Path, f
         ("collector: {perf: maybe}", "collector.perf: found 'maybe'; allowed: true or false"),
         ("- a", "found ['a']; allowed: a mapping of keys"),
         ("a: [", "allowed: valid YAML"),
-        ("log: {level: info}\nlog: {format: json}", "allowed: valid YAML"),
+        ("log: {level: info}\nlog: {format: json}", ":2: log: found the key twice; allowed: it"),
     ],
 )
 def test_a_bad_file_is_told_in_one_line_with_file_key_found_and_allowed(
@@ -176,7 +176,7 @@ def test_a_value_that_only_turns_out_wrong_when_used_is_told_by_where_it_stands(
     tmp_path: Path,
 ) -> None:
     file = settings(tmp_path, file="web: {telemetry-path: /sd}")
-    with pytest.raises(ConfigError, match=r"exporter.yml: web.telemetry-path: found '/sd'"):
+    with pytest.raises(ConfigError, match=r"exporter.yml:1: web.telemetry-path: found '/sd'"):
         check(file)
     variable = settings(tmp_path, environment={"CEPHQOS_EXPORTER_WEB_TELEMETRY_PATH": "/sd"})
     with pytest.raises(ConfigError, match="environment: CEPHQOS_EXPORTER_WEB_TELEMETRY_PATH: fou"):

@@ -1,11 +1,14 @@
 """The policy file: what holds for whom, and one clear line for every mistake."""
 
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
-from cephqos_exporter.qos.policy import load_policy, parse_policy
+from cephqos_exporter.qos.policy import Policy, load_policy, parse_policy
 
 FSID = "c0ffee00-0000-4000-8000-000000000001"
 GOOD = """
@@ -26,6 +29,16 @@ targets:
     baseline: 60000
     cluster: c0ffee00-0000-4000-8000-000000000001
 """
+
+
+def parse(document: object) -> Policy:
+    return parse_policy(yamlfile.parse(yaml.safe_dump(document), "p.yml"))
+
+
+def line_of(error: pytest.ExceptionInfo[ConfigError]) -> str:
+    """The message, without the number of the line."""
+    assert error.value.line
+    return re.sub(r"^p\.yml:\d+: ", "p.yml: ", str(error.value))
 
 
 def write(tmp_path: Path, text: str) -> Path:
@@ -59,7 +72,11 @@ def target(**changes: object) -> dict[str, object]:
 BAD: list[tuple[str, object, str]] = [
     ("nothing", None, "p.yml: found nothing; allowed: a mapping"),
     ("a list", [], "p.yml: found []; allowed: a mapping"),
-    ("no version", {"targets": [target()]}, "p.yml: version: found nothing; allowed: 1"),
+    (
+        "no version",
+        {"targets": [target()]},
+        "p.yml: version: found nothing; allowed: a value: this key is required",
+    ),
     ("version", {"version": 2, "targets": [target()]}, "p.yml: version: found 2; allowed: 1"),
     (
         "version true",
@@ -69,7 +86,7 @@ BAD: list[tuple[str, object, str]] = [
     (
         "unknown top key",
         {"version": 1, "target": []},
-        "p.yml: target: found an unknown key; allowed: version, targets",
+        "p.yml: target: found an unknown key; allowed: targets (one of version, targets)",
     ),
     (
         "no targets",
@@ -78,15 +95,15 @@ BAD: list[tuple[str, object, str]] = [
     ),
 ]
 BAD_TARGETS: list[tuple[dict[str, object], str]] = [
-    ({"class": "clients"}, "class: found 'clients'; allowed: client, background_recovery, "),
-    ({"class": None}, "class: found nothing; allowed: client, "),
-    ({"class": "immediate"}, "class: found 'immediate'; allowed: client, "),
-    ({"scope": "pool"}, "scope: found 'pool'; allowed: osd, cluster"),
+    ({"class": "clients"}, "class: found 'clients'; allowed: one of client, background_recovery, "),
+    ({"class": None}, "class: found nothing; allowed: a value: this key is required"),
+    ({"class": "immediate"}, "class: found 'immediate'; allowed: one of client, "),
+    ({"scope": "pool"}, "scope: found 'pool'; allowed: one of osd, cluster"),
     ({"reservation": 1.5}, "reservation: found 1.5; allowed: a number above 0, at most 1"),
     ({"reservation": 0}, "reservation: found 0; allowed: a number above 0, at most 1"),
     ({"reservation": True}, "reservation: found true; allowed: a number above 0"),
     ({"reservation": "50%"}, "reservation: found '50%'; allowed: a number above 0"),
-    ({"reservation": float("nan")}, "reservation: found nan; allowed: a number above 0"),
+    ({"reservation": float("nan")}, "reservation: found .nan; allowed: a number above 0"),
     ({"reservation": None}, "reservation: found nothing; allowed: a reservation, a limit or both"),
     ({"limit": 0.4}, "limit: found 0.4; allowed: at least the reservation, 0.5"),
     ({"limit": -1}, "limit: found -1; allowed: above 0"),
@@ -110,8 +127,8 @@ def test_a_document_that_is_not_a_policy_is_refused_in_one_line(
     document: object, line: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_policy(document, where="p.yml")
-    assert str(caught.value) == line
+        parse(document)
+    assert line_of(caught) == line
 
 
 @pytest.mark.parametrize(("changes", "line"), BAD_TARGETS, ids=[c[1][:40] for c in BAD_TARGETS])
@@ -120,20 +137,20 @@ def test_a_bad_target_is_named_with_what_was_found_and_what_is_allowed(
 ) -> None:
     document = {"version": 1, "targets": [target(baseline=1), target(**changes)]}
     with pytest.raises(ConfigError) as caught:
-        parse_policy(document, where="p.yml")
-    assert str(caught.value).startswith(f"p.yml: targets[1].{line}")
+        parse(document)
+    assert line_of(caught).startswith(f"p.yml: targets[1].{line}")
     assert "\n" not in str(caught.value)
 
 
 def test_a_target_that_is_no_mapping_is_named_by_its_place() -> None:
-    with pytest.raises(ConfigError, match=r"p\.yml: targets\[0\]: found 'x'; allowed: a mapping"):
-        parse_policy({"version": 1, "targets": ["x"]}, where="p.yml")
+    with pytest.raises(ConfigError, match=r"p\.yml:2: targets\[0\]: found 'x'; allowed: a mapping"):
+        parse({"version": 1, "targets": ["x"]})
 
 
 def test_the_same_target_twice_is_refused() -> None:
     document = {"version": 1, "targets": [target(), target(reservation=0.6)]}
     with pytest.raises(ConfigError, match=r"targets\[1\]: found a second target for client"):
-        parse_policy(document, where="p.yml")
+        parse(document)
 
 
 def test_a_file_that_is_not_there_or_not_yaml_is_refused_in_one_line(tmp_path: Path) -> None:
@@ -142,3 +159,12 @@ def test_a_file_that_is_not_there_or_not_yaml_is_refused_in_one_line(tmp_path: P
             load_policy(path)
         assert str(caught.value).startswith(str(path))
         assert "\n" not in str(caught.value)
+
+
+def test_a_key_given_twice_is_refused_and_not_the_last_ones_word(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD.replace("    limit: 0.9\n", "    reservation: 0.9\n"))
+    with pytest.raises(ConfigError) as caught:
+        load_policy(path)
+    assert str(caught.value) == (
+        f"{path}:11: targets[1].reservation: found the key twice; allowed: it once"
+    )

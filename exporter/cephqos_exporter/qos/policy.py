@@ -18,15 +18,16 @@ targets:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import yaml
-
-from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described
+from cephqos_base import yamlfile
 from cephqos_base.series import SCHEDULED
+from cephqos_base.yamlfile import Value
 
 Scope = Literal["osd", "cluster"]
 
+# More normalised ops/s than any cluster can do.
+_MOST: Final = 1e15
 _TOP_KEYS: Final = ("version", "targets")
 _KEYS: Final[Mapping[str, tuple[str, ...]]] = {
     "osd": ("class", "scope", "reservation", "limit", "baseline", "osds", "cluster"),
@@ -69,132 +70,73 @@ class Policy:
 
 def load_policy(path: Path) -> Policy:
     """Read and check a policy file; ConfigError says in one line what is wrong with it."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
-        raise ConfigError(
-            where=path, key="", found=Described(str(exc)), allowed="a readable YAML file"
-        ) from exc
-    try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as exc:
-        raise ConfigError(where=path, key="", found=Described(str(exc)), allowed="YAML") from exc
-    return parse_policy(document, where=path)
+    return parse_policy(yamlfile.read(path))
 
 
-def parse_policy(document: Any, *, where: str | Path) -> Policy:
+def parse_policy(document: Value) -> Policy:
     """Check a policy that has been read already."""
-    top = _Reader(where, "", document)
-    top.only(_TOP_KEYS)
-    if top.get("version") != 1 or isinstance(top.get("version"), bool):
-        top.fail("version", "1")
-    entries = top.get("targets")
-    if not isinstance(entries, list) or not entries:
-        top.fail("targets", "a list of at least one target")
-    targets = [_target(_Reader(where, f"targets[{i}]", e)) for i, e in enumerate(entries)]
-    _no_duplicates(where, targets)
+    top = document.table(_TOP_KEYS, _TOP_KEYS)
+    top["version"].integer(1, 1, "1")
+    entries = top["targets"].sequence("a list of at least one target", least=1)
+    targets = [_target(entry) for entry in entries]
+    _no_duplicates(entries, targets)
     return Policy(tuple(targets))
 
 
-class _Reader:
-    """A mapping of the document, with the place to name in an error."""
-
-    def __init__(self, where: str | Path, place: str, value: Any) -> None:
-        self._where = where
-        self._place = place
-        if not isinstance(value, dict):
-            raise ConfigError(
-                where=where,
-                key=place,
-                found=MISSING if value is None else value,
-                allowed="a mapping",
-            )
-        self._value = value
-
-    def get(self, key: str) -> Any:
-        return self._value.get(key)
-
-    def only(self, keys: Sequence[str]) -> None:
-        for key in self._value:
-            if key not in keys:
-                self._raise(str(key), UNKNOWN_KEY, ", ".join(keys))
-
-    def fail(self, key: str, allowed: str) -> None:
-        found = self._value.get(key, MISSING)
-        self._raise(key, found, allowed)
-
-    def _raise(self, key: str, found: object, allowed: str) -> None:
-        full = f"{self._place}.{key}" if self._place else key
-        raise ConfigError(where=self._where, key=full, found=found, allowed=allowed)
-
-    def choice(self, key: str, allowed: Sequence[str]) -> str:
-        value = self.get(key)
-        if not isinstance(value, str) or value not in allowed:
-            self.fail(key, ", ".join(allowed))
-        return str(value)
-
-    def number(self, key: str, *, highest: float | None = None) -> float | None:
-        """A number above 0, or None where the key is absent."""
-        if key not in self._value:
-            return None
-        value = self._value[key]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not 0 < value < float("inf") or (highest and value > highest):
-            self.fail(key, f"a number above 0, at most {highest:g}" if highest else "above 0")
-        return float(value)
-
-    def text(self, key: str) -> str | None:
-        if key not in self._value:
-            return None
-        value = self._value[key]
-        if not isinstance(value, str) or not value:
-            self.fail(key, "a text")
-        return str(value)
-
-    def osds(self) -> frozenset[str] | None:
-        if "osds" not in self._value:
-            return None
-        ids = self._value["osds"]
-        fine = isinstance(ids, list) and bool(ids)
-        if not fine or any(isinstance(i, bool) or not isinstance(i, int) or i < 0 for i in ids):
-            self.fail("osds", "a list of OSD numbers")
-        return frozenset(str(i) for i in ids)
-
-
-def _target(entry: _Reader) -> Target:
-    scope: Scope = "cluster" if entry.choice("scope", ("osd", "cluster")) == "cluster" else "osd"
-    entry.only(_KEYS[scope])
+def _target(entry: Value) -> Target:
+    keys = entry.entries()
+    scope: Scope = "osd"
+    if "scope" in keys and keys["scope"].choice(("osd", "cluster")) == "cluster":
+        scope = "cluster"
+    keys = entry.table(_KEYS[scope], ("class", "scope"))
     # A built-in profile may promise 105 % in all, but no class more than everything.
-    reservation = entry.number("reservation", highest=1.0)
-    limit = entry.number("limit")
+    reservation = _positive(keys.get("reservation"), most=1.0)
+    limit = _positive(keys.get("limit"))
     if reservation is None and limit is None:
-        entry.fail("reservation", "a reservation, a limit or both")
+        raise entry.missing("reservation", "a reservation, a limit or both")
     if reservation is not None and limit is not None and limit < reservation:
-        entry.fail("limit", f"at least the reservation, {reservation:g}")
-    baseline = entry.number("baseline")
+        keys["limit"].fail(f"at least the reservation, {reservation:g}")
+    baseline = _positive(keys.get("baseline"))
     if scope == "cluster" and baseline is None:
-        entry.fail("baseline", "normalised ops/s of the whole cluster, above 0")
+        raise entry.missing("baseline", "normalised ops/s of the whole cluster, above 0")
     return Target(
-        cls=entry.choice("class", SCHEDULED),
+        cls=keys["class"].choice(SCHEDULED),
         scope=scope,
         reservation_ratio=reservation,
         limit_ratio=limit,
         baseline=baseline,
-        osds=entry.osds(),
-        cluster=entry.text("cluster"),
+        osds=_osds(keys["osds"]) if "osds" in keys else None,
+        cluster=keys["cluster"].string("a text") if "cluster" in keys else None,
     )
 
 
-def _no_duplicates(where: str | Path, targets: Sequence[Target]) -> None:
+def _positive(value: Value | None, most: float | None = None) -> float | None:
+    """A number above 0, or None where the key is absent."""
+    if value is None:
+        return None
+    allowed = f"a number above 0, at most {most:g}" if most else "above 0"
+    found = value.number(0, most or _MOST, allowed)
+    if not found:
+        value.fail(allowed)
+    return found
+
+
+def _osds(value: Value) -> frozenset[str]:
+    allowed = "a list of OSD numbers"
+    found = [item.plain() for item in value.sequence(allowed, least=1)]
+    if any(isinstance(osd, bool) or not isinstance(osd, int) or osd < 0 for osd in found):
+        value.fail(allowed)
+    return frozenset(map(str, found))
+
+
+def _no_duplicates(entries: Sequence[Value], targets: Sequence[Target]) -> None:
     """The same words twice would leave open which of the two numbers holds."""
     seen: set[tuple[object, ...]] = set()
-    for position, target in enumerate(targets):
+    for entry, target in zip(entries, targets, strict=True):
         subject = (target.cls, target.scope, target.osds, target.cluster)
         if subject in seen:
-            raise ConfigError(
-                where=where,
-                key=f"targets[{position}]",
-                found=Described(f"a second target for {target.cls} of scope {target.scope}"),
-                allowed="one target per class, scope, OSDs and cluster",
+            entry.fail(
+                "one target per class, scope, OSDs and cluster",
+                f"a second target for {target.cls} of scope {target.scope}",
             )
         seen.add(subject)
