@@ -112,6 +112,12 @@ def test_reactors_are_shown_by_shard_in_base_units() -> None:
     }
 
 
+def test_the_scheduling_group_of_the_end_is_shown_on_request_only() -> None:
+    reply = one("scheduler_runtime_ms", 0, group="atexit", shard="0")
+    assert collected(reply, groups=GROUPS) == {}
+    assert len(collected(reply, everything=True)) == 1
+
+
 def test_every_entry_of_the_tables_has_one_type_and_help_per_name() -> None:
     told: dict[str, tuple[str, str]] = {}
     for shown in (one for entries in TABLE.values() for one in entries):

@@ -42,6 +42,8 @@ TABLE: Final[Table] = {
 _UNREAD: Final = f"{PREFIX}metrics_unread"
 _SHARDS: Final = frozenset({"shard", "shard_store_index"})
 _SEASTORES: Final = ("seastore_", "segment_")
+# The scheduling group of what runs when the daemon ends; nothing has run in it before.
+_AT_EXIT: Final = ("group", "atexit")
 # Rendered labels are kept from scrape to scrape, but not of a daemon that makes new ones each time.
 _MOST_LABELS: Final = 100_000
 
@@ -142,6 +144,8 @@ class Scrape:
         return _as_it_is(name, kind)
 
     def _scalar(self, entry: Entry, names: Collection[str]) -> None:
+        if _AT_EXIT in entry.labels and not self._everything:
+            return
         for shown in self._shown(entry.name, "unknown"):
             if shown.unless and shown.unless in names:
                 continue
