@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-fast check format lock bench-exporter bench-lab bench-rules clean
+.PHONY: help venv tools demo test test-fast check format lock bench-exporter bench-lab bench-rules clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -22,14 +22,20 @@ $(STAMP): pyproject.toml requirements-dev.txt
 
 venv: $(STAMP) ## the Python environment in .venv, with the commands cephqos and cephqos-exporter
 
+tools: $(STAMP) ## Loki and the log collector, built from Go modules into the cache (5 minutes, once)
+	@$(BIN)/python -m cephqos_loadgen.tools
+
 demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
 	@YES=$(YES) deploy/bootstrap.sh system
 	@exec $(BIN)/cephqos demo
 
 test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hour)
 	@YES=$(YES) deploy/bootstrap.sh system
+	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
+	@$(BIN)/python -m cephqos_loadgen.tools >/dev/null 2>&1 &
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)
+	-@$(BIN)/python -m cephqos_loadgen.tools
 	$(BIN)/pytest tests/lab -n 3 --dist loadfile --durations=15 || $(call once-more,tests/lab)
 	$(BIN)/pytest tests/stack --durations=5 || $(call once-more,tests/stack)
 

@@ -1,0 +1,217 @@
+"""Loki, logcli and the collector: built from Go modules, once, and kept in the cache.
+
+`python -m cephqos_loadgen.tools` (`make tools`) builds what is missing; `find_tool("loki")` says
+where it is. The modules with their pinned versions are in deploy/tools; another content makes
+another folder in the cache. A tool is built beside its final name and renamed when whole.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cephqos_loadgen.children import child
+from cephqos_loadgen.errors import CephqosError, LabError, UsageError
+from cephqos_loadgen.lab.paths import cache_dir
+from cephqos_loadgen.lab.process import how_it_ended
+from cephqos_loadgen.progress import Progress, Say
+
+# A cold build of all takes some minutes of two cores; more than this is a build that hangs.
+_TIMEOUT = 1800.0
+_SOURCES: Final = Path(__file__).parents[2] / "deploy" / "tools"
+# Static, so that they run on any distribution and in an empty container; without debug symbols.
+_BUILD: Final = ("env", "CGO_ENABLED=0", "go", "build", "-v", "-trimpath", "-ldflags=-s -w")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program, and the Go package that it is built from."""
+
+    name: str
+    module: str  # folder in deploy/tools
+    package: str
+
+
+TOOLS: Final = {
+    tool.name: tool
+    for tool in (
+        Tool("cephqos-collector", "collector", "."),
+        Tool("loki", "loki", "github.com/grafana/loki/v3/cmd/loki"),
+        Tool("logcli", "loki", "github.com/grafana/loki/v3/cmd/logcli"),
+    )
+}
+
+
+def find_tool(name: str) -> Path | None:
+    """The program as `make tools` built it, else one of that name on the PATH, else None."""
+    built = _target(TOOLS[name]) if _SOURCES.is_dir() else None
+    if built and built.exists():
+        return built
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def failed_build(name: str) -> str | None:
+    """The end of the log of a build that failed, for whoever misses the tool."""
+    log = _log(TOOLS[name])
+    return _tail(log) if log.is_file() else None
+
+
+def _target(tool: Tool) -> Path:
+    recipe = hashlib.sha256(" ".join((*_BUILD, tool.package)).encode())
+    for file in sorted((_SOURCES / tool.module).iterdir()):
+        recipe.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return cache_dir() / "tools" / f"{tool.name}-{recipe.hexdigest()[:8]}" / tool.name
+
+
+def _log(tool: Tool) -> Path:
+    return _target(tool).parent.with_suffix(".log")
+
+
+async def ensure_tool(name: str, progress: Progress) -> Path:
+    """The program, built if it is not there yet."""
+    tool = TOOLS[name]
+    target = _target(tool)
+    if target.exists():
+        return target
+    await _check_go(_wanted_go(tool))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with progress.step(f"building {tool.name}, once") as say:
+        async with _alone(target.parent.with_suffix(".lock"), say):
+            if not target.exists():
+                await _build(tool, target, say)
+    return target
+
+
+async def _build(tool: Tool, target: Path, say: Say) -> None:
+    building = target.with_suffix(".building")
+    module, log = _SOURCES / tool.module, _log(tool)
+    listed = await _output(["go", "-C", str(module), "list", "-deps", tool.package])
+    total = len(listed.split())
+    # Go takes `-C` only as the first option.
+    argv = [*_BUILD[:4], "-C", str(module), *_BUILD[4:], "-o", str(building), tool.package]
+    async with child(argv, log) as process:
+        ending = asyncio.ensure_future(process.wait())
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                while not ending.done():
+                    await asyncio.wait([ending], timeout=2.0)
+                    say(_how_far(log.read_text(errors="replace"), total))
+        except TimeoutError:
+            raise LabError(f"{tool.name} was not built within {_TIMEOUT:.0f} s: {log}") from None
+    if process.returncode != 0:
+        ended = how_it_ended(process.returncode or 0)
+        raise LabError(f"building {tool.name} {ended} ({log}):\n{_tail(log)}")
+    building.rename(target)
+    log.unlink()
+
+
+def _how_far(said: str, total: int) -> str:
+    """`-v` names each package that is compiled; what an earlier build left is passed over."""
+    lines = said.splitlines()
+    compiled = [line for line in lines if not line.startswith("go: ")]
+    if compiled:
+        return f"{len(compiled)} of at most {total} packages compiled"
+    return f"{len(lines)} modules downloaded" if lines else f"{total} packages"
+
+
+@contextlib.asynccontextmanager
+async def _alone(lock: Path, say: Say) -> AsyncIterator[None]:
+    """Two builds of the same tool at once are one build."""
+    with lock.open("w") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                say("waiting for another build of it")
+                await asyncio.sleep(0.5)
+        yield
+
+
+def _wanted_go(tool: Tool) -> str:
+    go_mod = (_SOURCES / tool.module / "go.mod").read_text()
+    return next(line.split()[1] for line in go_mod.splitlines() if line.startswith("go "))
+
+
+async def _check_go(wanted: str) -> None:
+    if shutil.which("go") is None:
+        raise UsageError(f"Go not found. {needs_go(wanted)}")
+    said = await _output(["go", "env", "GOVERSION", "GOTOOLCHAIN"])
+    version, toolchain = [*said.split(), "", ""][:2]
+    if not go_will_do(version, toolchain, wanted):
+        raise UsageError(f"{shutil.which('go')} is {version or 'too old'}. {needs_go(wanted)}")
+
+
+def go_will_do(version: str, toolchain: str, wanted: str) -> bool:
+    """Whether this Go can build it: new enough, or allowed to download one that is."""
+    found, enough = _numbers(version), _numbers(wanted)
+    return found >= enough or (found >= (1, 21) and toolchain not in ("", "local"))
+
+
+def needs_go(wanted: str) -> str:
+    return (
+        f"Building Loki and the collector needs Go {wanted} or newer: `apt-get install golang-go`"
+        " on Debian forky, or from go.dev/dl. Go 1.21 or newer (golang-go of Debian trixie and of"
+        " bookworm-backports) will do with GOTOOLCHAIN=auto: it downloads the version it needs."
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
+
+
+async def _output(argv: Sequence[str]) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode != 0:
+        raise LabError(f"{' '.join(argv)}: {err.decode(errors='replace').strip()[-800:]}")
+    return out.decode()
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-12:])
+
+
+async def _ensure_all(names: Sequence[str]) -> None:
+    progress = Progress()
+    for name in names:
+        print(f"{name:<18} {await ensure_tool(name, progress)}", flush=True)
+
+
+def main(names: Sequence[str]) -> int:
+    """Build the tools of these names; all without any."""
+    unknown = [name for name in names if name not in TOOLS]
+    try:
+        if unknown:
+            raise UsageError(f"unknown tool {unknown[0]}: there are {', '.join(TOOLS)}")
+        asyncio.run(_ensure_all(names or list(TOOLS)))
+    except CephqosError as error:
+        print(f"cephqos: {error}", file=sys.stderr)
+        return error.exit_status
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    os.nice(5)
+    sys.exit(main(sys.argv[1:]))
