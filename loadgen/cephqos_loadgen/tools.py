@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cephqos_loadgen.children import child
+from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import CephqosError, LabError, UsageError
 from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.lab.process import how_it_ended
@@ -98,7 +98,7 @@ async def _build(tool: Tool, target: Path, say: Say) -> None:
     total = len(listed.split())
     # Go takes `-C` only as the first option.
     argv = [*_BUILD[:4], "-C", str(module), *_BUILD[4:], "-o", str(building), tool.package]
-    async with child(argv, log) as process:
+    async with in_background(argv, log) as process:
         ending = asyncio.ensure_future(process.wait())
         try:
             async with asyncio.timeout(_TIMEOUT):
