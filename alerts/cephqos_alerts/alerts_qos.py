@@ -3,9 +3,8 @@
 from typing import Final
 
 from cephqos_alerts.rules import Alert, Group, Recording, Severity
-
-_OSD: Final = "cluster, ceph_daemon"
-_CLASS: Final = "cluster, ceph_daemon, class"
+from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
 
 # What the class could be given by someone who gets up at night; the rest can wait for the morning.
 _PAGING: Final = "interference|limit|skew|device|cpu"
@@ -26,14 +25,14 @@ def _lasting(series: str) -> str:
 
 
 def _violated(*selectors: str) -> str:
-    causes = " or ".join(f"osd_class:cephqos_main_cause{{{it}}}" for it in selectors)
+    causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     (
-      (osd_class:cephqos_shortfall_ops:rate or osd_class:cephqos_violated:bool * 0)
-        and on ({_CLASS}) ({_lasting("osd_class:cephqos_violated:bool")})
-        unless on ({_CLASS}) (osd_class:cephqos_target_ops == osd_class:cephqos_reserved_ops)
+      ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED} * 0)
+        and on ({OSD_CLASS}) ({_lasting(PerClass.VIOLATED)})
+        unless on ({OSD_CLASS}) ({PerClass.TARGET_OPS} == {PerClass.RESERVED_OPS})
     )
-    * on ({_CLASS}) group_left (cause, by) ({causes})
+    * on ({OSD_CLASS}) group_left (cause, by) ({causes})
     """
 
 
@@ -57,9 +56,9 @@ _SHORT_SUMMARY: Final = (
 _SHORT_DESCRIPTION: Final = f"""
 {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} wants
 more than it gets and lacks {{{{ $value | printf "%.0f" }}}} normalised ops/s of what it was
-promised; it attains {_look_up("osd_class:cephqos_attainment:ratio", "humanizePercentage")} of its
+promised; it attains {_look_up(PerClass.ATTAINMENT, "humanizePercentage")} of its
 reservation. Violated for
-{_look_up("osd_class:cephqos_violated_seconds:sum1h", "humanizeDuration")} of the last @hour@.
+{_look_up(PerClass.VIOLATED_SECONDS, "humanizeDuration")} of the last @hour@.
 Likely cause: {{{{ $labels.cause }}}}{_BY}.
 """
 
@@ -76,30 +75,29 @@ def _reservation(severity: Severity, *selectors: str) -> Alert:
 
 _TARGETS: Final = (
     Recording(
-        record="osd_class:cephqos_target_missed:bool",
+        record=PerClass.TARGET_MISSED,
         expr=f"""
-        osd_class:cephqos_demand:bool
-        * on ({_CLASS}) (
-          osd_class:cephqos_attained_ops:rate
-          < bool on ({_CLASS}) (@shortfall@ * (osd_class:cephqos_target_ops > 0))
+        {PerClass.DEMAND}
+        * on ({OSD_CLASS}) (
+          {PerClass.ATTAINED_OPS}
+          < bool on ({OSD_CLASS}) (@shortfall@ * ({PerClass.TARGET_OPS} > 0))
         )
         """,
     ),
     Recording(
-        record="cluster_class:cephqos_target_ops",
-        expr="max by (cluster, class) ("
-        "cephqos_qos_cluster_target_reservation_normalised_ops_per_second)",
+        record=PerClusterClass.TARGET_OPS,
+        expr=f"max by (cluster, class) ({Qos.CLUSTER_TARGET_RESERVATION_OPS})",
     ),
     Recording(
-        record="cluster_class:cephqos_target_missed:bool",
-        expr="""
+        record=PerClusterClass.TARGET_MISSED,
+        expr=f"""
         (
-          cluster_class:cephqos_demand_osds:sum
-          >= bool on (cluster) group_left () (@cluster_share@ * cluster:cephqos_osds:count)
+          {PerClusterClass.DEMAND_OSDS}
+          >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
         )
         * (
-          cluster_class:cephqos_attained_ops:sum
-          < bool (@shortfall@ * (cluster_class:cephqos_target_ops > 0))
+          {PerClusterClass.ATTAINED_OPS}
+          < bool (@shortfall@ * ({PerClusterClass.TARGET_OPS} > 0))
         )
         """,
     ),
@@ -107,10 +105,10 @@ _TARGETS: Final = (
         name="CephQosPolicyTargetMissed",
         expr=f"""
         (
-          (osd_class:cephqos_attained_ops:rate / osd_class:cephqos_target_ops)
-            and on ({_CLASS}) ({_lasting("osd_class:cephqos_target_missed:bool")})
+          ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
+            and on ({OSD_CLASS}) ({_lasting(PerClass.TARGET_MISSED)})
         )
-        * on ({_CLASS}) group_left (cause, by) osd_class:cephqos_main_cause
+        * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
         """,
         severity="ticket",
         labels={"scope": "osd"},
@@ -127,10 +125,10 @@ _TARGETS: Final = (
         name="CephQosPolicyTargetMissed",
         expr=f"""
         (
-          (cluster_class:cephqos_attained_ops:sum / cluster_class:cephqos_target_ops)
-            and on (cluster, class) ({_lasting("cluster_class:cephqos_target_missed:bool")})
+          ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
+            and on (cluster, class) ({_lasting(PerClusterClass.TARGET_MISSED)})
         )
-        * on (cluster, class) group_left (cause, by) cluster_class:cephqos_main_cause
+        * on (cluster, class) group_left (cause, by) {PerClusterClass.MAIN_CAUSE}
         """,
         severity="ticket",
         labels={"scope": "cluster"},
@@ -148,13 +146,13 @@ _TARGETS: Final = (
 
 
 def _wide(*selectors: str) -> str:
-    causes = " or ".join(f"osd_class:cephqos_main_cause{{{it}}}" for it in selectors)
+    causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     count by (cluster, class, cause, by) (
-      ({causes}) and on ({_CLASS}) ({_lasting("osd_class:cephqos_violated:bool")})
+      ({causes}) and on ({OSD_CLASS}) ({_lasting(PerClass.VIOLATED)})
     )
     >= on (cluster) group_left () (
-      clamp_min(@cluster_share@ * cluster:cephqos_osds:count, @cluster_osds@)
+      clamp_min(@cluster_share@ * {PerCluster.OSDS}, @cluster_osds@)
     )
     """
 
@@ -177,13 +175,13 @@ def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
 
 _LIMIT: Final = (
     Recording(
-        record="osd_class:cephqos_held_while_idle:bool",
+        record=PerClass.HELD_WHILE_IDLE,
         expr=f"""
-        osd_class:cephqos_cause{{cause="limit"}}
-        * on ({_OSD}) group_left () (
-          (osd:cephqos_delivered_ops:rate < bool on ({_OSD}) (@idle@ * osd:cephqos_capacity_ops))
-          * on ({_OSD}) (
-            (osd:cephqos_device_depth:rate < bool 1) or osd:cephqos_delivered_ops:rate * 0 + 1
+        {PerClass.CAUSE}{{cause="limit"}}
+        * on ({OSD}) group_left () (
+          ({PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS}))
+          * on ({OSD}) (
+            ({PerOsd.DEVICE_DEPTH} < bool 1) or {PerOsd.DELIVERED_OPS} * 0 + 1
           )
         )
         """,
@@ -191,8 +189,8 @@ _LIMIT: Final = (
     Alert(
         name="CephQosHeldAtLimit",
         expr=f"""
-        osd_class:cephqos_attained_ops:rate
-          and on ({_CLASS}) ({_lasting("osd_class:cephqos_held_while_idle:bool")})
+        {PerClass.ATTAINED_OPS}
+          and on ({OSD_CLASS}) ({_lasting(PerClass.HELD_WHILE_IDLE)})
         """,
         severity="ticket",
         labels={"cause": "limit"},
@@ -201,7 +199,7 @@ _LIMIT: Final = (
         description=f"""
         {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
         {{{{ $labels.cluster }}}}
-        has waited behind its limit of {_look_up("osd_class:cephqos_limit_ops", 'printf "%.0f"')}
+        has waited behind its limit of {_look_up(PerClass.LIMIT_OPS, 'printf "%.0f"')}
         normalised ops/s for @hold@ (it gets {{{{ $value | printf "%.0f" }}}}), while the OSD
         delivers less than half of its capacity and its device has nothing to do.
         """,
@@ -212,9 +210,9 @@ _CAPACITY: Final = (
     Alert(
         name="CephQosCapacityOverstated",
         expr=f"""
-        osd:cephqos_capacity_ops / osd:cephqos_proven_ops:max1d > @overstated@
-          and on ({_OSD}) (
-            count_over_time(osd:cephqos_saturated_ops:rate[@hold@]) >= @hold_samples@
+        {PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
+          and on ({OSD}) (
+            count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
           )
         """,
         severity="ticket",
@@ -231,11 +229,11 @@ _CAPACITY: Final = (
     Alert(
         name="CephQosCapacityNeverMeasured",
         expr=f"""
-        max by ({_OSD}, media) (
-          cephqos_qos_scheduler_info{{in_force="mclock_scheduler", capacity_origin="default"}}
+        max by ({OSD}, media) (
+          {Qos.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
         )
-        unless on ({_OSD}) (
-          max by ({_OSD}) (cephqos_disks_info{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
+        unless on ({OSD}) (
+          max by ({OSD}) ({Disks.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
         )
         """,
         severity="ticket",
@@ -249,14 +247,14 @@ _CAPACITY: Final = (
     ),
 )
 
-_NO_RESTARTS: Final = "unless on (cluster) (cluster:cephqos_osd_restarts:sum1h > 0)"
+_NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
 
 _SETTINGS: Final = (
     Alert(
         name="CephQosSettingsDiffer",
         expr=f"""
         count by (cluster, media) (
-          count by (cluster, media, in_force, profile) (cephqos_qos_scheduler_info{{media!=""}})
+          count by (cluster, media, in_force, profile) ({Qos.SCHEDULER_INFO}{{media!=""}})
         ) > 1
         {_NO_RESTARTS}
         """,
@@ -275,7 +273,7 @@ _SETTINGS: Final = (
         name="CephQosSchedulersMixed",
         expr=f"""
         count by (cluster) (
-          count by (cluster, in_force) (cephqos_qos_scheduler_info{{in_force!="unknown"}})
+          count by (cluster, in_force) ({Qos.SCHEDULER_INFO}{{in_force!="unknown"}})
         ) > 1
         {_NO_RESTARTS}
         """,
@@ -291,8 +289,8 @@ _SETTINGS: Final = (
     Alert(
         name="CephQosReservationsExceedWhole",
         expr=f"""
-        sum by ({_OSD}) (max by ({_CLASS}) (cephqos_qos_reservation_ratio)) > @oversubscribed@
-          and on ({_OSD}) cephqos_qos_scheduler_info{{profile="custom"}}
+        sum by ({OSD}) (max by ({OSD_CLASS}) ({Qos.RESERVATION_RATIO})) > @oversubscribed@
+          and on ({OSD}) {Qos.SCHEDULER_INFO}{{profile="custom"}}
         """,
         severity="ticket",
         hold=300,
@@ -307,11 +305,11 @@ _SETTINGS: Final = (
 )
 
 RESTARTS: Final = Recording(
-    record="cluster:cephqos_osd_restarts:sum1h",
+    record=PerCluster.OSD_RESTARTS,
     expr=f"""
     sum by (cluster) (
-      max by ({_OSD}) (
-        resets(cephqos_daemon_cpu_seconds_total{{mode="user", ceph_daemon=~"osd.*"}}[@hour@])
+      max by ({OSD}) (
+        resets({Daemon.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@])
       )
     )
     """,

@@ -3,19 +3,30 @@
 from typing import Final
 
 from cephqos_alerts.rules import Alert, Group
-
-_OSD: Final = "cluster, ceph_daemon"
+from cephqos_base.recorded import PerOsd
+from cephqos_base.series import (
+    OSD,
+    Cluster,
+    Crimson,
+    Daemon,
+    Exporter,
+    Placement,
+    Recovery,
+    Run,
+    Scrub,
+    Threads,
+)
 
 SCRUB: Final = Group(
     name="cephqos-scrub-alerts",
     rules=(
         Alert(
             name="CephQosScrubStalled",
-            expr="""
-            max by (cluster, pool, level) (cephqos_scrub_pool_running_pgs) > 0
+            expr=f"""
+            max by (cluster, pool, level) ({Scrub.POOL_RUNNING_PGS}) > 0
               and on (cluster, pool) (
                 max by (cluster, pool)
-                  (increase(cephqos_scrub_pool_objects_total[@long_hold@])) == 0
+                  (increase({Scrub.POOL_OBJECTS}[@long_hold@])) == 0
               )
             """,
             severity="ticket",
@@ -29,10 +40,10 @@ SCRUB: Final = Group(
         ),
         Alert(
             name="CephQosDeepScrubCannotKeepUp",
-            expr="""
-            max by (cluster, pool) (cephqos_scrub_pool_backlog_eta_seconds{level="deep"})
+            expr=f"""
+            max by (cluster, pool) ({Scrub.POOL_BACKLOG_ETA_SECONDS}{{level="deep"}})
             > on (cluster, pool)
-            max by (cluster, pool) (cephqos_scrub_pool_interval_seconds{level="deep"})
+            max by (cluster, pool) ({Scrub.POOL_INTERVAL_SECONDS}{{level="deep"}})
             """,
             severity="ticket",
             hold=900,
@@ -47,10 +58,10 @@ SCRUB: Final = Group(
         ),
         Alert(
             name="CephQosScrubsOverdueGrowing",
-            expr="""
-            max by (cluster, pool, level) (cephqos_scrub_pool_schedule_pgs{state="overdue"})
+            expr=f"""
+            max by (cluster, pool, level) ({Scrub.POOL_SCHEDULE_PGS}{{state="overdue"}})
             - max by (cluster, pool, level)
-              (cephqos_scrub_pool_schedule_pgs{state="overdue"} offset @day@)
+              ({Scrub.POOL_SCHEDULE_PGS}{{state="overdue"}} offset @day@)
             >= @scrub_growth@
             """,
             severity="ticket",
@@ -67,9 +78,9 @@ SCRUB: Final = Group(
     ),
 )
 
-_LEFT: Final = """
-max by (cluster, pool) (cephqos_recovery_pool_degraded_objects)
-+ max by (cluster, pool) (cephqos_recovery_pool_misplaced_objects)
+_LEFT: Final = f"""
+max by (cluster, pool) ({Recovery.POOL_DEGRADED_OBJECTS})
++ max by (cluster, pool) ({Recovery.POOL_MISPLACED_OBJECTS})
 """
 
 RECOVERY: Final = Group(
@@ -80,7 +91,7 @@ RECOVERY: Final = Group(
             expr=f"""
             ({_LEFT.strip()}) > 0
               and on (cluster, pool) (
-                max by (cluster, pool) (increase(cephqos_recovery_pool_objects_total[@hold@])) == 0
+                max by (cluster, pool) (increase({Recovery.POOL_OBJECTS}[@hold@])) == 0
               )
             """,
             severity="ticket",
@@ -94,7 +105,7 @@ RECOVERY: Final = Group(
         ),
         Alert(
             name="CephQosRecoveryTooSlow",
-            expr="max by (cluster, pool) (cephqos_recovery_pool_eta_seconds) > @recovery_eta@",
+            expr=f"max by (cluster, pool) ({Recovery.POOL_ETA_SECONDS}) > @recovery_eta@",
             severity="ticket",
             hold=900,
             dashboard="background",
@@ -108,7 +119,7 @@ RECOVERY: Final = Group(
         ),
         Alert(
             name="CephQosObjectsUnfound",
-            expr="max by (cluster, pool) (cephqos_recovery_pool_unfound_objects) > 0",
+            expr=f"max by (cluster, pool) ({Recovery.POOL_UNFOUND_OBJECTS}) > 0",
             severity="page",
             hold=300,
             dashboard="background",
@@ -127,10 +138,10 @@ SATURATION: Final = Group(
         Alert(
             name="CephQosThreadAtCeiling",
             expr=f"""
-            max by ({_OSD}, group) (
-              rate(cephqos_threads_busiest_cpu_seconds_total{{group!~"other|reactor"}}[@rate@])
+            max by ({OSD}, group) (
+              rate({Threads.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
               or label_replace(
-                avg_over_time(cephqos_crimson_reactor_utilization_ratio[@rate@]),
+                avg_over_time({Crimson.REACTOR_UTILIZATION_RATIO}[@rate@]),
                 "group", "reactor", "", ""
               )
             ) > @thread_ceiling@
@@ -147,9 +158,9 @@ SATURATION: Final = Group(
         Alert(
             name="CephQosDeviceSaturated",
             expr=f"""
-            (osd:cephqos_device_latency_seconds:rate > @device_floor@)
-              > @device_history@ * osd:cephqos_device_latency_seconds:median1d
-              and on ({_OSD}) (osd:cephqos_device_depth:rate > 1)
+            ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
+              > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
+              and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
             """,
             severity="ticket",
             hold=900,
@@ -162,7 +173,7 @@ SATURATION: Final = Group(
         ),
         Alert(
             name="CephQosReactorShared",
-            expr=f"max by ({_OSD}, by) (cephqos_placement_reactors_shared) > 0",
+            expr=f"max by ({OSD}, by) ({Placement.REACTORS_SHARED}) > 0",
             severity="ticket",
             hold=300,
             summary="{{ $labels.ceph_daemon }}: {{ $value }} reactors share their CPU"
@@ -194,8 +205,8 @@ COVERAGE: Final = Group(
         Alert(
             name="CephQosDaemonNotAnswering",
             expr=f"""
-            max by ({_OSD}, instance, reason) (cephqos_daemon_up) == 0
-              unless on ({_OSD}) max by ({_OSD}) (cephqos_daemon_up) == 1
+            max by ({OSD}, instance, reason) ({Daemon.UP}) == 0
+              unless on ({OSD}) max by ({OSD}) ({Daemon.UP}) == 1
             """,
             severity="page",
             hold=120,
@@ -209,7 +220,7 @@ COVERAGE: Final = Group(
         # Ceph's own alerts tell of it; this one is there to silence.
         Alert(
             name="CephQosOsdDown",
-            expr=f"max by ({_OSD}) (cephqos_cluster_osd_up) == 0",
+            expr=f"max by ({OSD}) ({Cluster.OSD_UP}) == 0",
             severity="none",
             summary="{{ $labels.ceph_daemon }} is down in the map",
             description="""
@@ -220,8 +231,8 @@ COVERAGE: Final = Group(
         Alert(
             name="CephQosOsdNotScraped",
             expr=f"""
-            max by ({_OSD}) (cephqos_cluster_osd_up) == 1
-              unless on ({_OSD}) max by ({_OSD}) (cephqos_daemon_up)
+            max by ({OSD}) ({Cluster.OSD_UP}) == 1
+              unless on ({OSD}) max by ({OSD}) ({Daemon.UP})
             """,
             severity="ticket",
             hold=600,
@@ -234,9 +245,9 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosClusterExporterAbsent",
-            expr="""
-            count by (cluster) (cephqos_daemon_up)
-              unless on (cluster) count by (cluster) (cephqos_cluster_up)
+            expr=f"""
+            count by (cluster) ({Daemon.UP})
+              unless on (cluster) count by (cluster) ({Cluster.UP})
             """,
             severity="ticket",
             hold=600,
@@ -249,8 +260,8 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosClusterExporterDoubled",
-            expr="""
-            count by (cluster) (count by (cluster, instance) (cephqos_cluster_up)) > 1
+            expr=f"""
+            count by (cluster) (count by (cluster, instance) ({Cluster.UP})) > 1
             """,
             severity="info",
             hold=600,
@@ -275,8 +286,8 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosCollectorFailing",
-            expr="""
-            max by (cluster, ceph_daemon, collector) (cephqos_collector_success) == 0
+            expr=f"""
+            max by (cluster, ceph_daemon, collector) ({Exporter.COLLECTOR_SUCCESS}) == 0
             """,
             severity="ticket",
             hold=600,
@@ -290,9 +301,9 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosTooManySeries",
-            expr="""
-            sum by (instance) (scrape_samples_post_metric_relabeling{job=~"@job@"})
-            / on (instance) (count by (instance) (cephqos_daemon_up{ceph_daemon=~"osd.*"}))
+            expr=f"""
+            sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
+            / on (instance) (count by (instance) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}))
             > @series_per_osd@
             """,
             severity="info",
@@ -306,7 +317,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosMaintenance",
-            expr="max by (cluster, flag) (cephqos_cluster_flag) == 1",
+            expr=f"max by (cluster, flag) ({Cluster.FLAG}) == 1",
             severity="none",
             dashboard="cluster",
             summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
@@ -317,7 +328,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosTestRun",
-            expr="max by (cluster, run, scenario) (cephqos_run_info) == 1",
+            expr=f"max by (cluster, run, scenario) ({Run.INFO}) == 1",
             severity="none",
             dashboard="cluster",
             summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is under way",

@@ -7,104 +7,87 @@ not; `or` keeps the first. README.md has the reasoning and the blind spots of ea
 from typing import Final
 
 from cephqos_alerts.rules import Group, Recording
-
-_OSD: Final = "cluster, ceph_daemon"
-_CLASS: Final = "cluster, ceph_daemon, class"
-SCHEDULED: Final = ("client", "background_recovery", "background_best_effort")
-
-# In this order.
-CAUSES: Final = (
-    "immediate",
-    "interference",
-    "limit",
-    "skew",
-    "capacity",
-    "device",
-    "cpu",
-    "unknown",
-)
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED
 
 
 def _wanting(condition: str) -> str:
     """Those with demand for whose OSD the condition holds."""
     return f"""
-    (osd_class:cephqos_demand:bool == 1)
-      and on ({_OSD}) ({condition})
+    ({PerClass.DEMAND} == 1)
+      and on ({OSD}) ({condition})
     """
 
 
 # Replica work fills the OSD, and without it the class would have had what it is owed.
 _IMMEDIATE: Final = f"""
-(osd_class:cephqos_demand:bool == 1)
-  and on ({_CLASS}) (
-    (osd_class:cephqos_shortfall_ops:rate or osd_class:cephqos_demand:bool * 0)
-    <= on ({_OSD}) group_left () sum by ({_OSD})
-      (osd_class:cephqos_attained_ops:rate{{class="immediate"}})
+({PerClass.DEMAND} == 1)
+  and on ({OSD_CLASS}) (
+    ({PerClass.SHORTFALL_OPS} or {PerClass.DEMAND} * 0)
+    <= on ({OSD}) group_left () sum by ({OSD})
+      ({PerClass.ATTAINED_OPS}{{class="immediate"}})
   )
-  and on ({_OSD}) (
-    sum by ({_OSD}) (osd_class:cephqos_attained_ops:rate{{class="immediate"}})
-    > @immediate_share@ * osd:cephqos_delivered_ops:rate
+  and on ({OSD}) (
+    sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="immediate"}})
+    > @immediate_share@ * {PerOsd.DELIVERED_OPS}
   )
-  and on ({_OSD}) (osd:cephqos_delivered_ops:rate > @full@ * osd:cephqos_capacity_ops)
+  and on ({OSD}) ({PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS})
 """
 
 _LIMIT: Final = f"""
-(osd_class:cephqos_demand:bool == 1)
-  and on ({_CLASS}) (
-    osd_class:cephqos_attained_ops:rate > @at_limit@ * (osd_class:cephqos_limit_ops > 0)
-    or on ({_CLASS})
-    min_over_time(osd_class:cephqos_limit_hold_seconds:max[@sustained@]) > 0
+({PerClass.DEMAND} == 1)
+  and on ({OSD_CLASS}) (
+    {PerClass.ATTAINED_OPS} > @at_limit@ * ({PerClass.LIMIT_OPS} > 0)
+    or on ({OSD_CLASS})
+    min_over_time({PerClass.LIMIT_HOLD_SECONDS}[@sustained@]) > 0
   )
 """
 
 _SKEW: Final = f"""
-(osd_class:cephqos_demand:bool == 1)
-  and on ({_CLASS}) (osd_class:cephqos_shards_wanting:ratio <= @skew@)
-  and on ({_OSD}) (osd:cephqos_store_piling_up:bool == 0)
+({PerClass.DEMAND} == 1)
+  and on ({OSD_CLASS}) ({PerClass.SHARDS_WANTING} <= @skew@)
+  and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
 """
 
 # Ever delivered, that is in the last day, and only while demand was there to deliver it to.
-_CAPACITY: Final = _wanting(
-    "osd:cephqos_capacity_ops > @overstated@ * osd:cephqos_proven_ops:max1d"
-)
+_CAPACITY: Final = _wanting(f"{PerOsd.CAPACITY_OPS} > @overstated@ * {PerOsd.PROVEN_OPS}")
 
 # Slow by itself or by its own history; how busy it is says nothing of an SSD or an array.
 _DEVICE: Final = _wanting(
     f"""
-    osd:cephqos_store_stalled:bool == 1
-    or (osd:cephqos_kv_commit_seconds:rate > @device_latency_ssd@
-      or osd:cephqos_device_latency_seconds:rate > @device_latency_ssd@)
-      and on ({_OSD}) osd:cephqos_media:info{{media="ssd"}}
-    or osd:cephqos_kv_commit_seconds:rate > @device_latency_hdd@
-    or osd:cephqos_device_latency_seconds:rate > @device_latency_hdd@
-    or (osd:cephqos_kv_commit_seconds:rate > @device_floor@)
-      > @device_history@ * osd:cephqos_kv_commit_seconds:median1d
-    or (osd:cephqos_device_latency_seconds:rate > @device_floor@)
-      > @device_history@ * osd:cephqos_device_latency_seconds:median1d
+    {PerOsd.STORE_STALLED} == 1
+    or ({PerOsd.KV_COMMIT_SECONDS_RATE} > @device_latency_ssd@
+      or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_latency_ssd@)
+      and on ({OSD}) {PerOsd.MEDIA}{{media="ssd"}}
+    or {PerOsd.KV_COMMIT_SECONDS_RATE} > @device_latency_hdd@
+    or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_latency_hdd@
+    or ({PerOsd.KV_COMMIT_SECONDS_RATE} > @device_floor@)
+      > @device_history@ * {PerOsd.KV_COMMIT_SECONDS_MEDIAN1D}
+    or ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
+      > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
     """
 )
 
 _CPU: Final = _wanting(
-    "osd:cephqos_thread_ceiling:max > @thread_ceiling@"
-    " or osd:cephqos_cpu_waiting:rate > @cpu_waiting@"
+    f"{PerOsd.THREAD_CEILING} > @thread_ceiling@ or {PerOsd.CPU_WAITING} > @cpu_waiting@"
 )
 
-_UNKNOWN: Final = "osd_class:cephqos_demand:bool == 1"
+_UNKNOWN: Final = f"{PerClass.DEMAND} == 1"
 
 
 def _interference(victim: str, culprit: str) -> str:
     """`culprit` has more than its reservation, much of what is delivered, most of all others."""
     others = "|".join(cls for cls in SCHEDULED if cls not in (victim, culprit))
-    excess = f'osd_class:cephqos_excess_ops:rate{{class="{culprit}"}}'
-    other = f'osd_class:cephqos_excess_ops:rate{{class="{others}"}}'
+    excess = f'{PerClass.EXCESS_OPS}{{class="{culprit}"}}'
+    other = f'{PerClass.EXCESS_OPS}{{class="{others}"}}'
     return f"""
     label_replace(
-      (osd_class:cephqos_demand:bool{{class="{victim}"}} == 1)
-        and on ({_OSD}) (
+      ({PerClass.DEMAND}{{class="{victim}"}} == 1)
+        and on ({OSD}) (
           {excess}
-          > on ({_OSD}) @interference@ * osd:cephqos_delivered_ops:rate
+          > on ({OSD}) @interference@ * {PerOsd.DELIVERED_OPS}
         )
-        and on ({_OSD}) ({excess} >= on ({_OSD}) ({other} or on ({_OSD}) {excess} * 0))
+        and on ({OSD}) ({excess} >= on ({OSD}) ({other} or on ({OSD}) {excess} * 0))
         {_SHORT[victim]},
       "by", "{culprit}", "", ""
     )
@@ -113,14 +96,14 @@ def _interference(victim: str, culprit: str) -> str:
 
 # A class that has its reservation suffers no interference from one that takes what is left over.
 _SHORT: Final = {
-    "client": f"""and on ({_CLASS}) (
-          osd_class:cephqos_shortfall_ops:rate > 0
-          or osd_class:cephqos_attained_ops:rate < osd_class:cephqos_target_ops
-          or on ({_CLASS}) osd_class:cephqos_demand:bool
-            unless on ({_CLASS}) osd_class:cephqos_owed_ops
+    "client": f"""and on ({OSD_CLASS}) (
+          {PerClass.SHORTFALL_OPS} > 0
+          or {PerClass.ATTAINED_OPS} < {PerClass.TARGET_OPS}
+          or on ({OSD_CLASS}) {PerClass.DEMAND}
+            unless on ({OSD_CLASS}) {PerClass.OWED_OPS}
         )""",
-    "background_recovery": f"and on ({_CLASS}) (osd_class:cephqos_shortfall_ops:rate > 0)",
-    "background_best_effort": f"and on ({_CLASS}) (osd_class:cephqos_shortfall_ops:rate > 0)",
+    "background_recovery": f"and on ({OSD_CLASS}) ({PerClass.SHORTFALL_OPS} > 0)",
+    "background_best_effort": f"and on ({OSD_CLASS}) ({PerClass.SHORTFALL_OPS} > 0)",
 }
 
 
@@ -149,7 +132,7 @@ def _candidates() -> list[str]:
 
 
 def _first_that_holds() -> str:
-    return f"\nor on ({_CLASS}) ".join(candidate.strip() for candidate in _candidates())
+    return f"\nor on ({OSD_CLASS}) ".join(candidate.strip() for candidate in _candidates())
 
 
 CAUSE: Final = Group(
@@ -157,38 +140,38 @@ CAUSE: Final = Group(
     rules=(
         # An OSD that cannot give more: its clients wait, and not for a limit or for one shard.
         Recording(
-            record="osd:cephqos_saturated_ops:rate",
+            record=PerOsd.SATURATED_OPS,
             expr=f"""
-            osd:cephqos_delivered_ops:rate
-              and on ({_OSD}) (osd_class:cephqos_demand:bool{{class="client"}} == 1)
-              unless on ({_OSD}) (
-                osd_class:cephqos_attained_ops:rate{{class="client"}}
-                > @at_limit@ * (osd_class:cephqos_limit_ops{{class="client"}} > 0)
+            {PerOsd.DELIVERED_OPS}
+              and on ({OSD}) ({PerClass.DEMAND}{{class="client"}} == 1)
+              unless on ({OSD}) (
+                {PerClass.ATTAINED_OPS}{{class="client"}}
+                > @at_limit@ * ({PerClass.LIMIT_OPS}{{class="client"}} > 0)
               )
-              unless on ({_OSD}) (
+              unless on ({OSD}) (
                 min_over_time(
-                  osd_class:cephqos_limit_hold_seconds:max{{class="client"}}[@sustained@]
+                  {PerClass.LIMIT_HOLD_SECONDS}{{class="client"}}[@sustained@]
                 ) > 0
               )
-              unless on ({_OSD}) (
-                osd_class:cephqos_shards_wanting:ratio{{class="client"}} <= @skew@
-                  and on ({_OSD}) osd:cephqos_store_piling_up:bool == 0
+              unless on ({OSD}) (
+                {PerClass.SHARDS_WANTING}{{class="client"}} <= @skew@
+                  and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
               )
             """,
         ),
-        Recording(record="osd_class:cephqos_cause", expr=_first_that_holds()),
+        Recording(record=PerClass.CAUSE, expr=_first_that_holds()),
         # The main one of the last minutes: it labels alerts, which must not flap with it.
         Recording(
-            record="osd_class:cephqos_main_cause",
-            expr=f"topk by ({_CLASS}) (1, sum_over_time(osd_class:cephqos_cause[@hold@])) * 0 + 1",
+            record=PerClass.MAIN_CAUSE,
+            expr=f"topk by ({OSD_CLASS}) (1, sum_over_time({PerClass.CAUSE}[@hold@])) * 0 + 1",
         ),
         Recording(
-            record="cluster_class:cephqos_cause_osds:count",
-            expr="count by (cluster, class, cause, by) (osd_class:cephqos_main_cause)",
+            record=PerClusterClass.CAUSE_OSDS,
+            expr=f"count by (cluster, class, cause, by) ({PerClass.MAIN_CAUSE})",
         ),
         Recording(
-            record="cluster_class:cephqos_main_cause",
-            expr="topk by (cluster, class) (1, cluster_class:cephqos_cause_osds:count) * 0 + 1",
+            record=PerClusterClass.MAIN_CAUSE,
+            expr=f"topk by (cluster, class) (1, {PerClusterClass.CAUSE_OSDS}) * 0 + 1",
         ),
     ),
 )

@@ -7,58 +7,55 @@ once. A series that a release cannot give stays absent through all of them.
 from typing import Final
 
 from cephqos_alerts.rules import Group, Recording
-
-_OSD: Final = "cluster, ceph_daemon"
-_CLASS: Final = "cluster, ceph_daemon, class"
+from cephqos_base.recorded import PerClass, PerCluster, PerOsd, PerShard
+from cephqos_base.series import OSD, OSD_CLASS, Crimson, Daemon, Disks, Op, Qos, Threads, total
 
 
 def _per_class(record: str, metric: str) -> Recording:
-    return Recording(record=f"osd_class:cephqos_{record}", expr=f"max by ({_CLASS}) ({metric})")
+    return Recording(record=record, expr=f"max by ({OSD_CLASS}) ({metric})")
 
 
 def _per_osd(record: str, metric: str) -> Recording:
-    return Recording(record=f"osd:cephqos_{record}", expr=f"max by ({_OSD}) ({metric})")
+    return Recording(record=record, expr=f"max by ({OSD}) ({metric})")
 
 
 def _zero(metric: str) -> str:
     """0 for every class of every OSD that shows the figure at all: every OSD has a first shard."""
-    return f'max by ({_CLASS}) ({metric}{{shard="0"}}) * 0'
+    return f'max by ({OSD_CLASS}) ({metric}{{shard="0"}}) * 0'
 
 
 def _worst(record: str, metric: str) -> Recording:
     """The highest of all shards. Shards at 0 are left out first: they are nearly all of them."""
     return Recording(
-        record=f"osd_class:cephqos_{record}",
-        expr=f"max by ({_CLASS}) ({metric} > 0) or {_zero(metric)}",
+        record=record,
+        expr=f"max by ({OSD_CLASS}) ({metric} > 0) or {_zero(metric)}",
     )
 
 
 def _mean_seconds(seconds: str, count: str) -> str:
     """Mean time of what was counted in the rate window; absent when nothing was."""
     return f"""
-    max by ({_OSD}) (rate({seconds}[@rate@]))
-    / (max by ({_OSD}) (rate({count}[@rate@])) > 0)
+    max by ({OSD}) (rate({seconds}[@rate@]))
+    / (max by ({OSD}) (rate({count}[@rate@])) > 0)
     """
 
-
-_OPS = "normalised_ops_per_second"
 
 PROMISES: Final = Group(
     name="cephqos-promises",
     rules=(
-        _per_class("reserved_ops", f"cephqos_qos_reservation_{_OPS}"),
-        _per_class("limit_ops", f"cephqos_qos_limit_{_OPS}"),
-        _per_class("target_ops", f"cephqos_qos_target_reservation_{_OPS}"),
-        _per_osd("capacity_ops", f"cephqos_qos_capacity_{_OPS}"),
+        _per_class(PerClass.RESERVED_OPS, Qos.RESERVATION_OPS),
+        _per_class(PerClass.LIMIT_OPS, Qos.LIMIT_OPS),
+        _per_class(PerClass.TARGET_OPS, Qos.TARGET_RESERVATION_OPS),
+        _per_osd(PerOsd.CAPACITY_OPS, Qos.CAPACITY_OPS),
         Recording(
-            record="osd:cephqos_media:info",
-            expr="max by (cluster, ceph_daemon, media) (cephqos_qos_scheduler_info)",
+            record=PerOsd.MEDIA,
+            expr=f"max by (cluster, ceph_daemon, media) ({Qos.SCHEDULER_INFO})",
         ),
         # Which target speaks for an OSD, so that sums per host count it once.
         Recording(
-            record="osd:cephqos_instance:info",
+            record=PerOsd.INSTANCE,
             expr="topk by (cluster, ceph_daemon) (1, max by (cluster, ceph_daemon, instance)"
-            " (cephqos_daemon_up))",
+            f" ({Daemon.UP}))",
         ),
     ),
 )
@@ -66,64 +63,58 @@ PROMISES: Final = Group(
 WORK: Final = Group(
     name="cephqos-work",
     rules=(
-        _per_class("attained_ops:rate", "rate(cephqos_qos_normalised_ops_total[@rate@])"),
-        _per_osd("delivered_ops:rate", "rate(cephqos_qos_delivered_normalised_ops_total[@rate@])"),
+        _per_class(PerClass.ATTAINED_OPS, f"rate({Qos.OPS}[@rate@])"),
+        _per_osd(PerOsd.DELIVERED_OPS, f"rate({Qos.DELIVERED_OPS}[@rate@])"),
         Recording(
-            record="osd_class:cephqos_attainment:ratio",
-            expr="osd_class:cephqos_attained_ops:rate / (osd_class:cephqos_reserved_ops > 0)",
+            record=PerClass.ATTAINMENT,
+            expr=f"{PerClass.ATTAINED_OPS} / ({PerClass.RESERVED_OPS} > 0)",
         ),
         # What a class gets above its reservation: what another one could have had.
         Recording(
-            record="osd_class:cephqos_excess_ops:rate",
-            expr="""
+            record=PerClass.EXCESS_OPS,
+            expr=f"""
             clamp_min(
-              osd_class:cephqos_attained_ops:rate{class!="immediate"}
-              - (osd_class:cephqos_reserved_ops
-                 or osd_class:cephqos_attained_ops:rate{class!="immediate"} * 0),
+              {PerClass.ATTAINED_OPS}{{class!="immediate"}}
+              - ({PerClass.RESERVED_OPS}
+                 or {PerClass.ATTAINED_OPS}{{class!="immediate"}} * 0),
               0
             )
             """,
         ),
         Recording(
-            record="osd:cephqos_device_latency_seconds:rate",
+            record=PerOsd.DEVICE_LATENCY_SECONDS_RATE,
             expr=f"""
-            max by ({_OSD}) (
-              sum by ({_OSD}, instance, device)
-                (rate(cephqos_disks_time_seconds_total{{layer="osd"}}[@rate@]))
-              / (sum by ({_OSD}, instance, device)
-                (rate(cephqos_disks_ops_total{{layer="osd"}}[@rate@])) > 0)
+            max by ({OSD}) (
+              sum by ({OSD}, instance, device)
+                (rate({Disks.TIME_SECONDS}{{layer="osd"}}[@rate@]))
+              / (sum by ({OSD}, instance, device)
+                (rate({Disks.OPS}{{layer="osd"}}[@rate@])) > 0)
             )
             """,
         ),
-        _per_osd(
-            "device_depth:rate", 'rate(cephqos_disks_weighted_seconds_total{layer="osd"}[@rate@])'
+        _per_osd(PerOsd.DEVICE_DEPTH, f'rate({Disks.WEIGHTED_SECONDS}{{layer="osd"}}[@rate@])'),
+        Recording(
+            record=PerOsd.STORE_LATENCY_SECONDS,
+            expr=_mean_seconds(Qos.STORE_SECONDS, Qos.STORE_TRANSACTIONS),
         ),
         Recording(
-            record="osd:cephqos_store_latency_seconds:rate",
-            expr=_mean_seconds(
-                "cephqos_qos_store_seconds_total", "cephqos_qos_store_transactions_total"
-            ),
-        ),
-        Recording(
-            record="osd:cephqos_kv_commit_seconds:rate",
-            expr=_mean_seconds(
-                "cephqos_qos_store_kv_commit_seconds_total", "cephqos_qos_store_kv_commits_total"
-            ),
+            record=PerOsd.KV_COMMIT_SECONDS_RATE,
+            expr=_mean_seconds(Qos.STORE_KV_COMMIT_SECONDS, Qos.STORE_KV_COMMITS),
         ),
         # A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
         Recording(
-            record="osd:cephqos_thread_ceiling:max",
+            record=PerOsd.THREAD_CEILING,
             expr=f"""
-            max by ({_OSD}) (
-              rate(cephqos_threads_busiest_cpu_seconds_total{{group!~"other|reactor"}}[@rate@])
-              or avg_over_time(cephqos_crimson_reactor_utilization_ratio[@rate@])
+            max by ({OSD}) (
+              rate({Threads.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
+              or avg_over_time({Crimson.REACTOR_UTILIZATION_RATIO}[@rate@])
             )
             """,
         ),
         _per_osd(
-            "cpu_waiting:rate",
-            f"sum by ({_OSD}, instance)"
-            ' (rate(cephqos_threads_wait_seconds_total{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}'
+            PerOsd.CPU_WAITING,
+            f"sum by ({OSD}, instance)"
+            f' (rate({Threads.WAIT_SECONDS}{{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}}'
             "[@rate@]))",
         ),
     ),
@@ -137,119 +128,119 @@ DEMAND: Final = Group(
     rules=(
         # Most queues of most shards are empty: from here on only the others are looked at.
         Recording(
-            record="osd_class_shard:cephqos_queue_length:max",
-            expr=f"max by ({_CLASS}, shard) (cephqos_qos_queue_length > 0)",
+            record=PerShard.QUEUE_LENGTH,
+            expr=f"max by ({OSD_CLASS}, shard) ({Qos.QUEUE_LENGTH} > 0)",
         ),
         Recording(
-            record="osd_class:cephqos_queue_length:sum",
+            record=PerClass.QUEUE_LENGTH,
             expr=f"""
-            sum by ({_CLASS}) (osd_class_shard:cephqos_queue_length:max)
-            or {_zero("cephqos_qos_queue_length")}
+            sum by ({OSD_CLASS}) ({PerShard.QUEUE_LENGTH})
+            or {_zero(Qos.QUEUE_LENGTH)}
             """,
         ),
-        _worst("reservation_lag_seconds:max", "cephqos_qos_reservation_lag_seconds"),
-        _worst("limit_hold_seconds:max", "cephqos_qos_limit_hold_seconds"),
+        _worst(PerClass.RESERVATION_LAG_SECONDS, Qos.RESERVATION_LAG_SECONDS),
+        _worst(PerClass.LIMIT_HOLD_SECONDS, Qos.LIMIT_HOLD_SECONDS),
         Recording(
-            record="osd_class:cephqos_shards_wanting:ratio",
+            record=PerClass.SHARDS_WANTING,
             expr=f"""
-            count by ({_CLASS}) (
-              max_over_time(osd_class_shard:cephqos_queue_length:max[@sustained@])
+            count by ({OSD_CLASS}) (
+              max_over_time({PerShard.QUEUE_LENGTH}[@sustained@])
             )
-            / on ({_OSD}) group_left () max by ({_OSD}) (cephqos_qos_shards)
+            / on ({OSD}) group_left () max by ({OSD}) ({Qos.SHARDS})
             """,
         ),
         Recording(
-            record="osd:cephqos_client_waiting:rate",
+            record=PerOsd.CLIENT_WAITING,
             expr=f"""
-            max by ({_OSD}) (rate(cephqos_qos_client_wait_seconds_total[@rate@]))
-            + sum by ({_OSD}) (
-              max by ({_OSD}, throttle) (rate(cephqos_qos_throttle_wait_seconds_total[@rate@]))
+            max by ({OSD}) (rate({Qos.CLIENT_WAIT_SECONDS}[@rate@]))
+            + sum by ({OSD}) (
+              max by ({OSD}, throttle) (rate({Qos.THROTTLE_WAIT_SECONDS}[@rate@]))
             )
             """,
         ),
-        _per_osd("store_in_progress:rate", "rate(cephqos_qos_store_seconds_total[@rate@])"),
-        _per_osd("store_used:ratio", 'cephqos_qos_throttle_used_ratio{throttle="bluestore"}'),
+        _per_osd(PerOsd.STORE_IN_PROGRESS, f"rate({Qos.STORE_SECONDS}[@rate@])"),
+        _per_osd(PerOsd.STORE_USED, f'{Qos.THROTTLE_USED_RATIO}{{throttle="bluestore"}}'),
         # It holds transactions and ends none: what is measured at their end says nothing now.
         Recording(
-            record="osd:cephqos_store_stalled:bool",
+            record=PerOsd.STORE_STALLED,
             expr=f"""
-            (min_over_time(osd:cephqos_store_used:ratio[@sustained@]) > bool 0)
-            * on ({_OSD}) (
-              max by ({_OSD}) (rate(cephqos_qos_store_transactions_total[@rate@])) == bool 0
+            (min_over_time({PerOsd.STORE_USED}[@sustained@]) > bool 0)
+            * on ({OSD}) (
+              max by ({OSD}) (rate({Qos.STORE_TRANSACTIONS}[@rate@])) == bool 0
             )
             """,
         ),
         # Stalled goes first: latency, of another group, may still be that of the evaluation before.
         Recording(
-            record="osd:cephqos_store_piling_up:bool",
+            record=PerOsd.STORE_PILING_UP,
             expr=f"""
-            (osd:cephqos_store_stalled:bool == 1)
-            or on ({_OSD}) (osd:cephqos_store_in_progress:rate >= bool @store_in_progress@)
-            * on ({_OSD}) (
-              (osd:cephqos_store_latency_seconds:rate >= bool @store_latency_hdd@)
-                and on ({_OSD}) osd:cephqos_media:info{{media="hdd"}}
-              or on ({_OSD}) (osd:cephqos_store_latency_seconds:rate >= bool @store_latency_ssd@)
+            ({PerOsd.STORE_STALLED} == 1)
+            or on ({OSD}) ({PerOsd.STORE_IN_PROGRESS} >= bool @store_in_progress@)
+            * on ({OSD}) (
+              ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_hdd@)
+                and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
+              or on ({OSD}) ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_ssd@)
             )
-            or on ({_OSD}) osd:cephqos_store_stalled:bool
+            or on ({OSD}) {PerOsd.STORE_STALLED}
             """,
         ),
         # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
         Recording(
-            record="osd:cephqos_client_present:sum",
+            record=PerOsd.CLIENT_PRESENT_SUM,
             expr=f"""
-            max by ({_OSD}) (cephqos_qos_client_ops_in_progress)
-            + on ({_OSD}) (
-              sum by ({_OSD}) (osd_class:cephqos_queue_length:sum{{class="client"}})
-              or max by ({_OSD}) (cephqos_qos_client_ops_in_progress) * 0
+            max by ({OSD}) ({Qos.CLIENT_OPS_IN_PROGRESS})
+            + on ({OSD}) (
+              sum by ({OSD}) ({PerClass.QUEUE_LENGTH}{{class="client"}})
+              or max by ({OSD}) ({Qos.CLIENT_OPS_IN_PROGRESS}) * 0
             )
             """,
         ),
         # In every sample, not on average: a burst of a second leaves samples without work.
         Recording(
-            record="osd:cephqos_client_present:min",
-            expr="min_over_time(osd:cephqos_client_present:sum[@sustained@])",
+            record=PerOsd.CLIENT_PRESENT_MIN,
+            expr=f"min_over_time({PerOsd.CLIENT_PRESENT_SUM}[@sustained@])",
         ),
         # On average, too (Little's law): bursts in step with the scrapes are in every sample.
         Recording(
-            record="osd:cephqos_client_present:rate",
+            record=PerOsd.CLIENT_PRESENT_RATE,
             expr=f"""
-            sum by ({_OSD}) (
-              max by ({_OSD}, op) (rate(cephqos_osd_op_latency_seconds_sum[@rate@]))
+            sum by ({OSD}) (
+              max by ({OSD}, op) (rate({total(Op.LATENCY_SECONDS)}[@rate@]))
             )
             """,
         ),
         # A slow device ends many at once and then none for a while, so the best of some averages.
         Recording(
-            record="osd:cephqos_client_steady:bool",
+            record=PerOsd.CLIENT_STEADY,
             expr=f"""
-            (osd:cephqos_store_stalled:bool == 1)
-            or on ({_OSD}) (
-              max_over_time(osd:cephqos_client_present:rate[@sustained@])
-              >= bool on ({_OSD}) (@steady@ * osd:cephqos_client_present:min)
+            ({PerOsd.STORE_STALLED} == 1)
+            or on ({OSD}) (
+              max_over_time({PerOsd.CLIENT_PRESENT_RATE}[@sustained@])
+              >= bool on ({OSD}) (@steady@ * {PerOsd.CLIENT_PRESENT_MIN})
             )
-            or on ({_OSD}) (osd:cephqos_client_present:min >= bool 0)
+            or on ({OSD}) ({PerOsd.CLIENT_PRESENT_MIN} >= bool 0)
             """,
         ),
         Recording(
-            record="osd_class:cephqos_demand:bool",
+            record=PerClass.DEMAND,
             labels={"class": "client"},
             expr=f"""
-            (osd:cephqos_client_present:min >= bool @in_progress@)
-            * on ({_OSD}) osd:cephqos_client_steady:bool
-            * on ({_OSD}) clamp_max(
-              (osd:cephqos_client_waiting:rate >= bool @waiting@)
-              + on ({_OSD}) (
-                osd:cephqos_store_piling_up:bool or osd:cephqos_client_waiting:rate * 0
+            ({PerOsd.CLIENT_PRESENT_MIN} >= bool @in_progress@)
+            * on ({OSD}) {PerOsd.CLIENT_STEADY}
+            * on ({OSD}) clamp_max(
+              ({PerOsd.CLIENT_WAITING} >= bool @waiting@)
+              + on ({OSD}) (
+                {PerOsd.STORE_PILING_UP} or {PerOsd.CLIENT_WAITING} * 0
               ),
               1
             )
             """,
         ),
         Recording(
-            record="osd_class:cephqos_demand:bool",
-            expr="""
+            record=PerClass.DEMAND,
+            expr=f"""
             min_over_time(
-              osd_class:cephqos_queue_length:sum{class=~"background_.*"}[@sustained@]
+              {PerClass.QUEUE_LENGTH}{{class=~"background_.*"}}[@sustained@]
             ) >= bool 1
             """,
         ),
@@ -262,41 +253,41 @@ VIOLATION: Final = Group(
     name="cephqos-violation",
     rules=(
         Recording(
-            record="osd_class:cephqos_owed_ops",
+            record=PerClass.OWED_OPS,
             expr=f"""
-            (osd_class:cephqos_reserved_ops{{class="client"}} > 0)
-              and on ({_OSD}) osd:cephqos_store_piling_up:bool == 1
-            or (osd_class:cephqos_reserved_ops > 0) * osd_class:cephqos_shards_wanting:ratio
-            or osd_class:cephqos_reserved_ops > 0
+            ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
+              and on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
+            or ({PerClass.RESERVED_OPS} > 0) * {PerClass.SHARDS_WANTING}
+            or {PerClass.RESERVED_OPS} > 0
             """,
         ),
         Recording(
-            record="osd_class:cephqos_shortfall_ops:rate",
-            expr="clamp_min(osd_class:cephqos_owed_ops - osd_class:cephqos_attained_ops:rate, 0)",
+            record=PerClass.SHORTFALL_OPS,
+            expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
         Recording(
-            record="osd_class:cephqos_violated:bool",
+            record=PerClass.VIOLATED,
             expr=f"""
-            (osd_class:cephqos_demand:bool and osd_class:cephqos_owed_ops)
-            * on ({_CLASS}) clamp_max(
+            ({PerClass.DEMAND} and {PerClass.OWED_OPS})
+            * on ({OSD_CLASS}) clamp_max(
               (
-                (min_over_time(osd_class:cephqos_reservation_lag_seconds:max[@sustained@])
+                (min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
                   > bool @reservation_lag@)
-                or osd_class:cephqos_owed_ops * 0
+                or {PerClass.OWED_OPS} * 0
               )
-              + on ({_CLASS}) (
-                (osd_class:cephqos_attained_ops:rate
-                  < bool on ({_CLASS}) (@shortfall@ * osd_class:cephqos_owed_ops))
-                or osd_class:cephqos_owed_ops * 0
+              + on ({OSD_CLASS}) (
+                ({PerClass.ATTAINED_OPS}
+                  < bool on ({OSD_CLASS}) (@shortfall@ * {PerClass.OWED_OPS}))
+                or {PerClass.OWED_OPS} * 0
               ),
               1
             )
             """,
         ),
         Recording(
-            record="osd_class:cephqos_violated_seconds:sum1h",
-            expr="""
-            sum_over_time(osd_class:cephqos_violated:bool[@hour@]) * @interval_seconds@ > 0
+            record=PerClass.VIOLATED_SECONDS,
+            expr=f"""
+            sum_over_time({PerClass.VIOLATED}[@hour@]) * @interval_seconds@ > 0
             """,
         ),
     ),
@@ -317,7 +308,7 @@ def _sums(level: str, labels: str, join: str = "") -> list[Recording]:
     found.append(
         Recording(
             record=f"{level}:cephqos_demand_osds:sum",
-            expr=f"sum by ({labels}, class) (osd_class:cephqos_demand:bool{join})",
+            expr=f"sum by ({labels}, class) ({PerClass.DEMAND}{join})",
         )
     )
     return found
@@ -335,7 +326,7 @@ def _sums_of_hosts() -> list[Recording]:
 
 
 def _joined(label: str, info: str) -> str:
-    return f" * on ({_OSD}) group_left ({label}) {info}"
+    return f" * on ({OSD}) group_left ({label}) {info}"
 
 
 ROLLUPS: Final = Group(
@@ -344,25 +335,25 @@ ROLLUPS: Final = Group(
         *_sums(
             "media_class",
             "cluster, media",
-            _joined("media", "osd:cephqos_media:info"),
+            _joined("media", PerOsd.MEDIA),
         ),
         *_sums(
             "instance_class",
             "cluster, instance",
-            _joined("instance", "(osd:cephqos_instance:info == 1)"),
+            _joined("instance", f"({PerOsd.INSTANCE} == 1)"),
         ),
         *_sums_of_hosts(),
         Recording(
-            record="cluster:cephqos_delivered_ops:sum",
-            expr="sum by (cluster) (osd:cephqos_delivered_ops:rate)",
+            record=PerCluster.DELIVERED_OPS,
+            expr=f"sum by (cluster) ({PerOsd.DELIVERED_OPS})",
         ),
         Recording(
-            record="cluster:cephqos_capacity_ops:sum",
-            expr="sum by (cluster) (osd:cephqos_capacity_ops)",
+            record=PerCluster.CAPACITY_OPS,
+            expr=f"sum by (cluster) ({PerOsd.CAPACITY_OPS})",
         ),
         Recording(
-            record="cluster:cephqos_osds:count",
-            expr=f"count by (cluster) (max by ({_OSD}) (cephqos_daemon_up))",
+            record=PerCluster.OSDS,
+            expr=f"count by (cluster) (max by ({OSD}) ({Daemon.UP}))",
         ),
     ),
 )
@@ -372,7 +363,7 @@ def _usual(series: str) -> str:
     """The median of a day, of the times only at which the device had something to do."""
     return f"""
     quantile_over_time(
-      0.5, ({series} and on ({_OSD}) osd:cephqos_device_depth:rate > 0.5)[@day@:@history_step@]
+      0.5, ({series} and on ({OSD}) {PerOsd.DEVICE_DEPTH} > 0.5)[@day@:@history_step@]
     )
     """
 
@@ -383,16 +374,16 @@ HISTORY: Final = Group(
     slow=True,
     rules=(
         Recording(
-            record="osd:cephqos_proven_ops:max1d",
-            expr="max_over_time(osd:cephqos_saturated_ops:rate[@day@:@rate@])",
+            record=PerOsd.PROVEN_OPS,
+            expr=f"max_over_time({PerOsd.SATURATED_OPS}[@day@:@rate@])",
         ),
         Recording(
-            record="osd:cephqos_device_latency_seconds:median1d",
-            expr=_usual("osd:cephqos_device_latency_seconds:rate"),
+            record=PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D,
+            expr=_usual(PerOsd.DEVICE_LATENCY_SECONDS_RATE),
         ),
         Recording(
-            record="osd:cephqos_kv_commit_seconds:median1d",
-            expr=_usual("osd:cephqos_kv_commit_seconds:rate"),
+            record=PerOsd.KV_COMMIT_SECONDS_MEDIAN1D,
+            expr=_usual(PerOsd.KV_COMMIT_SECONDS_RATE),
         ),
     ),
 )

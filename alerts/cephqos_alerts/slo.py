@@ -12,6 +12,8 @@ from typing import Final
 from cephqos_alerts.rules import Alert, Group, Recording, Rule, Severity
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo
+from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
+from cephqos_base.series import Client, Op, Probe
 from cephqos_base.units import duration
 
 _MINUTE: Final = 60.0
@@ -43,9 +45,9 @@ BURNS: Final = (
 _WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
 
 _METRICS: Final[Mapping[str, str]] = {
-    "osd": "cephqos_osd_op_latency_seconds",
-    "fio": "cephqos_client_latency_seconds",
-    "probe": "cephqos_probe_latency_seconds",
+    "osd": Op.LATENCY_SECONDS,
+    "fio": Client.LATENCY_SECONDS,
+    "probe": Probe.LATENCY_SECONDS,
 }
 # What an SLO is kept for: each cluster, each pool probed, each load of each run.
 _GROUPING: Final[Mapping[str, str]] = {
@@ -65,28 +67,26 @@ def slo_groups(slos: Sequence[Slo], settings: Settings) -> list[Group]:
 def _rules(slo: Slo, settings: Settings) -> list[Rule]:
     own = {"slo": slo.name, **slo.labels}
     rules: list[Rule] = [
-        Recording(record="cephqos_slo:good:rate", expr=_rate(slo, good=True), labels=own),
-        Recording(record="cephqos_slo:total:rate", expr=_rate(slo, good=False), labels=own),
+        Recording(record=PerSlo.GOOD, expr=_rate(slo, good=True), labels=own),
+        Recording(record=PerSlo.TOTAL, expr=_rate(slo, good=False), labels=own),
     ]
     for window in _WINDOWS:
         rules.append(
             Recording(
-                record="cephqos_slo:errors:ratio",
+                record=PerSlo.ERRORS,
                 expr=_errors(slo, settings.window(window)),
                 labels={"slo": slo.name, "window": duration(window)},
             )
         )
     rules.append(
         Recording(
-            record="cephqos_slo:budget_left:ratio",
+            record=PerSlo.BUDGET_LEFT,
             expr=f"1 - ({_errors(slo, settings.window(slo.window))}) / {slo.budget:g}",
             labels={"slo": slo.name},
         )
     )
     # What a burn rate is a multiple of: dashboards divide by it.
-    objective = Recording(
-        record="cephqos_slo:objective:ratio", expr=f"vector({slo.objective:.10g})", labels=own
-    )
+    objective = Recording(record=PerSlo.OBJECTIVE, expr=f"vector({slo.objective:.10g})", labels=own)
     return [*rules, objective, *(_alert(slo, burn, settings) for burn in BURNS)]
 
 
@@ -101,7 +101,7 @@ def _rate(slo: Slo, *, good: bool) -> str:
     # Two exporters that see one OSD are one source of figures.
     rate = f"max by (cluster, ceph_daemon) ({rate})"
     if slo.media:
-        rate += f' and on (cluster, ceph_daemon) osd:cephqos_media:info{{media="{slo.media}"}}'
+        rate += f' and on (cluster, ceph_daemon) {PerOsd.MEDIA}{{media="{slo.media}"}}'
     return f"sum by (cluster) ({rate})"
 
 
@@ -117,12 +117,12 @@ def _errors(slo: Slo, seconds: float) -> str:
 def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
     limit = burn.factor(slo) * slo.budget
     long, short = (
-        f'cephqos_slo:errors:ratio{{slo="{slo.name}", window="{duration(window)}"}}'
+        f'{PerSlo.ERRORS}{{slo="{slo.name}", window="{duration(window)}"}}'
         for window in (burn.long, burn.short)
     )
     keys = f"{_GROUPING[slo.source]}, slo"
     total = (
-        f'sum_over_time(cephqos_slo:total:rate{{slo="{slo.name}"}}'
+        f'sum_over_time({PerSlo.TOTAL}{{slo="{slo.name}"}}'
         f"[{duration(settings.window(burn.long))}]) * @interval_seconds@ > {_LEAST_OPS}"
     )
     burning = (
@@ -134,7 +134,7 @@ def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
         expr=f"""
         {burning}
           * on (cluster) group_left (cause, by)
-            cluster_class:cephqos_main_cause{{class="client"}}
+            {PerClusterClass.MAIN_CAUSE}{{class="client"}}
         or on ({keys}) label_replace({burning}, "cause", "unknown", "", "")
         """,
         severity=burn.severity,

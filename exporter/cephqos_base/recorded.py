@@ -109,10 +109,11 @@ class PerMediaClass:
     VIOLATED_OSDS: Final = "media_class:cephqos_violated_osds:sum"
 
 
-class Slo:
+class PerSlo:
     """Recorded per SLO."""
 
     BUDGET_LEFT: Final = "cephqos_slo:budget_left:ratio"
     ERRORS: Final = "cephqos_slo:errors:ratio"
     GOOD: Final = "cephqos_slo:good:rate"
+    OBJECTIVE: Final = "cephqos_slo:objective:ratio"
     TOTAL: Final = "cephqos_slo:total:rate"

@@ -338,6 +338,7 @@ class Run:
     REMAINING_SECONDS: Final = "cephqos_run_remaining_seconds"
     REPEATS: Final = "cephqos_run_repeats"
     REPEATS_DONE: Final = "cephqos_run_repeats_done"
+    START_TIMESTAMP_SECONDS: Final = "cephqos_run_start_timestamp_seconds"
     SCRUB_LEFT_OBJECTS: Final = "cephqos_run_scrub_left_objects"
     SCRUB_REMAINING_SECONDS: Final = "cephqos_run_scrub_remaining_seconds"
     SCRUBBED_OBJECTS: Final = "cephqos_run_scrubbed_objects"

@@ -13,10 +13,10 @@ from tests.rules.cases import Case
 
 from cephqos_alerts.alertmanager import alertmanager_config
 from cephqos_alerts.build import FILES, build_rules
-from cephqos_alerts.cause import CAUSES
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import Alert, Recording
 from cephqos_alerts.settings import WINDOWS, Settings
+from cephqos_base.series import CAUSES
 from cephqos_base.units import duration
 
 ALERTS = Path("alerts")
