@@ -90,8 +90,22 @@ class Ops:
     BLOCKED_AFTER_SECONDS: Final = "cephqos_ops_blocked_after_seconds"
     IN_PROGRESS: Final = "cephqos_ops_in_progress"
     OLDEST_AGE_SECONDS: Final = "cephqos_ops_oldest_age_seconds"
+    SAMPLED: Final = "cephqos_ops_sampled_total"
+    SAMPLED_WAIT_SECONDS: Final = "cephqos_ops_sampled_wait_seconds_total"
     SLOW_BY_STAGE: Final = "cephqos_ops_slow_by_stage_total"
     SLOW: Final = "cephqos_ops_slow_total"
+
+
+class Network:
+    """Heartbeat pings between OSDs: labels interface (front, back), window (1m, 5m, 15m), peer."""
+
+    PEERS: Final = "cephqos_network_peers"
+    PING_MEDIAN_SECONDS: Final = "cephqos_network_ping_median_seconds"
+    PING_WORST_SECONDS: Final = "cephqos_network_ping_worst_seconds"
+    SLOW_BOUND_SECONDS: Final = "cephqos_network_slow_bound_seconds"
+    SLOW_PEERS: Final = "cephqos_network_slow_peers"
+    STALE_PEERS: Final = "cephqos_network_stale_peers"
+    WORST_PEER_INFO: Final = "cephqos_network_worst_peer_info"
 
 
 class Qos:
@@ -107,6 +121,7 @@ class Qos:
     COST_PER_BYTE_UNITS: Final = "cephqos_qos_cost_per_byte_units"
     COST_PER_IO_BYTES: Final = "cephqos_qos_cost_per_io_bytes"
     COST_PER_IO_UNITS: Final = "cephqos_qos_cost_per_io_units"
+    DELIVERED_IS_LOWER_BOUND: Final = "cephqos_qos_delivered_is_lower_bound"
     DELIVERED_OPS: Final = "cephqos_qos_delivered_normalised_ops_total"
     LIMIT_BYTES_PER_SECOND: Final = "cephqos_qos_limit_bytes_per_second"
     LIMIT_HOLD_SECONDS: Final = "cephqos_qos_limit_hold_seconds"
@@ -116,6 +131,8 @@ class Qos:
     LIMIT_RATIO: Final = "cephqos_qos_limit_ratio"
     OPS: Final = "cephqos_qos_normalised_ops_total"
     QUEUE_LENGTH: Final = "cephqos_qos_queue_length"
+    REPLICA_WRITE_SECONDS: Final = "cephqos_qos_replica_write_seconds_total"
+    REPLICA_WRITES: Final = "cephqos_qos_replica_writes_total"
     RESERVATION_BYTES_PER_SECOND: Final = "cephqos_qos_reservation_bytes_per_second"
     RESERVATION_LAG_SECONDS: Final = "cephqos_qos_reservation_lag_seconds"
     RESERVATION_OPS: Final = "cephqos_qos_reservation_normalised_ops_per_second"
@@ -128,7 +145,10 @@ class Qos:
     SHARDS: Final = "cephqos_qos_shards"
     STORE_KV_COMMIT_SECONDS: Final = "cephqos_qos_store_kv_commit_seconds_total"
     STORE_KV_COMMITS: Final = "cephqos_qos_store_kv_commits_total"
+    STORE_READ_WAIT_SECONDS: Final = "cephqos_qos_store_read_wait_seconds_total"
+    STORE_READ_WAITS: Final = "cephqos_qos_store_read_waits_total"
     STORE_SECONDS: Final = "cephqos_qos_store_seconds_total"
+    STORE_SLOW: Final = "cephqos_qos_store_slow_total"
     STORE_TRANSACTIONS: Final = "cephqos_qos_store_transactions_total"
     TARGET_LIMIT_OPS: Final = "cephqos_qos_target_limit_normalised_ops_per_second"
     TARGET_RESERVATION_OPS: Final = "cephqos_qos_target_reservation_normalised_ops_per_second"

@@ -90,6 +90,17 @@ class RecordedOsd:
         diff[key] = {"default": default, source: value, "final": value}
 
 
+def recorded_ops(release: str, moment: str, osd: int) -> dict[str, Any]:
+    """The list of operations in progress of an OSD of a cluster of three, under load."""
+    reply: dict[str, Any] = json.loads(waits(release, moment).replies[f"osd{osd}_ops"])
+    return reply
+
+
+def waits(release: str, moment: str = "") -> Recording:
+    """What a cluster of three was asked while operations waited."""
+    return Recording.load(RECORDINGS / "waits" / release / moment)
+
+
 def by_name(families: Iterable[Family]) -> dict[str, Family]:
     """Families by their name, each once."""
     found: dict[str, Family] = {}

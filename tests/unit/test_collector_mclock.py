@@ -377,6 +377,8 @@ def test_the_full_configuration_is_read_once() -> None:
         "counter dump",
         "dump_op_pq_state",
         "dump_recovery_reservations",
+        "dump_scrubs",
+        "get_mapped_pools",
         "perf histogram dump",
     ]
 

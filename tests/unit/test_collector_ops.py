@@ -7,7 +7,7 @@ import pytest
 from cephqos_exporter.collectors.ops import OpsCollector, longest_stage
 from cephqos_exporter.model import Daemon
 
-from .osd_views import OSD, RELEASES, RecordedOsd, by_name, value, values
+from .osd_views import OSD, RELEASES, RecordedOsd, by_name, recorded_ops, value, values
 
 OLDEST = "cephqos_ops_oldest_age_seconds"
 BY_STAGE = "cephqos_ops_slow_by_stage_total"
@@ -66,19 +66,69 @@ def test_blocked_operations_come_with_the_age_that_makes_them_so() -> None:
 def test_few_operations_are_listed_to_find_the_oldest() -> None:
     osd, collector = idle(), OpsCollector()
     osd.counters("osd")["op_wip"] = 3
-    osd.replies["ops"] = {"ops": [{"age": 0.1}, {"age": 7.5}], "num_ops": 2}
+    listed = [{**op(1, ("initiated", 0)), "age": age} for age in (0.1, 7.5)]
+    osd.replies["ops"] = {"ops": listed, "num_ops": 2}
     assert not values(osd.scrape(collector), OLDEST)
     assert value(osd.scrape(collector), OLDEST) == 7.5
 
 
 def test_many_operations_are_never_listed_and_their_age_is_absent() -> None:
-    osd, collector = idle(), OpsCollector(list_at_most=32)
+    osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=32)
     osd.counters("osd")["op_wip"] = 33
     for _ in range(3):
         families = osd.scrape(collector)
         assert not values(families, OLDEST)
         assert "ops" not in osd.asked[-1]
         assert value(families, "cephqos_ops_in_progress") == 33
+
+
+def test_an_operation_that_came_while_the_list_was_made_has_no_age() -> None:
+    """Its age is negative, and a release prints it as an unsigned number of 32 bits."""
+    osd, collector = idle(), OpsCollector()
+    osd.counters("osd")["op_wip"] = 16
+    osd.replies["ops"] = recorded_ops("pacific", "ec_read", 0)
+    assert max(o["age"] for o in osd.replies["ops"]["ops"]) > 4e9
+    osd.scrape(collector)
+    assert value(osd.scrape(collector), OLDEST) < 1
+
+
+def test_where_operations_wait_is_sampled_at_intervals_while_they_are_many() -> None:
+    osd, collector = idle(), OpsCollector(list_at_most=4, sample_interval=10)
+    osd.counters("osd")["op_wip"] = 40
+    osd.replies["ops"] = recorded_ops("reef", "slow_replica", 0)
+    asked, series = [], "cephqos_ops_sampled_wait_seconds_total"
+    for _ in range(9):
+        families = osd.scrape(collector)
+        asked.append("ops" in osd.asked[-1])
+        osd.time += 5
+    assert asked == [False, True, False, True, False, True, False, True, False]
+    # Three intervals of 10 s between four samples, in each of which 8 operations wait.
+    assert value(families, "cephqos_ops_sampled_total", kind="client") == 32
+    assert sum(values(families, series).values()) == pytest.approx(3 * 10 * 8)
+    osd.counters("osd")["op_wip"] = 513
+    osd.scrape(collector)
+    osd.time += 15
+    osd.scrape(collector)
+    assert "ops" not in osd.asked[-1]
+
+
+def test_an_osd_that_only_has_replica_writes_is_sampled_too() -> None:
+    osd, collector = idle(), OpsCollector()
+    osd.replies["ops"] = recorded_ops("reef", "slow_replica", 1)
+    for _ in range(3):
+        osd.counters("osd")["subop_w_latency"]["sum"] += 30.0
+        families = osd.scrape(collector)
+        osd.time += 15
+    assert "ops" in osd.asked[-1]
+    assert value(families, "cephqos_ops_sampled_total", kind="replica") == 27
+
+
+def test_an_osd_without_operations_has_no_samples() -> None:
+    osd, collector = idle(), OpsCollector()
+    for _ in range(3):
+        families = osd.scrape(collector)
+        osd.time += 15
+    assert "cephqos_ops_sampled_total" not in by_name(families)
 
 
 def test_slow_operations_are_counted_once_by_the_stage_they_waited_in() -> None:

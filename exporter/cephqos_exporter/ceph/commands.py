@@ -24,9 +24,12 @@ READ_ONLY_COMMANDS: Final = frozenset(
         "dump_metrics",
         "dump_op_pq_state",
         "dump_ops_in_flight",
+        "dump_osd_network",
+        "dump_pgstate_history",
         "dump_recovery_reservations",
         "dump_scrub_reservations",
         "dump_scrubs",
+        "get_mapped_pools",
         "list_devices",
         "ops",
         "perf dump",
@@ -37,6 +40,9 @@ READ_ONLY_COMMANDS: Final = frozenset(
         "version",
     }
 )
+
+# Always sent along: without it the reply has only what Ceph itself warns of (pings of a second).
+_FIXED: Final[Mapping[str, Mapping[str, object]]] = {"dump_osd_network": {"value": 0}}
 
 ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {"config get": ("var",)}
 
@@ -52,4 +58,5 @@ def encode_request(prefix: str, arguments: tuple[tuple[str, str], ...] = ()) -> 
     for name, _ in arguments:
         if name not in ARGUMENTS.get(prefix, ()):
             raise CommandRefused(f"{prefix!r} takes no argument {name!r} here")
-    return orjson.dumps({"prefix": prefix, "format": "json", **dict(arguments)}) + b"\0"
+    request = {"prefix": prefix, "format": "json", **_FIXED.get(prefix, {}), **dict(arguments)}
+    return orjson.dumps(request) + b"\0"

@@ -11,6 +11,7 @@ from cephqos_exporter.collectors.crimson import CrimsonCollector
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.histograms import HistogramsCollector
 from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.collectors.network import NetworkCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.collectors.perf import PerfCollector
 from cephqos_exporter.collectors.placement import PlacementCollector
@@ -27,6 +28,7 @@ COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
     OpsCollector,
     ScrubCollector,
     RecoveryCollector,
+    NetworkCollector,
     ThreadsCollector,
     DisksCollector,
     PlacementCollector,

@@ -1,7 +1,8 @@
 """Operations of an OSD that take long: how many, how old, and where they waited.
 
 Listing operations costs an OSD with a long queue megabytes, just when it is busiest. So the list is
-asked for only while few are in progress, and the record of slow ones only when there are new ones.
+asked for at every scrape only while few are in progress, at intervals while they are more, and not
+at all while they are very many; the record of slow ones only when there are new ones.
 """
 
 import re
@@ -12,15 +13,16 @@ from itertools import pairwise
 from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
-from cephqos_exporter.config import integer
+from cephqos_exporter.collectors.interval import ReadInterval
+from cephqos_exporter.config import integer, number
+from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import (
     Command,
     Daemon,
     DaemonView,
     Family,
-    LabelText,
-    extend_labels,
 )
+from cephqos_exporter.qos.waits import WaitMeter
 
 _OPS: Final = "ops"
 _BLOCKED: Final = "dump_blocked_ops_count"
@@ -37,58 +39,113 @@ LIST_AT_MOST: Final = integer(
     most=10_000,
 )
 
+SAMPLE_AT_MOST: Final = integer(
+    "collector.ops.sample-at-most",
+    512,
+    "Sample where operations wait when at most this many are in progress (replica writes "
+    "included); 0: never.",
+    least=0,
+    most=100_000,
+)
+SAMPLE_INTERVAL: Final = number(
+    "collector.ops.sample-interval",
+    10.0,
+    "Seconds between samples of where operations wait.",
+    least=0,
+    most=3600,
+    unit="of seconds",
+)
+
 # What an event says of one operation, cut from its name: "waiting for subops from 2,5".
 _PARTICULARS: Final = re.compile(r"( from | at | \[|\().*|\d.*", re.DOTALL)
 _NOT_NAME: Final = re.compile(r"[^a-z]+")
 _MOST_STAGES: Final = 40
 
+# Ages above are negative ones in 32 bits without a sign.
+_NEGATIVE_AGE: Final = 2.0**31
+
+
+@dataclass(slots=True)
+class _Replicas:
+    """How many replica writes are in progress, from the time that the completed ones took."""
+
+    seconds: float | None = None
+    time: float = 0.0
+
+    def in_progress(self, seconds: float, now: float) -> float:
+        before, length = self.seconds, now - self.time
+        self.seconds, self.time = seconds, now
+        if before is None or length <= 0:
+            return 0.0
+        return max(seconds - before, 0.0) / length
+
 
 @dataclass(slots=True)
 class _Osd:
+    labels: Labels
+    interval: ReadInterval  # between samples of where operations wait
+    waits: WaitMeter = field(default_factory=WaitMeter)
+    replicas: _Replicas = field(default_factory=_Replicas)
     few: bool = False  # in progress at the last scrape
+    listed: bool = False  # whether the list is asked for at the next scrape
     slow_count: float | None = None  # the OSD's own count when its record was last read
     slow_due: bool = True
     seen: frozenset[tuple[str, str]] = frozenset()
     looked: bool = False
     stages: dict[str, int] = field(default_factory=dict)
-    labels: dict[str, LabelText] = field(default_factory=dict)
 
 
 class OpsCollector(DaemonCollector[_Osd]):
     """Operations in progress, blocked and slow.
 
     Options:
-    `list_at_most`: operations in progress up to which their list is asked for, to find the oldest.
+    `list_at_most`: operations in progress up to which their list is asked for at every scrape, to
+    find the oldest.
+    `sample_at_most`, `sample_interval`: operations in progress up to which their list is asked for
+    at intervals, to see where they wait.
     """
 
     name = "ops"
     help = "Operations in progress, blocked and slow."
-    options = (LIST_AT_MOST,)
+    options = (LIST_AT_MOST, SAMPLE_AT_MOST, SAMPLE_INTERVAL)
 
-    def __init__(self, *, list_at_most: int = LIST_AT_MOST.default) -> None:
+    def __init__(
+        self,
+        *,
+        list_at_most: int = LIST_AT_MOST.default,
+        sample_at_most: int = SAMPLE_AT_MOST.default,
+        sample_interval: float = SAMPLE_INTERVAL.default,
+    ) -> None:
         super().__init__()
         self._list_at_most = list_at_most
+        self._sample_at_most = sample_at_most
+        self._sample_interval = sample_interval
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
-        return cls(list_at_most=inputs.settings[LIST_AT_MOST])
+        settings = inputs.settings
+        return cls(
+            list_at_most=settings[LIST_AT_MOST],
+            sample_at_most=settings[SAMPLE_AT_MOST],
+            sample_interval=settings[SAMPLE_INTERVAL],
+        )
 
     def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
-        osd = state or _Osd()
         wanted = [Command(_BLOCKED), *self.counters.commands(daemon)]
-        if osd.few:
+        if state is not None and state.listed:
             wanted.append(Command(_OPS))
-        if osd.slow_due:
-            counted = osd.slow_count is not None or not osd.looked
+        if state is None or state.slow_due:
+            counted = state is None or state.slow_count is not None or not state.looked
             wanted.append(Command(_SLOW, ttl=0.0 if counted else _SLOW_TTL_SECONDS))
         return wanted
 
     def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd()
+        return _Osd(Labels(view.labels), ReadInterval(self._sample_interval))
 
     def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
         loggers = self.counters.loggers(view)
-        in_progress: float = loggers.required("osd")["op_wip"]
+        counters = loggers.required("osd")
+        in_progress: float = counters["op_wip"]
         found = [
             Family(
                 "cephqos_ops_in_progress",
@@ -98,11 +155,59 @@ class OpsCollector(DaemonCollector[_Osd]):
             ),
             *_blocked(view),
             *_oldest(view, idle=in_progress == 0, listed=state.few),
+            *self._waits(view, state, counters, in_progress),
         ]
-        state.few = 0 < in_progress <= self._list_at_most
         tracked = loggers.get("trackedop") or {}
         found += _slow(view, state, tracked.get("slow_ops_count"))
         return found
+
+    def _waits(
+        self, view: DaemonView, osd: _Osd, counters: Mapping[str, Any], clients: float
+    ) -> Iterable[Family]:
+        """Take in the list of operations if it came, and decide whether it is wanted next."""
+        ops = view.replies.get(_OPS)
+        if ops is not None and osd.interval.due:
+            osd.waits.sample(ops["ops"], view.time)
+            osd.interval.scraped(view.time, read=True)
+        else:
+            osd.interval.scraped(view.time, read=False)
+        blocked = view.replies.get(_BLOCKED, {}).get("num_blocked_ops", 0)
+        replicas = osd.replicas.in_progress(counters["subop_w_latency"]["sum"], view.time)
+        busy = max(clients + replicas, blocked)
+        if not busy and osd.interval.due:
+            osd.waits.idle(view.time)
+        osd.few = 0 < clients <= self._list_at_most
+        osd.listed = osd.few or (osd.interval.due and 0 < busy <= self._sample_at_most)
+        return _wait_families(osd)
+
+
+def _wait_families(osd: _Osd) -> Iterable[Family]:
+    if not osd.waits.sampled:
+        return
+    family = Family(
+        "cephqos_ops_sampled_wait_seconds_total",
+        "counter",
+        "Time that operations in progress waited, by what for, estimated from samples: receive "
+        "(to be read whole), queue (in the scheduler), execute, blocked (by the state of their "
+        "placement group or object), commit (in the OSD's own store), subops (for other OSDs), "
+        "reply. peer: the OSD waited for in subops; the few worst have series, the rest is other. "
+        "Where Ceph does not name it, the time is shared between those that it may be. Absent "
+        "until operations were sampled; stands still while more are in progress than the exporter "
+        "lists.",
+    )
+    for (kind, event, peer), seconds in osd.waits.seconds.items():
+        pairs = ("peer", peer) if peer else ()
+        family.add(osd.labels.of("kind", kind, "event", event, *pairs), seconds)
+    yield family
+    family = Family(
+        "cephqos_ops_sampled_total",
+        "counter",
+        "Operations in progress in the samples of where they wait: client, replica (writes for "
+        "another primary), ec (sub-operations of erasure-coded pools), recovery, scrub, other.",
+    )
+    for kind, count in osd.waits.sampled.items():
+        family.add(osd.labels.of("kind", kind), count)
+    yield family
 
 
 def _blocked(view: DaemonView) -> Iterable[Family]:
@@ -126,7 +231,7 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
 def _oldest(view: DaemonView, *, idle: bool, listed: bool) -> Iterable[Family]:
     """The age of the oldest operation; not known while too many are in progress to list them."""
     if listed and _OPS in view.replies:
-        age = max((op["age"] for op in view.replies[_OPS]["ops"]), default=0.0)
+        age = max((_age(op) for op in view.replies[_OPS]["ops"]), default=0.0)
     elif idle:
         age = 0.0
     else:
@@ -138,6 +243,12 @@ def _oldest(view: DaemonView, *, idle: bool, listed: bool) -> Iterable[Family]:
         "exporter lists.",
         [("", view.labels, age)],
     )
+
+
+def _age(op: Mapping[str, Any]) -> float:
+    """Seconds; one that came while the list was made has a negative age, printed unsigned."""
+    age: float = op["age"]
+    return age if age < _NEGATIVE_AGE else 0.0
 
 
 def _slow(view: DaemonView, osd: _Osd, count: float | None) -> Iterable[Family]:
@@ -162,10 +273,7 @@ def _slow(view: DaemonView, osd: _Osd, count: float | None) -> Iterable[Family]:
         "latest ones, since the exporter first saw the daemon: some may be missed in a burst.",
     )
     for stage, found in osd.stages.items():
-        labels = osd.labels.get(stage)
-        if labels is None:
-            labels = osd.labels[stage] = extend_labels(view.labels, {"stage": stage})
-        family.add(labels, found)
+        family.add(osd.labels.of("stage", stage), found)
     yield family
 
 

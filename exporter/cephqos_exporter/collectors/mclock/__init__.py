@@ -1,8 +1,8 @@
 """What each class of an OSD was promised, what it got, and how far behind its promise it is.
 
 QOS.md has the formula of every figure by class, model and release, and what cannot be known. One
-file here per topic, each from the reply to the family: `promises`, `queues`, `demand`, `store`,
-`attained`.
+file here per topic, each from the reply to the family: `promises`, `queues`, `demand`,
+`replication`, `store`, `attained`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,6 +17,11 @@ from cephqos_exporter.collectors.mclock import promises
 from cephqos_exporter.collectors.mclock.attained import RESERVATIONS, AttainedWork
 from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
 from cephqos_exporter.collectors.mclock.queues import late_heads, queue_lengths
+from cephqos_exporter.collectors.mclock.replication import (
+    ErasureCodedPools,
+    lower_bound,
+    replica_writes,
+)
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.config import text
 from cephqos_exporter.labels import Labels
@@ -73,6 +78,7 @@ class MclockCollector(DaemonCollector[_Osd]):
         super().__init__()
         self._policy = policy or Policy()
         self._data_dirs = tuple(data_dirs)
+        self._pools = ErasureCodedPools()
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -86,6 +92,7 @@ class MclockCollector(DaemonCollector[_Osd]):
         wanted = [Command(_QUEUES), Command(_DIFF), Command(HISTOGRAMS), Command(RESERVATIONS)]
         if state is None or state.config.needs_full:
             wanted.append(Command(_SHOW))
+        wanted += self._pools.commands(daemon)
         return [*wanted, *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _Osd:
@@ -101,10 +108,16 @@ class MclockCollector(DaemonCollector[_Osd]):
         if queues.scheduler == MCLOCK:
             found.append(queue_lengths(queues, loggers, labels))
         found += client_demand(loggers, state.waited, labels)
+        found += replica_writes(loggers, labels)
+        found += lower_bound(self._pools.on_osd(view), labels)
         found += store_families(loggers.get("bluestore") or {}, labels)
         if qos is not None:
             found += state.attained.families(view, loggers, qos, labels)
         return found
+
+    def forget(self, daemon: Daemon) -> None:
+        super().forget(daemon)
+        self._pools.forget(daemon)
 
     def finish(self) -> Iterable[Family]:
         clusters = sorted({daemon.cluster for daemon in self.states})

@@ -1,10 +1,10 @@
 """Work under way in BlueStore, behind the scheduler, where no class is known any more."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family, single
+from cephqos_exporter.model import Family, LabelText, single
 
 
 def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
@@ -21,6 +21,8 @@ def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Fam
     yield single("cephqos_qos_store_seconds_total", "counter", text, base, commits["sum"])
     text = "Transactions of all classes that BlueStore committed."
     yield single("cephqos_qos_store_transactions_total", "counter", text, base, commits["avgcount"])
+    yield from _reads(bluestore, base)
+    yield from _slow(bluestore, labels)
     # The counters below are Ceph's own too, which not every setup keeps; rules need them.
     batches = bluestore.get("kv_commit_lat")
     if batches is not None:
@@ -32,3 +34,37 @@ def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Fam
         yield single(
             "cephqos_qos_store_kv_commits_total", "counter", text, base, batches["avgcount"]
         )
+
+
+def _reads(bluestore: Mapping[str, Any], base: LabelText) -> Iterable[Family]:
+    """How long reads wait for the device; what the caches answer does not come here."""
+    waits = bluestore.get("read_wait_aio_lat")
+    if waits is None:
+        return
+    text = "Time that BlueStore's reads waited for the device, summed over reads."
+    name = "cephqos_qos_store_read_wait_seconds_total"
+    yield single(name, "counter", text, base, waits["sum"])
+    text = "Reads of BlueStore that waited for the device."
+    yield single("cephqos_qos_store_read_waits_total", "counter", text, base, waits["avgcount"])
+
+
+# Operations of BlueStore that took longer than its own bound, and their counters.
+_SLOW: Final = (
+    ("commit", "slow_committed_kv_count"),
+    ("write", "slow_aio_wait_count"),
+    ("read", "slow_read_wait_aio_count"),
+)
+
+
+def _slow(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
+    family = Family(
+        "cephqos_qos_store_slow_total",
+        "counter",
+        "Operations of BlueStore that took longer than its bound (bluestore_log_op_age, 5 s): "
+        "commit, in the key-value store; write and read, on the device. Absent before 18.2.",
+    )
+    for op, counter in _SLOW:
+        if counter in bluestore:
+            family.add(labels.of("op", op), bluestore[counter])
+    if family.samples:
+        yield family

@@ -1,0 +1,88 @@
+"""Work that an OSD does for others: replica writes, and what no counter shows of erasure coding."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.collectors.scrub import QUEUE, QUEUE_TTL_SECONDS
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family, single
+
+_POOLS: Final = "get_mapped_pools"
+_HISTORY: Final = "dump_pgstate_history"
+
+_POOLS_TTL_SECONDS: Final = 60.0
+
+# Scrapes for which a pool stays unknown before an OSD is asked for all its groups' histories: its
+# neighbours may know better, and are read in the same scrape.
+_PATIENCE: Final = 2
+
+
+def replica_writes(loggers: Loggers, labels: Labels) -> Iterable[Family]:
+    """Writes that this OSD makes for the primaries of replicated pools."""
+    latency = loggers.required("osd")["subop_w_latency"]
+    base = labels.base
+    text = (
+        "Time that replica writes took on this OSD, from their receipt to their commit, summed "
+        "over writes: its rate is how many were in progress on average (Little's law). "
+        "Erasure-coded pools are not counted."
+    )
+    name = "cephqos_qos_replica_write_seconds_total"
+    yield single(name, "counter", text, base, latency["sum"])
+    text = "Replica writes that this OSD committed. Erasure-coded pools are not counted."
+    yield single("cephqos_qos_replica_writes_total", "counter", text, base, latency["avgcount"])
+
+
+def lower_bound(erasure_coded: bool | None, labels: Labels) -> Iterable[Family]:
+    """Whether what the OSD delivers is only known to be at least so much."""
+    if erasure_coded is not None:
+        text = (
+            "1: this OSD holds placement groups of erasure-coded pools. No counter shows their "
+            "sub-operations, so the work delivered (and that of class immediate) is a lower bound. "
+            "0: it holds none. Absent while that is not known."
+        )
+        name = "cephqos_qos_delivered_is_lower_bound"
+        yield single(name, "gauge", text, labels.base, erasure_coded)
+
+
+class ErasureCodedPools:
+    """Which pools are erasure-coded, learned from the OSDs themselves.
+
+    An OSD names its pools by number only. The name of a placement group of an erasure-coded pool
+    has a shard (`3.1s0`): the scrub queue of a primary has such names at hardly any cost. Where no
+    OSD of this host is the primary of any of a pool's groups, the history of all groups is asked
+    for: it is long, and a pool never changes its type, so it is asked for once per unknown pool.
+    """
+
+    def __init__(self) -> None:
+        self._types: dict[tuple[str, int], bool] = {}  # by cluster and pool: erasure-coded?
+        self._looks: dict[Daemon, int] = {}  # scrapes with an unknown pool, one after the other
+
+    def commands(self, daemon: Daemon) -> Sequence[Command]:
+        wanted = [Command(_POOLS, ttl=_POOLS_TTL_SECONDS), Command(QUEUE, ttl=QUEUE_TTL_SECONDS)]
+        if self._looks.get(daemon) == _PATIENCE:
+            wanted.append(Command(_HISTORY))
+        return wanted
+
+    def forget(self, daemon: Daemon) -> None:
+        self._looks.pop(daemon, None)
+
+    def on_osd(self, view: DaemonView) -> bool | None:
+        """Whether the OSD holds placement groups of erasure-coded pools; None if not known."""
+        cluster = view.daemon.cluster
+        self._learn(cluster, (entry["pgid"] for entry in view.replies.get(QUEUE, ())))
+        history: Mapping[str, Any] = view.replies.get(_HISTORY, {})
+        self._learn(cluster, (entry["pg"] for entry in history.get("pgs", ())))
+        pools = view.replies.get(_POOLS)
+        if pools is None:
+            return None
+        types = [self._types.get((cluster, pool)) for pool in pools]
+        self._looks[view.daemon] = self._looks.get(view.daemon, 0) + 1 if None in types else 0
+        if True in types:
+            return True
+        return None if None in types else False
+
+    def _learn(self, cluster: str, groups: Iterable[str]) -> None:
+        for group in groups:
+            pool, _, rest = group.partition(".")
+            self._types[cluster, int(pool)] = "s" in rest

@@ -1,0 +1,171 @@
+"""How long heartbeats between OSDs take: the network as each OSD sees it.
+
+Every OSD pings its peers every few seconds over both networks and keeps averages. A ping that takes
+long is a slow network, or a peer (or this OSD) that is too busy to answer.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Final, Self
+
+from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.interval import ReadInterval
+from cephqos_exporter.config import number
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family, extend_labels, single
+
+COMMAND: Final = "dump_osd_network"
+
+INTERVAL: Final = number(
+    "collector.network.interval",
+    15.0,
+    "Seconds between reads of an OSD's heartbeat ping times.",
+    least=0,
+    most=3600,
+    unit="of seconds",
+)
+SLOW: Final = number(
+    "collector.network.slow",
+    0.1,
+    "Mean ping time over one minute from which a peer counts as slow, in seconds.",
+    least=0,
+    most=60,
+    unit="of seconds",
+)
+
+INTERFACES: Final = ("front", "back")
+# Ceph's names for the times that it averages over, and ours.
+_WINDOWS: Final = (("1min", "1m"), ("5min", "5m"), ("15min", "15m"))
+_MILLISECONDS: Final = 1e3
+
+
+@dataclass(slots=True)
+class _Osd:
+    labels: Labels
+    interval: ReadInterval
+    families: Sequence[Family] = field(default_factory=tuple)
+
+
+class NetworkCollector(DaemonCollector[_Osd]):
+    """Heartbeat ping times of an OSD, over its peers.
+
+    Options: `interval`, the seconds between reads (a reply has 270 bytes per peer and network);
+    `slow`, the mean over a minute from which a peer counts as slow, in seconds.
+    """
+
+    name = "network"
+    help = "Heartbeat ping times between OSDs: the worst peer, the median, how many are slow."
+    options = (INTERVAL, SLOW)
+
+    def __init__(self, *, interval: float = INTERVAL.default, slow: float = SLOW.default) -> None:
+        super().__init__()
+        self._interval = interval
+        self._slow = slow
+
+    @classmethod
+    def build(cls, inputs: CollectorInputs) -> Self:
+        return cls(interval=inputs.settings[INTERVAL], slow=inputs.settings[SLOW])
+
+    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        return (Command(COMMAND),) if state is None or state.interval.due else ()
+
+    def first_seen(self, view: DaemonView) -> _Osd:
+        return _Osd(Labels(view.labels), ReadInterval(self._interval))
+
+    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        asked = state.interval.due
+        state.interval.scraped(view.time, read=COMMAND in view.replies)
+        if asked:
+            state.families = ()  # what is not known any more is not shown
+            state.families = self._read(view.reply(COMMAND)["entries"], state.labels)
+        return state.families
+
+    def _read(self, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Sequence[Family]:
+        pings = {name: [e for e in entries if e["interface"] == name] for name in INTERFACES}
+        fresh = {name: [e for e in pings[name] if not e["stale"]] for name in INTERFACES}
+        slow_from = self._slow * _MILLISECONDS
+        stale = {name: len(pings[name]) - len(fresh[name]) for name in INTERFACES}
+        slow = {
+            name: sum(entry["average"]["1min"] >= slow_from for entry in fresh[name])
+            for name in INTERFACES
+        }
+        text = "Mean ping time from which cephqos_network_slow_peers counts a peer."
+        bound = "cephqos_network_slow_bound_seconds"
+        return [
+            *_times(fresh, labels),
+            _worst_peers(fresh, labels),
+            _counts(
+                "cephqos_network_peers",
+                "Peers whose heartbeat pings were answered lately.",
+                {name: len(fresh[name]) for name in INTERFACES},
+                pings,
+                labels,
+            ),
+            _counts(
+                "cephqos_network_slow_peers",
+                "Peers whose mean ping time over one minute reaches "
+                "cephqos_network_slow_bound_seconds.",
+                slow,
+                pings,
+                labels,
+            ),
+            _counts(
+                "cephqos_network_stale_peers",
+                "Peers whose ping times are old; they are left out of all other figures.",
+                stale,
+                pings,
+                labels,
+            ),
+            single(bound, "gauge", text, labels.base, self._slow),
+        ]
+
+
+def _times(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> Iterable[Family]:
+    worst = Family(
+        "cephqos_network_ping_worst_seconds",
+        "gauge",
+        "Mean heartbeat ping time to the peer for which it is longest, by network and by the time "
+        "that the mean is over. Absent until a ping was answered.",
+    )
+    middle = Family(
+        "cephqos_network_ping_median_seconds",
+        "gauge",
+        "Median over the peers of their mean heartbeat ping times, by network and by the time "
+        "that the mean is over. Absent until a ping was answered.",
+    )
+    for name, entries in fresh.items():
+        for key, window in _WINDOWS if entries else ():
+            times = [entry["average"][key] / _MILLISECONDS for entry in entries]
+            own = labels.of("interface", name, "window", window)
+            worst.add(own, max(times))
+            middle.add(own, median(times))
+    return worst, middle
+
+
+def _worst_peers(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> Family:
+    family = Family(
+        "cephqos_network_worst_peer_info",
+        "info",
+        "The peer with the longest mean ping time over one minute, by network.",
+    )
+    for name, entries in fresh.items():
+        if entries:
+            worst = max(entries, key=lambda entry: float(entry["average"]["1min"]))
+            pairs = {"interface": name, "peer": f"osd.{worst['to osd']}"}
+            family.add(extend_labels(labels.base, pairs), 1)  # not kept: any peer may come
+    return family
+
+
+def _counts(
+    name: str,
+    text: str,
+    counts: Mapping[str, int],
+    pings: Mapping[str, Sequence[Mapping[str, Any]]],
+    labels: Labels,
+) -> Family:
+    family = Family(name, "gauge", text)
+    for interface, count in counts.items():
+        if pings[interface]:
+            family.add(labels.of("interface", interface), count)
+    return family

@@ -1,0 +1,166 @@
+"""Where operations wait: read from the events of those in progress, added up by sampling.
+
+The list of operations in progress (`ops`) is a sample of what all operations do: each is in one
+state, and the time between two samples times the operations in a state estimates the time that
+operations spent there (Little's law). So the sums need no operation to finish, and a stalled one
+counts.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+# Kinds of operations, by how their description begins.
+_KINDS: Final = (
+    ("client", re.compile(r"osd_op\(")),
+    ("replica", re.compile(r"osd_repop")),
+    ("ec", re.compile(r"MOSDECSub")),
+    ("recovery", re.compile(r"MOSDPG(Push|Pull|Scan|Backfill|Recovery)|pg_(scan|backfill)")),
+    ("scrub", re.compile(r".*scrub", re.IGNORECASE)),
+)
+OTHER: Final = "other"
+
+RECEIVE: Final = "receive"
+QUEUE: Final = "queue"
+EXECUTE: Final = "execute"
+BLOCKED: Final = "blocked"
+COMMIT: Final = "commit"
+SUBOPS: Final = "subops"
+REPLY: Final = "reply"
+
+# What an operation does after its latest event. `started` depends on what the operation is.
+_AFTER: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("initiated", "header_read", "throttled", "all_read", "dispatched"), RECEIVE),
+    "queued_for_pg": QUEUE,
+    "reached_pg": EXECUTE,
+    "started": EXECUTE,
+    "sub_op_started": COMMIT,
+    "sub_op_applied": COMMIT,
+    "sub_op_committed": REPLY,
+    **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
+}
+
+_SENT: Final = "waiting for subops from "
+_ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
+_EC_GROUP: Final = re.compile(r"\(\S+ \d+\.[0-9a-f]+s\d+ ")
+
+UNKNOWN_PEER: Final = "unknown"
+
+
+class Wait(NamedTuple):
+    """What an operation in progress waits for; `peers` are the OSDs that it may be waiting for."""
+
+    kind: str
+    event: str
+    peers: Sequence[str] = ()
+
+
+def wait_of(op: Mapping[str, Any]) -> Wait:
+    """What an operation from the list of those in progress waits for."""
+    description: str = op["description"]
+    kind = next((name for name, start in _KINDS if start.match(description)), OTHER)
+    events = [str(event["event"]) for event in op["type_data"]["events"]]
+    if not events:
+        return Wait(kind, OTHER)
+    for at, event in enumerate(events):
+        if event.startswith(_SENT):
+            return _replicated(kind, event.removeprefix(_SENT), events[at + 1 :])
+    last = events[-1]
+    event = _AFTER.get(last, BLOCKED if "wait" in last or "delayed" in last else OTHER)
+    if kind == "client":
+        if _EC_GROUP.search(description) and (
+            last == "sub_op_committed" or (last == "started" and "+read" in description)
+        ):
+            return Wait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
+    elif last == "started":
+        event = COMMIT  # a replica write has nothing else to do
+    return Wait(kind, event)
+
+
+def _replicated(kind: str, peers: str, later: Sequence[str]) -> Wait:
+    """After a write was sent to its replicas: it waits for its own store, for them, or neither."""
+    if "commit_sent" in later or "done" in later:
+        return Wait(kind, REPLY)
+    if "op_commit" not in later:
+        return Wait(kind, COMMIT)
+    answers = [found for found in map(_ANSWERED.match, later) if found]
+    waiting = peers.split(",")
+    if len(answers) >= len(waiting):
+        return Wait(kind, REPLY)
+    named = {found[1] for found in answers}
+    return Wait(kind, SUBOPS, [f"osd.{peer}" for peer in waiting if peer not in named])
+
+
+@dataclass(slots=True)
+class WorstPeers:
+    """The few peers that are waited for most; the others are one.
+
+    A peer that was found to be among the worst keeps its place until another is twice as bad, so
+    that series do not come and go.
+    """
+
+    places: int
+    shown: dict[str, None] = field(default_factory=dict)
+    _recent: dict[str, float] = field(default_factory=dict)
+
+    def add(self, waited: Mapping[str, float]) -> Sequence[str]:
+        """Take in what was waited for since the last time; the peers that lose their place."""
+        recent = {peer: value / 2 for peer, value in self._recent.items() if value > 1e-3}
+        for peer, value in waited.items():
+            recent[peer] = recent.get(peer, 0.0) + value
+        self._recent = recent
+        lost = []
+        for peer in sorted(waited, key=recent.__getitem__, reverse=True):
+            if peer in self.shown:
+                continue
+            if len(self.shown) >= self.places:
+                least = min(self.shown, key=lambda shown: recent.get(shown, 0.0))
+                if recent[peer] <= 2 * recent.get(least, 0.0):
+                    break
+                del self.shown[least]
+                lost.append(least)
+            self.shown[peer] = None
+        return lost
+
+
+class WaitMeter:
+    """Adds up where the operations of one OSD wait, from samples of those in progress."""
+
+    def __init__(self, *, peers: int = 4, longest: float = 60.0) -> None:
+        self.seconds: dict[tuple[str, str, str], float] = {}  # by kind, event, peer
+        self.sampled: dict[str, int] = {}  # by kind
+        self._worst = WorstPeers(peers)
+        self._longest = longest
+        self._last: float | None = None
+
+    def idle(self, now: float) -> None:
+        """Nothing was in progress."""
+        self._last = now
+
+    def sample(self, ops: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Take in a list of operations in progress; the first sample is the start of the sums."""
+        since, self._last = self._last, now
+        waits = [wait_of(op) for op in ops]
+        for wait in waits:
+            self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
+        # A time for which nobody looked is not what one sample saw.
+        length = 0.0 if since is None else min(max(now - since, 0.0), self._longest)
+        by_peer: dict[str, float] = {}
+        for wait in waits:
+            for peer in wait.peers:
+                by_peer[peer] = by_peer.get(peer, 0.0) + length / len(wait.peers)
+        for peer in self._worst.add(by_peer):
+            self._drop(peer)
+        for wait in waits:
+            for peer in wait.peers or ("",):
+                self._add(wait, peer, length / (len(wait.peers) or 1))
+
+    def _add(self, wait: Wait, peer: str, seconds: float) -> None:
+        shown = peer if not peer or peer in self._worst.shown else OTHER
+        key = (wait.kind, wait.event, shown)
+        self.seconds[key] = self.seconds.get(key, 0.0) + seconds
+
+    def _drop(self, peer: str) -> None:
+        for key in [key for key in self.seconds if key[2] == peer]:
+            del self.seconds[key]
