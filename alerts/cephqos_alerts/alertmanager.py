@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cephqos_alerts.rules import to_yaml
+from cephqos_alerts.build import alerts_about
+from cephqos_alerts.rules import Subject, to_yaml
 from cephqos_alerts.settings import Settings
 from cephqos_base.units import duration
 from cephqos_base.yamlfile import Value
@@ -14,18 +15,6 @@ HEADER: Final = (
 )
 
 DEFAULT_WEBHOOK: Final = "http://localhost:5001"
-
-# About one OSD's promises or resources: pointless while that OSD does not answer.
-_ABOUT_OSD: Final = (
-    "CephQos(ReservationViolated|PolicyTargetMissed|HeldAtLimit|CapacityOverstated"
-    "|ThreadAtCeiling|DeviceSaturated|CollectorFailing)"
-)
-# What a test run provokes on purpose.
-_ABOUT_LOAD: Final = (
-    "CephQos(Reservation.*|PolicyTargetMissed|HeldAtLimit|CapacityOverstated|LatencySloBurn"
-    "|ThreadAtCeiling|DeviceSaturated|Recovery.*|Scrub.*|DeepScrub.*|SettingsDiffer)"
-)
-
 
 RECEIVERS: Final = ("nobody", "watchdog", "page", "ticket", "info")
 
@@ -92,44 +81,40 @@ def _receiver(name: str, webhook: str) -> dict[str, Any]:
 
 
 def _inhibitions() -> list[dict[str, Any]]:
-    def rule(source: list[str], target: str, *equal: str) -> dict[str, Any]:
-        return {
-            "source_matchers": source,
-            "target_matchers": [f'alertname=~"{target}"'],
-            "equal": list(equal),
-        }
-
-    wide = 'alertname="CephQosReservationViolatedClusterWide"'
-    burn = 'alertname="CephQosLatencySloBurn"'
-    flags = 'alertname="CephQosMaintenance"'
+    """While a source fires, its targets of the same labels are silent."""
+    burn = _named("CephQosLatencySloBurn")
     return [
-        rule(
-            ['alertname=~"CephQos(DaemonNotAnswering|OsdDown)"'],
-            _ABOUT_OSD,
-            "cluster",
-            "ceph_daemon",
+        _rule(_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), _about("osd"), "ceph_daemon"),
+        _rule(
+            _named("CephQosReservationViolatedClusterWide"),
+            _named("CephQosReservationViolated"),
+            *("class", "cause", "by", "severity"),
         ),
-        rule([wide], "CephQosReservationViolated", "cluster", "class", "cause", "by", "severity"),
-        {
-            "source_matchers": [burn, 'severity="page"'],
-            "target_matchers": [burn, 'severity="ticket"'],
-            "equal": ["cluster", "slo"],
-        },
-        rule(['alertname="CephQosSchedulersMixed"'], "CephQosSettingsDiffer", "cluster"),
-        rule(
-            [flags, 'flag=~"noout|nodown|noup"'],
-            "CephQos(DaemonNotAnswering|OsdNotScraped)",
-            "cluster",
-        ),
-        rule(
-            [flags, 'flag=~"noout|norecover|nobackfill|norebalance|noin"'],
-            "CephQosRecovery(Stalled|TooSlow)",
-            "cluster",
-        ),
-        rule(
-            [flags, 'flag=~"noscrub|nodeep-scrub"'],
-            "CephQos(ScrubStalled|ScrubsOverdueGrowing|DeepScrubCannotKeepUp)",
-            "cluster",
-        ),
-        rule(['alertname="CephQosTestRun"'], _ABOUT_LOAD, "cluster"),
+        _rule([*burn, 'severity="page"'], [*burn, 'severity="ticket"'], "slo"),
+        _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
+        _rule(_flags("noout|nodown|noup"), _about("absence")),
+        _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),
+        _rule(_flags("noscrub|nodeep-scrub"), _about("scrub")),
+        _rule(_named("CephQosTestRun"), _about("load")),
     ]
+
+
+def _rule(source: Sequence[str], target: Sequence[str], *equal: str) -> dict[str, Any]:
+    """Within one cluster always."""
+    return {
+        "source_matchers": [*source],
+        "target_matchers": [*target],
+        "equal": ["cluster", *equal],
+    }
+
+
+def _named(*names: str) -> list[str]:
+    return [f'alertname=~"{"|".join(names)}"' if len(names) > 1 else f'alertname="{names[0]}"']
+
+
+def _about(subject: Subject) -> list[str]:
+    return _named(*alerts_about(subject))
+
+
+def _flags(flags: str) -> list[str]:
+    return [*_named("CephQosMaintenance"), f'flag=~"{flags}"']

@@ -66,6 +66,7 @@ Likely cause: {{{{ $labels.cause }}}}{_BY}.
 def _reservation(severity: Severity, *selectors: str) -> Alert:
     return Alert(
         name="CephQosReservationViolated",
+        about=("osd", "load"),
         expr=_violated(*selectors),
         severity=severity,
         summary=_SHORT_SUMMARY,
@@ -103,6 +104,7 @@ _TARGETS: Final = (
     ),
     Alert(
         name="CephQosPolicyTargetMissed",
+        about=("osd", "load"),
         expr=f"""
         (
           ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
@@ -123,6 +125,7 @@ _TARGETS: Final = (
     ),
     Alert(
         name="CephQosPolicyTargetMissed",
+        about=("osd", "load"),
         expr=f"""
         (
           ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
@@ -160,6 +163,7 @@ def _wide(*selectors: str) -> str:
 def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
     return Alert(
         name="CephQosReservationViolatedClusterWide",
+        about=("load",),
         expr=_wide(*selectors),
         severity=severity,
         dashboard="cluster",
@@ -188,6 +192,7 @@ _LIMIT: Final = (
     ),
     Alert(
         name="CephQosHeldAtLimit",
+        about=("osd", "load"),
         expr=f"""
         {PerClass.ATTAINED_OPS}
           and on ({OSD_CLASS}) ({_lasting(PerClass.HELD_WHILE_IDLE)})
@@ -209,6 +214,7 @@ _LIMIT: Final = (
 _CAPACITY: Final = (
     Alert(
         name="CephQosCapacityOverstated",
+        about=("osd", "load"),
         expr=f"""
         {PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
           and on ({OSD}) (
@@ -228,6 +234,7 @@ _CAPACITY: Final = (
     ),
     Alert(
         name="CephQosCapacityNeverMeasured",
+        about=(),
         expr=f"""
         max by ({OSD}, media) (
           {Qos.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
@@ -252,6 +259,7 @@ _NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
 _SETTINGS: Final = (
     Alert(
         name="CephQosSettingsDiffer",
+        about=("load",),
         expr=f"""
         count by (cluster, media) (
           count by (cluster, media, in_force, profile) ({Qos.SCHEDULER_INFO}{{media!=""}})
@@ -271,6 +279,7 @@ _SETTINGS: Final = (
     ),
     Alert(
         name="CephQosSchedulersMixed",
+        about=(),
         expr=f"""
         count by (cluster) (
           count by (cluster, in_force) ({Qos.SCHEDULER_INFO}{{in_force!="unknown"}})
@@ -288,6 +297,7 @@ _SETTINGS: Final = (
     ),
     Alert(
         name="CephQosReservationsExceedWhole",
+        about=("load",),
         expr=f"""
         sum by ({OSD}) (max by ({OSD_CLASS}) ({Qos.RESERVATION_RATIO})) > @oversubscribed@
           and on ({OSD}) {Qos.SCHEDULER_INFO}{{profile="custom"}}

@@ -22,6 +22,7 @@ SCRUB: Final = Group(
     rules=(
         Alert(
             name="CephQosScrubStalled",
+            about=("load", "scrub"),
             expr=f"""
             max by (cluster, pool, level) ({Scrub.POOL_RUNNING_PGS}) > 0
               and on (cluster, pool) (
@@ -40,6 +41,7 @@ SCRUB: Final = Group(
         ),
         Alert(
             name="CephQosDeepScrubCannotKeepUp",
+            about=("load", "scrub"),
             expr=f"""
             max by (cluster, pool) ({Scrub.POOL_BACKLOG_ETA_SECONDS}{{level="deep"}})
             > on (cluster, pool)
@@ -58,6 +60,7 @@ SCRUB: Final = Group(
         ),
         Alert(
             name="CephQosScrubsOverdueGrowing",
+            about=("load", "scrub"),
             expr=f"""
             max by (cluster, pool, level) ({Scrub.POOL_SCHEDULE_PGS}{{state="overdue"}})
             - max by (cluster, pool, level)
@@ -88,6 +91,7 @@ RECOVERY: Final = Group(
     rules=(
         Alert(
             name="CephQosRecoveryStalled",
+            about=("load", "recovery"),
             expr=f"""
             ({_LEFT.strip()}) > 0
               and on (cluster, pool) (
@@ -105,6 +109,7 @@ RECOVERY: Final = Group(
         ),
         Alert(
             name="CephQosRecoveryTooSlow",
+            about=("load", "recovery"),
             expr=f"max by (cluster, pool) ({Recovery.POOL_ETA_SECONDS}) > @recovery_eta@",
             severity="ticket",
             hold=900,
@@ -119,6 +124,7 @@ RECOVERY: Final = Group(
         ),
         Alert(
             name="CephQosObjectsUnfound",
+            about=(),
             expr=f"max by (cluster, pool) ({Recovery.POOL_UNFOUND_OBJECTS}) > 0",
             severity="page",
             hold=300,
@@ -137,6 +143,7 @@ SATURATION: Final = Group(
     rules=(
         Alert(
             name="CephQosThreadAtCeiling",
+            about=("osd", "load"),
             expr=f"""
             max by ({OSD}, group) (
               rate({Threads.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
@@ -157,6 +164,7 @@ SATURATION: Final = Group(
         ),
         Alert(
             name="CephQosDeviceSaturated",
+            about=("osd", "load"),
             expr=f"""
             ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
               > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
@@ -173,6 +181,7 @@ SATURATION: Final = Group(
         ),
         Alert(
             name="CephQosReactorShared",
+            about=(),
             expr=f"max by ({OSD}, by) ({Placement.REACTORS_SHARED}) > 0",
             severity="ticket",
             hold=300,
@@ -192,6 +201,7 @@ COVERAGE: Final = Group(
     rules=(
         Alert(
             name="CephQosExporterDown",
+            about=(),
             expr='up{job=~"@job@"} == 0',
             severity="ticket",
             hold=300,
@@ -204,6 +214,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosDaemonNotAnswering",
+            about=("absence",),
             expr=f"""
             max by ({OSD}, instance, reason) ({Daemon.UP}) == 0
               unless on ({OSD}) max by ({OSD}) ({Daemon.UP}) == 1
@@ -220,6 +231,7 @@ COVERAGE: Final = Group(
         # Ceph's own alerts tell of it; this one is there to silence.
         Alert(
             name="CephQosOsdDown",
+            about=(),
             expr=f"max by ({OSD}) ({Cluster.OSD_UP}) == 0",
             severity="none",
             summary="{{ $labels.ceph_daemon }} is down in the map",
@@ -230,6 +242,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosOsdNotScraped",
+            about=("absence",),
             expr=f"""
             max by ({OSD}) ({Cluster.OSD_UP}) == 1
               unless on ({OSD}) max by ({OSD}) ({Daemon.UP})
@@ -245,6 +258,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosClusterExporterAbsent",
+            about=(),
             expr=f"""
             count by (cluster) ({Daemon.UP})
               unless on (cluster) count by (cluster) ({Cluster.UP})
@@ -260,6 +274,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosClusterExporterDoubled",
+            about=(),
             expr=f"""
             count by (cluster) (count by (cluster, instance) ({Cluster.UP})) > 1
             """,
@@ -274,6 +289,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosScrapeNearDeadline",
+            about=(),
             expr='scrape_duration_seconds{job=~"@job@"} > @scrape_seconds@',
             severity="ticket",
             hold=300,
@@ -286,6 +302,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosCollectorFailing",
+            about=("osd",),
             expr=f"""
             max by (cluster, ceph_daemon, collector) ({Exporter.COLLECTOR_SUCCESS}) == 0
             """,
@@ -301,6 +318,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosTooManySeries",
+            about=(),
             expr=f"""
             sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
             / on (instance) (count by (instance) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}))
@@ -317,6 +335,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosMaintenance",
+            about=(),
             expr=f"max by (cluster, flag) ({Cluster.FLAG}) == 1",
             severity="none",
             dashboard="cluster",
@@ -328,6 +347,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="CephQosTestRun",
+            about=(),
             expr=f"max by (cluster, run, scenario) ({Run.INFO}) == 1",
             severity="none",
             dashboard="cluster",
@@ -339,6 +359,7 @@ COVERAGE: Final = Group(
         ),
         Alert(
             name="Watchdog",
+            about=(),
             expr="vector(1)",
             severity="none",
             dashboard="exporter",

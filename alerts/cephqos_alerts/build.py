@@ -6,9 +6,9 @@ from cephqos_alerts.alerts_qos import QOS, RESTARTS
 from cephqos_alerts.alerts_state import COVERAGE, RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.cause import CAUSE
 from cephqos_alerts.recording import DEMAND, HISTORY, PROMISES, ROLLUPS, VIOLATION, WORK
-from cephqos_alerts.rules import Group, render, to_yaml
+from cephqos_alerts.rules import Alert, Group, Subject, render, to_yaml
 from cephqos_alerts.settings import Settings
-from cephqos_alerts.slo import slo_groups
+from cephqos_alerts.slo import SLO_ALERT, SLO_SUBJECTS, slo_groups
 from cephqos_alerts.slo_spec import Slo
 
 _RESTARTS = Group(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
@@ -27,3 +27,10 @@ def build_rules(settings: Settings, slos: Sequence[Slo]) -> dict[str, str]:
     if slos:
         built["slo.yml"] = to_yaml(render(slo_groups(slos, settings), settings))
     return built
+
+
+def alerts_about(subject: Subject) -> list[str]:
+    """Names of the alerts about a subject, each once, in the order of the files."""
+    rules = [rule for groups in FILES.values() for group in groups for rule in group.rules]
+    found = [rule.name for rule in rules if isinstance(rule, Alert) and subject in rule.about]
+    return list(dict.fromkeys([*found, *([SLO_ALERT] if subject in SLO_SUBJECTS else [])]))

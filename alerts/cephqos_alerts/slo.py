@@ -9,16 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_alerts.rules import Alert, Group, Recording, Rule, Severity
+from cephqos_alerts.rules import Alert, Group, Recording, Rule, Severity, Subject
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
 from cephqos_base.series import Client, Op, Probe
-from cephqos_base.units import duration
+from cephqos_base.units import DAY, HOUR, MINUTE, duration
 
-_MINUTE: Final = 60.0
-_HOUR: Final = 3600.0
-_DAY: Final = 86400.0
+SLO_ALERT: Final = "CephQosLatencySloBurn"
+SLO_SUBJECTS: Final[Sequence[Subject]] = ("load",)
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,10 @@ class Burn:
 
 # The windows and shares of chapter 5 of Google's "The Site Reliability Workbook".
 BURNS: Final = (
-    Burn("page", 1 * _HOUR, 5 * _MINUTE, 0.02),
-    Burn("page", 6 * _HOUR, 30 * _MINUTE, 0.05),
-    Burn("ticket", 1 * _DAY, 2 * _HOUR, 0.10),
-    Burn("ticket", 3 * _DAY, 6 * _HOUR, 0.10),
+    Burn("page", 1 * HOUR, 5 * MINUTE, 0.02),
+    Burn("page", 6 * HOUR, 30 * MINUTE, 0.05),
+    Burn("ticket", 1 * DAY, 2 * HOUR, 0.10),
+    Burn("ticket", 3 * DAY, 6 * HOUR, 0.10),
 )
 _WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
 
@@ -130,7 +129,8 @@ def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
     )
     objective = f"{100 * slo.objective:g} % of {slo.op} operations within {slo.threshold:g} s"
     return Alert(
-        name="CephQosLatencySloBurn",
+        name=SLO_ALERT,
+        about=SLO_SUBJECTS,
         expr=f"""
         {burning}
           * on (cluster) group_left (cause, by)

@@ -1,13 +1,16 @@
 """The configuration of Alertmanager: receivers of one's own, and the examples of them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
 from cephqos_alerts.alertmanager import RECEIVERS, alertmanager_config, parse_receivers
+from cephqos_alerts.build import FILES, alerts_about
+from cephqos_alerts.rules import Alert, Subject
 from cephqos_alerts.settings import Settings
+from cephqos_alerts.slo import SLO_ALERT
 from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
 
@@ -71,3 +74,17 @@ def test_receivers_that_cannot_be_used_are_refused_in_one_line(text: str, said: 
         parse_receivers(yamlfile.parse(text, "own.yml"))
     assert str(caught.value).startswith(said)
     assert "\n" not in str(caught.value)
+
+
+def test_every_subject_that_an_inhibition_names_has_alerts() -> None:
+    for subject in get_args(Subject):
+        assert alerts_about(subject), subject
+
+
+def test_an_inhibition_names_only_alerts_that_exist() -> None:
+    rules = [rule for groups in FILES.values() for group in groups for rule in group.rules]
+    known = {rule.name for rule in rules if isinstance(rule, Alert)} | {SLO_ALERT}
+    for rule in yaml.safe_load(alertmanager_config(Settings()))["inhibit_rules"]:
+        for matcher in (*rule["source_matchers"], *rule["target_matchers"]):
+            if matcher.startswith("alertname"):
+                assert set(matcher.split('"')[1].split("|")) <= known
