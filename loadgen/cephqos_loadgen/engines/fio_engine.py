@@ -1,0 +1,75 @@
+"""What an engine of fio must say of itself. One file per engine; `fio_engines` lists them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+from cephqos_loadgen.engines.place import Place
+
+# Paths of block devices by volume, for engines that make them.
+Devices = Mapping[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one phase loads, and where its programs find the cluster."""
+
+    phase: str
+    place: Place
+    pool: str = ""
+    path: str = ""
+    cache: str = "none"
+
+
+class Helper(Protocol):
+    """A process that runs beside fio."""
+
+    @property
+    def running(self) -> bool: ...
+    @property
+    def said(self) -> str: ...
+
+
+class Tools(Protocol):
+    """What an engine may use on the host of the run."""
+
+    def start(self, name: str, argv: Sequence[str]) -> AbstractAsyncContextManager[Helper]:
+        """A process that is ended with the block; its output is kept under the name."""
+
+    async def output(self, argv: Sequence[str]) -> str:
+        """What a command prints; RunError if it fails."""
+
+
+class FioEngine(ABC):
+    """One engine. It has no state: all it needs is in the target."""
+
+    __slots__ = ()
+    name: ClassVar[str]  # in scenarios
+    fio_name: ClassVar[str]  # what fio calls the engine that it uses
+    words: ClassVar[str]  # in plans: the path that I/O takes
+    programs: ClassVar[tuple[str, ...]] = ()
+    # The keys of a scenario that it cannot do without, each with what it is.
+    needs: ClassVar[Mapping[str, str]]
+    # It loads the images of a pool, which its clients share out.
+    on_images: ClassVar[bool]
+
+    @abstractmethod
+    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+        """The options of fio that name the engine and what it loads."""
+
+    def preparing(self, target: Target, volumes: Sequence[int]) -> list[list[str]]:
+        """The commands that must have been run before fio is started."""
+        return []
+
+    @asynccontextmanager
+    async def prepared(
+        self, target: Target, volumes: Sequence[int], tools: Tools
+    ) -> AsyncIterator[Devices]:
+        """Carries them out, and takes them back at the end of the block."""
+        yield {}
+
+    def host_lacks(self) -> str:
+        """Why this host cannot have it at all; empty where it can."""
+        return ""

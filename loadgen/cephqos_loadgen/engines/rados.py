@@ -1,0 +1,19 @@
+"""librados: objects of a pool, without images."""
+
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+
+
+class Rados(FioEngine):
+    """Each client writes and reads one object set of its own."""
+
+    name = "rados"
+    fio_name = "rados"
+    words = "librados"
+    needs = {"pool": "the pool of the objects", "size": "bytes per client"}
+    on_images = False
+
+    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+        # Object names come from the job's name and number: clients must not share them.
+        names = f"--filename={target.phase}.{client}"
+        user = f"--clientname={target.place.user}"
+        return ["--ioengine=rados", user, f"--pool={target.pool}", names]

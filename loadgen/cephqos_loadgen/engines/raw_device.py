@@ -1,0 +1,24 @@
+"""A raw device or file of this host, past the page cache: libaio and io_uring."""
+
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+
+
+class Libaio(FioEngine):
+    """The kernel's older asynchronous interface."""
+
+    name = "libaio"
+    fio_name = "libaio"
+    words = "libaio"
+    needs = {"path": "the device or file"}
+    on_images = False
+
+    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+        return [f"--ioengine={self.fio_name}", "--direct=1", f"--filename={target.path}"]
+
+
+class IoUring(Libaio):
+    """The kernel's newer one."""
+
+    name = "io_uring"
+    fio_name = "io_uring"
+    words = "io_uring"

@@ -1,0 +1,68 @@
+"""What every kind of phase must say of itself. Pure: carrying it out is added in `load.kind`."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
+
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.plan.parts import Objects, Option, Pool
+
+
+class Action(ABC):
+    """What one phase does: a frozen dataclass, made from what the scenario says."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+    # Its start is the moment from which recovery is counted.
+    moves_data: ClassVar[bool] = False
+    # `until: scrub_done` waits for it, and `when: scrub_started` for what it sees.
+    scrubs: ClassVar[bool] = False
+    # Client processes of the phase do the work: their threads are recorded.
+    has_clients: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def read(cls, value: Value) -> Self:
+        """From the scenario; ConfigError names what is wrong."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """One line for a plan."""
+
+    @abstractmethod
+    def pools(self) -> tuple[str, ...]:
+        """The names of the pools that it uses."""
+
+    @abstractmethod
+    def programs(self) -> tuple[str, ...]:
+        """What it starts on the host of the run."""
+
+    @abstractmethod
+    def expected_seconds(self) -> float | None:
+        """About how long its own work takes; None where it goes on until it is told to end."""
+
+    @abstractmethod
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        """Every command line, as `--dry-run` prints them; `seconds` is what the phase has at most."""
+
+    # -- what few kinds have --------------------------------------------------------------------
+
+    def fio_engines(self) -> tuple[str, ...]:
+        """The engines of fio that it needs."""
+        return ()
+
+    def settings(self) -> tuple[Option, ...]:
+        """Cluster settings that it changes."""
+        return ()
+
+    def writes(self) -> Mapping[str, Objects]:
+        """Objects that it adds, by pool."""
+        return {}
+
+    def misfit(self, pools: Mapping[str, Pool]) -> tuple[str, str] | None:
+        """What is allowed and what was found, where it does not fit the scenario's pools."""
+        for name in self.pools():
+            if name not in pools:
+                return f"a pool of this scenario ({', '.join(pools) or 'it has none'})", name
+        return None

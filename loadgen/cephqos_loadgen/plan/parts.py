@@ -1,0 +1,64 @@
+"""The parts that plans and kinds of phases are made of: settings, devices, pools and their content."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting: `section` is global, osd, mon, mgr or a daemon such as osd.0.
+
+    `optional`: left out where the release does not know it.
+    """
+
+    section: str
+    name: str
+    value: str
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """Queue settings of the OSDs' block devices; None leaves one as it is."""
+
+    scheduler: str | None = None
+    nr_requests: int | None = None
+    read_ahead_kb: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Images:
+    """RBD images of a pool, all alike; their names are `volume.0`, `volume.1` …"""
+
+    count: int
+    size: int
+    prefill: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """RADOS objects that a pool is filled with."""
+
+    count: int
+    size: int
+
+    def shared_out(self, writers: int) -> list["Objects"]:
+        """The same objects for several writers at once."""
+        writers = max(1, min(writers, self.count))
+        each, rest = divmod(self.count, writers)
+        return [Objects(each + (n < rest), self.size) for n in range(writers)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A pool that the run makes.
+
+    `fresh`: made again for every repeat. `keep`: left behind, for a run that needs the same one.
+    """
+
+    name: str
+    size: int | None = None
+    pg_num: int = 32
+    images: Images | None = None
+    objects: Objects | None = None
+    fresh: bool = False
+    keep: bool = False

@@ -1,0 +1,55 @@
+"""Values of a scenario that several readers share: settings, flags, CPUs, objects, names."""
+
+import re
+
+from cephqos_base.units import parse_cpu_list
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.plan.parts import Objects, Option
+
+NAME = r"[a-z0-9][a-z0-9_-]{0,40}"
+POOL_NAME = "a pool's name"
+_SECTION = r"global|mon|mgr|osd|(mon|mgr|osd)\.[a-z0-9]+"
+_CLUSTER_FLAGS = (
+    "norecover",
+    "nobackfill",
+    "norebalance",
+    "noscrub",
+    "nodeep-scrub",
+    "noout",
+    "noin",
+    "nosnaptrim",
+)
+
+
+def read_options(value: Value) -> tuple[Option, ...]:
+    """`{osd: {osd_max_backfills: 4}}`; a name that ends in `?` is optional."""
+    found = []
+    for section, options in value.entries().items():
+        if not re.fullmatch(_SECTION, section):
+            options.fail("a section: global, mon, mgr, osd or a daemon such as osd.0", section)
+        for name, setting in options.entries().items():
+            plain = name.removesuffix("?").replace("-", "_")
+            found.append(Option(section, plain, setting.text(), name.endswith("?")))
+    return tuple(found)
+
+
+def read_flags(value: Value) -> tuple[str, ...]:
+    return tuple(item.choice(_CLUSTER_FLAGS) for item in value.items())
+
+
+def read_cpus(value: Value) -> tuple[int, ...]:
+    return parse_cpu_list(value.text(r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs such as 0,2-3"))
+
+
+def read_objects(value: Value) -> Objects:
+    table = value.table(("count", "size"), ("count", "size"))
+    return Objects(table["count"].integer(1), table["size"].size())
+
+
+def read_pool_name(value: Value) -> str:
+    return value.text(NAME, POOL_NAME)
+
+
+def read_integer(table: dict[str, Value], key: str, default: int, most: int) -> int:
+    """From 1 to `most`, or the default where the key is not there."""
+    return table[key].integer(1, most) if key in table else default

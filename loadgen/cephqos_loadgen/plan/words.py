@@ -1,0 +1,36 @@
+"""Lengths of time, sizes and numbers as people read them."""
+
+from cephqos_loadgen.plan.parts import Images, Objects
+
+
+def duration(seconds: float) -> str:
+    """1 h 5 min, 3 min 20 s, 2 min, 12 s."""
+    whole = round(seconds)
+    if whole >= 3600:
+        parts = ((whole // 3600, "h"), (whole % 3600 // 60, "min"))
+    else:
+        parts = ((whole // 60, "min"), (whole % 60, "s"))
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+
+
+def size(value: float) -> str:
+    """512 B, 17.6 MiB, 1.95 TiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.3g} {unit}"
+        value /= 1024
+    return f"{value:.3g} TiB"
+
+
+def count(number: int, what: str) -> str:
+    """1 image, 10,000,000 objects."""
+    return f"{number:,} {what}{'s' if number != 1 else ''}"
+
+
+def objects(found: Objects) -> str:
+    return f"{count(found.count, 'object')} of {size(found.size)}"
+
+
+def images(found: Images) -> str:
+    filled = "written through once" if found.prefill else "left empty"
+    return f"{count(found.count, 'image')} of {size(found.size)}, {filled}"
