@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.cluster import tied
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.paths import LabPaths

@@ -7,6 +7,7 @@ import pytest
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat, open_archive, problems
+from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.fio import FioResult
@@ -14,7 +15,6 @@ from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import PhaseRecord
-from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse

@@ -9,15 +9,15 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
-from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.check.preflight import check_engine
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
-from cephqos_loadgen.run.clients import check_engine
-from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import open_archive, problems
-from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.plan.errors import SettingRefused
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
-from cephqos_loadgen.run.errors import SettingRefused
-from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 

@@ -14,21 +14,21 @@ from typing import Any
 
 import pytest
 
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, find_archives, open_archive, problems
-from cephqos_loadgen.errors import CephqosError, UsageError
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.cluster.connection import Cluster, LabAccess
+from cephqos_loadgen.cluster.lock import KEY
+from cephqos_loadgen.cluster.settings import Settings
+from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.plan.errors import ClusterBusy, RunError, SettingRefused
+from cephqos_loadgen.plan.parts import Option
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
-from cephqos_loadgen.run.cluster import Cluster, LabAccess
-from cephqos_loadgen.run.errors import ClusterBusy, RunError, SettingRefused
-from cephqos_loadgen.run.lock import KEY
-from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
-from cephqos_loadgen.run.settings import Settings
-from cephqos_loadgen.run.undo import Journal, Undo
-from cephqos_loadgen.scenario.model import Option
 from cephqos_loadgen.scenario.parse import parse
 
 from .conftest import LabPool, lab_name
@@ -191,7 +191,7 @@ async def test_what_a_daemon_does_not_take_is_found_before_any_load_and_taken_ba
     lab: RunningLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The monitors take some of these, the daemons have another value: reading back shows it."""
-    monkeypatch.setattr("cephqos_loadgen.run.settings._VERIFY_SECONDS", 1.0)
+    monkeypatch.setattr("cephqos_loadgen.cluster.settings._VERIFY_SECONDS", 1.0)
 
     async def saved(entries: list[Undo]) -> None:
         pass
@@ -241,7 +241,7 @@ async def test_a_run_whose_setting_has_no_effect_is_archived_without_a_repeat(
     lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A conf file says otherwise: only reading back shows that."""
-    monkeypatch.setattr("cephqos_loadgen.run.settings._VERIFY_SECONDS", 1.0)
+    monkeypatch.setattr("cephqos_loadgen.cluster.settings._VERIFY_SECONDS", 1.0)
     text = SCENARIO.replace("osd_scrub_chunk_max: 7", "osd_memory_cache_min: 200000000")
     with pytest.raises(SettingRefused, match="osd_memory_cache_min = 134217728, not 200000000"):
         await runner(lab, tmp_path, text.replace("32M", "4M")).run()

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.archive.writer import ArchiveWriter
+from cephqos_loadgen.cluster.lock import KEY
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.run.lock import KEY
+from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.resume import take_along
 from cephqos_loadgen.run.runner import Runner
 
@@ -246,7 +246,7 @@ async def test_ctrl_c_while_the_archive_is_sealed_costs_nothing(
     out = tmp_path / "out"
     early = """\
 import os, signal
-from cephqos_loadgen.archive.writer import ArchiveWriter as Writer
+from cephqos_loadgen.record.run_folder import ArchiveWriter as Writer
 seal = Writer.seal
 def interrupted(*arguments):
     os.kill(os.getpid(), signal.SIGINT)

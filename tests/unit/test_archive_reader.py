@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import cli, export
 from cephqos_loadgen.archive.cli import describe
-from cephqos_loadgen.archive.layout import FORMAT
 from cephqos_loadgen.archive.reader import (
     Archive,
     ArchiveDamaged,
@@ -29,8 +29,8 @@ from cephqos_loadgen.archive.reader import (
     problems,
 )
 from cephqos_loadgen.engines.fio_output import documents
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.record.layout import FORMAT
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.results.repeat import Found

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.bounds import FIO_BOUNDS
-from cephqos_loadgen.engines import fio, fio_output
+from cephqos_loadgen.engines import fio_output
+from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.scenario.model import Fio
+from cephqos_loadgen.phase_kinds.fio import Fio
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 RELEASES = ("pacific", "reef", "tentacle")
@@ -35,12 +36,12 @@ def action(**changes: object) -> Fio:
 
 
 def test_clients_share_out_the_volumes() -> None:
-    assert [c.volumes for c in fio.clients(action(volumes=4, clients=2))] == [(0, 1), (2, 3)]
+    assert [c.volumes for c in action(volumes=4, clients=2).processes()] == [(0, 1), (2, 3)]
 
 
 def test_a_client_has_one_job_per_volume_each_with_all_options() -> None:
-    spec = action(volumes=2, rate_iops=100, read_percent=70, options=(("randrepeat", "0"),))
-    argv = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=30)
+    spec = action(volumes=2, rate_iops=200, read_percent=70, options=(("randrepeat", "0"),))
+    argv = spec.argv(spec.processes()[0], PLACE, phase="load", seconds=30)
     jobs = " ".join(argv).split(" --name=")[1:]
     assert [job.split()[0] for job in jobs] == ["volume.0", "volume.1"]
     for number, job in enumerate(jobs):
@@ -61,38 +62,41 @@ def test_a_client_has_one_job_per_volume_each_with_all_options() -> None:
 
 
 def test_every_client_writes_json_with_bins_each_second() -> None:
-    argv = fio.argv(action(), fio.clients(action())[0], PLACE, phase="load", seconds=1)
+    argv = action().argv(action().processes()[0], PLACE, phase="load", seconds=1)
     assert argv[:4] == ["fio", "--output-format=json+", "--status-interval=1", "--eta=never"]
 
 
 def test_a_pinned_client_is_started_by_taskset() -> None:
     spec = action(cpus=(0, 2))
-    argv = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=1)
+    argv = spec.argv(spec.processes()[0], PLACE, phase="load", seconds=1)
     assert argv[:4] == ["taskset", "--cpu-list", "0,2", "fio"]
+
+
+def server_argv(spec: Fio, place: Place) -> list[str]:
+    (argv,) = ENGINES[spec.engine].preparing(spec.target("load", place), (0,))
+    return argv
 
 
 def test_the_qemu_path_is_a_server_on_the_image_and_fio_on_its_socket() -> None:
     spec = action(engine="nbd", cache="writeback")
-    server = fio.qemu_nbd_argv(spec, PLACE, "load", 0)
+    server = server_argv(spec, PLACE)
     assert server[-1] == "rbd:p/volume.0:conf=/run/c.conf:id=admin"
     assert "--cache=writeback" in server
-    client = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=1)
+    client = spec.argv(spec.processes()[0], PLACE, phase="load", seconds=1)
     assert "--uri=nbd+unix:///?socket=/run/w/load.0.nbd" in client
     assert "/run/w/load.0.nbd" in server
 
 
 def test_raw_devices_are_read_past_the_page_cache() -> None:
     spec = action(engine="io_uring", path="/dev/x")
-    argv = fio.argv(spec, fio.clients(spec)[0], PLACE, phase="load", seconds=1)
+    argv = spec.argv(spec.processes()[0], PLACE, phase="load", seconds=1)
     assert {"--ioengine=io_uring", "--direct=1", "--filename=/dev/x"} <= set(argv)
 
 
 def test_a_keyring_reaches_fio_and_qemu() -> None:
     place = Place(conf="/c", user="bench", keyring="/k")
     assert place.environment == {"CEPH_CONF": "/c", "CEPH_ARGS": "--keyring /k"}
-    assert fio.qemu_nbd_argv(action(engine="nbd"), place, "l", 0)[-1].endswith(
-        ":id=bench:keyring=/k"
-    )
+    assert server_argv(action(engine="nbd"), place)[-1].endswith(":id=bench:keyring=/k")
 
 
 # -- output --------------------------------------------------------------------------------------
@@ -137,8 +141,8 @@ def test_whether_a_volume_became_steady_is_read_and_when_it_did_fio_ended_by_its
 
 
 def test_a_load_that_is_told_to_become_steady_ends_by_itself() -> None:
-    assert fio.ends_by_itself(action(options=(("steadystate", "iops:5%"),)))
-    assert not fio.ends_by_itself(action(options=(("randrepeat", "0"),)))
+    assert action(options=(("steadystate", "iops:5%"),)).ends_by_itself
+    assert not action(options=(("randrepeat", "0"),)).ends_by_itself
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.scenario.model import Objects, RadosBench
+from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
+from cephqos_loadgen.plan.parts import Objects
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 PLACE = Place(conf="/c.conf")
@@ -39,12 +40,12 @@ def test_an_output_without_a_document_is_refused() -> None:
 
 def test_instances_share_out_what_is_in_flight() -> None:
     action = RadosBench(("a", "b", "c"), "write", 4096, 16)
-    assert [rados_bench.in_flight_of(action, i) for i in range(3)] == [6, 5, 5]
+    assert [action.in_flight_of(i) for i in range(3)] == [6, 5, 5]
 
 
 def test_reads_find_what_the_writes_of_the_same_pool_and_size_left() -> None:
-    write = rados_bench.argv(RadosBench(("a",), "write", 4096, 4), 0, PLACE, seconds=5)
-    read = rados_bench.argv(RadosBench(("a",), "seq", 4096, 4), 0, PLACE, seconds=5)
+    write = RadosBench(("a",), "write", 4096, 4).argv(0, PLACE, 5)
+    read = RadosBench(("a",), "seq", 4096, 4).argv(0, PLACE, 5)
     assert write[write.index("--run-name") + 1] == read[read.index("--run-name") + 1]
     assert "--no-cleanup" in write
     assert "--block-size" not in read, "reads take the size that was written"
@@ -52,7 +53,7 @@ def test_reads_find_what_the_writes_of_the_same_pool_and_size_left() -> None:
 
 @given(st.integers(1, 10**6), st.integers(1, 64))
 def test_writers_fill_exactly_what_was_asked_for(count: int, writers: int) -> None:
-    shares = rados_bench.share_out(Objects(count, 4096), writers)
+    shares = Objects(count, 4096).shared_out(writers)
     assert sum(share.count for share in shares) == count
     assert all(share.count > 0 for share in shares)
     assert len(shares) == min(count, writers)

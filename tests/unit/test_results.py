@@ -7,7 +7,7 @@ import pytest
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchFigures, OsdBenchResult
 from cephqos_loadgen.phase_kinds.pin import PinResult
-from cephqos_loadgen.phase_kinds.results import RESULTS
+from cephqos_loadgen.phase_kinds.registry import KINDS, RESULTS
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.json_form import Misfit, from_json, to_json
@@ -76,5 +76,7 @@ def test_any_percentile_comes_from_the_bins_and_none_without_them() -> None:
 
 
 def test_every_kind_of_phase_has_a_result_with_a_version() -> None:
-    assert all(result.version >= 1 for result in RESULTS.values())
-    assert len(RESULTS) == 12
+    assert RESULTS.keys() == KINDS.keys()
+    for name, result in RESULTS.items():
+        assert result.__dict__["kind"] == name
+        assert result.__dict__["version"] >= 1

@@ -16,6 +16,7 @@ from cephqos_alerts.slo_spec import Slo
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.model import Measured
+from cephqos_loadgen.live.metrics import families
 
 from .osd_views import RecordedOsd
 from .test_cluster_poller import Clock, RecordedReader, poller
@@ -88,7 +89,7 @@ def shown() -> Mapping[str, set[str]]:
     probe = Measured()
     probe.took("p", "write", 0.01)
     _add(found, _families(probe.families("c1")))
-    _add(found, _families(live().families()))
+    _add(found, _families(families(live())))
     return found
 
 

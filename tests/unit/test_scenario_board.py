@@ -12,12 +12,13 @@ import pytest
 from rich.console import Console
 
 from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
+from cephqos_loadgen.live import terminal
+from cephqos_loadgen.live.forecast import Forecast
+from cephqos_loadgen.live.state import Live, ScrubProgress, Where
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.progress import Bar, Drawn, Frame, Progress, _styled, draw
-from cephqos_loadgen.run import board
-from cephqos_loadgen.run.forecast import Forecast
-from cephqos_loadgen.run.live import Live, Where
-from cephqos_loadgen.scenario import library, model
-from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
+from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 
 Patch = pytest.MonkeyPatch
@@ -42,7 +43,7 @@ def live() -> Live:
         done = IoTotals(1000, 4096000, 1000, 2.0, 0.0, 0.009, {2_000_000: 980, 9_000_000: 20})
         job = JobStatus({"write": done, "read": IoTotals()}, NOW - 1, 1.0)
         found.status("client", client, Status(NOW, {"v": job}))
-    found.scrub = (100, 300, NOW - 5)
+    found.scrub = ScrubProgress("scrub", 100, 300, NOW - 5)
     found.recovering(NOW - 2, 0, 200)
     found.recovering(NOW, 40, 160)
     found.repeats, found.eta = (1, 4), 100.0
@@ -51,7 +52,7 @@ def live() -> Live:
 
 
 def rows(found: Live) -> dict[str, Bar]:
-    return {bar.title.strip(): bar for bar in board.frame(found, NOW).bars}
+    return {bar.title.strip(): bar for bar in terminal.frame(found, NOW).bars}
 
 
 def test_run_repeat_phases_clients_scrub_and_recovery_have_a_row_each() -> None:
@@ -86,8 +87,8 @@ def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
 
 
 def test_rados_bench_shows_its_mean_latency_for_it_has_no_percentiles() -> None:
-    assert board.latency(IoTotals(10, 40960, 10, 0.05)) == "mean 5 ms"
-    assert board.latency(IoTotals()) == ""
+    assert terminal.latency(IoTotals(10, 40960, 10, 0.05)) == "mean 5 ms"
+    assert terminal.latency(IoTotals()) == ""
 
 
 def test_recovery_is_timed_over_seconds_not_over_one_lump_of_statistics() -> None:
@@ -95,7 +96,7 @@ def test_recovery_is_timed_over_seconds_not_over_one_lump_of_statistics() -> Non
     for second in range(31):  # 10 objects a second, which show every five seconds
         found.recovering(NOW + second, second // 5 * 50, 1000)
     assert found.recovery is not None
-    assert found.recovery[2] == pytest.approx(10, abs=5)
+    assert found.recovery.rate == pytest.approx(10, abs=5)
 
 
 # -- widths --------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def test_recovery_is_timed_over_seconds_not_over_one_lump_of_statistics() -> Non
 
 @pytest.mark.parametrize("width", [20, 60, 80, 120, 200])
 def test_no_row_is_wider_than_the_terminal_and_titles_are_always_there(width: int) -> None:
-    drawn = draw(board.frame(live(), NOW), width)
+    drawn = draw(terminal.frame(live(), NOW), width)
     assert all(len(row.text) <= width for row in drawn), [row.text for row in drawn]
     assert [row.head.split()[0] for row in drawn[1:]] == [
         "run",
@@ -116,7 +117,7 @@ def test_no_row_is_wider_than_the_terminal_and_titles_are_always_there(width: in
 
 
 def test_words_are_whole_from_80_columns_on_and_the_bars_are_of_one_length() -> None:
-    drawn = draw(board.frame(live(), NOW), 80)
+    drawn = draw(terminal.frame(live(), NOW), 80)
     assert not any("…" in row.text for row in drawn)
     assert len({len(row.done + row.rest) for row in drawn if row.done or row.rest}) == 1
 

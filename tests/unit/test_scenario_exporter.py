@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from cephqos_exporter.ceph.monclient import MonClient
+from cephqos_loadgen.cluster.connection import ConfAccess
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.run import exporter
-from cephqos_loadgen.run.cluster import ConfAccess
-from cephqos_loadgen.scenario import library, model
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.record import own_exporter
+from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
@@ -31,7 +32,7 @@ class Entered(ConfAccess):
 
 
 def flags(*args: Any) -> dict[str, str]:
-    command = exporter.argv(9999, *args)
+    command = own_exporter.argv(9999, *args)
     return dict(flag.split("=", 1) for flag in command if flag.startswith("--") and "=" in flag)
 
 
@@ -54,7 +55,11 @@ def test_where_other_exporters_report_the_osds_it_reports_the_cluster_alone() ->
 
 
 def test_it_ends_with_the_run_however_that_ends() -> None:
-    assert exporter.argv(1, Entered(), "python3", None)[:3] == ["setpriv", "--pdeathsig", "KILL"]
+    assert own_exporter.argv(1, Entered(), "python3", None)[:3] == [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+    ]
 
 
 def filestore(filesystems: str) -> model.Plan:

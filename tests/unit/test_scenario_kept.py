@@ -5,19 +5,20 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.run import kept
-from cephqos_loadgen.scenario.model import Images, Plan, Pool
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.cluster import kept_pools
+from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.parts import Images, Pool
 from cephqos_loadgen.scenario.parse import parse
 
 POOL = Pool("client", size=2, pg_num=8, images=Images(1, 32 << 20))
-SAID = {"spec": kept.spec_of(POOL), "objects": "13", "size": "2", "run": "r1"}
+SAID = {"spec": kept_pools.spec_of(POOL), "objects": "13", "size": "2", "run": "r1"}
 ENTRY = {"pool_name": "client", "pg_num": 8, "size": 2}
 
 
 def wrong(pool: Pool = POOL, count: int = 13, **changes: Any) -> list[str]:
     said = {**SAID, **changes.pop("said", {})}
-    return list(kept.differences(pool, {**ENTRY, **changes}, said, count))
+    return list(kept_pools.differences(pool, {**ENTRY, **changes}, said, count))
 
 
 def test_the_same_pool_with_the_same_content_is_used_again() -> None:
@@ -33,7 +34,10 @@ def test_the_same_pool_with_the_same_content_is_used_again() -> None:
         (wrong(count=14), "it holds 14 objects, not 13"),
         (wrong(replace(POOL, images=Images(1, 64 << 20))), "it was filled with something else"),
         (wrong(replace(POOL, fresh=True)), "the scenario makes it anew for every repeat"),
-        (list(kept.differences(POOL, ENTRY, {"run": "r1"}, 13)), "it was never filled to the end"),
+        (
+            list(kept_pools.differences(POOL, ENTRY, {"run": "r1"}, 13)),
+            "it was never filled to the end",
+        ),
     ],
 )
 def test_what_differs_is_named(found: list[str], message: str) -> None:
@@ -42,7 +46,7 @@ def test_what_differs_is_named(found: list[str], message: str) -> None:
 
 def test_a_pool_of_the_clusters_own_size_is_compared_with_what_that_was() -> None:
     own = replace(POOL, size=None)
-    said = {"spec": kept.spec_of(own), "size": "3"}
+    said = {"spec": kept_pools.spec_of(own), "size": "3"}
     assert wrong(own, size=3, said=said) == []
     assert wrong(own, size=2, said=said) == ["size is 2, not 3"]
 
@@ -74,7 +78,7 @@ phases: [{{name: c, fio: {{engine: rbd, pool: {name}, rw: read, bs: 4K}}, until:
 
 
 async def look(cluster: FakeCluster, of: Plan) -> dict[str, str]:
-    return await kept.look(cluster, of)  # type: ignore[arg-type]
+    return await kept_pools.look(cluster, of)  # type: ignore[arg-type]
 
 
 async def test_pools_found_are_told_with_the_run_that_kept_them() -> None:

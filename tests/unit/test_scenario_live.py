@@ -15,14 +15,14 @@ from aiohttp import web
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.model import Family
 from cephqos_loadgen.engines import fio_output, rados_bench
 from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
-from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.run.endpoint import serve
-from cephqos_loadgen.run.live import Live, Where
-from cephqos_loadgen.run.live_metrics import METRICS
-from cephqos_loadgen.run.notify import TOKEN_VARIABLE, Notifier
+from cephqos_loadgen.live.endpoint import serve
+from cephqos_loadgen.live.metrics import METRICS, families
+from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
+from cephqos_loadgen.live.state import Live, RecoveryProgress, ScrubProgress, Where
 from cephqos_loadgen.scraping import quantile
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
@@ -42,8 +42,8 @@ def live() -> Live:
     done = IoTotals(10, 40960, 10, 0.05, 0.0, 0.009, {4_000_000: 6, 9_000_000: 4})
     job = JobStatus({"read": done, "write": IoTotals()}, 0.0, 1.0)
     found.status("client", "client.0", Status(0.0, {"v": job}))
-    found.scrub = (50, 150, 1.0)
-    found.recovery = (7, 30, 10.0)
+    found.scrub = ScrubProgress("scrub", 50, 150, 1.0)
+    found.recovery = RecoveryProgress(7, 30, 10.0)
     found.eta = 60.0
     return found
 
@@ -59,7 +59,7 @@ async def fetch(url: str, accept: str) -> str:
     [("text/plain", text_format), ("application/openmetrics-text", openmetrics)],
 )
 async def test_both_formats_parse_and_say_where_the_run_is(accept: str, parse: object) -> None:
-    async with serve("127.0.0.1:0", live().families, fall_back=False) as url:
+    async with serve("127.0.0.1:0", lambda: families(live()), fall_back=False) as url:
         page = await fetch(url, accept)
     samples = {}
     for family in parse(page):  # type: ignore[operator]
@@ -168,10 +168,10 @@ def test_nothing_is_sent_where_nothing_is_configured() -> None:
 # -- figures -------------------------------------------------------------------------------------
 
 
-def samples_of(families: list[Family]) -> dict[tuple[str, str], float]:
+def samples_of(page: list[Family]) -> dict[tuple[str, str], float]:
     return {
         (f"{family.name}{suffix}", labels): value
-        for family in families
+        for family in page
         for suffix, labels, value in family.samples
     }
 
@@ -186,7 +186,7 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
         found.status("load", "client.0", fio_output.read_status(document))
     bounds = {
         float(re.findall(r'le="([^"]*)"', labels)[0]): value
-        for (name, labels), value in samples_of(list(found.families())).items()
+        for (name, labels), value in samples_of(list(families(found))).items()
         if name == "cephqos_client_latency_seconds_bucket" and 'op="write"' in labels
     }
     own = documents[-1]["jobs"][0]["write"]["clat_ns"]
@@ -211,7 +211,7 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
         done = {"write": row.totals(4096), "read": IoTotals()}
         job = JobStatus(done, 0.0, float(row.second))
         found.status("write", "bench0", Status(0.0, {"v": job}))
-    samples = samples_of(list(found.families()))
+    samples = samples_of(list(families(found)))
     labels = 'run="r1",engine="rados_bench",load="write",client="bench0",op="write"'
     last, before = result.rows[-1], result.rows[-2]
     rate = (last.finished - before.finished) / (last.second - before.second)
@@ -226,7 +226,7 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
 def test_a_client_that_ended_keeps_its_counters_and_loses_its_rates() -> None:
     found = live()
     found.where.phases = ()
-    names = {name for name, _ in samples_of(list(found.families()))}
+    names = {name for name, _ in samples_of(list(families(found)))}
     assert "cephqos_client_ops_total" in names
     assert "cephqos_client_iops" not in names
 
@@ -243,7 +243,7 @@ def test_the_readme_lists_every_live_metric_with_its_type_and_labels() -> None:
 
 def test_every_live_metric_has_exactly_the_labels_that_are_said() -> None:
     seen: dict[str, set[frozenset[str]]] = {}
-    for family in live().families():
+    for family in families(live()):
         for _, labels, _ in family.samples:
             names = frozenset(re.findall(r'(\w+)="', labels)) - {"run", "cluster", "le"}
             seen.setdefault(family.name, set()).add(names)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.run import lock, undo
-from cephqos_loadgen.run.errors import ClusterBusy
-from cephqos_loadgen.run.lock import KEY, STALE_SECONDS, ClusterLock
+from cephqos_loadgen.cluster import lock, undo
+from cephqos_loadgen.cluster.lock import KEY, STALE_SECONDS, ClusterLock
+from cephqos_loadgen.plan.errors import ClusterBusy
 
 
 class FakeCluster:

@@ -4,10 +4,13 @@ import re
 
 import pytest
 
+from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.run import show
-from cephqos_loadgen.scenario import library, model
-from cephqos_loadgen.scenario.estimate import point_seconds, run_seconds
+from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
+from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
@@ -45,9 +48,7 @@ def test_a_matrix_gives_every_combination_with_its_own_phases_and_settings() -> 
         "queue=mclock,depth=1",
         "queue=mclock,depth=8",
     ]
-    depths = [
-        p.phases[0].action.depth for p in found.points if isinstance(p.phases[0].action, model.Fio)
-    ]
+    depths = [p.phases[0].action.depth for p in found.points if isinstance(p.phases[0].action, Fio)]
     assert depths == [1, 8, 1, 8]
 
 
@@ -64,7 +65,7 @@ def test_an_axis_can_be_an_option_itself() -> None:
     text = BASE.replace("  depth: [1, 8]", "  osd:osd_max_scrubs: [1, 5]")
     points = plan(text).points
     assert points[1].axes == (("queue", "wpq"), ("osd_max_scrubs", "5"))
-    assert model.Option("osd", "osd_max_scrubs", "5") in points[1].settings
+    assert Option("osd", "osd_max_scrubs", "5") in points[1].settings
 
 
 def test_only_keeps_the_values_that_were_named() -> None:
@@ -112,7 +113,7 @@ def test_rbd_caches_are_off_unless_a_scenario_says_otherwise() -> None:
 
 def test_a_name_that_ends_in_a_question_mark_is_an_optional_setting() -> None:
     text = BASE.replace("osd_scrub_sleep: 0", '"osd_new_thing?": 0')
-    assert model.Option("osd", "osd_new_thing", "0", True) in plan(text).points[0].settings
+    assert Option("osd", "osd_new_thing", "0", True) in plan(text).points[0].settings
 
 
 def test_pools_are_kept_where_the_scenario_or_the_command_line_says_so() -> None:
@@ -124,12 +125,12 @@ def test_pools_are_kept_where_the_scenario_or_the_command_line_says_so() -> None
     assert not plan(fresh, keep=True).points[0].pools[0].keep, "it is made anew for every repeat"
     with pytest.raises(match=r"s.yaml:5: .*fresh .*or keep, not both"):
         plan(fresh.replace("fresh: true", "fresh: true, keep: true"))
-    assert "# kept at the end" in "\n".join(show.lines(plan(text), Place(), commands=False))
+    assert "# kept at the end" in "\n".join(plan_text.lines(plan(text), Place(), commands=False))
 
 
 def test_the_plan_says_what_will_be_off_for_the_whole_run() -> None:
     def shown(text: str) -> str:
-        return "\n".join(show.lines(plan(text), Place(), commands=False))
+        return "\n".join(plan_text.lines(plan(text), Place(), commands=False))
 
     assert "ceph balancer off" in shown(BASE)
     assert "ceph osd set nodeep-scrub" in shown(BASE)
@@ -183,7 +184,7 @@ def test_every_shipped_scenario_is_valid_at_every_scale(name: str, scale: str) -
     found = parse(text, file, Choices(scale=scale))
     assert found.scenario == name
     assert found.about
-    lines = list(show.lines(found, Place(), commands=True))
+    lines = list(plan_text.lines(found, Place(), commands=True))
     assert not any("${" in line for line in lines), "a variable was not filled in"
 
 
@@ -203,7 +204,7 @@ def test_the_ten_scenarios_are_shipped() -> None:
 
 
 def test_a_dry_run_shows_every_command_line() -> None:
-    lines = "\n".join(show.lines(plan(BASE), Place(conf="/c.conf"), commands=True))
+    lines = "\n".join(plan_text.lines(plan(BASE), Place(conf="/c.conf"), commands=True))
     assert "ceph config set osd osd_op_queue wpq" in lines
     assert "ceph osd pool create data 32" in lines
     assert "env CEPH_CONF=/c.conf fio --output-format=json+ --status-interval=1" in lines
@@ -211,7 +212,7 @@ def test_a_dry_run_shows_every_command_line() -> None:
 
 
 def test_the_heading_says_how_many_runs_and_how_long() -> None:
-    heading = "\n".join(show.heading(plan(BASE, repeats=3)))
+    heading = "\n".join(plan_text.heading(plan(BASE, repeats=3)))
     assert "4 points of the matrix x 3 repeats = 12 runs, about 7 min" in heading
 
 

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import pytest
 from aiohttp import web
 
-from cephqos_loadgen.archive.writer import ArchiveWriter
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.check import preflight
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
+from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.progress import Silent
-from cephqos_loadgen.run import preflight
-from cephqos_loadgen.run.errors import ClusterUnfit, HostLacks
-from cephqos_loadgen.run.options import RunOptions
+from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.runner import Runner
-from cephqos_loadgen.scenario.model import Plan
 from cephqos_loadgen.scenario.parse import Choices, parse
 
 FSID = "11111111-2222-3333-4444-555555555555"

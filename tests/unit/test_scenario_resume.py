@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.run.errors import ClusterUnfit
+from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.run.resume import check_cluster
 
 

@@ -7,23 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.check import plan_text
+from cephqos_loadgen.cluster import device_queues
+from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
+from cephqos_loadgen.cluster.session import finish, scheduler_of
+from cephqos_loadgen.cluster.settings import concerned, warnings_for
+from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.notify import annotation, push
+from cephqos_loadgen.live.state import Live, Where
+from cephqos_loadgen.load import curves
+from cephqos_loadgen.load.cluster_watch import read_progress
+from cephqos_loadgen.load.curves import Search, Sweep
+from cephqos_loadgen.load.start_and_end import is_steady
 from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
+from cephqos_loadgen.plan.parts import Device, Option
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import Step
-from cephqos_loadgen.run import curves, devices, placement, show
-from cephqos_loadgen.run.endings import is_steady
-from cephqos_loadgen.run.live import Live, Where
-from cephqos_loadgen.run.notify import annotation, push
-from cephqos_loadgen.run.session import finish, scheduler_of
-from cephqos_loadgen.run.settings import concerned, warnings_for
-from cephqos_loadgen.run.undo import Journal, Undo, command, from_json, to_json
-from cephqos_loadgen.run.values import read_info, same_value, unfit
-from cephqos_loadgen.run.watch import read_progress
 from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.model import Device, Option, Search, Sweep
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import scalar
 
@@ -236,15 +241,15 @@ def lscpu(sockets: int, cores: int, threads: int) -> str:
 
 
 def test_siblings_stay_with_one_osd() -> None:
-    cpus = placement.parse_lscpu(lscpu(1, 2, 2))
-    assert placement.plan(cpus, [0, 1], "default", 1) == {0: (0, 2), 1: (1, 3)}
+    cpus = parse_lscpu(lscpu(1, 2, 2))
+    assert place_osds(cpus, [0, 1], "default", 1) == {0: (0, 2), 1: (1, 3)}
 
 
 def test_by_osd_takes_turns_on_the_sockets_and_by_socket_spreads_each() -> None:
-    cpus = placement.parse_lscpu(lscpu(2, 4, 1))
-    assert placement.plan(cpus, [0, 1], "default", 2) == {0: (0, 1), 1: (2, 3)}
-    assert placement.plan(cpus, [0, 1], "by_osd", 2) == {0: (0, 1), 1: (4, 5)}
-    assert placement.plan(cpus, [0, 1], "by_socket", 2) == {0: (0, 4), 1: (1, 5)}
+    cpus = parse_lscpu(lscpu(2, 4, 1))
+    assert place_osds(cpus, [0, 1], "default", 2) == {0: (0, 1), 1: (2, 3)}
+    assert place_osds(cpus, [0, 1], "by_osd", 2) == {0: (0, 1), 1: (4, 5)}
+    assert place_osds(cpus, [0, 1], "by_socket", 2) == {0: (0, 4), 1: (1, 5)}
 
 
 @given(
@@ -258,12 +263,12 @@ def test_by_osd_takes_turns_on_the_sockets_and_by_socket_spreads_each() -> None:
 def test_no_cpu_is_given_twice_and_every_osd_gets_its_cores(
     sockets: int, cores: int, threads: int, strategy: str, each: int, osds: int
 ) -> None:
-    cpus = placement.parse_lscpu(lscpu(sockets, cores, threads))
+    cpus = parse_lscpu(lscpu(sockets, cores, threads))
     if each * osds > sockets * cores:
         with pytest.raises(UsageError, match="this host has"):
-            placement.plan(cpus, range(osds), strategy, each)
+            place_osds(cpus, range(osds), strategy, each)
         return
-    found = placement.plan(cpus, range(osds), strategy, each)
+    found = place_osds(cpus, range(osds), strategy, each)
     given_ = [cpu for own in found.values() for cpu in own]
     assert len(given_) == len(set(given_)) == each * osds * threads
 
@@ -272,10 +277,10 @@ def test_a_plan_shows_where_osds_would_go_without_pinning_any() -> None:
     text, file = library.read("cpu-placement")
     choices = Choices(scale="tiny", variables={"apply": scalar("false")})
     plan = parse(text, file, choices)
-    cpus = placement.parse_lscpu(lscpu(2, 4, 1))
-    lines = "\n".join(show.lines(plan, Place(), commands=True, cpus=cpus))
+    cpus = parse_lscpu(lscpu(2, 4, 1))
+    lines = "\n".join(plan_text.lines(plan, Place(), commands=True, cpus=cpus))
     assert "would pin osd.1 to CPUs 4" in lines, "by_osd takes the other socket"
-    few = "\n".join(show.lines(plan, Place(), commands=True, cpus=cpus[:1]))
+    few = "\n".join(plan_text.lines(plan, Place(), commands=True, cpus=cpus[:1]))
     assert "cannot be: 2 OSDs with 1 cores each need 2 cores; this host has 1" in few
 
 
@@ -381,7 +386,7 @@ def status(ios: int, runtime: float) -> Status:
 
 
 def samples(live: Live, name: str) -> list[float]:
-    return [v for f in live.families() if f.name == name for _, _, v in f.samples]
+    return [v for f in families(live) if f.name == name for _, _, v in f.samples]
 
 
 def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
@@ -422,6 +427,6 @@ def test_annotations_and_log_lines_name_run_and_phase() -> None:
 
 
 def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
-    wanted = devices.queue_settings(Device("bfq", 64, None))
+    wanted = device_queues.queue_settings(Device("bfq", 64, None))
     assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
-    assert devices.in_force("none [bfq] kyber") == "bfq"
+    assert device_queues.in_force("none [bfq] kyber") == "bfq"

@@ -3,10 +3,13 @@ sizes, counts, lengths, repeats, matrix."""
 
 import pytest
 
+from cephqos_loadgen.check import plan_text
+from cephqos_loadgen.cluster import free_space
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.run import room, show
-from cephqos_loadgen.run.errors import ClusterUnfit
-from cephqos_loadgen.scenario import library, model
+from cephqos_loadgen.phase_kinds.pin import Pin
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
@@ -131,7 +134,7 @@ def study(name: str, **choices: object) -> model.Plan:
 
 
 def printed(plan: model.Plan) -> str:
-    return "\n".join(show.lines(plan, Place(), commands=False))
+    return "\n".join(plan_text.lines(plan, Place(), commands=False))
 
 
 def test_every_shipped_scenario_has_its_study_here() -> None:
@@ -143,7 +146,7 @@ def test_the_plan_at_study_scale_is_that_of_the_study(name: str) -> None:
     osds, repeats, axes, said = STUDIES[name]
     plan = study(name)
     assert plan.points[0].lab.osds == osds
-    assert {axis: " ".join(values) for axis, values in show.axes(plan).items()} == axes
+    assert {axis: " ".join(values) for axis, values in plan_text.axes(plan).items()} == axes
     text = printed(plan)
     points = len(plan.points)
     plural = ["s" if number != 1 else "" for number in (points, repeats, points * repeats)]
@@ -206,7 +209,7 @@ def test_only_the_path_with_a_cache_has_one_and_it_does_not_wait_for_a_flush() -
 def test_osds_get_as_many_cpus_as_they_have_shards() -> None:
     for point in study("cpu-placement").points:
         pin = point.phases[0].action
-        assert isinstance(pin, model.Pin)
+        assert isinstance(pin, Pin)
         assert pin.cpus_per_osd == int(dict(point.axes)["shards"])
         assert point.lab.osds == int(dict(point.axes)["osds"])
 
@@ -227,21 +230,21 @@ GIB = 1 << 30
 def test_pools_are_counted_with_all_copies_and_what_phases_write_into_them() -> None:
     plan = study("client-vs-scrub-recovery", only={"policy": ("wpq",)})
     held = 100 * GIB + 150_000 * (4 << 20)  # an image, two prefills
-    assert room.plan_bytes(plan.points) == 3 * held
+    assert free_space.plan_bytes(plan.points) == 3 * held
     assert "  pools of 2.01 TiB with all copies" in printed(plan)
 
 
 def test_pools_that_points_share_count_once_and_those_that_are_there_not_at_all() -> None:
     plan = study("client-vs-scrub")
-    whole = room.plan_bytes(plan.points)
+    whole = free_space.plan_bytes(plan.points)
     assert whole == 3 * (100 * GIB + 10_000_000 * (32 << 10))
-    assert room.plan_bytes(plan.points, ("scrub",)) == 300 * GIB
+    assert free_space.plan_bytes(plan.points, ("scrub",)) == 300 * GIB
 
 
 @pytest.mark.parametrize("name", sorted(set(STUDIES) - {"io-scheduler"}))
 def test_the_labs_of_the_studies_have_room_for_them(name: str) -> None:
     for point in study(name).points:
-        assert room.plan_bytes([point]) < 0.85 * point.lab.osds * point.lab.osd_size
+        assert free_space.plan_bytes([point]) < 0.85 * point.lab.osds * point.lab.osd_size
 
 
 class Filled:
@@ -262,7 +265,7 @@ async def test_a_run_that_would_fill_the_cluster_is_refused_with_what_it_needs()
         "phases: [{name: s, scrub: {pool: p}}]\n"
     )
     points = parse(text, "s.yaml").points
-    await room.check(Filled(65), points, ())  # type: ignore[arg-type]
+    await free_space.check(Filled(65), points, ())  # type: ignore[arg-type]
     with pytest.raises(ClusterUnfit, match="take 20 GiB with all copies, and the cluster has 19"):
-        await room.check(Filled(66), points, ())  # type: ignore[arg-type]
-    await room.check(Filled(66), points, ("p",))  # type: ignore[arg-type]
+        await free_space.check(Filled(66), points, ())  # type: ignore[arg-type]
+    await free_space.check(Filled(66), points, ("p",))  # type: ignore[arg-type]

@@ -1,1 +1,3 @@
-"""Archives: one folder per run, versioned, checksummed, whole or not there at all."""
+"""What runs have recorded: reading and checking archives, showing them, exporting tables. Writing is
+done by `record`; `record.layout` describes the format.
+"""

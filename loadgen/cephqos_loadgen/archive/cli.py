@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import export, reader
-from cephqos_loadgen.archive.layout import is_archive
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
 

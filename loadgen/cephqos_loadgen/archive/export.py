@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import LoadResult, Step
 

@@ -11,12 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cephqos_loadgen.archive.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL, is_archive
-from cephqos_loadgen.errors import CephqosError, UsageError
-from cephqos_loadgen.phase_kinds.results import RESULTS
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.phase_kinds.registry import RESULTS
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.files import read_gzip, read_lines
-from cephqos_loadgen.record.repeat import REPEAT_FILE
+from cephqos_loadgen.record.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL, is_archive
+from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.results.figures import Interval
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.json_form import Misfit, from_json

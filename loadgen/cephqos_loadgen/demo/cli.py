@@ -7,10 +7,10 @@ import os
 from collections.abc import AsyncIterator
 
 from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.demo.story import CAPACITY_OPTION, STORY_POOL
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec

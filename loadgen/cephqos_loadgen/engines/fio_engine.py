@@ -46,14 +46,33 @@ class FioEngine(ABC):
     """One engine. It has no state: all it needs is in the target."""
 
     __slots__ = ()
-    name: ClassVar[str]  # in scenarios
-    fio_name: ClassVar[str]  # what fio calls the engine that it uses
-    words: ClassVar[str]  # in plans: the path that I/O takes
+    # Programs that it starts beside fio.
     programs: ClassVar[tuple[str, ...]] = ()
-    # The keys of a scenario that it cannot do without, each with what it is.
-    needs: ClassVar[Mapping[str, str]]
-    # It loads the images of a pool, which its clients share out.
-    on_images: ClassVar[bool]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """In scenarios."""
+
+    @property
+    @abstractmethod
+    def fio_name(self) -> str:
+        """What fio calls the engine that it uses."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """The path that I/O takes, in plans."""
+
+    @property
+    @abstractmethod
+    def needs(self) -> Mapping[str, str]:
+        """The keys of a scenario that it cannot do without, each with what it is."""
+
+    @property
+    @abstractmethod
+    def on_images(self) -> bool:
+        """Whether it loads the images of a pool, which its clients share out."""
 
     @abstractmethod
     def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:

@@ -1,4 +1,4 @@
-"""The engines of fio that scenarios can use. To add one: a file beside this one, and a line here."""
+"""The engines of fio that scenarios can use. To add one: a file, and a line here."""
 
 from cephqos_loadgen.engines.fio_engine import FioEngine
 from cephqos_loadgen.engines.krbd import Krbd

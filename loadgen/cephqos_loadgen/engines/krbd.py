@@ -1,9 +1,10 @@
 """krbd: images as block devices of the kernel."""
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import ClassVar
 
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target, Tools
 
@@ -15,7 +16,7 @@ class Krbd(FioEngine):
     fio_name = "libaio"
     words = "the kernel's RBD"
     programs = ("rbd",)
-    needs = {"pool": "the pool of the images"}
+    needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
 
     def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:

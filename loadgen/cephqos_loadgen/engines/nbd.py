@@ -1,12 +1,13 @@
 """nbd: images through QEMU's block layer, without a guest. One qemu-nbd per image."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import ClassVar
 
+from cephqos_base.errors import CephqosError
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Helper, Target, Tools
-from cephqos_loadgen.errors import CephqosError
 
 CACHES = ("none", "writeback", "writethrough", "directsync", "unsafe")
 _SOCKET_SECONDS = 15.0
@@ -23,7 +24,7 @@ class Nbd(FioEngine):
     fio_name = "nbd"
     words = "QEMU's block layer"
     programs = ("qemu-nbd",)
-    needs = {"pool": "the pool of the images"}
+    needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
 
     def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:

@@ -1,5 +1,8 @@
 """librados: objects of a pool, without images."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
 
 
@@ -9,7 +12,10 @@ class Rados(FioEngine):
     name = "rados"
     fio_name = "rados"
     words = "librados"
-    needs = {"pool": "the pool of the objects", "size": "bytes per client"}
+    needs: ClassVar[Mapping[str, str]] = {
+        "pool": "the pool of the objects",
+        "size": "bytes per client",
+    }
     on_images = False
 
     def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:

@@ -12,45 +12,31 @@ from typing import Any
 import orjson
 
 from cephqos_loadgen.engines.fio_output import IoTotals
-from cephqos_loadgen.engines.place import Place, pinned
-from cephqos_loadgen.scenario.model import Objects, RadosBench
+from cephqos_loadgen.engines.place import Place
 
 
-def in_flight_of(action: RadosBench, index: int) -> int:
-    """The share of one instance: what does not divide goes to the first."""
-    each, rest = divmod(action.in_flight, len(action.pools))
-    return each + (index < rest)
-
-
-def argv(action: RadosBench, index: int, place: Place, *, seconds: float) -> list[str]:
+def bench_argv(
+    pool: str, op: str, object_size: int, in_flight: int, place: Place, *, seconds: float
+) -> list[str]:
     """The command line of one instance. Reads read what the write phase of its pool left."""
-    pool = action.pools[index]
     # Its standard output would keep the seconds back until it has 4 KiB of them.
-    command = [*pinned(action.cpus), "stdbuf", "--output=0", "rados", *place.identity]
-    command += ["--pool", pool]
-    command += ["--format", "json", "bench", str(max(1, round(seconds))), action.op]
-    command += ["--concurrent-ios", str(in_flight_of(action, index))]
-    command += ["--run-name", f"cephqos.{pool}.{action.object_size}"]
-    if action.op == "write":
-        command += ["--block-size", str(action.object_size), "--no-cleanup"]
+    command = ["stdbuf", "--output=0", "rados", *place.identity, "--pool", pool]
+    command += ["--format", "json", "bench", str(max(1, round(seconds))), op]
+    command += ["--concurrent-ios", str(in_flight)]
+    command += ["--run-name", f"cephqos.{pool}.{object_size}"]
+    if op == "write":
+        command += ["--block-size", str(object_size), "--no-cleanup"]
     return command
 
 
 def prefill_argv(
-    pool: str, objects: Objects, place: Place, *, name: str, seconds: float
+    pool: str, count: int, object_size: int, place: Place, *, name: str, seconds: float
 ) -> list[str]:
     """Write so many objects and end."""
     command = ["rados", *place.identity, "--pool", pool, "--format", "json"]
     command += ["bench", str(round(seconds)), "write", "--concurrent-ios", "16"]
-    command += ["--block-size", str(objects.size), "--max-objects", str(objects.count)]
+    command += ["--block-size", str(object_size), "--max-objects", str(count)]
     return [*command, "--run-name", f"cephqos.prefill.{name}", "--no-cleanup"]
-
-
-def share_out(objects: Objects, writers: int) -> list[Objects]:
-    """The same objects for several writers at once."""
-    writers = max(1, min(writers, objects.count))
-    each, rest = divmod(objects.count, writers)
-    return [Objects(each + (n < rest), objects.size) for n in range(writers)]
 
 
 @dataclass(frozen=True, slots=True)

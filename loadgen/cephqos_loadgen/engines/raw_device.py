@@ -1,5 +1,8 @@
 """A raw device or file of this host, past the page cache: libaio and io_uring."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
 
 
@@ -9,7 +12,7 @@ class Libaio(FioEngine):
     name = "libaio"
     fio_name = "libaio"
     words = "libaio"
-    needs = {"path": "the device or file"}
+    needs: ClassVar[Mapping[str, str]] = {"path": "the device or file"}
     on_images = False
 
     def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:

@@ -1,5 +1,8 @@
 """librbd: images through Ceph's own library."""
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
 from cephqos_loadgen.engines.place import Place
 
@@ -10,7 +13,7 @@ class Rbd(FioEngine):
     name = "rbd"
     fio_name = "rbd"
     words = "librbd"
-    needs = {"pool": "the pool of the images"}
+    needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
 
     def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:

@@ -1,9 +1,16 @@
 """change: settings changed during the run, and taken back at the end of the repeat."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.results.phase import PhaseResult
 
 
@@ -18,3 +25,42 @@ class ChangeResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Change(PhaseKind):
+    """Settings changed during the run; they are taken back at the end of the repeat."""
+
+    kind: ClassVar[str] = "change"
+    result: ClassVar[type[PhaseResult]] = ChangeResult
+    moves_data: ClassVar[bool] = True
+
+    options: tuple[Option, ...] = ()
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        return cls(read_options(value))
+
+    def describe(self) -> str:
+        return ", ".join(f"{o.section} {o.name} = {o.value}" for o in self.options)
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 1.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        for option in self.options:
+            yield ["ceph", "config", "set", option.section, option.name, option.value]
+
+    def settings(self) -> tuple[Option, ...]:
+        return self.options
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ChangeResult:
+        in_force = await context.settings.apply(self.options)
+        await wait_for(end)
+        return ChangeResult(in_force)

@@ -1,10 +1,38 @@
 """fio: client load of one depth, over a sweep of depths, or searching for a latency target."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from cephqos_loadgen.results.phase import LoadResult, Step
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+from cephqos_loadgen.engines.fio_engines import ENGINES
+from cephqos_loadgen.engines.nbd import CACHES
+from cephqos_loadgen.engines.place import Place, pinned
+from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
+from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_results
+from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.parts import Pool
+from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_pool_name
+from cephqos_loadgen.plan.words import count, duration, size
+from cephqos_loadgen.results.figures import PERCENTILES
+from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
+
+_RW = ("read", "write", "randread", "randwrite", "rw", "randrw")
+# Until fio finds a load steady: a guess, where the scenario makes none.
+_STEADY_SECONDS = 60.0
+_BETWEEN_STEPS_SECONDS = 2.0
+# What the plan decides. Set again in `options`, it would run other than it is recorded.
+_OWN_OPTIONS = (
+    *("output", "output_format", "status_interval", "ioengine", "runtime", "time_based"),
+    *("name", "rw", "readwrite", "bs", "blocksize", "iodepth", "numjobs", "size", "rate_iops"),
+    *("rwmixread", "rwmixwrite", "filename", "pool", "rbdname", "clientname", "uri"),
+    "group_reporting",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +68,291 @@ class FioResult(LoadResult):
         if self.mode == "search" and not self.reached:
             return {name: value for name, value in found.items() if name != "depth"}
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class FioClient:
+    """One fio process of a phase: its name, and the volumes that it loads."""
+
+    name: str
+    volumes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fio(PhaseKind):
+    """Client load: `clients` fio processes, which share out `volumes` images."""
+
+    kind: ClassVar[str] = "fio"
+    result: ClassVar[type[PhaseResult]] = FioResult
+    has_clients: ClassVar[bool] = True
+
+    engine: str
+    rw: str
+    block_size: int
+    depth: int
+    pool: str = ""
+    volumes: int = 1
+    clients: int = 1
+    path: str = ""
+    size: int | None = None
+    cache: str = "none"
+    cpus: tuple[int, ...] = ()
+    rate_iops: int | None = None
+    read_percent: int | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    sweep: Sweep | None = None
+    search: Search | None = None
+
+    # -- what a scenario says -------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(_KEYS, ("engine", "rw", "bs"))
+        engine = ENGINES[table["engine"].choice(tuple(ENGINES))]
+        for key, what in engine.needs.items():
+            if key not in table:
+                value.fail(f"the key {key!r} ({what}), which engine {engine.name} needs", "none")
+        clients = read_integer(table, "clients", 1, 64)
+        volumes = read_integer(table, "volumes", 1, 256)
+        if engine.on_images and volumes % clients:
+            value.fail("as many volumes for each client", f"{volumes} volumes, {clients} clients")
+        steps = read_sweep(table["sweep"]) if "sweep" in table else None
+        target = read_search(table["search"]) if "search" in table else None
+        if steps and target:
+            table["search"].fail("sweep or search, not both", "both")
+        return cls(
+            engine=engine.name,
+            rw=table["rw"].choice(_RW),
+            block_size=table["bs"].size(512),
+            depth=read_integer(table, "depth", 1, 4096),
+            pool=read_pool_name(table["pool"]) if "pool" in table else "",
+            volumes=volumes,
+            clients=clients,
+            path=table["path"].text(r"/.+", "an absolute path") if "path" in table else "",
+            size=table["size"].size() if "size" in table else None,
+            cache=table["cache"].choice(CACHES) if "cache" in table else "none",
+            cpus=read_cpus(table["cpus"]) if "cpus" in table else (),
+            rate_iops=table["rate_iops"].integer(1) if "rate_iops" in table else None,
+            read_percent=table["read_percent"].integer(0, 100) if "read_percent" in table else None,
+            options=_read_options(table["options"]) if "options" in table else (),
+            sweep=steps,
+            search=target,
+        )
+
+    def misfit(self, pools: Mapping[str, Pool]) -> tuple[str, str] | None:
+        wrong = PhaseKind.misfit(self, pools)
+        if wrong or not self.fio.on_images:
+            return wrong
+        images = pools[self.pool].images
+        there = images.count if images else 0
+        if self.volumes > there:
+            return f"at most the {there} images of pool {self.pool}", str(self.volumes)
+        return None
+
+    # -- what it needs, and how a plan shows it ---------------------------------------------------
+
+    @property
+    def fio(self) -> FioEngine:
+        return ENGINES[self.engine]
+
+    def pools(self) -> tuple[str, ...]:
+        return (self.pool,) if self.pool else ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ("fio", *self.fio.programs, *(("taskset",) if self.cpus else ()))
+
+    def fio_engines(self) -> tuple[str, ...]:
+        return (self.engine,)
+
+    def expected_seconds(self) -> float | None:
+        if self.sweep:
+            return len(self.sweep.depths) * (self.sweep.dwell + _BETWEEN_STEPS_SECONDS)
+        if self.search:
+            steps = max(1, (self.search.most - self.search.least).bit_length()) + 1
+            return steps * (self.search.dwell + _BETWEEN_STEPS_SECONDS)
+        return _STEADY_SECONDS if self.ends_by_itself else None
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """fio is told to end when its figures no longer change."""
+        return any(name == "steadystate" for name, _ in self.options)
+
+    def describe(self) -> str:
+        where = f"pool {self.pool}" if self.pool else self.path
+        words = [f"{self.rw} of {size(self.block_size)}"]
+        if self.sweep:
+            depths = " ".join(map(str, self.sweep.depths))
+            words.append(f"depths {depths}, each for {duration(self.sweep.dwell)}")
+        elif self.search:
+            target = f"{self.search.words} is {self.search.target * 1e3:g} ms"
+            words.append(f"the depth whose {target}")
+        else:
+            words.append(f"depth {self.depth}")
+        if self.fio.on_images:
+            words.append(count(self.volumes, "volume"))
+        if self.clients > 1:
+            words.append(count(self.clients, "client"))
+        if self.engine == "nbd":
+            words.append(f"cache {self.cache}")
+        words += [f"{name} {value}" for name, value in self.options]
+        return f"fio, {self.fio.words} on {where}: {', '.join(words)}"
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield from self.fio.preparing(self.target(phase, place), range(self.volumes))
+        environment = [f"{key}={value}" for key, value in place.environment.items()]
+        depths: tuple[int, ...] = (self.depth,)
+        if self.sweep:
+            seconds, depths = self.sweep.dwell, self.sweep.depths
+        elif self.search:
+            seconds, depths = self.search.dwell, (self.search.least, self.search.most)
+        for depth in depths:
+            for client in self.processes():
+                argv = self.argv(client, place, phase=phase, seconds=seconds, depth=depth)
+                yield ["env", *environment, *argv]
+
+    # -- command lines --------------------------------------------------------------------------
+
+    def target(self, phase: str, place: Place) -> Target:
+        return Target(phase, place, self.pool, self.path, self.cache)
+
+    def processes(self) -> list[FioClient]:
+        """The processes that share out the volumes; engines without images have one job each."""
+        if self.fio.on_images:
+            share = self.volumes // self.clients
+            return [
+                FioClient(f"client.{n}", tuple(range(n * share, (n + 1) * share)))
+                for n in range(self.clients)
+            ]
+        return [FioClient(f"client.{n}", (n,)) for n in range(self.clients)]
+
+    def argv(
+        self,
+        client: FioClient,
+        place: Place,
+        *,
+        phase: str,
+        seconds: float,
+        depth: int | None = None,
+        devices: Devices | None = None,
+    ) -> list[str]:
+        """The command line of one client."""
+        target = self.target(phase, place)
+        command = [*pinned(self.cpus), "fio"]
+        command += ["--output-format=json+", "--status-interval=1", "--eta=never"]
+        for volume in client.volumes:
+            command.append(f"--name=volume.{volume}")
+            command += self.fio.options(target, client.name, volume, devices or {})
+            command += [f"--rw={self.rw}", f"--bs={self.block_size}"]
+            command += [f"--iodepth={depth or self.depth}"]
+            command += ["--time_based=1", f"--runtime={max(1, round(seconds))}"]
+            if self.size:
+                command.append(f"--size={self.size}")
+            if self.rate_iops:
+                command.append(f"--rate_iops={max(1, self.rate_iops // self._jobs)}")
+            if self.read_percent is not None:
+                command.append(f"--rwmixread={self.read_percent}")
+            command += [f"--{name}={value}" for name, value in self.options]
+        return command
+
+    @property
+    def _jobs(self) -> int:
+        """Jobs of all clients together: a rate is shared out among them."""
+        return self.volumes if self.fio.on_images else self.clients
+
+    # -- carrying it out ------------------------------------------------------------------------
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FioResult:
+        async def run(depth: int, seconds: float) -> Step:
+            return (await self._step(context, phase.name, depth, seconds, None))[0]
+
+        if self.sweep:
+            steps, stopped = await sweep(self.sweep, run, context.recorder.event)
+            return FioResult(self.engine, "sweep", steps, stopped_because=stopped)
+        if self.search:
+            steps = await search(self.search, run, context.recorder.event)
+            return FioResult(
+                self.engine,
+                "search",
+                steps,
+                target_seconds=self.search.target,
+                target_percentile=self.search.percentile,
+                reached=any(step.within_target for step in steps),
+            )
+        # fio keeps the time of a phase of a given length itself.
+        until = None if phase.until.kind == "duration" else end
+        seconds = phase.until.at_most
+        step, steady = await self._step(context, phase.name, self.depth, seconds, until)
+        return FioResult(self.engine, "load", (step,), steady=steady)
+
+    async def _step(
+        self, context: Context, phase: str, depth: int, seconds: float, end: End | None
+    ) -> tuple[Step, bool | None]:
+        """All clients at one depth: the figures, and whether a load became steady that was to."""
+        started = time.time()
+        target, tools = self.target(phase, context.place), RunTools(context)
+        async with self.fio.prepared(target, range(self.volumes), tools) as devices:
+            followers = []
+            processes = []
+            for client in self.processes():
+                follower = FioFollower(context, phase, client.name, self.engine, depth)
+                argv = self.argv(
+                    client,
+                    context.place,
+                    phase=phase,
+                    seconds=seconds,
+                    depth=depth,
+                    devices=devices,
+                )
+                followers.append(follower)
+                processes.append(ClientProcess(argv, follower))
+            await run_clients(context, phase, processes, seconds, end)
+        check_results(followers)
+        step = step_of(followers, depth, started)
+        steady = became_steady(followers) if self.ends_by_itself else None
+        if steady is False:
+            context.recorder.event("not_steady", phase=phase, after=step.seconds)
+        return step, steady
+
+
+_KEYS = (
+    *("engine", "pool", "rw", "bs", "depth", "volumes", "clients", "path", "size", "cache"),
+    *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
+)
+
+
+def _read_options(value: Value) -> tuple[tuple[str, str], ...]:
+    found = []
+    for name, setting in value.entries().items():
+        if name.replace("-", "_") in _OWN_OPTIONS or not name.replace("_", "").isalnum():
+            setting.fail(f"an option of fio other than {', '.join(_OWN_OPTIONS)}", name)
+        found.append((name, setting.text()))
+    return tuple(found)
+
+
+def read_sweep(value: Value) -> Sweep:
+    table = value.table(("depths", "dwell", "stop"), ("depths", "dwell"))
+    stop = table["stop"].table(("dispersion", "latency")) if "stop" in table else {}
+    return Sweep(
+        depths=_read_depths(table["depths"]),
+        dwell=table["dwell"].seconds(),
+        dispersion=stop["dispersion"].number(0.01, 100) if "dispersion" in stop else None,
+        latency=stop["latency"].seconds() if "latency" in stop else None,
+    )
+
+
+def _read_depths(value: Value) -> tuple[int, ...]:
+    return tuple(item.integer(1, 4096) for item in value.items())
+
+
+def read_search(value: Value) -> Search:
+    table = value.table(
+        ("target", "percentile", "least", "most", "dwell"), ("target", "most", "dwell")
+    )
+    percentile = table["percentile"].choice(PERCENTILES) if "percentile" in table else None
+    return Search(
+        target=table["target"].seconds(),
+        percentile=float(percentile) if percentile else None,
+        least=read_integer(table, "least", 1, 4096),
+        most=table["most"].integer(1, 4096),
+        dwell=table["dwell"].seconds(),
+    )

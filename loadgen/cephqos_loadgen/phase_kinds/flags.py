@@ -1,9 +1,16 @@
 """flags: cluster flags set or cleared, such as norecover."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.cluster.settings import set_flag
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.reading import read_flags
 from cephqos_loadgen.results.phase import PhaseResult
 
 
@@ -19,3 +26,48 @@ class FlagsResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Flags(PhaseKind):
+    """Cluster flags set or cleared."""
+
+    kind: ClassVar[str] = "flags"
+    result: ClassVar[type[PhaseResult]] = FlagsResult
+    moves_data: ClassVar[bool] = True
+
+    set: tuple[str, ...] = ()
+    clear: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(("set", "clear"))
+        set_ = read_flags(table["set"]) if "set" in table else ()
+        clear = read_flags(table["clear"]) if "clear" in table else ()
+        if not set_ and not clear:
+            value.fail("flags to set or to clear", "none")
+        return cls(set_, clear)
+
+    def describe(self) -> str:
+        return ", ".join([f"set {flag}" for flag in self.set] + [f"unset {f}" for f in self.clear])
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 1.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield from (["ceph", "osd", "set", flag] for flag in self.set)
+        yield from (["ceph", "osd", "unset", flag] for flag in self.clear)
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FlagsResult:
+        for flag in self.set:
+            await set_flag(context.cluster, context.journal, flag)
+        for flag in self.clear:
+            await context.cluster.command("osd unset", key=flag)
+        await wait_for(end)
+        return FlagsResult(self.set, self.clear)

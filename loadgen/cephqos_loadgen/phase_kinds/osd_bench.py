@@ -1,10 +1,21 @@
 """osd_bench: `ceph tell osd.N bench` on every OSD, one after the other."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.results.phase import PhaseResult
+
+_BENCH_SECONDS = 120.0
+_OBJECT_SIZE = 4 << 20
+_OBJECTS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +37,51 @@ class OsdBenchResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {f"{osd}_iops": figures.iops for osd, figures in self.osds.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class OsdBench(PhaseKind):
+    """Every OSD writes and removes data of its own, one OSD after the other."""
+
+    kind: ClassVar[str] = "osd_bench"
+    result: ClassVar[type[PhaseResult]] = OsdBenchResult
+
+    total: int
+    block_size: int
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(("total", "bs"), ("total", "bs"))
+        return cls(table["total"].size(), table["bs"].size())
+
+    def describe(self) -> str:
+        return f"bench of each OSD, {size(self.total)} in writes of {size(self.block_size)}"
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 15.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        numbers = (self.total, self.block_size, _OBJECT_SIZE, _OBJECTS)
+        yield ["ceph", "tell", "osd.*", "bench", *map(str, numbers)]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdBenchResult:
+        found = {}
+        for osd in await context.cluster.up_osds():
+            reply = await context.cluster.command(
+                "bench",
+                target=f"osd.{osd}",
+                within=_BENCH_SECONDS,
+                count=self.total,
+                size=self.block_size,
+                object_size=_OBJECT_SIZE,
+                object_num=_OBJECTS,
+            )
+            data = json.loads(reply) if isinstance(reply, str) else reply
+            found[f"osd.{osd}"] = OsdBenchFigures(data["iops"], data["bytes_per_sec"])
+        return OsdBenchResult(found)

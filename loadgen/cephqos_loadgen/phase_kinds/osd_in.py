@@ -1,9 +1,15 @@
 """osd_in: an OSD comes back up and in."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
 
 
@@ -18,3 +24,43 @@ class OsdInResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class OsdIn(PhaseKind):
+    """The OSD comes back up and in. `last`: the highest id."""
+
+    kind: ClassVar[str] = "osd_in"
+    result: ClassVar[type[PhaseResult]] = OsdInResult
+    moves_data: ClassVar[bool] = True
+
+    osd: str = "last"
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        return cls(read_osd(value))
+
+    def describe(self) -> str:
+        return f"OSD {self.osd} up and in"
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 1.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield ["ceph", "osd", "unset-group", "noup", f"osd.{self.osd}"]
+        yield ["ceph", "osd", "in", self.osd]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdInResult:
+        osd = await context.cluster.find_osd(self.osd)
+        command = context.cluster.command
+        await command("osd unset-group", flags="noup", who=[f"osd.{osd}"])
+        await command("osd in", ids=[str(osd)])
+        await context.cluster.wait_for_osd(osd, up=True)
+        await wait_for(end)
+        return OsdInResult(osd)

@@ -1,9 +1,16 @@
 """osd_out: an OSD is marked down and out, and kept from coming back."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.cluster.undo import command
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
 
 
@@ -18,3 +25,51 @@ class OsdOutResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class OsdOut(PhaseKind):
+    """An OSD is marked down and out, and kept from coming back. `last`: the highest id."""
+
+    kind: ClassVar[str] = "osd_out"
+    result: ClassVar[type[PhaseResult]] = OsdOutResult
+    moves_data: ClassVar[bool] = True
+
+    osd: str = "last"
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        return cls(read_osd(value))
+
+    def describe(self) -> str:
+        return f"OSD {self.osd} down and out"
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 15.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield ["ceph", "osd", "set-group", "noup", f"osd.{self.osd}"]
+        yield ["ceph", "osd", "down", self.osd]
+        yield ["ceph", "osd", "out", self.osd]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdOutResult:
+        """Its process lives on: its own noup flag tells it to stay away."""
+        osd = await context.cluster.find_osd(self.osd)
+        name = f"osd.{osd}"
+        undo = command(f"ceph osd in {osd}", "osd in", ids=[str(osd)])
+        await context.journal.push(undo)
+        shown = f"ceph osd unset-group noup {name}"
+        await context.journal.push(command(shown, "osd unset-group", flags="noup", who=[name]))
+        send = context.cluster.command
+        await send("osd set-group", flags="noup", who=[name])
+        await send("osd down", ids=[str(osd)])
+        await send("osd out", ids=[str(osd)])
+        await context.cluster.wait_for_osd(osd, up=False)
+        await wait_for(end)
+        return OsdOutResult(osd)

@@ -1,10 +1,25 @@
 """pin: OSDs pinned to CPUs by a strategy, or only the plan of it."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.errors import UsageError
+from cephqos_base.units import format_cpu_list
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.cluster.undo import Undo, set_affinity
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.lab import process
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.cpu_placement import STRATEGIES, Cpu, parse_lscpu, place_osds
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.reading import read_integer
+from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.results.phase import PhaseResult
+
+_LSCPU_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +35,75 @@ class PinResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Pin(PhaseKind):
+    """OSDs pinned to CPUs until the end of the repeat; or only the plan of it."""
+
+    kind: ClassVar[str] = "pin"
+    result: ClassVar[type[PhaseResult]] = PinResult
+
+    strategy: str
+    cpus_per_osd: int
+    apply: bool = True
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(("strategy", "cpus_per_osd", "apply"), ("strategy",))
+        return cls(
+            strategy=table["strategy"].choice(STRATEGIES),
+            cpus_per_osd=read_integer(table, "cpus_per_osd", 1, 64),
+            apply=table["apply"].boolean() if "apply" in table else True,
+        )
+
+    def describe(self) -> str:
+        return f"OSDs pinned, {count(self.cpus_per_osd, 'CPU')} each, strategy {self.strategy}"
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 1.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield ["taskset", "--all-tasks", "--cpu-list", "--pid", "CPUS", "PID"]
+
+    def on_this_host(self, osds: int, cpus: Sequence[Cpu]) -> list[str]:
+        """Where each OSD would go, or why that cannot be."""
+        try:
+            placed = place_osds(cpus, range(osds), self.strategy, self.cpus_per_osd)
+        except UsageError as error:
+            return [f"cannot be: {error}"]
+        verb = "pin" if self.apply else "would pin"
+        return [f"{verb} osd.{osd} to CPUs {format_cpu_list(own)}" for osd, own in placed.items()]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> PinResult:
+        """The plan goes into the archive also where it is not applied."""
+        osds = sorted(await context.cluster.osds())
+        placed = place_osds(await cpus_of_this_host(), osds, self.strategy, self.cpus_per_osd)
+        plan = {f"osd.{osd}": cpus for osd, cpus in placed.items()}
+        context.recorder.event("placement", strategy=self.strategy, plan=plan)
+        if self.apply:
+            await _pin(context, plan)
+        return PinResult(self.strategy, plan, self.apply)
+
+
+async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:
+    pids = await context.cluster.access.pids()
+    for osd, cpus in plan.items():
+        pid = pids.get(osd)
+        if pid is None:
+            raise UsageError(f"{osd} is not a process of this host: it cannot be pinned")
+        before = sorted(os.sched_getaffinity(pid))
+        shown = f"taskset --all-tasks --cpu-list --pid {','.join(map(str, before))} {pid}"
+        await context.journal.push(Undo("affinity", shown, {"pid": pid, "cpus": before}))
+        set_affinity(pid, cpus)
+
+
+async def cpus_of_this_host() -> list[Cpu]:
+    listed = await process.run(["lscpu", "--parse=CPU,CORE,SOCKET"], within=_LSCPU_SECONDS)
+    return parse_lscpu(listed.stdout)

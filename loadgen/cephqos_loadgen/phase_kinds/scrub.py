@@ -1,10 +1,23 @@
 """scrub: every placement group of a pool is asked to scrub."""
 
-from collections.abc import Mapping
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.live.state import ScrubProgress
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.reading import read_pool_name
 from cephqos_loadgen.results.phase import PhaseResult
+
+_LOOK_SECONDS = 1.0
+# A request can be lost (a placement group that is not active just then); it is repeated after this.
+_ASK_AGAIN_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +44,83 @@ class ScrubResult(PhaseResult):
     @property
     def bytes_per_second(self) -> float:
         return self.bytes / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Scrub(PhaseKind):
+    """Every placement group of a pool is asked to scrub."""
+
+    kind: ClassVar[str] = "scrub"
+    result: ClassVar[type[PhaseResult]] = ScrubResult
+    scrubs: ClassVar[bool] = True
+
+    pool: str
+    deep: bool = True
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(("pool", "deep"), ("pool",))
+        deep = table["deep"].boolean() if "deep" in table else True
+        return cls(read_pool_name(table["pool"]), deep)
+
+    def describe(self) -> str:
+        return f"{'deep scrub' if self.deep else 'scrub'} of pool {self.pool}"
+
+    def pools(self) -> tuple[str, ...]:
+        return (self.pool,)
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 15.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield ["ceph", "osd", "pool", "deep-scrub" if self.deep else "scrub", self.pool]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ScrubResult:
+        """Ask for it, and follow it until every placement group has a new stamp."""
+        stamp = "last_deep_scrub_stamp" if self.deep else "last_scrub_stamp"
+        before = {pg["pgid"]: pg[stamp] for pg in await self._groups(context)}
+        started = asked = time.time()
+        await self._ask(context)
+        most_at_once = 0
+        while True:
+            groups = await self._groups(context)
+            done = [pg for pg in groups if pg[stamp] != before.get(pg["pgid"])]
+            under_way = [pg for pg in groups if "scrubbing" in pg["state"]]
+            most_at_once = max(most_at_once, len(under_way))
+            if done or under_way:
+                context.scrub_started.set()
+            scrubbed, total = _progress(groups, done, under_way)
+            context.live.scrub = ScrubProgress(phase.name, scrubbed, total - scrubbed, started)
+            if len(done) == len(groups):
+                break
+            if time.time() - asked > _ASK_AGAIN_SECONDS and not under_way:
+                context.recorder.event("scrub_asked_again", left=len(groups) - len(done))
+                await self._ask(context)
+                asked = time.time()
+            await asyncio.sleep(_LOOK_SECONDS)
+        stored = sum(int(pg["stat_sum"]["num_bytes"]) for pg in groups)
+        return ScrubResult(len(groups), total, stored, time.time() - started, most_at_once)
+
+    async def _groups(self, context: Context) -> list[dict[str, Any]]:
+        reply = await context.cluster.command("pg ls-by-pool", target="mgr", poolstr=self.pool)
+        found: list[dict[str, Any]] = reply["pg_stats"]
+        return found
+
+    async def _ask(self, context: Context) -> None:
+        prefix = "osd pool deep-scrub" if self.deep else "osd pool scrub"
+        await context.cluster.command(prefix, target="mgr", who=[self.pool])
+
+
+def _progress(
+    groups: list[dict[str, Any]], done: list[dict[str, Any]], under_way: list[dict[str, Any]]
+) -> tuple[int, int]:
+    """Objects that are scrubbed, and all of them."""
+    partly = sum(int(pg.get("objects_scrubbed", 0)) for pg in under_way if pg not in done)
+    return sum(map(_objects, done)) + partly, sum(map(_objects, groups))
+
+
+def _objects(pg: dict[str, Any]) -> int:
+    return int(pg["stat_sum"]["num_objects"])

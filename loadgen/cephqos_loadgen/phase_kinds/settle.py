@@ -1,9 +1,15 @@
 """settle: wait until placement groups are active, and clean too unless told otherwise."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.results.phase import PhaseResult
 
 
@@ -18,3 +24,43 @@ class SettleResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {"seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True)
+class Settle(PhaseKind):
+    """Wait until every placement group is active (and clean, unless `clean` is false)."""
+
+    kind: ClassVar[str] = "settle"
+    result: ClassVar[type[PhaseResult]] = SettleResult
+
+    clean: bool = True
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(("clean",))
+        return cls(table["clean"].boolean() if "clean" in table else True)
+
+    def describe(self) -> str:
+        return f"wait until all is active{' and clean' if self.clean else ''}"
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return 15.0
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        yield ["ceph", "pg", "stat"]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> SettleResult:
+        # Of its own pools only: with an OSD out, others may have too few OSDs left to be clean.
+        started = time.monotonic()
+        pools = [pool.name for pool in context.point.pools]
+        within = phase.until.at_most
+        await context.cluster.wait_for_pgs(clean=self.clean, within=within, pools=pools)
+        settled = time.monotonic() - started
+        await wait_for(end)
+        return SettleResult(settled)

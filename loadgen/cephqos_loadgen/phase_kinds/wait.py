@@ -1,9 +1,15 @@
 """wait: nothing is done, the cluster is watched."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.results.phase import PhaseResult
 
 
@@ -18,3 +24,36 @@ class WaitResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         return {"seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(PhaseKind):
+    """Nothing: the cluster is watched."""
+
+    kind: ClassVar[str] = "wait"
+    result: ClassVar[type[PhaseResult]] = WaitResult
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        value.table(())
+        return cls()
+
+    def describe(self) -> str:
+        return "watch"
+
+    def pools(self) -> tuple[str, ...]:
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        return ()
+
+    def expected_seconds(self) -> float | None:
+        return None
+
+    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+        return iter(())
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> WaitResult:
+        started = time.monotonic()
+        await wait_for(end)
+        return WaitResult(time.monotonic() - started)

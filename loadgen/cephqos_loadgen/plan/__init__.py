@@ -1,5 +1,5 @@
-"""What a run will do, as frozen data that nothing changes any more: settings, pools, phases, points.
+"""What a run will do, as frozen data: settings, pools, phases, points of the matrix.
 
-No I/O and no reading of files: `scenario` makes plans from YAML, `check` holds them against the host
-and shows them, `run` carries them out. `action` says what every kind of phase must be able to do.
+No I/O and no files: `scenario` makes plans from YAML, `check` compares them with the host and shows
+them, `run` carries them out. `action` says what every kind of phase must be able to do.
 """

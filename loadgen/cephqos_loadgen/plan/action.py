@@ -1,11 +1,12 @@
 """What every kind of phase must say of itself. Pure: carrying it out is added in `load.kind`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.parts import Objects, Option, Pool
 
 
@@ -13,13 +14,17 @@ class Action(ABC):
     """What one phase does: a frozen dataclass, made from what the scenario says."""
 
     __slots__ = ()
-    kind: ClassVar[str]
     # Its start is the moment from which recovery is counted.
     moves_data: ClassVar[bool] = False
     # `until: scrub_done` waits for it, and `when: scrub_started` for what it sees.
     scrubs: ClassVar[bool] = False
     # Client processes of the phase do the work: their threads are recorded.
     has_clients: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Its key in scenarios."""
 
     @classmethod
     @abstractmethod
@@ -44,7 +49,7 @@ class Action(ABC):
 
     @abstractmethod
     def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
-        """Every command line, as `--dry-run` prints them; `seconds` is what the phase has at most."""
+        """Every command line, for `--dry-run`; `seconds` is the most that the phase may take."""
 
     # -- what few kinds have --------------------------------------------------------------------
 
@@ -59,6 +64,10 @@ class Action(ABC):
     def writes(self) -> Mapping[str, Objects]:
         """Objects that it adds, by pool."""
         return {}
+
+    def on_this_host(self, osds: int, cpus: Sequence[Cpu]) -> list[str]:
+        """What a plan can show only where the CPUs of the OSDs' host are known."""
+        return []
 
     def misfit(self, pools: Mapping[str, Pool]) -> tuple[str, str] | None:
         """What is allowed and what was found, where it does not fit the scenario's pools."""

@@ -1,4 +1,4 @@
-"""The parts that plans and kinds of phases are made of: settings, devices, pools and their content."""
+"""What plans and kinds of phases are made of: settings, devices, pools and their content."""
 
 from dataclasses import dataclass
 

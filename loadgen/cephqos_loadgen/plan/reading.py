@@ -46,6 +46,12 @@ def read_objects(value: Value) -> Objects:
     return Objects(table["count"].integer(1), table["size"].size())
 
 
+def read_osd(value: Value) -> str:
+    """`{osd: 3}`, or the last one."""
+    table = value.table(("osd",))
+    return table["osd"].text(r"last|\d+", "an OSD's id, or last") if "osd" in table else "last"
+
+
 def read_pool_name(value: Value) -> str:
     return value.text(NAME, POOL_NAME)
 

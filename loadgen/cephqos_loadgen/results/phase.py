@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from cephqos_loadgen.results.figures import LoadFigures
 
@@ -19,8 +19,16 @@ class PhaseResult(ABC):
     """The result of one kind of phase: a frozen dataclass, with a version of its own."""
 
     __slots__ = ()
-    kind: ClassVar[str]
-    version: ClassVar[int]
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Of the phase."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Goes up when a field changes its name or its meaning."""
 
     @abstractmethod
     def headline(self) -> Mapping[str, float]:

@@ -4,13 +4,14 @@ import argparse
 from pathlib import Path
 
 from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.check import plan_text, preflight
+from cephqos_loadgen.check.options import DEFAULT_RELEASE, RunOptions
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
+from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.run import placement, preflight, show
-from cephqos_loadgen.run.endpoint import DEFAULT_LISTEN
-from cephqos_loadgen.run.options import DEFAULT_RELEASE, RunOptions
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
@@ -175,13 +176,13 @@ async def _run(arguments: argparse.Namespace) -> int:
     plan = parse(text, file, choices)
     preflight.check_plan(plan, options)
     if arguments.check or arguments.dry_run:
-        cpus = await placement.this_host()
+        cpus = await cpus_of_this_host()
         place = place_for(arguments)
-        for line in show.lines(plan, place, commands=arguments.dry_run, cpus=cpus):
+        for line in plan_text.lines(plan, place, commands=arguments.dry_run, cpus=cpus):
             print(line)
         return 0
     progress = Progress()
-    for line in show.heading(plan):
+    for line in plan_text.heading(plan):
         progress.note(line)
     path = await Runner(plan, options, progress).run()
     print(path)

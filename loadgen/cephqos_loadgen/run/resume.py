@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from cephqos_loadgen.archive.layout import is_archive
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import read_record
-from cephqos_loadgen.archive.writer import ArchiveWriter
-from cephqos_loadgen.errors import UsageError
-from cephqos_loadgen.record.repeat import REPEAT_FILE
+from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.record.layout import is_archive
+from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
+from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import RepeatRecord
-from cephqos_loadgen.run.errors import ClusterUnfit
-from cephqos_loadgen.scenario.model import Plan
 
 
 def finished_repeats(folder: Path) -> list[RepeatRecord]:

@@ -7,36 +7,39 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.archive.layout import repeat_folder
-from cephqos_loadgen.archive.writer import ArchiveWriter
-from cephqos_loadgen.errors import UsageError
+from cephqos_loadgen.check import preflight
+from cephqos_loadgen.check.lab_wish import lab_spec
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.cluster import environment
+from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
+from cephqos_loadgen.cluster.pools import Pools
+from cephqos_loadgen.cluster.session import Session, finish
 from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.live import terminal
+from cephqos_loadgen.live.endpoint import serve
+from cephqos_loadgen.live.forecast import Forecast
+from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.notify import Notifier
+from cephqos_loadgen.live.state import Live, Where
+from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
+from cephqos_loadgen.plan.model import LabWish, Plan, Point
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.child import Child
-from cephqos_loadgen.record.repeat import RepeatRecorder
+from cephqos_loadgen.record.layout import repeat_folder
+from cephqos_loadgen.record.own_exporter import exporters
+from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
-from cephqos_loadgen.run import board, environment, preflight
-from cephqos_loadgen.run.cluster import Access, ConfAccess, LabAccess
-from cephqos_loadgen.run.endpoint import serve
-from cephqos_loadgen.run.errors import ClusterUnfit, NotRestored, RunError
-from cephqos_loadgen.run.exporter import exporters
-from cephqos_loadgen.run.forecast import Forecast
-from cephqos_loadgen.run.labs import lab_spec
-from cephqos_loadgen.run.live import Live, Where
-from cephqos_loadgen.run.notify import Notifier
-from cephqos_loadgen.run.options import RunOptions
-from cephqos_loadgen.run.pools import Pools
-from cephqos_loadgen.run.repeat import Repeat, new_record
+from cephqos_loadgen.run.one_repeat import Repeat, new_record
 from cephqos_loadgen.run.resume import check_cluster, take_along
-from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
-from cephqos_loadgen.scenario.model import LabWish, Plan, Point
 
 
 def run_id(plan: Plan) -> str:
@@ -73,7 +76,7 @@ class Runner:
         error = ""
         try:
             archive.text("scenario.yaml", self.plan.text)
-            archive.json("plan.json", asdict(self.plan))
+            archive.json("plan.json", to_json(self.plan))
             await self._run(archive)
             status = "complete"
         except CommandFailed as problem:
@@ -140,7 +143,7 @@ class Runner:
         fall_back = not self.options.listen_given
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(
-                serve(self.options.listen, self.live.families, fall_back=fall_back)
+                serve(self.options.listen, lambda: families(self.live), fall_back=fall_back)
             )
             self.url = url
             self.progress.note(f"metrics of this run: {url}")
@@ -342,7 +345,7 @@ class Runner:
         lasting = not live.repeat_started and known and len(known) == len(lefts)
         live.eta = self._forecast.left(elapsed=elapsed, filling=max(known) if lasting else None)
         live.repeats = (len(self._records), len(self.plan.runs))
-        return board.frame(live, now)
+        return terminal.frame(live, now)
 
 
 def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:

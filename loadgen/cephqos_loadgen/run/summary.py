@@ -3,8 +3,8 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
+from cephqos_loadgen.plan.model import Find, Plan
 from cephqos_loadgen.results.repeat import Found, RepeatRecord, Spread, Summary
-from cephqos_loadgen.scenario.model import Find, Plan
 
 Figures = Mapping[str, Mapping[str, Mapping[str, Spread]]]
 

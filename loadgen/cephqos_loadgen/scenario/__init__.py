@@ -1,1 +1,3 @@
-"""Scenarios: YAML in, a frozen plan out, before anything is touched."""
+"""Reads scenarios: from the text of a YAML file to a frozen plan. Whatever is wrong is said here, with
+file, line and key. No I/O but reading the file.
+"""

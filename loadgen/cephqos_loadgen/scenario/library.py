@@ -3,7 +3,7 @@
 from importlib import resources
 from pathlib import Path
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
 
 
 def shipped() -> dict[str, str]:

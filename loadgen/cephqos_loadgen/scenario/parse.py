@@ -13,9 +13,10 @@ from cephqos_loadgen.lab.spec import (
     MIN_OSD_SIZE,
     OBJECTSTORES,
 )
-from cephqos_loadgen.scenario import model
-from cephqos_loadgen.scenario.actions import NAME, read_flags, read_objects, read_options
-from cephqos_loadgen.scenario.phases import read_phases
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.parts import Device, Images, Option, Pool
+from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
+from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.source import Value, Variables, load, scalar
 
 _KEYS = (
@@ -170,7 +171,7 @@ def _point(document: Value, combination: Sequence[_Variant], keep: bool) -> mode
     pools = tuple(_pool(item, keep) for item in top["pools"].items()) if "pools" in top else ()
     phases = read_phases(top["phases"])
     _check_pools(top["phases"], phases, pools)
-    used = {name for phase in phases for name in _pools_of(phase.action)}
+    used = {name for phase in phases for name in phase.action.pools()}
     pools = tuple(pool for pool in pools if pool.name in used)
     return model.Point(
         name=",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only",
@@ -194,8 +195,8 @@ def _filled(table: Mapping[str, Value], variables: Variables) -> dict[str, Value
 # -- layers: later ones win ----------------------------------------------------------------------
 
 
-def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[model.Option, ...]:
-    found: dict[tuple[str, str], model.Option] = {}
+def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[Option, ...]:
+    found: dict[tuple[str, str], Option] = {}
     for layer in layers:
         if "settings" in layer:
             for option in read_options(layer["settings"]):
@@ -213,14 +214,14 @@ def _client(layers: Sequence[Mapping[str, Value]]) -> tuple[tuple[str, str], ...
     return tuple(found.items())
 
 
-def _devices(layers: Sequence[Mapping[str, Value]]) -> model.Device:
-    found = model.Device()
+def _devices(layers: Sequence[Mapping[str, Value]]) -> Device:
+    found = Device()
     for layer in layers:
         if "devices" in layer:
             table = layer["devices"].table(("scheduler", "nr_requests", "read_ahead_kb"))
             table = {key: item for key, item in table.items() if not _kept(item)}
             requests, ahead = table.get("nr_requests"), table.get("read_ahead_kb")
-            found = model.Device(
+            found = Device(
                 scheduler=table["scheduler"].choice(IO_SCHEDULERS)
                 if "scheduler" in table
                 else found.scheduler,
@@ -250,7 +251,7 @@ _LAB_KEYS = (
 
 def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
     table: dict[str, Value] = {}
-    settings: dict[tuple[str, str], model.Option] = {}
+    settings: dict[tuple[str, str], Option] = {}
     for layer in layers:
         if "lab" in layer:
             own = layer["lab"].table(_LAB_KEYS)
@@ -282,7 +283,7 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
 _POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "keep")
 
 
-def _pool(value: Value, keep: bool) -> model.Pool:
+def _pool(value: Value, keep: bool) -> Pool:
     table = value.table(_POOL_KEYS, ("name",))
     fresh = table["fresh"].boolean() if "fresh" in table else False
     if "keep" in table:
@@ -292,12 +293,12 @@ def _pool(value: Value, keep: bool) -> model.Pool:
     images = None
     if "images" in table:
         entry = table["images"].table(("count", "size", "prefill"), ("size",))
-        images = model.Images(
+        images = Images(
             count=entry["count"].integer(1, 256) if "count" in entry else 1,
             size=entry["size"].size(4 << 20),
             prefill=entry["prefill"].boolean() if "prefill" in entry else True,
         )
-    return model.Pool(
+    return Pool(
         name=table["name"].text(NAME, "a name of a-z, 0-9, _ and -"),
         size=table["size"].integer(1, 10) if "size" in table else None,
         pg_num=table["pg_num"].integer(1, 32768) if "pg_num" in table else 32,
@@ -308,26 +309,12 @@ def _pool(value: Value, keep: bool) -> model.Pool:
     )
 
 
-def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[model.Pool]) -> None:
+def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[Pool]) -> None:
     known = {pool.name: pool for pool in pools}
     for item, phase in zip(where.items(), phases, strict=True):
-        action = phase.action
-        for name in _pools_of(action):
-            if name not in known:
-                item.fail(f"a pool of this scenario ({', '.join(known) or 'it has none'})", name)
-        if isinstance(action, model.Fio) and action.engine in ("rbd", "krbd", "nbd"):
-            images = known[action.pool].images
-            there = images.count if images else 0
-            if action.volumes > there:
-                item.fail(f"at most the {there} images of pool {action.pool}", f"{action.volumes}")
-
-
-def _pools_of(action: model.Action) -> tuple[str, ...]:
-    if isinstance(action, model.RadosBench):
-        return action.pools
-    if isinstance(action, model.Fio | model.Prefill | model.Scrub) and action.pool:
-        return (action.pool,)
-    return ()
+        wrong = phase.action.misfit(known)
+        if wrong:
+            item.fail(*wrong)
 
 
 def _quiet(value: Value) -> tuple[str, ...]:

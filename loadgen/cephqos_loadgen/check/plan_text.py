@@ -1,0 +1,98 @@
+"""A plan as text: what will be done, with every command line."""
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from cephqos_loadgen.cluster import background_work, free_space
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.plan import model, words
+from cephqos_loadgen.plan.cpu_placement import Cpu
+from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
+from cephqos_loadgen.plan.words import duration
+
+
+def heading(plan: model.Plan) -> Iterator[str]:
+    scale = f", scale {plan.scale}" if plan.scale else ""
+    yield f"scenario {plan.scenario}{scale} ({plan.source})"
+    if plan.about:
+        yield from (f"  {line}" for line in textwrap.wrap(plan.about, 76))
+    points, repeats = len(plan.points), plan.repeats
+    yield (
+        f"  {points} point{'s'[: points != 1]} of the matrix x {repeats}"
+        f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} run{'s'[: len(plan.runs) != 1]},"
+        f" about {duration(run_seconds(plan))} in all"
+    )
+    if held := free_space.plan_bytes(plan.points):
+        yield f"  pools of {words.size(held)} with all copies"
+    for axis, values in axes(plan).items():
+        yield f"  {axis}: {', '.join(values)}"
+
+
+def axes(plan: model.Plan) -> dict[str, list[str]]:
+    """The matrix: each axis with its values."""
+    found: dict[str, dict[str, None]] = {}
+    for point in plan.points:
+        for axis, value in point.axes:
+            found.setdefault(axis, {})[value] = None
+    return {axis: list(values) for axis, values in found.items()}
+
+
+def lines(
+    plan: model.Plan, place: Place, *, commands: bool, cpus: Sequence[Cpu] = ()
+) -> Iterator[str]:
+    """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
+    yield from heading(plan)
+    whole = list(background_work.lines(plan))
+    if whole:
+        yield "for the whole run, and back at its end:"
+        yield from (f"  {line}" for line in whole)
+    for point in plan.points:
+        yield ""
+        yield f"point {point.name}: about {duration(point_seconds(point))} per repeat"
+        yield from _cluster_lines(point, commands)
+        for phase in point.phases:
+            when = f"{_start(phase.start)}, {_until(phase.until)}"
+            yield f"  phase {phase.name}: {phase.action.describe()}; {when}"
+            here = phase.action.on_this_host(point.lab.osds, cpus) if cpus else []
+            shown = here or (phase_commands(phase, place) if commands else [])
+            yield from (f"    {line}" for line in shown)
+
+
+def _cluster_lines(point: model.Point, commands: bool) -> Iterator[str]:
+    for option in point.settings:
+        yield f"  ceph config set {option.section} {option.name} {shlex.quote(option.value)}"
+    for flag in point.flags:
+        yield f"  ceph osd set {flag}"
+    for pool in point.pools:
+        kept = "  # kept at the end, used again where it is the same" if pool.keep else ""
+        yield f"  ceph osd pool create {pool.name} {pool.pg_num}{kept}"
+        if pool.size is not None:
+            yield f"  ceph osd pool set {pool.name} size {pool.size}"
+        if pool.images:
+            yield f"    {words.images(pool.images)}"
+        if pool.objects:
+            yield f"    {words.objects(pool.objects)}"
+    if commands:
+        for name, value in point.client:
+            yield f"  client option {name} = {value}"
+
+
+def _start(start: model.Start) -> str:
+    behind = f" + {start.delay:g} s" if start.delay else ""
+    if start.kind == "at":
+        return f"at {start.delay:g} s"
+    return f"{start.kind} {start.phase or start.event}{behind}"
+
+
+def _until(until: model.Until) -> str:
+    if until.kind == "duration":
+        return f"for {duration(until.at_most)}"
+    what = f"the end of {until.phase}" if until.kind == "phase" else until.kind.replace("_", " ")
+    return f"until {what}, {duration(until.at_most)} at most"
+
+
+def phase_commands(phase: model.Phase, place: Place) -> list[str]:
+    """Every command line of a phase, as a shell would take it."""
+    commands = phase.action.commands(phase.name, phase.until.at_most, place)
+    return [shlex.join(argv) for argv in commands]

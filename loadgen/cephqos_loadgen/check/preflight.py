@@ -1,0 +1,272 @@
+"""What is looked at before a run makes anything: options, files, this host's programs and disk.
+
+All of it is cheap and changes nothing. What only the cluster can tell is asked afterwards, before
+the run has changed anything there (`Session.begin`).
+"""
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import aiohttp
+
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.check.lab_wish import lab_spec
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.cluster import free_space
+from cephqos_loadgen.engines.fio_engines import ENGINES
+from cephqos_loadgen.lab import checks, process
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.paths import labs_dir
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.action import Action
+from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
+from cephqos_loadgen.plan.estimate import run_seconds
+from cephqos_loadgen.plan.words import size
+
+_PROBE_SECONDS = 20.0
+_EXPORTER_SECONDS = 5.0
+# A lab of three OSDs with one client takes 5 kB/s; larger clusters and more clients take more.
+_ARCHIVE_BYTES_PER_SECOND = 20_000
+_ARCHIVE_LEAST_BYTES = 32 << 20
+_FSID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+# Who packages what on Debian and Ubuntu.
+_PACKAGES = {
+    "fio": "fio",
+    "rados": "ceph-common",
+    "rbd": "ceph-common",
+    "qemu-nbd": "qemu-utils (and qemu-block-extra for RBD)",
+    "taskset": "util-linux",
+    "setpriv": "util-linux",
+}
+
+
+def check_plan(plan: model.Plan, options: RunOptions) -> None:
+    """What `--check` looks at too: the options against each other and against files."""
+    _check_url("--grafana", options.grafana, 3000)
+    _check_url("--loki", options.loki, 3100)
+    for url in options.exporters:
+        _check_url("--exporter", url, 10130)
+    if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
+        raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
+    if options.conf:
+        _check_conf(options.conf, options)
+    elif options.lab:
+        RunningLab.find(options.lab)
+    else:
+        _check_lab(plan, options)
+
+
+async def check(plan: model.Plan, options: RunOptions) -> None:
+    """All that can be known before a run begins; UsageError of some kind, and nothing is left."""
+    check_plan(plan, options)
+    for engine in _engines(plan):
+        check_engine(engine)
+    _check_out(plan, options.out)
+    if options.conf:
+        if options.known_fsid is None:
+            raise UsageError(_unknown(options.conf))
+        _check_work(options.work)
+        await _check_programs(plan, options.python)
+    elif not options.lab:
+        _check_lab_host(plan, options.release)
+    for url in options.exporters:
+        await _check_exporter(url)
+
+
+def _check_url(option: str, url: str | None, port: int) -> None:
+    if url is not None and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+        raise UsageError(f"{option} {url!r}: expected a URL such as http://host:{port}")
+
+
+# -- an existing cluster -------------------------------------------------------------------------
+
+
+def _check_conf(conf: Path, options: RunOptions) -> None:
+    text = _read("--conf", conf, "a cluster's ceph.conf")
+    if options.keyring:
+        _read("--keyring", options.keyring, "the keyring of a Ceph client")
+    if options.known_fsid is None:
+        return
+    if not re.fullmatch(_FSID, options.known_fsid):
+        raise UsageError(
+            f"--i-know-this-cluster {options.known_fsid}: expected an FSID, as printed by"
+            f" ceph --conf {conf} fsid"
+        )
+    said = _fsid_of(text)
+    if said and said != options.known_fsid:
+        raise ClusterUnfit(
+            f"--i-know-this-cluster {options.known_fsid}: {conf} is of the cluster {said};"
+            f" this run changes and loads that one; if that is what you want, add"
+            f" --i-know-this-cluster {said}"
+        )
+
+
+def _unknown(conf: Path) -> str:
+    fsid = _fsid_of(conf.read_text())
+    cluster = f"the cluster {fsid}" if fsid else f"the cluster of {conf}"
+    shown = fsid or f"with what `ceph --conf {conf} fsid` prints"
+    return (
+        f"this run changes and loads {cluster}; if that is what you want, add"
+        f" --i-know-this-cluster {shown}"
+    )
+
+
+def _fsid_of(text: str) -> str | None:
+    match = re.search(rf"^\s*fsid\s*=\s*({_FSID})\s*$", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def _read(option: str, path: Path, what: str) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(f"{option} {path}: expected {what}; it cannot be read: {reason}") from None
+
+
+# -- a lab of the run's own ----------------------------------------------------------------------
+
+
+def _check_lab(plan: model.Plan, options: RunOptions) -> None:
+    for wish in {point.lab for point in plan.points}:
+        lab_spec(wish, options.release)
+    kept = sorted({pool.name for point in plan.points for pool in point.pools if pool.keep})
+    if kept:
+        raise UsageError(
+            f"pools are to be kept ({', '.join(kept)}), but a lab that is made for the run ends"
+            " with it: name a cluster with --lab or --conf"
+        )
+
+
+def _check_lab_host(plan: model.Plan, release: str) -> None:
+    for wish in {point.lab for point in plan.points}:
+        spec = lab_spec(wish, release)
+        try:
+            checks.check_host(spec)
+            checks.check_disk(spec, labs_dir())
+        except UsageError as error:
+            raise HostLacks(str(error)) from None
+    # A lab's OSDs are sparse files: that they are large does not mean that there is room.
+    need = free_space.plan_bytes(plan.points)
+    free = shutil.disk_usage(labs_dir()).free
+    if free < need:
+        raise HostLacks(
+            f"{labs_dir()}: {size(free)} are free there, and the pools of this run take"
+            f" {size(need)} with all copies: use a smaller --scale or --var, or a cluster"
+            " with room (--lab, --conf)"
+        )
+
+
+# -- this host -----------------------------------------------------------------------------------
+
+
+def _check_out(plan: model.Plan, out: Path) -> None:
+    there = _writable("--out", out)
+    need = _ARCHIVE_LEAST_BYTES + round(run_seconds(plan) * _ARCHIVE_BYTES_PER_SECOND)
+    free = shutil.disk_usage(there).free
+    if free < need:
+        raise HostLacks(
+            f"--out {out}: {free / 1e6:,.0f} MB are free there; expected at least"
+            f" {need / 1e6:,.0f} MB for a run of this length: make room, or choose another folder"
+        )
+
+
+def _check_work(work: Path) -> None:
+    _writable("--work", work)
+
+
+def _writable(option: str, folder: Path) -> Path:
+    """The folder, or the one above it in which it would be made."""
+    there = next(path for path in (folder, *folder.absolute().parents) if _seen(path))
+    try:
+        with tempfile.TemporaryFile(dir=there):
+            return there
+    except OSError as error:
+        raise UsageError(
+            f"{option} {folder}: expected a folder that can be written to; in {there}:"
+            f" {error.strerror}"
+        ) from None
+
+
+def _seen(path: Path) -> bool:
+    """Whether it is there; what this user may not look at is as good as absent."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+async def _check_programs(plan: model.Plan, python: str) -> None:
+    """On an existing cluster clients are this host's programs; a lab brings its own."""
+    for program in _programs(plan):
+        if shutil.which(program) is None:
+            raise HostLacks(
+                f"{program} is not in PATH, and this scenario needs it: install"
+                f" {_PACKAGES[program]}"
+            )
+    for engine in sorted(_fio_engines(plan)):
+        if not await _answers(["fio", f"--enghelp={engine}"]):
+            raise HostLacks(
+                f"this host's fio has no engine {engine}: install one that was built with it"
+                " (the package fio of Debian and Ubuntu is)"
+            )
+    if not await _answers([python, "-c", "import rados"]):
+        raise HostLacks(
+            f"--python {python}: expected a Python that can import rados; install python3-rados for"
+            " it, or name the interpreter that has it"
+        )
+
+
+async def _answers(argv: list[str]) -> bool:
+    try:
+        return (await process.run(argv, within=_PROBE_SECONDS)).returncode == 0
+    except (OSError, CephqosError):
+        return False
+
+
+def _actions(plan: model.Plan) -> list[Action]:
+    return [phase.action for point in plan.points for phase in point.phases]
+
+
+def _programs(plan: model.Plan) -> list[str]:
+    found = {"setpriv"}
+    for point in plan.points:
+        for pool in point.pools:
+            found |= {"rbd"} if pool.images else set()
+            found |= {"rados"} if pool.objects else set()
+    for action in _actions(plan):
+        found |= set(action.programs())
+    if _fio_engines(plan):
+        found.add("fio")
+    return sorted(found)
+
+
+def _engines(plan: model.Plan) -> set[str]:
+    return {name for action in _actions(plan) for name in action.fio_engines()}
+
+
+def _fio_engines(plan: model.Plan) -> set[str]:
+    """What fio calls the engines that it must have."""
+    pools = [pool for point in plan.points for pool in point.pools]
+    prefill = any(pool.images and pool.images.prefill for pool in pools)
+    return {ENGINES[name].fio_name for name in _engines(plan)} | ({"rbd"} if prefill else set())
+
+
+def check_engine(name: str) -> None:
+    """UsageError where this machine cannot have the engine at all."""
+    lacks = ENGINES[name].host_lacks()
+    if lacks:
+        raise UsageError(f"engine {name}: {lacks}")
+
+
+async def _check_exporter(url: str) -> None:
+    """One that is down now would be missing in every second of the archive."""
+    timeout = aiohttp.ClientTimeout(total=_EXPORTER_SECONDS)
+    try:
+        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
+            response.raise_for_status()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        reason = str(error) or f"no answer within {_EXPORTER_SECONDS:g} s"
+        raise UsageError(f"--exporter {url}: expected an exporter that answers: {reason}") from None

@@ -1,0 +1,82 @@
+"""What a cluster does by itself and would spoil a curve: off while a run goes on, on again after.
+
+The balancer moves placement groups, the autoscaler splits and merges those of other pools,
+scheduled scrubs read whole disks. Scrubs that a scenario asks for are not held back by the flags.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster import undo
+from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.settings import set_flag
+from cephqos_loadgen.plan import model
+
+_BALANCER_OPTION = "mgr/balancer/active"
+_SCRUB_FLAGS = ("noscrub", "nodeep-scrub")
+
+
+def lines(plan: model.Plan) -> Iterator[str]:
+    """What will be off for the whole run, as the plan shows it."""
+    if "balancer" in plan.quiet:
+        yield "ceph balancer off (where it is on)"
+    if "autoscaler" in plan.quiet:
+        yield "ceph osd pool set POOL pg_autoscale_mode off (pools where it is on)"
+    if "scrubs" in plan.quiet:
+        yield from (f"ceph osd set {flag} (where it is not set)" for flag in _SCRUB_FLAGS)
+
+
+async def apply(cluster: Cluster, journal: undo.Journal, what: Sequence[str]) -> dict[str, Any]:
+    """Switch off what is on; what was done, for the archive."""
+    done: dict[str, Any] = {}
+    if "balancer" in what and await balancer_is_on(cluster):
+        await _stop_balancer(cluster, journal)
+        done["balancer"] = "switched off"
+    if "autoscaler" in what:
+        pools = [name for name, mode in (await autoscale_modes(cluster)).items() if mode == "on"]
+        for pool in pools:
+            await _stop_autoscaling(cluster, journal, pool)
+        done["autoscaler"] = pools
+    if "scrubs" in what:
+        for flag in _SCRUB_FLAGS:
+            await set_flag(cluster, journal, flag)
+        done["flags"] = list(_SCRUB_FLAGS)
+    return done
+
+
+async def balancer_is_on(cluster: Cluster) -> bool:
+    """False too where the manager has no balancer that answers."""
+    try:
+        status = await cluster.command("balancer status", target="mgr")
+    except CommandFailed:
+        return False
+    return isinstance(status, dict) and bool(status.get("active"))
+
+
+async def autoscale_modes(cluster: Cluster) -> dict[str, str]:
+    """By pool; pools of releases that do not say are left out."""
+    pools = await cluster.command("osd pool ls", detail="detail")
+    return {
+        pool["pool_name"]: pool["pg_autoscale_mode"]
+        for pool in pools
+        if "pg_autoscale_mode" in pool
+    }
+
+
+async def _stop_balancer(cluster: Cluster, journal: undo.Journal) -> None:
+    """`balancer off` writes an option: on the way back it is on at once, then as it was written."""
+    dump = await cluster.command("config dump")
+    written = [e for e in dump if e["section"] == "mgr" and e["name"] == _BALANCER_OPTION]
+    if not written:
+        remove = f"ceph config rm mgr {_BALANCER_OPTION}"
+        await journal.push(undo.command(remove, "config rm", who="mgr", name=_BALANCER_OPTION))
+    await journal.push(undo.command("ceph balancer on", "balancer on", target="mgr"))
+    await cluster.command("balancer off", target="mgr")
+
+
+async def _stop_autoscaling(cluster: Cluster, journal: undo.Journal, pool: str) -> None:
+    name = "pg_autoscale_mode"
+    shown = f"ceph osd pool set {pool} {name} on"
+    await journal.push(undo.command(shown, "osd pool set", pool=pool, var=name, val="on"))
+    await cluster.command("osd pool set", pool=pool, var=name, val="off")

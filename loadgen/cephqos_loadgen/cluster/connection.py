@@ -1,0 +1,282 @@
+"""The cluster a run works on: a lab, or an existing one through its conf file and keyring."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self
+
+from cephqos_base.errors import UsageError
+from cephqos_exporter.ceph.monclient import (
+    ClusterUnreachable,
+    CommandFailed,
+    Connection,
+    MonClient,
+)
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
+
+# How long a command is tried again while the monitors are away.
+PATIENCE = 120.0
+_MAP_SECONDS = 0.3
+_STATS_SECONDS = 10.0
+_NO_ORCHESTRATOR = (
+    "an option that OSDs read at their start only needs them restarted, and this cluster has no"
+    " orchestrator that would do it: set it and restart them before the run"
+)
+
+
+class Access(Protocol):
+    """How one kind of cluster is reached."""
+
+    place: Place
+    conf: Path
+    sockets: Path | None
+    # block devices that are known to be its OSDs': what lies on btrfs cannot say so itself
+    devices: frozenset[str]
+
+    def argv(self, argv: Sequence[str]) -> list[str]: ...
+    def client(self) -> MonClient: ...
+    async def pids(self) -> Mapping[str, int]: ...
+    async def check_restart(self, cluster: "Cluster") -> None: ...
+    async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None: ...
+    def restart_command(self, osd: int) -> str: ...
+
+
+class LabAccess:
+    """A lab of this machine."""
+
+    def __init__(self, lab: RunningLab, run: str) -> None:
+        self.lab = lab
+        work = lab.paths.work / run
+        work.mkdir(exist_ok=True)
+        self.conf = lab.paths.conf
+        self.place = Place(conf=str(work / "ceph.conf"), work=str(work))
+        self.sockets: Path | None = lab.paths.sockets
+        self.devices = frozenset(Path(device).name for device in lab.state.devices.values())
+
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        return self.lab.enter_argv(argv)
+
+    def client(self) -> MonClient:
+        return self.lab.client()
+
+    async def pids(self) -> Mapping[str, int]:
+        return await self.lab.pids()
+
+    async def check_restart(self, cluster: "Cluster") -> None:
+        """A lab's OSDs can be restarted."""
+
+    async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None:
+        for osd in osds:
+            await self.lab.faults.restart(osd)
+
+    def restart_command(self, osd: int) -> str:
+        return f"cephqos lab fault restart --name {self.lab.paths.name} --osd {osd}"
+
+
+class ConfAccess:
+    """An existing cluster. What runs on its hosts cannot be seen from here."""
+
+    def __init__(
+        self, conf: Path, keyring: Path | None, user: str, work: Path, python: str
+    ) -> None:
+        self.conf = conf
+        self._python = python
+        work.mkdir(parents=True, exist_ok=True)
+        key = str(keyring) if keyring else None
+        self.place = Place(conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work))
+        self.sockets: Path | None = None
+        self.devices: frozenset[str] = frozenset()
+
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        return ["setpriv", "--pdeathsig", "KILL", *argv]
+
+    def client(self) -> MonClient:
+        name = f"client.{self.place.user}"
+        return MonClient(Connection(conf=self.place.conf, name=name, python=(self._python,)))
+
+    async def pids(self) -> Mapping[str, int]:
+        return {}
+
+    async def check_restart(self, cluster: "Cluster") -> None:
+        """SettingRefused where there is no orchestrator that would do it."""
+        try:
+            status = await cluster.command("orch status", target="mgr")
+        except CommandFailed as error:
+            raise SettingRefused(f"{_NO_ORCHESTRATOR} ({error})") from error
+        if not isinstance(status, dict) or not status.get("available"):
+            raise SettingRefused(_NO_ORCHESTRATOR)
+
+    async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None:
+        for osd in osds:
+            try:
+                await cluster.command("orch daemon", action="restart", name=f"osd.{osd}")
+            except CommandFailed as error:
+                raise RunError(f"osd.{osd} was not restarted: {error}") from error
+
+    def restart_command(self, osd: int) -> str:
+        return f"ceph orch daemon restart osd.{osd}"
+
+
+def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
+    """The conf that the clients of a run use: the cluster's, and the scenario's client options."""
+    try:
+        text = access.conf.read_text()
+    except OSError as error:
+        raise UsageError(f"cannot read {access.conf}: {error}") from None
+    lines = [text.rstrip(), "", "[client]"]
+    lines += [f"{name} = {value}" for name, value in options.items()]
+    if access.place.keyring:
+        lines.append(f"keyring = {access.place.keyring}")
+    whole = "\n".join(lines) + "\n"
+    Path(access.place.conf).write_text(whole)
+    return whole
+
+
+class Cluster:
+    """Commands to the cluster, patient while its monitors are away."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._client = access.client()
+        self.fsid = ""
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.fsid = (await self._client.command("status", within=20.0))["fsid"]
+        except (ClusterUnreachable, CommandFailed) as error:
+            await self._client.close()
+            raise ClusterUnfit(f"cannot reach the cluster: {error}") from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the child that holds the connection."""
+        return self._client.pid
+
+    async def command(
+        self,
+        prefix: str,
+        *,
+        target: str = "mon",
+        within: float = 20.0,
+        patience: float = PATIENCE,
+        **arguments: Any,
+    ) -> Any:
+        """The reply; CommandFailed if the cluster says no, RunError if it stays away.
+
+        Every command sent from here may be sent twice: they set, they do not add.
+        """
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                return await self._client.command(prefix, target=target, within=within, **arguments)
+            except ClusterUnreachable as error:
+                if time.monotonic() > deadline:
+                    raise RunError(f"the cluster did not answer for {patience:g} s: {error}") from (
+                        error
+                    )
+                await asyncio.sleep(1.0)
+
+    async def once(self, prefix: str, *, within: float = 5.0, **arguments: Any) -> Any:
+        """The reply, without patience: for whoever asks again soon anyway."""
+        return await self._client.command(prefix, within=within, **arguments)
+
+    async def osds(self) -> list[int]:
+        """All OSDs of the map."""
+        found: list[int] = await self.command("osd ls")
+        return found
+
+    async def find_osd(self, which: str) -> int:
+        """The OSD that a scenario means: an id, or `last` for the highest."""
+        known = await self.osds()
+        osd = max(known) if which == "last" else int(which)
+        if osd not in known:
+            raise RunError(f"osd.{osd} is not in the cluster, which has {known}")
+        return osd
+
+    async def up_osds(self) -> list[int]:
+        dump = await self.command("osd dump")
+        return [osd["osd"] for osd in dump["osds"] if osd["up"]]
+
+    async def states(self, pools: Sequence[str] = ()) -> dict[str, int]:
+        """PGs by state, of these pools or of all."""
+        found: dict[str, int] = {}
+        for pool in pools:
+            reply = await self.command("pg ls-by-pool", target="mgr", poolstr=pool)
+            # Of a pool that was just made the manager may not know any PG yet.
+            for state in [pg["state"] for pg in reply["pg_stats"]] or ["unknown"]:
+                found[state] = found.get(state, 0) + 1
+        if not pools:
+            status = await self.command("pg stat")
+            entries = status.get("pg_summary", status)["num_pg_by_state"]
+            found = {entry["name"]: entry["num"] for entry in entries}
+        return found
+
+    async def wait_for_pgs(self, *, clean: bool, within: float, pools: Sequence[str] = ()) -> None:
+        """Wait until every PG (of these pools) is active, and clean too; else RunError.
+
+        What the manager knows of PGs is up to five seconds old, and says "clean" right after an OSD
+        has gone. So OSDs get a moment to take the newest map, and are asked to report.
+        """
+        deadline = time.monotonic() + within
+        await asyncio.sleep(_MAP_SECONDS)
+        while True:
+            await self.fresh_stats()
+            states = await self.states(pools)
+            if all(_settled(state, clean) for state in states):
+                return
+            if time.monotonic() > deadline:
+                shown = ", ".join(f"{count} {state}" for state, count in states.items())
+                raise RunError(f"PGs did not settle within {within:g} s: {shown}")
+            await asyncio.sleep(0.5)
+
+    async def fresh_stats(self) -> None:
+        """Wait until the manager has what every OSD knows now; an OSD that is stuck is left out."""
+        wanted = {}
+        for osd in await self.up_osds():
+            with contextlib.suppress(ClusterUnreachable, CommandFailed):
+                wanted[osd] = int(await self.once("flush_pg_stats", target=f"osd.{osd}"))
+        deadline = time.monotonic() + _STATS_SECONDS
+        for osd, sequence in wanted.items():
+            while time.monotonic() < deadline:
+                # With format json the monitor prints nothing.
+                if int(await self.command("osd last-stat-seq", id=osd, format="plain")) >= sequence:
+                    break
+                await asyncio.sleep(0.05)
+
+    async def wait_for_osd(self, osd: int, *, up: bool, within: float = 60.0) -> None:
+        deadline = time.monotonic() + within
+        while (osd in await self.up_osds()) != up:
+            if time.monotonic() > deadline:
+                raise RunError(f"osd.{osd} was not {'up' if up else 'down'} within {within:g} s")
+            await asyncio.sleep(0.3)
+
+    async def restart_osds(self, osds: Sequence[int]) -> None:
+        """Restart them and wait until all is active and clean again."""
+        before = {osd: await self._boot_epoch(osd) for osd in osds}
+        await self.access.restart(self, osds)
+        for osd in osds:
+            deadline = time.monotonic() + 90
+            while await self._boot_epoch(osd) <= before[osd]:
+                if time.monotonic() > deadline:
+                    raise RunError(f"osd.{osd} did not come back after its restart")
+                await asyncio.sleep(0.3)
+        await self.wait_for_pgs(clean=True, within=180.0)
+
+    async def _boot_epoch(self, osd: int) -> int:
+        """The map in which it came up last; -1 while it is down."""
+        dump = await self.command("osd dump")
+        entry = next(entry for entry in dump["osds"] if entry["osd"] == osd)
+        return int(entry["up_from"]) if entry["up"] else -1
+
+
+def _settled(state: str, clean: bool) -> bool:
+    parts = set(state.split("+"))
+    return "active" in parts and (not clean or "clean" in parts) and "peering" not in parts

@@ -1,0 +1,106 @@
+"""What a run ran on: enough to judge, later and elsewhere, whether two runs can be compared."""
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from cephqos_base.errors import CephqosError
+from cephqos_base.version import __version__
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.lab import process
+
+_TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
+_TOOL_SECONDS = 20.0
+_QUEUE_KEYS = ("scheduler", "nr_requests", "read_ahead_kb", "rotational", "write_cache")
+
+
+async def collect(cluster: Cluster) -> dict[str, Any]:
+    """Host, tools, cluster. What cannot be had is null, with the reason beside it."""
+    return {
+        "cephqos": __version__,
+        "host": host(),
+        "tools": await _tools(cluster),
+        "cluster": await _cluster(cluster),
+    }
+
+
+def host(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, Any]:
+    cpuinfo = (proc / "cpuinfo").read_text()
+    models = {
+        line.partition(":")[2].strip()
+        for line in cpuinfo.splitlines()
+        if line.startswith("model name")
+    }
+    memory = next(
+        int(line.split()[1]) * 1024
+        for line in (proc / "meminfo").read_text().splitlines()
+        if line.startswith("MemTotal:")
+    )
+    nodes = sorted(path.name for path in (sys / "devices/system/node").glob("node[0-9]*"))
+    return {
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "cpu_models": sorted(models),
+        "numa_nodes": len(nodes),
+        "memory_bytes": memory,
+        "block_devices": _block_devices(sys / "block"),
+    }
+
+
+def _block_devices(block: Path) -> dict[str, dict[str, str]]:
+    found = {}
+    for device in sorted(block.iterdir()) if block.is_dir() else []:
+        size = _text(device / "size")
+        if size not in ("", "0"):
+            queue = {key: _text(device / "queue" / key) for key in _QUEUE_KEYS}
+            found[device.name] = {"sectors": size, **queue}
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+async def _tools(cluster: Cluster) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for argv in _TOOLS:
+        try:
+            done = await process.run(cluster.access.argv(argv), within=_TOOL_SECONDS)
+            found[argv[0]] = (done.stdout or done.stderr).splitlines()[0]
+        except (CephqosError, OSError, IndexError):
+            found[argv[0]] = None
+    return found
+
+
+async def _cluster(cluster: Cluster) -> dict[str, Any]:
+    found: dict[str, Any] = {"fsid": cluster.fsid}
+    for key, prefix in (
+        ("versions", "versions"),
+        ("config", "config dump"),
+        ("osds", "osd metadata"),
+        ("tree", "osd tree"),
+        ("crush_rules", "osd crush rule dump"),
+    ):
+        found[key] = await cluster.command(prefix)
+    found["pools"] = await cluster.command("osd pool ls", detail="detail")
+    found["options_not_default"] = await _not_default(cluster)
+    return found
+
+
+async def _not_default(cluster: Cluster) -> dict[str, Any]:
+    """Per OSD: every option that is not at its default, with where each value came from."""
+    found: dict[str, Any] = {}
+    for osd in await cluster.up_osds():
+        try:
+            reply = await cluster.once("config diff", target=f"osd.{osd}")
+        except (CommandFailed, ClusterUnreachable) as error:
+            found[f"osd.{osd}"] = {"error": str(error)}
+            continue
+        found[f"osd.{osd}"] = reply["diff"] if isinstance(reply, dict) else reply
+    return found

@@ -1,0 +1,119 @@
+"""Pools that outlive a run: what a pool's own metadata says of it, and whether it is still that."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.plan.parts import Pool
+
+# The pool's application metadata says what a run filled it with. Values have 128 characters at
+# most, so the content is a checksum.
+APPLICATION = "cephqos"
+SPEC, COUNT, SIZE, RUN = "spec", "objects", "size", "run"
+
+
+@dataclass(slots=True)
+class Kept:
+    """Of one session: pools found, by the run that kept them, and pools that it leaves."""
+
+    found: dict[str, str] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
+
+
+def spec_of(pool: Pool) -> str:
+    """What identifies a pool and its content."""
+    content = {k: v for k, v in asdict(pool).items() if k not in ("fresh", "keep")}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def removal(name: str) -> str:
+    return f"ceph osd pool rm {name} {name} --yes-i-really-really-mean-it"
+
+
+async def look(cluster: Cluster, plan: Plan) -> dict[str, str]:
+    """The pools of the plan that are there already and can be used as they are.
+
+    UsageError for any other pool of such a name, before anything is changed.
+    """
+    wanted = {pool for point in plan.points for pool in point.pools}
+    listed = await cluster.command("osd pool ls", detail="detail")
+    there = {pool["pool_name"]: pool for pool in listed}
+    present = sorted((p for p in wanted if p.name in there), key=lambda pool: pool.name)
+    if not present:
+        return {}
+    for pool in present:
+        if APPLICATION not in there[pool.name].get("application_metadata", {}):
+            raise UsageError(
+                f"pool {pool.name!r} is there already and was not made by cephqos: it is left"
+                " alone; rename the scenario's pool"
+            )
+    await cluster.fresh_stats()
+    counts = await object_counts(cluster)
+    found = {}
+    for pool in present:
+        entry = there[pool.name]
+        said = entry["application_metadata"][APPLICATION]
+        wrong = differences(pool, entry, said, counts.get(pool.name))
+        if wrong:
+            raise UsageError(
+                f"pool {pool.name!r} of run {said.get(RUN, '(unknown)')} is not what this run"
+                f" needs: {'; '.join(wrong)}. Remove it ({removal(pool.name)}) or rename the"
+                " scenario's pool"
+            )
+        found[pool.name] = said.get(RUN, "")
+    return found
+
+
+def differences(
+    pool: Pool, entry: dict[str, Any], said: dict[str, str], count: int | None
+) -> Sequence[str]:
+    """What keeps a pool from being used again."""
+    if pool.fresh:
+        return ["the scenario makes it anew for every repeat"]
+    if SPEC not in said:
+        return ["it was never filled to the end"]
+    found = []
+    if entry["pg_num"] != pool.pg_num:
+        found.append(f"pg_num is {entry['pg_num']}, not {pool.pg_num}")
+    size = str(pool.size) if pool.size is not None else said.get(SIZE, "")
+    if str(entry["size"]) != size:
+        found.append(f"size is {entry['size']}, not {size}")
+    if said.get(COUNT) != str(count):
+        found.append(f"it holds {count} objects, not {said.get(COUNT)}")
+    if said[SPEC] != spec_of(pool) and not found:
+        found.append("it was filled with something else")
+    return found
+
+
+async def object_counts(cluster: Cluster) -> dict[str, int]:
+    """Objects by pool name, as of the last report of each OSD."""
+    names = {int(p["poolnum"]): p["poolname"] for p in await cluster.command("osd lspools")}
+    dump = await cluster.command("pg dump", target="mgr", dumpcontents=["pools"])
+    return {
+        names[int(pool["poolid"])]: int(pool["stat_sum"]["num_objects"])
+        for pool in dump["pool_stats"]
+        if int(pool["poolid"]) in names
+    }
+
+
+async def say_what_is_in(cluster: Cluster, pools: Sequence[Pool], run: str) -> None:
+    """Write down what pools hold, once they hold it: a fill that was cut off is not used again."""
+    await cluster.fresh_stats()
+    counts = await object_counts(cluster)
+    listed = await cluster.command("osd pool ls", detail="detail")
+    sizes = {pool["pool_name"]: pool["size"] for pool in listed}
+    for pool in pools:
+        facts = {COUNT: counts[pool.name], SIZE: sizes[pool.name], RUN: run, SPEC: spec_of(pool)}
+        for key, value in facts.items():
+            await cluster.command(
+                "osd pool application set",
+                pool=pool.name,
+                app=APPLICATION,
+                key=key,
+                value=str(value),
+            )

@@ -1,0 +1,243 @@
+"""Pools, images and objects: made and filled, used again when they are the same, removed."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from cephqos_loadgen.cluster import undo
+from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.kept_pools import (
+    APPLICATION,
+    SPEC,
+    Kept,
+    removal,
+    say_what_is_in,
+    spec_of,
+)
+from cephqos_loadgen.engines import rados_bench
+from cephqos_loadgen.engines.fio_output import JsonStream, read_status
+from cephqos_loadgen.engines.rbd import write_through_argv
+from cephqos_loadgen.lab import process
+from cephqos_loadgen.live.state import Live
+from cephqos_loadgen.plan.errors import RunError
+from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
+from cephqos_loadgen.plan.parts import Objects, Pool
+from cephqos_loadgen.record.child import Child, ChildFailed
+
+_WRITERS = 4
+# Filling may take this much longer than is expected of small clusters, and this long in any case.
+_FILL_PATIENCE = 4.0
+_FILL_SECONDS = 7200.0
+# Placement groups come to life at some ten per second on the smallest of hosts.
+_PG_SECONDS = 0.2
+_COMMAND_SECONDS = 120.0
+
+# Starts a child under a name; its output is kept where the caller says.
+Start = Callable[..., Child]
+
+
+class Pools:
+    """The pools of a run. Those it finds and that are not its own it never touches."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        journal: undo.Journal,
+        start: Start,
+        live: Live,
+        kept: Kept | None = None,
+    ) -> None:
+        self._kept = kept or Kept()
+        self._cluster = cluster
+        self._journal = journal
+        self._start = start
+        self._live = live
+
+    async def prepare(self, pools: Sequence[Pool]) -> list[str]:
+        """Make what is not there, fill it; the names of pools that were used again."""
+        reused, wanted = [], []
+        for pool in pools:
+            spec = await self._spec(pool.name)
+            if spec == spec_of(pool) and not pool.fresh:
+                reused.append(pool.name)
+                continue
+            if spec is not None:
+                await self._remove(pool.name)
+                self._kept.left.discard(pool.name)
+            wanted.append(pool)
+        for pool in wanted:
+            self._live.doing = f"making pool {pool.name}"
+            await self._create(pool)
+        if wanted:
+            names = [pool.name for pool in wanted]
+            self._live.doing = f"waiting for the placement groups of {', '.join(names)}"
+            within = 120.0 + _PG_SECONDS * sum(pool.pg_num for pool in wanted)
+            await self._cluster.wait_for_pgs(clean=True, within=within, pools=names)
+        self._live.doing = ""
+        await asyncio.gather(*(self._fill(pool) for pool in wanted))
+        # Pools of one repeat are gone with it: nobody will ask what they held.
+        lasting = [pool for pool in wanted if not pool.fresh]
+        if lasting:
+            await say_what_is_in(self._cluster, lasting, self._live.where.run)
+        for pool in lasting:
+            if pool.keep:
+                self._kept.left.add(pool.name)
+                await self._journal.drop(_removal(pool.name))
+        return reused
+
+    async def _spec(self, name: str) -> str | None:
+        """The spec of a pool of this run; None where there is none; an error if it is not its own.
+
+        What was there when the run began has been looked at then.
+        """
+        pools = await self._cluster.command("osd pool ls", detail="detail")
+        for pool in pools:
+            if pool["pool_name"] == name:
+                metadata = pool.get("application_metadata", {})
+                known = name in self._kept.found or name in self._kept.left
+                if not known and _removal(name) not in self._journal.entries:
+                    raise RunError(f"pool {name!r} was created by someone else during the run")
+                return str(metadata.get(APPLICATION, {}).get(SPEC, ""))
+        return None
+
+    async def _create(self, pool: Pool) -> None:
+        name = pool.name
+        entry = _removal(name)
+        if entry not in self._journal.entries:  # one that is made anew for every repeat
+            await self._journal.push(entry)
+        command = self._cluster.command
+        await command("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num)
+        await command(
+            "osd pool application enable", pool=name, app=APPLICATION, yes_i_really_mean_it=True
+        )
+        await command("osd pool set", pool=name, var="pg_autoscale_mode", val="off")
+        if pool.size is not None:
+            await self._set_size(pool.name, pool.size)
+
+    async def _set_size(self, name: str, size: int) -> None:
+        sure: dict[str, Any] = {"yes_i_really_mean_it": True} if size == 1 else {}
+        await self._cluster.command("osd pool set", pool=name, var="size", val=str(size), **sure)
+        least = str(max(1, size - 1))
+        await self._cluster.command("osd pool set", pool=name, var="min_size", val=least)
+
+    async def _fill(self, pool: Pool) -> None:
+        work: list[Awaitable[None]] = []
+        if pool.images:
+            for number in range(pool.images.count):
+                await self._make_image(pool.name, number, pool.images.size)
+                if pool.images.prefill:
+                    item = f"volume.{number}"
+                    self._live.will_fill(pool.name, "bytes", item, pool.images.size)
+                    work.append(self._fill_image(pool.name, number, pool.images.size))
+        if pool.objects:
+            work.append(self.fill_objects(pool.name, pool.objects))
+        try:
+            await asyncio.gather(*work)
+        finally:
+            self._live.fill_ended(pool.name, "bytes")
+
+    async def _make_image(self, pool: str, number: int, size: int) -> None:
+        place = self._cluster.access.place
+        image = f"{pool}/volume.{number}"
+        argv = ["rbd", *place.identity, "create", image, "--size", f"{size}B"]
+        argv += ["--image-feature", "layering"]
+        done = await process.run(self._cluster.access.argv(argv), within=_COMMAND_SECONDS)
+        if done.returncode:
+            raise RunError(f"rbd create {image} failed: {done.stderr.strip()}")
+
+    async def _fill_image(self, pool: str, number: int, size: int) -> None:
+        place = self._cluster.access.place
+        stream = JsonStream()
+
+        def follow(data: bytes) -> None:
+            for document in stream.feed(data):
+                done = read_status(document).total.bytes
+                self._live.filled(pool, "bytes", f"volume.{number}", done)
+
+        argv = write_through_argv(pool, number, place)
+        within = fill_limit(bytes_seconds(size))
+        await self._run(f"prefill.{pool}.volume.{number}", argv, follow, within)
+
+    async def fill_objects(self, pool: str, objects: Objects, within: float | None = None) -> None:
+        """Write objects into a pool, several writers at once; RunError if not all were written."""
+        within = within or fill_limit(objects_seconds(objects))
+        place = self._cluster.access.place
+        self._live.will_fill(pool, "objects", "all", objects.count)
+        writers = []
+        outputs: list[bytearray] = []
+        for number, share in enumerate(objects.shared_out(_WRITERS)):
+            name = f"{pool}.{number}"
+            argv = rados_bench.prefill_argv(
+                pool, share.count, share.size, place, name=name, seconds=within
+            )
+            outputs.append(bytearray())
+            # It ends by itself, also when its time is up.
+            writers.append(
+                self._run(f"prefill.{name}", argv, outputs[-1].extend, within + _COMMAND_SECONDS)
+            )
+        there = (await pool_stats(self._cluster)).get(pool, {}).get("num_objects", 0)
+        progress = asyncio.create_task(self._follow_objects(pool, objects.count, there))
+        try:
+            await asyncio.gather(*writers)
+        finally:
+            self._live.fill_ended(pool, "objects")
+            progress.cancel()
+            await asyncio.gather(progress, return_exceptions=True)
+        check_written(pool, objects, [bytes(output) for output in outputs], within)
+
+    async def _follow_objects(self, pool: str, count: int, there: int) -> None:
+        while True:
+            await asyncio.sleep(2.0)
+            stats = await pool_stats(self._cluster)
+            done = max(0, min(count, stats.get(pool, {}).get("num_objects", 0) - there))
+            self._live.filled(pool, "objects", "all", done)
+
+    async def _run(
+        self, name: str, argv: list[str], follow: Callable[[bytes], None] | None, within: float
+    ) -> None:
+        async with self._start(name, argv, follow) as child:
+            status = await child.wait(within)
+            if status:
+                raise ChildFailed(f"{name} ended with status {status}: {child.said}")
+
+    async def _remove(self, name: str) -> None:
+        await self._cluster.command(
+            "osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True
+        )
+
+
+def fill_limit(expected: float) -> float:
+    """How long filling may take."""
+    return max(_FILL_SECONDS, _FILL_PATIENCE * expected)
+
+
+def check_written(pool: str, objects: Objects, outputs: Sequence[bytes], within: float) -> None:
+    """RunError unless all objects were written: rados bench calls it a success when its time is
+    up."""
+    try:
+        written = sum(rados_bench.read_result(output).ops for output in outputs)
+    except ValueError as error:
+        raise RunError(f"filling pool {pool}: {error}") from error
+    if written < objects.count:
+        raise RunError(
+            f"filling pool {pool}: {written} of {objects.count} objects were written within"
+            f" {within:g} s"
+        )
+
+
+def _removal(name: str) -> undo.Undo:
+    arguments = {"pool": name, "pool2": name, "yes_i_really_really_mean_it": True}
+    return undo.command(removal(name), "osd pool rm", **arguments)
+
+
+async def pool_stats(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """The counters of every pool, by name: objects, misplaced, recovered …"""
+    names = {
+        int(pool["poolnum"]): str(pool["poolname"]) for pool in await cluster.once("osd lspools")
+    }
+    dump = await cluster.once("pg dump", target="mgr", dumpcontents=["pools"])
+    return {
+        names[int(pool["poolid"])]: pool["stat_sum"]
+        for pool in dump["pool_stats"]
+        if int(pool["poolid"]) in names
+    }

@@ -1,0 +1,273 @@
+"""One cluster for as long as a run works on it: locked, watched, and given back as it was."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_exporter.qos.tags import read_queue_dump
+from cephqos_loadgen.cluster import background_work, device_queues, free_space, kept_pools, undo
+from cephqos_loadgen.cluster.connection import Access, Cluster, write_client_conf
+from cephqos_loadgen.cluster.lock import ClusterLock
+from cephqos_loadgen.cluster.settings import Settings, set_flag, warnings_for
+from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
+from cephqos_loadgen.plan.model import Plan, Point
+from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.results.repeat import InForce
+
+_SETTLE_SECONDS = 300.0
+_REST_SECONDS = 60.0
+_OLD_MGR_POOL = "device_health_metrics"  # `.mgr` as 16.2 calls it
+# Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
+_MON_NEEDS = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
+
+
+class Session:
+    """The cluster of a run, and all that was changed in it.
+
+    `begin`, and then `end` in any case, also where `begin` failed.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        archive: ArchiveWriter,
+        plan: Plan,
+        *,
+        take_over: bool,
+        check: Callable[[str], None] = lambda fsid: None,
+        note: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self.access = access
+        self.archive = archive
+        self.cluster = Cluster(access)
+        # Its own connection: a command that takes its time must not blind the watcher.
+        self.watch_cluster = Cluster(access)
+        self._plan = plan
+        self._lock: ClusterLock | None = None
+        self._take_over = take_over
+        self._check = check  # raises if this cluster is not to be touched
+        self._note = note
+        self.journal = undo.Journal(self._save)
+        self.settings = Settings(self.cluster, self.journal)
+        self.kept = kept_pools.Kept()
+        self._before: dict[str, Any] = {}
+        self.failures: list[str] = []
+
+    async def begin(self) -> None:
+        """Reach the cluster, take the lock, look, and quieten it. Only the last changes anything:
+        a UsageError before that refuses the run."""
+        write_client_conf(self.access, {})
+        await self.cluster.__aenter__()
+        self._check(self.cluster.fsid)
+        await self.watch_cluster.__aenter__()
+        lock = ClusterLock(self.cluster, self.archive.run, take_over=self._take_over)
+        await lock.__aenter__()
+        self._lock = lock
+        if lock.taken_over:
+            self.archive.event("took_over", what=lock.taken_over)
+            held, *undone = lock.taken_over
+            self._note(f"taken over: {held}")
+            for line in undone:
+                self._note(f"  undone: {line}")
+        await self._at_rest()
+        await self.settings.check(_settings_of(self._plan))
+        self.kept.found = await kept_pools.look(self.cluster, self._plan)
+        await free_space.check(self.cluster, self._plan.points, self.kept.found)
+        self._before = await self._state()
+        done = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
+        self.archive.event("quietened", **done)
+        await self._let_pools_go()
+
+    async def _at_rest(self) -> None:
+        """In a cluster that is not at rest no phase that waits for rest would end."""
+        try:
+            await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
+        except RunError as error:
+            raise ClusterUnfit(f"the cluster is not at rest: {error}") from error
+
+    async def end(self) -> None:
+        """Everything undone that can be; what cannot is in `failures` and in the journal."""
+        try:
+            if self.lost:
+                # Whoever took the cluster over has undone what this run had changed.
+                self.journal.entries.clear()
+            elif self._lock is not None:
+                await self.roll_back(0)
+                await self._compare()
+        except (CephqosError, CommandFailed) as problem:
+            self.failures.append(str(problem))
+        finally:
+            self._write_undo(self.journal.entries)
+            await self._close()
+
+    async def _close(self) -> None:
+        if self._lock is not None:
+            await self._lock.__aexit__(None, None, None)
+        await self.watch_cluster.__aexit__(None, None, None)
+        await self.cluster.__aexit__(None, None, None)
+
+    @property
+    def lost(self) -> bool:
+        """Somebody else took the cluster over."""
+        return self._lock is not None and self._lock.lost
+
+    async def _save(self, entries: list[undo.Undo]) -> None:
+        """The way back, in the archive and in the cluster."""
+        self._write_undo(entries)
+        if self._lock is not None:
+            await self._lock.save_undo(entries)
+
+    def _write_undo(self, entries: list[undo.Undo]) -> None:
+        try:
+            self.archive.json("undo.json", undo.to_json(entries))
+        except OSError as error:
+            self.archive.event("undo_not_written", error=str(error))
+
+    async def _let_pools_go(self) -> None:
+        """Pool removal allowed for as long as the run goes on, where it is not."""
+        for name in _MON_NEEDS:
+            value = await self.cluster.command("config get", who="mon", key=name)
+            if str(value).strip().lower() not in ("true", "1"):
+                await self.settings.apply([Option("mon", name, "true")])
+
+    # -- points of the matrix -------------------------------------------------------------------
+
+    async def apply(self, point: Point) -> InForce:
+        """Put the point's configuration in force; what the daemons say of it."""
+        conf = write_client_conf(self.access, dict(point.client))
+        self.archive.text("client.conf", conf)
+        for flag in point.flags:
+            await set_flag(self.cluster, self.journal, flag)
+        names = await self._devices(point)
+        await device_queues.apply(point.devices, names, self.journal)
+        in_force = await self.settings.apply(point.settings)
+        up = await self.cluster.up_osds()
+        effective = await self.settings.effective(up[0]) if up else {}
+        warnings = warnings_for(point.settings, effective)
+        for warning in warnings:
+            self.archive.event("warning", point=point.name, text=warning)
+        return InForce(
+            options={name: own for name, own in in_force.items() if name.startswith("osd.")},
+            other_options={n: own for n, own in in_force.items() if own and n[:4] != "osd."},
+            schedulers=await self._schedulers(up),
+            devices=device_queues.read_queues(names),
+            warnings=tuple(warnings),
+        )
+
+    async def _devices(self, point: Point) -> list[str]:
+        """Block devices of the OSDs that are on this host; none is an error only if the point wants
+        them changed."""
+        metadata = await self.cluster.command("osd metadata")
+        names = {n for osd in metadata for n in osd.get("devices", "").split(",") if n}
+        here = device_queues.present(names | self.access.devices)
+        if not here and device_queues.queue_settings(point.devices):
+            raise UsageError(
+                "devices: no OSD has a block device of its own on this host (file-backed OSDs"
+                " have none); use backing: loop"
+            )
+        return here
+
+    async def _schedulers(self, osds: Sequence[int]) -> dict[str, str]:
+        """The scheduler in force per OSD, by the shape of its queue dump."""
+        found = {}
+        for osd in osds:
+            dump = await self.cluster.command("dump_op_pq_state", target=f"osd.{osd}")
+            found[f"osd.{osd}"] = scheduler_of(dump)
+        return found
+
+    async def roll_back(self, to: int) -> None:
+        """Undo what lies behind a place in the journal, and let the cluster come to rest."""
+        undone = self.journal.entries[to:]
+        failures = await self.journal.roll_back(self.cluster, to)
+        self.failures += failures
+        if not failures and any(_moves_data(entry) for entry in undone):
+            # With an OSD that died meanwhile the cluster cannot be whole again by itself.
+            whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
+            await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
+
+    # -- as it was ------------------------------------------------------------------------------
+
+    async def _state(self) -> dict[str, Any]:
+        """What must be the same before and after."""
+        dump = await self.cluster.command("osd dump")
+        return {
+            "config": sorted(
+                (entry["section"], entry.get("mask", ""), entry["name"], entry["value"])
+                for entry in await self.cluster.command("config dump")
+                # OSDs write what they measure at their start there themselves.
+                if not entry["name"].startswith("osd_mclock_max_capacity_iops")
+            ),
+            "flags": sorted(dump["flags"].split(",")),
+            "pools": sorted(pool["pool_name"] for pool in dump["pools"]),
+            "autoscale": sorted((await background_work.autoscale_modes(self.cluster)).items()),
+            "balancer": [await background_work.balancer_is_on(self.cluster)],
+            "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
+            "up": sorted(osd["osd"] for osd in dump["osds"] if osd["up"]),
+        }
+
+    async def _compare(self) -> None:
+        """Look whether the cluster is as it was, but for pools that are to be kept."""
+        after = await self._state()
+        for key, was in self._before.items():
+            gone = [entry for entry in was if entry not in after[key]]
+            new = [entry for entry in after[key] if entry not in was]
+            if key in ("pools", "autoscale"):
+                new = [entry for entry in new if not self._may_come(entry)]
+            if gone or new:
+                self.failures.append(f"{key} differs: gone {gone}, new {new}")
+        left = sorted(self.kept.left)
+        self.archive.event("restored", same=not self.failures, differences=self.failures, kept=left)
+
+    def _may_come(self, entry: str | tuple[str, str]) -> bool:
+        """A pool that is kept, or one that a manager's module makes for itself."""
+        name = entry if isinstance(entry, str) else entry[0]
+        return name in self.kept.left or name.startswith(".") or name == _OLD_MGR_POOL
+
+
+def scheduler_of(queue_dump: Any) -> str:
+    """mclock_scheduler, wpq or unknown, in the words of the option osd_op_queue."""
+    return read_queue_dump(queue_dump if isinstance(queue_dump, dict) else {}).scheduler
+
+
+def _moves_data(entry: undo.Undo) -> bool:
+    prefix, key = entry.arguments.get("prefix"), entry.arguments.get("key")
+    held_back = ("norecover", "nobackfill", "norebalance", "noin")
+    return prefix in ("osd in", "osd unset-group") or key in held_back
+
+
+def _settings_of(plan: Plan) -> list[Option]:
+    """All that any point or phase will ever set, each once; where points have clusters of their
+    own, what is for one daemon is left out: it need not be in all of them."""
+    found = {option: None for point in plan.points for option in point.settings}
+    for point in plan.points:
+        for phase in point.phases:
+            found |= dict.fromkeys(phase.action.settings())
+    several = len({point.lab for point in plan.points}) > 1
+    return [option for option in found if not (several and "." in option.section)]
+
+
+async def finish(work: Coroutine[Any, Any, None], note: Callable[[str], None], spare: int) -> None:
+    """Carry clean-up through though it is interrupted, then hand the interruption on.
+
+    `spare` interruptions are only noted, the next one stops the work where it can be stopped: what
+    it has not undone by then stays in its journal.
+    """
+    task = asyncio.ensure_future(work)
+    interruptions = 0
+    while not task.done():
+        try:
+            await asyncio.wait([task])  # which leaves the task alone when it is cancelled itself
+        except asyncio.CancelledError:
+            interruptions += 1
+            if interruptions <= spare:
+                note("restoring the cluster; once more stops that, and prints the commands for it")
+            elif interruptions == spare + 1:
+                note("restoring the cluster was stopped")
+                task.cancel()
+    if not task.cancelled():
+        task.result()
+    if interruptions:
+        raise asyncio.CancelledError

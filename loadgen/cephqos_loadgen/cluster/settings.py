@@ -1,0 +1,259 @@
+"""Cluster settings: applied, read back from the daemons, and given back.
+
+The monitors' configuration database has the lowest priority but the defaults': what a daemon's conf
+file, its command line or a profile says beats it. So a setting counts as applied only when the
+daemons themselves say so, and it is asked before any load is started.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster import undo
+from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
+from cephqos_loadgen.plan.errors import RunError, SettingRefused
+from cephqos_loadgen.plan.parts import Option
+
+_VERIFY_SECONDS = 15.0
+# Options of a manager's modules: the daemon itself does not know them, the monitors do.
+_MODULE_PREFIX = "mgr/"
+
+# Taken and kept by the daemons of the bandwidth model of mClock, without any effect.
+_IGNORED_BY_MCLOCK = (
+    "osd_scrub_cost",
+    "osd_recovery_cost",
+    "osd_snap_trim_cost",
+    "osd_scrub_sleep",
+    "osd_recovery_sleep",
+)
+_NEED_OVERRIDE = (
+    "osd_max_backfills",
+    "osd_recovery_max_active",
+    "osd_recovery_max_active_hdd",
+    "osd_recovery_max_active_ssd",
+)
+_OVERRIDE = "osd_mclock_override_recovery_settings"
+
+
+def _as_mclock_has_it(option: Option) -> bool:
+    """mClock sets every sleep to 0 itself."""
+    return option.name.endswith("_sleep") and option.value.strip("0.") == ""
+
+
+def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[str]:
+    """What the release takes and ignores. `effective` is one OSD's configuration."""
+    bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
+    if not bandwidth_model or effective.get("osd_op_queue") != "mclock_scheduler":
+        return []
+    found = [
+        f"{option.name} = {option.value} has no effect: this release's mClock ignores it"
+        for option in options
+        if option.name in _IGNORED_BY_MCLOCK and not _as_mclock_has_it(option)
+    ]
+    if effective.get(_OVERRIDE) != "true":
+        found += [
+            f"{option.name} = {option.value} has no effect while {_OVERRIDE} is not true"
+            for option in options
+            if option.name in _NEED_OVERRIDE
+        ]
+    return found
+
+
+class Settings:
+    """Applies settings; whatever it changes is in the journal first."""
+
+    def __init__(self, cluster: Cluster, journal: undo.Journal) -> None:
+        self._cluster = cluster
+        self._journal = journal
+        self._known: dict[str, OptionInfo] = {}
+
+    async def check(self, options: Iterable[Option]) -> None:
+        """What can be known of settings before any is applied: names, daemons, values."""
+        options = [option for option in options if await self._is_known(option)]
+        await self._refuse_strangers(options)
+        for option in options:
+            expected = unfit(self._known[option.name], option.value)
+            if expected:
+                raise SettingRefused(
+                    f"{option.section} {option.name} = {option.value}: expected {expected}"
+                )
+
+    async def apply(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
+        """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
+        options = [option for option in options if await self._is_known(option)]
+        stored = await self._stored()
+        daemons = await self._daemons()
+        await self._refuse_strangers(options)
+        await self._refuse_restarts(options, daemons)
+        restart = await self._who_must_restart(options)
+        if restart:
+            access = self._cluster.access
+            await access.check_restart(self._cluster)
+            # Last in, first out: what goes back before this restart needs it to take effect.
+            shown = " && ".join(access.restart_command(osd) for osd in restart)
+            await self._journal.push(undo.Undo("restart", shown, {"osds": restart}))
+        # What is read at the start comes first: an OSD that still runs mClock throws settings of
+        # backfill and recovery out of the monitors' database again.
+        at_start = [option for option in options if not self._known[option.name].runtime]
+        for option in at_start:
+            await self._set(option, stored.get((option.section, option.name)))
+        if restart:
+            await self._cluster.restart_osds(restart)
+        for option in options:
+            if option not in at_start:
+                await self._set(option, stored.get((option.section, option.name)))
+        return await self.verify(options)
+
+    async def _is_known(self, option: Option) -> bool:
+        """An unknown option is found before anything is changed; unless it may be left out."""
+        try:
+            await self._info(option)
+        except SettingRefused:
+            if not option.optional:
+                raise
+            return False
+        return True
+
+    async def _info(self, option: Option) -> OptionInfo:
+        if option.name not in self._known:
+            try:
+                answer = await self._cluster.command("config help", key=option.name)
+            except CommandFailed as error:
+                raise SettingRefused(f"option {option.name}: {error}") from None
+            if not isinstance(answer, dict):
+                raise SettingRefused(f"option {option.name}: the cluster does not know it")
+            self._known[option.name] = read_info(answer)
+        return self._known[option.name]
+
+    async def _stored(self) -> dict[tuple[str, str], str]:
+        """What the monitors' database says, entries with a mask left out."""
+        dump = await self._cluster.command("config dump")
+        return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
+
+    async def _who_must_restart(self, options: Sequence[Option]) -> list[int]:
+        """OSDs that run with another value of an option that is read at their start only."""
+        found = set()
+        up = await self._cluster.up_osds()
+        for option in options:
+            info = self._known[option.name]
+            if info.runtime:
+                continue
+            for daemon in concerned(option, [f"osd.{osd}" for osd in up]):
+                if not same_value(info.type, option.value, await self.read(daemon, option.name)):
+                    found.add(int(daemon.removeprefix("osd.")))
+        return sorted(found)
+
+    async def _refuse_strangers(self, options: Sequence[Option]) -> None:
+        """A section that names one daemon names one of this cluster, up or down."""
+        sections = {option.section for option in options if "." in option.section}
+        if not sections:
+            return
+        mons = (await self._cluster.command("quorum_status"))["monmap"]["mons"]
+        managers = await self._cluster.command("mgr metadata")
+        known = [f"osd.{osd}" for osd in await self._cluster.osds()]
+        known += [f"mon.{mon['name']}" for mon in mons] + [f"mgr.{m['name']}" for m in managers]
+        for section in sorted(sections.difference(known)):
+            raise SettingRefused(f"settings for {section}: the cluster has {', '.join(known)}")
+
+    async def _refuse_restarts(self, options: Sequence[Option], daemons: Sequence[str]) -> None:
+        """A run restarts OSDs; monitors and managers it leaves running."""
+        others = [name for name in daemons if not name.startswith("osd.")]
+        for option in options:
+            info = self._known[option.name]
+            if info.runtime:
+                continue
+            for daemon in self._asked(option, others):
+                found = await self.read(daemon, option.name)
+                if not same_value(info.type, option.value, found):
+                    raise SettingRefused(
+                        f"{daemon} has {option.name} = {found}, not {option.value}, and reads it at"
+                        " its start only: set it and restart the daemon before the run"
+                    )
+
+    async def _set(self, option: Option, before: str | None) -> None:
+        who, name = option.section, option.name
+        if before is None:
+            entry = undo.command(f"ceph config rm {who} {name}", "config rm", who=who, name=name)
+        else:
+            entry = undo.command(
+                f"ceph config set {who} {name} {before}",
+                "config set",
+                who=who,
+                name=name,
+                value=before,
+            )
+        await self._journal.push(entry)
+        try:
+            await self._cluster.command("config set", who=who, name=name, value=option.value)
+        except CommandFailed as error:
+            raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
+
+    async def read(self, daemon: str, name: str) -> str:
+        """What the daemon itself says; of an option of a module, what the monitors say."""
+        if name.startswith(_MODULE_PREFIX):
+            said = await self._cluster.command("config get", who=daemon, key=name)
+            return str(said).strip()
+        answer: Any = await self._cluster.command("config get", target=daemon, var=name)
+        if not isinstance(answer, dict) or name not in answer:
+            raise RunError(f"{daemon} does not say what {name} is: {answer}")
+        return str(answer[name])
+
+    async def _daemons(self) -> list[str]:
+        """All that can be asked: OSDs that are up, monitors in quorum, the active manager."""
+        found = [f"osd.{osd}" for osd in await self._cluster.up_osds()]
+        quorum = await self._cluster.command("quorum_status")
+        found += [f"mon.{name}" for name in quorum["quorum_names"]]
+        manager = (await self._cluster.command("mgr dump"))["active_name"]
+        return [*found, f"mgr.{manager}"] if manager else found
+
+    def _asked(self, option: Option, daemons: Sequence[str]) -> list[str]:
+        """Those that an option is read back from. What is set for all daemons and read at their
+        start only is meant for OSDs: nobody else is restarted for it."""
+        found = concerned(option, daemons)
+        if option.section == "global" and not self._known[option.name].runtime:
+            found = [daemon for daemon in found if daemon.startswith("osd.")]
+        return found
+
+    async def effective(self, osd: int) -> dict[str, str]:
+        """All of an OSD's configuration."""
+        shown: Any = await self._cluster.command("config show", target=f"osd.{osd}")
+        return {str(name): str(value) for name, value in shown.items()}
+
+    async def verify(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
+        """Read back from every daemon concerned; SettingRefused where one has something else."""
+        daemons = await self._daemons()
+        found: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
+        deadline = time.monotonic() + _VERIFY_SECONDS
+        for option in options:
+            info = await self._info(option)
+            for daemon in self._asked(option, daemons):
+                value = await self.read(daemon, option.name)
+                while not same_value(info.type, option.value, value):
+                    if time.monotonic() > deadline:
+                        raise SettingRefused(
+                            f"{daemon} has {option.name} = {value}, not {option.value}: its conf"
+                            " file, its command line, a more specific setting or the mClock profile"
+                            " in force says otherwise"
+                        )
+                    await asyncio.sleep(0.2)
+                    value = await self.read(daemon, option.name)
+                found[daemon][option.name] = value
+        return found
+
+
+def concerned(option: Option, daemons: Sequence[str]) -> list[str]:
+    """Those of the daemons that an option is meant for: its section is theirs, or global."""
+    section = option.section
+    kinds = {daemon: daemon.partition(".")[0] for daemon in daemons}
+    return [name for name, kind in kinds.items() if section in ("global", kind, name)]
+
+
+async def set_flag(cluster: Cluster, journal: undo.Journal, flag: str) -> None:
+    """Set a cluster flag. One that is set already stays set at the end of the run."""
+    flags = (await cluster.command("osd dump"))["flags"].split(",")
+    if flag not in flags:
+        await journal.push(undo.command(f"ceph osd unset {flag}", "osd unset", key=flag))
+    await cluster.command("osd set", key=flag)

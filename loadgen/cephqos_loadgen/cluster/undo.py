@@ -1,0 +1,113 @@
+"""The way back: what leaves the cluster as it was, written down before anything is changed.
+
+Each entry is data, so that it can be carried out, shown as a command line, archived, and kept in
+the cluster for whoever finds it changed by a run that died.
+"""
+
+import contextlib
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from cephqos_base.errors import CephqosError
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster.connection import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """One step back. `shown` is the exact command for a person."""
+
+    kind: Literal["command", "restart", "write", "affinity"]
+    shown: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+
+def command(shown: str, prefix: str, **arguments: Any) -> Undo:
+    return Undo("command", shown, {"prefix": prefix, **arguments})
+
+
+class Journal:
+    """Undo entries in the order in which they were made; carried out in reverse."""
+
+    def __init__(self, saved: Callable[[list[Undo]], Awaitable[None]]) -> None:
+        self._saved = saved
+        self.entries: list[Undo] = []
+        self.used = False  # something was changed, whether or not it is undone by now
+
+    async def push(self, entry: Undo) -> None:
+        """Before the change that it undoes."""
+        self.entries.append(entry)
+        self.used = True
+        await self._saved(self.entries)
+
+    async def drop(self, entry: Undo) -> None:
+        """What it would undo is to stay."""
+        self.entries.remove(entry)
+        await self._saved(self.entries)
+
+    async def roll_back(self, cluster: Cluster, to: int = 0) -> list[str]:
+        """Undo all behind `to`, last first; what could not be undone stays. Its errors.
+
+        Cut short, the entry that was at work stays too: every one of them can be done twice.
+        """
+        failures = []
+        kept: list[Undo] = []
+        try:
+            while len(self.entries) > to:
+                entry = self.entries[-1]
+                try:
+                    await carry_out(entry, cluster)
+                except (CephqosError, CommandFailed, OSError) as error:
+                    failures.append(f"{entry.shown}: {error}")
+                    kept.append(entry)
+                self.entries.pop()
+        finally:
+            self.entries += reversed(kept)
+        await self._saved(self.entries)
+        return failures
+
+    def commands(self) -> list[str]:
+        """The commands that would restore the cluster, in the order to run them."""
+        return [entry.shown for entry in reversed(self.entries)]
+
+
+async def carry_out(entry: Undo, cluster: Cluster) -> None:
+    """Do one step back."""
+    if entry.kind == "command":
+        await cluster.command(**entry.arguments)
+    elif entry.kind == "restart":
+        await cluster.restart_osds(entry.arguments["osds"])
+    elif entry.kind == "write":
+        _write(**entry.arguments)
+    else:
+        with contextlib.suppress(FileNotFoundError):  # the process is gone, and its CPUs with it
+            set_affinity(entry.arguments["pid"], tuple(entry.arguments["cpus"]))
+
+
+def of_this_host(entry: Undo) -> bool:
+    """Whether it can be done on the host of the run only."""
+    return entry.kind in ("write", "affinity")
+
+
+def _write(path: str, text: str) -> None:
+    Path(path).write_text(text)
+
+
+def to_json(entries: list[Undo]) -> list[dict[str, Any]]:
+    return [asdict(entry) for entry in entries]
+
+
+def from_json(data: list[dict[str, Any]]) -> list[Undo]:
+    return [Undo(**entry) for entry in data]
+
+
+def set_affinity(pid: int, cpus: tuple[int, ...]) -> None:
+    """Pin all threads of a process, also those that start meanwhile: a new one inherits the CPUs
+    of its maker, so a second pass finds whatever the first one missed."""
+    for _ in range(2):
+        for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names are all that is wanted
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(int(tid), cpus)

@@ -1,0 +1,147 @@
+"""A run's live state as metrics. README.md has the same table; a test compares the two."""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from cephqos_base.bounds import FIO_BOUNDS
+from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, buckets
+from cephqos_loadgen.live.state import ClientFigures, Live
+
+
+class Metric(NamedTuple):
+    """What a family is. All have `run`, and `cluster` (its fsid) once the cluster is reached."""
+
+    type: FamilyType
+    labels: tuple[str, ...]
+    help: str
+
+
+_CLIENT = ("engine", "load", "client", "op")
+_INTERVAL = "over the last one-second interval"
+
+METRICS = {
+    "cephqos_run_info": Metric(
+        "gauge", ("scenario", "point", "repeat", "phase"), "Always 1: where the run is."
+    ),
+    "cephqos_run_start_timestamp_seconds": Metric(
+        "gauge", (), "When the run started, in seconds since 1970."
+    ),
+    "cephqos_run_repeats": Metric("gauge", (), "Repeats of all points of the matrix."),
+    "cephqos_run_repeats_done": Metric("gauge", (), "Repeats that are finished."),
+    "cephqos_run_remaining_seconds": Metric("gauge", (), "Estimated time to the end."),
+    "cephqos_run_fill_ratio": Metric(
+        "gauge", ("pool", "unit"), "How much of a pool that is being filled is written, 0 to 1."
+    ),
+    "cephqos_run_fill_remaining_seconds": Metric(
+        "gauge", ("pool", "unit"), "Estimated time until the pool is filled."
+    ),
+    "cephqos_run_scrubbed_objects": Metric("gauge", (), "Objects that the scrub has done."),
+    "cephqos_run_scrub_left_objects": Metric("gauge", (), "Objects that it has to do."),
+    "cephqos_run_scrub_remaining_seconds": Metric(
+        "gauge", (), "Estimated time until the scrub is done."
+    ),
+    "cephqos_run_recovered_objects": Metric(
+        "gauge", (), "Objects recovered since the repeat started."
+    ),
+    "cephqos_run_recovery_left_objects": Metric(
+        "gauge", (), "Object copies misplaced or degraded."
+    ),
+    "cephqos_run_recovery_remaining_seconds": Metric(
+        "gauge", (), "Estimated time until recovery is done."
+    ),
+    "cephqos_client_ops_total": Metric("counter", _CLIENT, "I/Os that load clients completed."),
+    "cephqos_client_bytes_total": Metric("counter", _CLIENT, "Bytes that load clients moved."),
+    "cephqos_client_iops": Metric("gauge", _CLIENT, f"I/Os per second {_INTERVAL}."),
+    "cephqos_client_bytes_per_second": Metric("gauge", _CLIENT, f"Bandwidth {_INTERVAL}."),
+    "cephqos_client_latency_mean_seconds": Metric(
+        "gauge", _CLIENT, f"Mean completion latency {_INTERVAL}."
+    ),
+    "cephqos_client_latency_seconds": Metric(
+        "histogram",
+        _CLIENT,
+        "Completion latency at the client, from fio's bins of at most 1.6 % width;"
+        " none of rados bench, which has no bins.",
+    ),
+}
+
+
+class _Page:
+    """Families in the order of the table; those without samples are left out."""
+
+    def __init__(self, base: dict[str, str]) -> None:
+        self._base = base
+        self._families = {name: Family(name, m.type, m.help) for name, m in METRICS.items()}
+
+    def labels(self, **labels: str) -> LabelText:
+        return render_labels({**self._base, **labels})
+
+    def add(self, name: str, value: float | None, suffix: str = "", **labels: str) -> None:
+        if value is not None:
+            self._families[name].add(self.labels(**labels), value, suffix)
+
+    def families(self) -> Iterator[Family]:
+        return (family for family in self._families.values() if family.samples)
+
+
+def families(live: Live) -> Iterable[Family]:
+    where = live.where
+    page = _Page({"run": where.run, **({"cluster": where.cluster} if where.cluster else {})})
+    for phase in where.phases or ("",):
+        labels = {"scenario": where.scenario, "point": where.point}
+        page.add("cephqos_run_info", 1, **labels, repeat=str(where.repeat), phase=phase)
+    page.add("cephqos_run_start_timestamp_seconds", live.started)
+    page.add("cephqos_run_repeats_done", live.repeats[0])
+    page.add("cephqos_run_repeats", live.repeats[1])
+    page.add("cephqos_run_remaining_seconds", live.eta)
+    _cluster(page, live)
+    for (phase, client), figures in live.clients.items():
+        for direction in DIRECTIONS:
+            labels = {"engine": figures.engine, "load": phase, "client": client, "op": direction}
+            _totals(page, figures.total(direction), labels)
+            if phase in where.phases:
+                _interval(page, figures, direction, labels)
+    return page.families()
+
+
+def _cluster(page: _Page, live: Live) -> None:
+    """Pools that are filled, scrub, recovery."""
+    now = time.time()
+    for (pool, unit), fill in live.fills.items():
+        share = fill.done / max(1.0, fill.total)
+        page.add("cephqos_run_fill_ratio", share, pool=pool, unit=unit)
+        page.add("cephqos_run_fill_remaining_seconds", fill.left(now), pool=pool, unit=unit)
+    if live.scrub is not None:
+        page.add("cephqos_run_scrubbed_objects", live.scrub.done)
+        page.add("cephqos_run_scrub_left_objects", live.scrub.left)
+        page.add("cephqos_run_scrub_remaining_seconds", live.scrub.seconds_left(now))
+    if live.recovery is not None:
+        page.add("cephqos_run_recovered_objects", live.recovery.done)
+        page.add("cephqos_run_recovery_left_objects", live.recovery.left)
+        page.add("cephqos_run_recovery_remaining_seconds", live.recovery.seconds_left)
+
+
+def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
+    if not total.ios:
+        return
+    page.add("cephqos_client_ops_total", total.ios, **labels)
+    page.add("cephqos_client_bytes_total", total.bytes, **labels)
+    if not total.bins_ns:
+        return
+    name = "cephqos_client_latency_seconds"
+    for bound, count in zip((*FIO_BOUNDS, None), buckets(total.bins_ns), strict=True):
+        le = "+Inf" if bound is None else f"{bound:.10g}"
+        page.add(name, count, "_bucket", **labels, le=le)
+    page.add(name, total.latency_sum, "_sum", **labels)
+    page.add(name, total.latency_count, "_count", **labels)
+
+
+def _interval(page: _Page, figures: ClientFigures, direction: str, labels: dict[str, str]) -> None:
+    """Gauges of a client that is at work: of one that has ended they would be wrong."""
+    part = figures.interval.get(direction)
+    if part is None or not figures.seconds or not figures.total(direction).ios:
+        return
+    page.add("cephqos_client_iops", part.ios / figures.seconds, **labels)
+    page.add("cephqos_client_bytes_per_second", part.bytes / figures.seconds, **labels)
+    page.add("cephqos_client_latency_mean_seconds", part.mean if part.ios else None, **labels)

@@ -1,0 +1,190 @@
+"""What a run knows of itself while it goes on; the terminal and Prometheus are shown it."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, Status, add, since
+from cephqos_loadgen.plan.model import Phase
+
+# Progress in the manager's statistics comes in lumps: rates are taken over this.
+_RATE_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class ClientFigures:
+    """One client: what its processes of earlier phases did, and what the present one has done."""
+
+    engine: str
+    before: dict[str, IoTotals] = field(default_factory=dict)
+    last: Status | None = None
+    interval: dict[str, IoTotals] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def iops(self) -> float:
+        ios = sum(part.ios for part in self.interval.values())
+        return ios / self.seconds if self.seconds else 0.0
+
+    def bytes_per_second(self) -> float:
+        size = sum(part.bytes for part in self.interval.values())
+        return size / self.seconds if self.seconds else 0.0
+
+    @property
+    def together(self) -> IoTotals:
+        """Both directions of the last interval."""
+        return add(self.interval.values())
+
+    def total(self, direction: str) -> IoTotals:
+        """All that this client did so far."""
+        last = self.last.of(direction) if self.last else IoTotals()
+        return add((self.before.get(direction, IoTotals()), last))
+
+
+@dataclass(slots=True)
+class Where:
+    """Where the run is: the labels of its info series."""
+
+    run: str = ""
+    scenario: str = ""
+    cluster: str = ""  # fsid
+    point: str = ""
+    repeat: int = 0
+    phases: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Fill:
+    """A pool that is being filled: what is written of each of its images, or of its objects."""
+
+    started: float
+    total: float = 0.0
+    written: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def done(self) -> float:
+        return sum(self.written.values())
+
+    def left(self, now: float) -> float | None:
+        """Seconds to the end at the rate so far; None while nothing is written."""
+        rate = self.done / max(0.001, now - self.started)
+        return max(0.0, self.total - self.done) / rate if rate > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubProgress:
+    """Objects that the scrub of a phase has done and has to do, since it started."""
+
+    phase: str
+    done: int
+    left: int
+    started: float
+
+    def seconds_left(self, now: float) -> float | None:
+        rate = self.done / max(0.001, now - self.started)
+        return self.left / rate if rate > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryProgress:
+    """Objects recovered so far, copies that are left, and objects per second."""
+
+    done: int
+    left: int
+    rate: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        return self.left / self.rate if self.rate > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPhase:
+    """A phase that is running."""
+
+    phase: Phase
+    started: float
+
+
+class Live:
+    """The state that the endpoint and the terminal read."""
+
+    def __init__(self, where: Where) -> None:
+        self.where = where
+        self.started = time.time()
+        self.clients: dict[tuple[str, str], ClientFigures] = {}
+        self.going: dict[str, RunningPhase] = {}
+        self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit
+        self.scrub: ScrubProgress | None = None
+        self.recovery: RecoveryProgress | None = None
+        self._recovered: deque[tuple[float, int]] = deque()
+        self.doing = ""  # what is done between phases
+        self.eta: float | None = None
+        self.repeats = (0, 0)
+        # of the repeat that goes on: when it started, how long it is expected to take
+        self.repeat_started = 0.0
+        self.repeat_expected = 0.0
+
+    # -- phases and repeats ---------------------------------------------------------------------
+
+    def new_repeat(self) -> None:
+        """Nothing of the repeat before it is left."""
+        self.where.phases, self.going, self.fills = (), {}, {}
+        self.scrub = self.recovery = None
+        self._recovered.clear()
+
+    def begin(self, phase: Phase) -> None:
+        self.where.phases = (*self.where.phases, phase.name)
+        self.going[phase.name] = RunningPhase(phase, time.time())
+
+    def end(self, phase: Phase) -> None:
+        self.where.phases = tuple(name for name in self.where.phases if name != phase.name)
+        self.going.pop(phase.name, None)
+
+    # -- clients --------------------------------------------------------------------------------
+
+    def start_client(self, phase: str, client: str, engine: str) -> None:
+        """A process of this client starts anew, from zero; what it did before stays counted."""
+        figures = self.clients.setdefault((phase, client), ClientFigures(engine))
+        if figures.last is not None:
+            figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}
+        figures.last, figures.interval, figures.seconds = None, {}, 0.0
+
+    def status(self, phase: str, client: str, status: Status) -> IoTotals:
+        """A status document came; what happened since the one before it."""
+        figures = self.clients[phase, client]
+        previous = figures.last
+        for direction in DIRECTIONS:
+            earlier = previous.of(direction) if previous else IoTotals()
+            figures.interval[direction] = since(status.of(direction), earlier)
+        figures.seconds = status.runtime - (previous.runtime if previous else 0.0)
+        figures.last = status
+        return figures.together
+
+    def iops(self, phase: str) -> float:
+        return sum(f.iops() for (name, _), f in self.clients.items() if name == phase)
+
+    # -- the cluster ----------------------------------------------------------------------------
+
+    def will_fill(self, pool: str, unit: str, item: str, total: float) -> None:
+        """An image (bytes) or a set of objects of this pool is going to be written."""
+        fill = self.fills.setdefault((pool, unit), Fill(time.time()))
+        fill.total += total
+        fill.written[item] = 0.0
+
+    def filled(self, pool: str, unit: str, item: str, written: float) -> None:
+        if (pool, unit) in self.fills:
+            self.fills[pool, unit].written[item] = written
+
+    def fill_ended(self, pool: str, unit: str) -> None:
+        self.fills.pop((pool, unit), None)
+
+    def recovering(self, now: float, done: int, left: int) -> None:
+        """Objects recovered so far and copies that are left, as of now."""
+        seen = self._recovered
+        if not seen or now > seen[-1][0]:
+            seen.append((now, done))
+        while len(seen) > 2 and now - seen[1][0] >= _RATE_SECONDS:
+            seen.popleft()
+        seconds = seen[-1][0] - seen[0][0]
+        rate = max(0, seen[-1][1] - seen[0][1]) / seconds if seconds > 0 else 0.0
+        self.recovery = RecoveryProgress(done, left, rate)

@@ -1,0 +1,203 @@
+"""Client processes of a phase: started together, followed while they run, ended together."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from cephqos_loadgen.engines.fio_output import (
+    DIRECTIONS,
+    IoTotals,
+    JobStatus,
+    Status,
+    add,
+    figures,
+    figures_over,
+    since,
+)
+from cephqos_loadgen.engines.rates import Point, over_common_time
+from cephqos_loadgen.lab import process
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.kind import End
+from cephqos_loadgen.plan.errors import RunError
+from cephqos_loadgen.record.child import Child, ChildFailed
+from cephqos_loadgen.results.figures import Interval, LoadFigures
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.phase import Step
+
+# A client that was given a duration gets this much more: to connect, to drain what is in flight.
+_GRACE = 30.0
+# fio's status when it was told to end.
+_FIO_INTERRUPTED = 128
+_COMMAND_SECONDS = 60.0
+
+
+class RunTools:
+    """What engines use on this host: processes of the repeat, and commands."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def start(self, name: str, argv: Sequence[str]) -> AbstractAsyncContextManager[Child]:
+        return self._context.recorder.child(name, argv, None)
+
+    async def output(self, argv: Sequence[str]) -> str:
+        command = self._context.cluster.access.argv(argv)
+        done = await process.run(command, within=_COMMAND_SECONDS)
+        if done.returncode:
+            raise RunError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
+        return done.stdout
+
+
+# -- following -----------------------------------------------------------------------------------
+
+
+class Follower:
+    """Takes one client's output as it comes: for the live figures, the archive, and the result.
+
+    Programs differ in what they print: a subclass reads it, and calls `take` with what it says.
+    """
+
+    def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
+        self._context, self._phase, self._depth = context, phase, depth
+        self.client = client
+        self.last: Status | None = None
+        self.points: dict[str, list[Point]] = {}
+        context.live.start_client(phase, client, engine)
+
+    def __call__(self, data: bytes) -> None:
+        raise NotImplementedError
+
+    def take(self, status: Status) -> None:
+        """What the client says of itself now."""
+        before = self.last.jobs if self.last else {}
+        for name, job in status.jobs.items():
+            self._record(name, job, before.get(name), status.time)
+        self.last = status
+        live = self._context.live
+        live.status(self._phase, self.client, status)
+        # Intervals end when fio gets round to it; one that is very short says nothing.
+        if live.clients[self._phase, self.client].seconds >= 0.5:
+            rates = self._context.rates.setdefault(self._phase, [])
+            rates.append((status.time, live.iops(self._phase)))
+
+    def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
+        points = self.points.setdefault(name, [Point(job.start, {}, {})])
+        points.append(job.point)
+        parts = {
+            d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
+        }
+        if not any(part.ios for part in parts.values()):
+            return
+        seconds = max(0.001, job.runtime - (before.runtime if before else 0.0))
+        read, write = (
+            figures_over(parts[d], seconds) if parts[d].ios else None for d in DIRECTIONS
+        )
+        interval = Interval(
+            end_unix_seconds=time,
+            seconds=round(seconds, 3),
+            phase=self._phase,
+            client=self.client,
+            job=name,
+            depth=self._depth,
+            read=read,
+            write=write,
+        )
+        self._context.recorder.intervals.write(to_json(interval))
+
+
+def step_of(followers: Sequence[Follower], depth: int, started: float) -> Step:
+    """The figures of all clients together at one depth.
+
+    Rates are taken over the time in which all jobs ran, everything else over all that they did.
+    """
+    statuses = {f.client: f.last for f in followers if f.last is not None}
+    common = over_common_time([points for f in followers for points in f.points.values()])
+    runtime = max((status.runtime for status in statuses.values()), default=0.0)
+    parts = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
+
+    def together(totals: IoTotals, directions: Sequence[str]) -> LoadFigures:
+        if common is None:
+            return figures_over(totals, runtime)
+        ios = sum(common.ios.get(direction, 0.0) for direction in directions)
+        moved = sum(common.bytes.get(direction, 0.0) for direction in directions)
+        return figures(totals, ios, moved)
+
+    read, write = (together(parts[d], (d,)) if parts[d].ios else None for d in DIRECTIONS)
+    return Step(
+        depth=depth,
+        start_unix_seconds=started,
+        end_unix_seconds=time.time(),
+        seconds=common.seconds if common else runtime,
+        total=together(add(parts.values()), DIRECTIONS),
+        read=read,
+        write=write,
+        jobs={
+            f"{client}/{name}" if name != client else name: figures_over(
+                add(job.totals.values()), job.runtime
+            )
+            for client, status in statuses.items()
+            for name, job in status.jobs.items()
+        },
+    )
+
+
+# -- running -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ClientProcess:
+    """A process to start, and who takes its output."""
+
+    argv: Sequence[str]
+    follower: Follower
+
+
+async def run_clients(
+    context: Context, phase: str, clients: Sequence[ClientProcess], seconds: float, end: End | None
+) -> None:
+    """All of them, to their own end or to what `end` says. One that fails ends the phase."""
+    async with AsyncExitStack() as stack:
+        running: list[Child] = []
+        for client in clients:
+            name = f"{phase}.{client.follower.client}"
+            child = context.recorder.child(name, client.argv, client.follower)
+            running.append(await stack.enter_async_context(child))
+        await _until_done(running, seconds + _GRACE, end)
+
+
+async def _until_done(running: list[Child], within: float, end: End | None) -> None:
+    """Wait for all; when `end` comes first, interrupt them. One that fails ends the phase."""
+    waits = [asyncio.create_task(child.wait(within)) for child in running]
+    ending = asyncio.ensure_future(end()) if end else None
+    try:
+        pending: set[asyncio.Future[Any]] = {*waits, *([ending] if ending else [])}
+        while any(not task.done() for task in waits):
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            _check(running)
+            if ending is not None and ending.done():
+                break
+        if ending is not None and ending.done():
+            for task in waits:
+                task.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+            await asyncio.gather(*(child.interrupt() for child in running if child.running))
+        _check(running)
+    finally:
+        for task in (*waits, *([ending] if ending else [])):
+            task.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+
+def _check(running: list[Child]) -> None:
+    for child in running:
+        status = child.record().status
+        if status is None or status == 0:
+            continue
+        if child.interrupted and status in (_FIO_INTERRUPTED, 130):
+            continue
+        raise ChildFailed(f"{child.launch.name} ended with status {status}: {child.said}")

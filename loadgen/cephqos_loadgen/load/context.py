@@ -1,0 +1,69 @@
+"""What the phases of one repeat share."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.pools import Pools
+from cephqos_loadgen.cluster.settings import Settings
+from cephqos_loadgen.cluster.undo import Journal
+from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.live.state import Live
+from cephqos_loadgen.load.cluster_watch import Watcher
+from cephqos_loadgen.plan.model import Phase, Point
+from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+
+
+@dataclass(slots=True)
+class Marks:
+    """When a phase started and ended; others wait for these."""
+
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    start_time: float = 0.0
+
+
+@dataclass(slots=True)
+class Context:
+    """One repeat of one point."""
+
+    cluster: Cluster
+    place: Place
+    point: Point
+    journal: Journal
+    settings: Settings
+    pools: Pools
+    recorder: RepeatRecorder
+    live: Live
+    watcher: Watcher
+    started: float = field(default_factory=time.time)
+    marks: dict[str, Marks] = field(default_factory=dict)
+    scrub_started: asyncio.Event = field(default_factory=asyncio.Event)
+    # phase -> (time, IOPS of all its clients) per interval, for steady states
+    rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    # when the phase that moves data last started: recovery is looked for from there on
+    moved: float = 0.0
+    recovered_before: dict[str, int] = field(default_factory=dict)  # as of then
+
+    def __post_init__(self) -> None:
+        self.marks = {phase.name: Marks() for phase in self.point.phases}
+
+    def phase_before(self, phase: Phase) -> Phase | None:
+        index = self.point.phases.index(phase)
+        return self.point.phases[index - 1] if index else None
+
+
+@asynccontextmanager
+async def beside(*work: asyncio.Task[None]) -> AsyncIterator[None]:
+    """Tasks that run beside a block and end with it."""
+    try:
+        yield
+    finally:
+        for task in work:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*work, return_exceptions=True)

@@ -1,0 +1,97 @@
+"""Several steps of one load: a sweep over depths, a search for a latency target."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_loadgen.results.phase import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Depths one after the other; a step that spreads or lags too much is the last."""
+
+    depths: tuple[int, ...]
+    dwell: float
+    dispersion: float | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The greatest depth, and so throughput, whose latency stays within `target` seconds."""
+
+    target: float
+    percentile: float | None  # None: the mean
+    least: int
+    most: int
+    dwell: float
+
+    @property
+    def words(self) -> str:
+        """What the target is about."""
+        return "mean latency" if self.percentile is None else f"p{self.percentile:g}"
+
+
+# Runs one step: a depth, and seconds.
+Run = Callable[[int, float], Awaitable[Step]]
+
+
+async def sweep(spec: Sweep, run: Run, note: Callable[..., None]) -> tuple[tuple[Step, ...], str]:
+    """Depth after depth; a step past the limits is kept, and is the last. Why it was the last,
+    where it was not the last depth."""
+    steps: list[Step] = []
+    stopped = ""
+    for depth in spec.depths:
+        step = await run(depth, spec.dwell)
+        steps.append(step)
+        stopped = too_much(spec, step.total) if depth != spec.depths[-1] else ""
+        note("sweep_step", depth=depth, iops=step.total.iops, stopped=stopped)
+        if stopped:
+            break
+    return tuple(steps), stopped
+
+
+def too_much(spec: Sweep, total: LoadFigures) -> str:
+    """Why a curve need not be followed further, or nothing."""
+    mean, deviation = total.latency_mean_seconds, total.latency_deviation_seconds or 0.0
+    if spec.dispersion is not None and mean and deviation / mean >= spec.dispersion:
+        return f"dispersion {deviation / mean:.2f} of latency at or above {spec.dispersion:g}"
+    if spec.latency is not None and mean > spec.latency:
+        return f"mean latency {mean * 1e3:.3g} ms above {spec.latency * 1e3:g} ms"
+    return ""
+
+
+async def search(spec: Search, run: Run, note: Callable[..., None]) -> tuple[Step, ...]:
+    """Looks for the greatest depth within the target, by halving. The steps by depth, each saying
+    whether it was within.
+
+    Latency grows with depth on a queue, so halving is sound; a step that was lucky or unlucky costs
+    precision, not the bound: every figure reported was measured at the depth it is reported for.
+    """
+    steps: dict[int, Step] = {}
+    low, high = spec.least, spec.most
+
+    async def measure(depth: int) -> bool:
+        step = await run(depth, spec.dwell)
+        latency = latency_of(spec, step.total)
+        within = latency <= spec.target
+        steps[depth] = replace(step, within_target=within)
+        note("search_step", depth=depth, latency=latency, within=within)
+        return within
+
+    if await measure(low):
+        while high > low:
+            middle = (low + high + 1) // 2
+            if await measure(middle):
+                low = middle
+            else:
+                high = middle - 1
+    return tuple(steps[depth] for depth in sorted(steps))
+
+
+def latency_of(spec: Search, total: LoadFigures) -> float:
+    """The latency that the target is about."""
+    if spec.percentile is None:
+        return total.latency_mean_seconds
+    return total.latency_percentile_seconds(spec.percentile) or 0.0

@@ -1,0 +1,149 @@
+"""Runs the phases of one repeat beside each other, each from its start to its end."""
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from cephqos_base.errors import CephqosError
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.load.cluster_watch import recovered
+from cephqos_loadgen.load.context import Context, beside
+from cephqos_loadgen.load.kind import PhaseKind
+from cephqos_loadgen.load.start_and_end import wait_for_end, wait_for_start
+from cephqos_loadgen.plan.errors import RunError
+from cephqos_loadgen.plan.model import Phase, Until
+from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, Recovery
+
+_CLIENT_LOOK_SECONDS = 1.0
+
+
+@dataclass(slots=True)
+class Recorded:
+    """What is known of the phases so far, by name: also of those that came before a failure."""
+
+    records: dict[str, PhaseRecord] = field(default_factory=dict)
+    hosts: dict[str, HostUse] = field(default_factory=dict)
+
+
+async def run_phases(context: Context, recorded: Recorded) -> None:
+    """All phases. The first that fails ends the others and is raised."""
+    tasks = [
+        asyncio.create_task(_run_phase(context, phase, recorded), name=phase.name)
+        for phase in context.point.phases
+    ]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None:
+    marks = context.marks[phase.name]
+    since = await wait_for_start(context, phase)
+    marks.start_time = time.time()
+    if phase.action.moves_data:
+        context.moved = marks.start_time
+        context.recovered_before = await recovered(context.cluster)
+        context.watcher.expect_recovery()
+    context.live.begin(phase)
+    context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
+    marks.started.set()
+    record = PhaseRecord(phase.action.kind, marks.start_time, 0.0, "interrupted")
+    try:
+        record, recorded.hosts[phase.name] = await _with_host_figures(context, phase, since, record)
+    except (CephqosError, CommandFailed) as error:
+        record = replace(record, ended_by="failed", error=str(error))
+        if not phase.may_fail:
+            raise RunError(f"phase {phase.name}: {error}") from error
+    finally:
+        record = replace(record, end_unix_seconds=time.time())
+        recorded.records[phase.name] = record
+        with suppress(OSError):  # a full disk is reported by whoever met it first
+            context.recorder.event(
+                "phase_ended", phase=phase.name, ended_by=record.ended_by, error=record.error
+            )
+        context.live.end(phase)
+        marks.ended.set()
+
+
+async def _with_host_figures(
+    context: Context, phase: Phase, since: float, record: PhaseRecord
+) -> tuple[PhaseRecord, HostUse]:
+    pids = await context.cluster.access.pids()
+    daemons = {name: pid for name, pid in pids.items() if name.startswith("osd.")}
+    before = read_host(daemons)
+    started = time.monotonic()
+    clients: dict[str, HostState] = {}
+    look = asyncio.create_task(_look_at_clients(context, phase, clients))
+    async with beside(look):
+        record = await _within_limit(context, phase, since, record)
+    use = difference(before, read_host(daemons), time.monotonic() - started)
+    own = {name: client_use(name, state) for name, state in clients.items()}
+    return record, replace(use, processes={**use.processes, **own})
+
+
+async def _look_at_clients(context: Context, phase: Phase, found: dict[str, HostState]) -> None:
+    """The threads of client processes as of the last second of each: at the end they are gone."""
+    if not phase.action.has_clients:
+        return
+    while True:
+        await asyncio.sleep(_CLIENT_LOOK_SECONDS)
+        for child in context.recorder.children:
+            name = child.launch.name
+            if name.startswith(f"{phase.name}.") and child.running:
+                found[name] = read_host({name: child.pid})
+
+
+async def _within_limit(
+    context: Context, phase: Phase, since: float, record: PhaseRecord
+) -> PhaseRecord:
+    """The phase's work, to its own end or to the end that the scenario sets."""
+    until = phase.until
+    came = False  # the end that the scenario sets
+
+    async def end() -> None:
+        nonlocal came
+        await wait_for_end(context, phase, since)
+        came = True
+
+    # What is asked to end gets a little time for it beyond the limit.
+    limit = until.at_most + (60.0 if until.kind == "duration" else 30.0)
+    try:
+        async with asyncio.timeout(limit):
+            kind = phase.action
+            if not isinstance(kind, PhaseKind):
+                raise TypeError(f"{kind} is no kind of phase")
+            result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
+            recovery = await _recovery(context) if until.kind == "recovery_done" else None
+    except TimeoutError:
+        raise RunError(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
+    return replace(record, ended_by=ended_by(until, came), result=result, recovery=recovery)
+
+
+def ended_by(until: Until, came: bool) -> EndedBy:
+    """What ended a phase; `came`: the end that the scenario sets was seen."""
+    if until.kind in ("done", "duration"):
+        return "done" if until.kind == "done" else "duration"
+    if not came:
+        return "cut_off"
+    return "other_phase" if until.kind == "phase" else "condition"
+
+
+async def _recovery(context: Context) -> Recovery | None:
+    """What was recovered since the phase that caused it."""
+    after, before = await recovered(context.cluster), context.recovered_before
+    if not after or not before:
+        return None
+    return Recovery(
+        objects=after["objects"] - before["objects"],
+        bytes=after["bytes"] - before["bytes"],
+        seconds=context.watcher.recovery_seconds,
+        finished=context.watcher.recovery_seconds > 0,
+    )

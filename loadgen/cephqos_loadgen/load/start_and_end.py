@@ -1,0 +1,81 @@
+"""When phases start and when they end."""
+
+import asyncio
+import statistics
+import time
+from collections.abc import Sequence
+
+from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.plan.model import Phase
+
+_LOOK_SECONDS = 0.25
+
+
+async def wait_for_start(context: Context, phase: Phase) -> float:
+    """Wait until the phase is to start; from when on its events count (recovery, say)."""
+    start = phase.start
+    since = context.moved
+    if start.kind == "after":
+        await context.marks[start.phase].ended.wait()
+        since = context.moved
+    elif start.kind == "with":
+        await context.marks[start.phase].started.wait()
+    elif start.kind == "when":
+        # An event counts from the start of the phase that is written before this one.
+        before = context.phase_before(phase)
+        if before:
+            await context.marks[before.name].started.wait()
+            since = context.marks[before.name].start_time
+        if start.event == "scrub_started":
+            await context.scrub_started.wait()
+        else:
+            await context.watcher.recovery_started(since)
+    else:
+        await asyncio.sleep(max(0.0, context.started + start.delay - time.time()))
+        return since
+    await asyncio.sleep(start.delay)
+    return since
+
+
+async def wait_for_end(context: Context, phase: Phase, since: float) -> None:
+    """Wait until the phase's own condition says that it is to end."""
+    until = phase.until
+    if until.kind == "duration":
+        await asyncio.sleep(until.at_most)
+    elif until.kind == "scrub_done":
+        scrubs = [p.name for p in context.point.phases if p.action.scrubs]
+        for name in scrubs:
+            await context.marks[name].ended.wait()
+    elif until.kind == "recovery_done":
+        await context.watcher.recovery_done(since)
+    elif until.kind == "phase":
+        await context.marks[until.phase].ended.wait()
+    elif until.kind == "steady_state":
+        assert until.steady  # noqa: S101 - the parser sets it
+        steady = False
+        while not steady:
+            await asyncio.sleep(_LOOK_SECONDS)
+            rates = context.rates.get(phase.name, [])
+            steady = is_steady(rates, until.steady.window, until.steady.dispersion)
+    else:
+        await asyncio.Event().wait()  # its own work ends it
+
+
+def is_steady(rates: Sequence[tuple[float, float]], window: float, dispersion: float) -> bool:
+    """Whether the last `window` seconds spread, and drift, by no more than `dispersion`.
+
+    As the storage industry's steady-state test has it: the slope over the window counts as well as
+    the spread, or a slow steady fall would pass.
+    """
+    if not rates or rates[-1][0] - rates[0][0] < window:
+        return False
+    end = rates[-1][0]
+    recent = [(t, rate) for t, rate in rates if t >= end - window]
+    if len(recent) < 3:
+        return False
+    mean = statistics.fmean(rate for _, rate in recent)
+    if mean <= 0:
+        return False
+    spread = statistics.pstdev(rate for _, rate in recent) / mean
+    slope = statistics.linear_regression(*zip(*recent, strict=True)).slope
+    return spread <= dispersion and abs(slope) * window / mean <= dispersion

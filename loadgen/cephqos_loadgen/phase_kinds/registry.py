@@ -1,0 +1,43 @@
+"""All kinds of phases. To add one: a file beside this one, and a line here."""
+
+from cephqos_loadgen.load.kind import PhaseKind
+from cephqos_loadgen.phase_kinds.change import Change
+from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.phase_kinds.flags import Flags
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBench
+from cephqos_loadgen.phase_kinds.osd_in import OsdIn
+from cephqos_loadgen.phase_kinds.osd_out import OsdOut
+from cephqos_loadgen.phase_kinds.pin import Pin
+from cephqos_loadgen.phase_kinds.prefill import Prefill
+from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
+from cephqos_loadgen.phase_kinds.scrub import Scrub
+from cephqos_loadgen.phase_kinds.settle import Settle
+from cephqos_loadgen.phase_kinds.wait import Wait
+from cephqos_loadgen.results.phase import PhaseResult
+
+
+def _by_name(*kinds: type[PhaseKind]) -> dict[str, type[PhaseKind]]:
+    """A kind that lacks a part is a type error here."""
+    return {str(kind.kind): kind for kind in kinds}
+
+
+def _result_of(kind: type[PhaseKind]) -> type[PhaseResult]:
+    found: type[PhaseResult] = kind.__dict__["result"]
+    return found
+
+
+KINDS = _by_name(
+    Fio,
+    RadosBench,
+    Prefill,
+    Scrub,
+    OsdOut,
+    OsdIn,
+    Flags,
+    Settle,
+    Change,
+    OsdBench,
+    Wait,
+    Pin,
+)
+RESULTS: dict[str, type[PhaseResult]] = {n: _result_of(k) for n, k in KINDS.items()}

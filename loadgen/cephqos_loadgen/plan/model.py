@@ -1,0 +1,116 @@
+"""What a scenario says, as frozen data: settings, pools, phases, and what starts and ends them."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cephqos_loadgen.plan.action import Action
+from cephqos_loadgen.plan.parts import Device, Option, Pool
+
+Event = Literal["recovery_started", "scrub_started"]
+EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
+Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_state", "phase"]
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyState:
+    """A window of interval figures whose spread (sd / mean) and drift are small."""
+
+    window: float
+    dispersion: float
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When a phase starts: `delay` seconds behind a point in time, a phase or an event."""
+
+    kind: Literal["at", "after", "with", "when"]
+    phase: str = ""
+    event: Event | None = None
+    delay: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """When a phase ends. `done`: when its own work is; nothing goes on beyond `at_most`."""
+
+    kind: Ending
+    at_most: float
+    expected: float
+    phase: str = ""
+    steady: SteadyState | None = None
+
+
+# What a cluster does by itself, and may move data or read disks in the middle of a run.
+QUIET = ("balancer", "autoscaler", "scrubs")
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One thing that goes on for a while, beside others or alone."""
+
+    name: str
+    action: Action
+    start: Start
+    until: Until
+    # A fault in this load is what the scenario is about: it is recorded, the run goes on.
+    may_fail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabWish:
+    """The cluster that a scenario wants when it has to make its own."""
+
+    osds: int = 3
+    osd_size: int = 4 << 30
+    backing: str = "file"
+    rotational: bool | None = None
+    io_scheduler: str | None = None
+    db_size: int | None = None
+    objectstore: str = "bluestore"
+    fs: str | None = None
+    settings: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One combination of the matrix, with all that its repeats do."""
+
+    name: str
+    axes: tuple[tuple[str, str], ...]
+    settings: tuple[Option, ...]
+    client: tuple[tuple[str, str], ...]
+    flags: tuple[str, ...]
+    devices: Device
+    pools: tuple[Pool, ...]
+    phases: tuple[Phase, ...]
+    lab: LabWish
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    """After a matrix: the smallest value of an axis that keeps a share of the best throughput."""
+
+    axis: str
+    keeping: float
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All that a run will do. Nothing in it changes once it exists."""
+
+    scenario: str
+    about: str
+    source: str
+    text: str = field(repr=False)
+    scale: str = ""
+    variables: tuple[tuple[str, str], ...] = ()
+    repeats: int = 1
+    points: tuple[Point, ...] = ()
+    find: Find | None = None
+    quiet: tuple[str, ...] = ()  # of QUIET: off while the run goes on
+
+    @property
+    def runs(self) -> list[tuple[Point, int]]:
+        """Every repeat in the order in which they run: all repeats of a point, then the next."""
+        return [(point, n) for point in self.points for n in range(1, self.repeats + 1)]

@@ -1,0 +1,242 @@
+"""One repeat of one point: recorded from its first second to its last, whatever happens."""
+
+import asyncio
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
+from pathlib import Path
+
+from cephqos_base.errors import CephqosError
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
+from cephqos_loadgen.cluster.pools import Pools
+from cephqos_loadgen.cluster.session import Session
+from cephqos_loadgen.live.state import Live
+from cephqos_loadgen.load.cluster_watch import Watcher, recovered
+from cephqos_loadgen.load.context import Context, beside
+from cephqos_loadgen.load.phase_runner import Recorded, run_phases
+from cephqos_loadgen.plan.model import Point
+from cephqos_loadgen.record.child import Child, leaf
+from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.record.metrics import MetricsRecorder
+from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
+
+_LOG_LINES = 5000
+
+
+class Repeat:
+    """Sets a repeat up, runs it, closes its folder. `run` returns the record, also of a failure,
+    and raises only when it was cancelled or when the disk takes no more."""
+
+    def __init__(
+        self,
+        session: Session,
+        point: Point,
+        recorder: RepeatRecorder,
+        live: Live,
+        *,
+        sources: Mapping[str, str],
+        exporter: Child | None,
+        make_room: Callable[[], None],
+    ) -> None:
+        self._session, self._point, self._recorder, self._live = session, point, recorder, live
+        self._sources, self._exporter = sources, exporter
+        self._make_room = make_room
+
+    async def run(self, header: RepeatRecord) -> RepeatRecord:
+        """`header` says which repeat it is; the record is the same with what came of it."""
+        recorder, session = self._recorder, self._session
+        recorder.in_place(session.access.argv, session.access.place.environment)
+        record = replace(header, start_unix_seconds=time.time())
+        metrics = MetricsRecorder(self._sources, recorder.folder / "metrics.columns")
+        context = self._context()
+        self._live.new_repeat()
+        mark = len(session.journal.entries)
+        cost = Cost(session, self._exporter)
+        recorded = Recorded()
+        moved: dict[str, int] = {}
+        try:
+            await self._within(context, metrics, recorded, moved)
+            record = replace(record, status="finished")
+        except (CephqosError, CommandFailed) as error:
+            record = replace(record, status="failed", error=str(error))
+        except OSError as error:
+            record = replace(record, status="failed", error=f"recording failed: {error}")
+        except Exception as error:
+            # A defect of ours must not cost what was recorded, nor leave the cluster changed.
+            text = "".join(traceback.format_exception(error))
+            record = replace(record, status="failed", error=repr(error), traceback=text)
+        finally:
+            record = replace(
+                record,
+                end_unix_seconds=time.time(),
+                phases=recorded.records,
+                cost=cost.spent(),
+                metrics=metrics.summary(),
+                recovered_objects=moved.get("objects"),
+                recovered_bytes=moved.get("bytes"),
+            )
+            self._live.new_repeat()
+            try:
+                await self._save_log(record.start_unix_seconds)
+                if record.status != "aborted":
+                    await session.roll_back(mark)
+            finally:
+                record = self._close(metrics, record)
+        return record
+
+    def _context(self) -> Context:
+        session, recorder = self._session, self._recorder
+        return Context(
+            cluster=session.cluster,
+            place=session.access.place,
+            point=self._point,
+            journal=session.journal,
+            settings=session.settings,
+            pools=Pools(session.cluster, session.journal, recorder.child, self._live),
+            recorder=recorder,
+            live=self._live,
+            watcher=Watcher(session.watch_cluster, recorder.cluster, recorder.event),
+        )
+
+    def _close(self, metrics: MetricsRecorder, record: RepeatRecord) -> RepeatRecord:
+        """Close the files; on a full disk what was kept in reserve takes the record."""
+        try:
+            metrics.close()
+            self._recorder.close(record)
+        except OSError as error:
+            record = replace(record, status="failed", error=f"recording failed: {error}")
+            self._make_room()
+            self._recorder.close(record)
+        return record
+
+    async def _within(
+        self,
+        context: Context,
+        metrics: MetricsRecorder,
+        recorded: Recorded,
+        moved: dict[str, int],
+    ) -> None:
+        fresh = [pool for pool in self._point.pools if pool.fresh]
+        await context.pools.prepare(fresh)
+        before = await recovered(context.cluster)
+        context.started = time.time()
+        try:
+            async with AsyncExitStack() as stack:
+                tasks = [
+                    asyncio.create_task(context.watcher.run()),
+                    asyncio.create_task(metrics.run()),
+                    asyncio.create_task(_follow(context, before.get("objects", 0))),
+                ]
+                await stack.enter_async_context(beside(*tasks))
+                await _phases(context, tasks, recorded)
+            await metrics.finish()
+        finally:
+            write_json(self._recorder.folder / "host.json", to_json(recorded.hosts))
+        after = await recovered(context.cluster)
+        if before and after:
+            moved |= {key: after[key] - before[key] for key in after}
+
+    async def _save_log(self, since: float) -> None:
+        """What the cluster logged meanwhile."""
+        with suppress(ClusterUnreachable, CommandFailed, OSError):
+            entries = await self._session.cluster.once(
+                "log last", num=_LOG_LINES, level="debug", channel="*"
+            )
+            file = JsonLines(self._recorder.folder / "cluster_log.jsonl.gz")
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
+            for entry in entries:
+                if str(entry.get("stamp", "")) >= stamp:
+                    file.write(entry)
+            file.close()
+
+
+async def _phases(
+    context: Context, recording: list[asyncio.Task[None]], recorded: Recorded
+) -> None:
+    """The phases; recording that fails (a full disk) ends them too."""
+    phases = asyncio.create_task(run_phases(context, recorded))
+    try:
+        await asyncio.wait([phases, *recording], return_when=asyncio.FIRST_COMPLETED)
+        for task in recording:
+            if task.done():
+                task.result()
+        await phases
+    finally:
+        phases.cancel()
+        await asyncio.gather(phases, return_exceptions=True)
+
+
+async def _follow(context: Context, recovered_before: int) -> None:
+    """Keep the live figures of recovery current."""
+    while True:
+        await asyncio.sleep(1.0)
+        now = context.watcher.now
+        if now.time and context.watcher.recovery_seen:
+            done = now.recovered_objects - recovered_before
+            context.live.recovering(now.time, done, now.misplaced + now.degraded)
+
+
+def new_record(folder: str, point: Point, number: int, in_force: InForce) -> RepeatRecord:
+    """Of a repeat of which nothing is known yet."""
+    return RepeatRecord(
+        folder=folder,
+        point=point.name,
+        repeat=number,
+        axes=dict(point.axes),
+        status="aborted",
+        start_unix_seconds=0.0,
+        end_unix_seconds=0.0,
+        in_force=in_force,
+        phases={},
+        cost=RecordingCost(0.0, 0.0, 0.0, 0.0, 0.0),
+        metrics=MetricsRecording(0, 0, {}, ""),
+    )
+
+
+class Cost:
+    """CPU that recording took beyond the exporter's own: this process and its cluster clients."""
+
+    def __init__(self, session: Session, exporter: Child | None) -> None:
+        self._session, self._exporter = session, exporter
+        self._wall = time.monotonic()
+        self._own = time.process_time()
+        self._clients = self._client_seconds()
+        self._exporter_seconds = self._exporter_cpu()
+
+    def _client_seconds(self) -> dict[int, float]:
+        pids = [c.pid for c in (self._session.cluster, self._session.watch_cluster)]
+        return {pid: cpu_seconds(pid) for pid in map(_leaf, pids) if pid}
+
+    def _exporter_cpu(self) -> float:
+        return cpu_seconds(self._exporter.pid) if self._exporter else 0.0
+
+    def spent(self) -> RecordingCost:
+        wall = max(0.001, time.monotonic() - self._wall)
+        clients = self._client_seconds()
+        own = time.process_time() - self._own
+        commands = sum(seconds - self._clients.get(pid, 0.0) for pid, seconds in clients.items())
+        return RecordingCost(
+            wall_seconds=wall,
+            own_cpu_seconds=own,
+            client_cpu_seconds=commands,
+            exporter_cpu_seconds=self._exporter_cpu() - self._exporter_seconds,
+            core_share=(own + commands) / wall,
+        )
+
+
+def _leaf(pid: int | None) -> int | None:
+    return leaf(pid) if pid else None
+
+
+def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
+    """User and system seconds of a process so far; 0 when it is gone."""
+    try:
+        stat = parse_stat(read_once(f"{proc}/{pid}/stat"))
+    except (OSError, ValueError):
+        return 0.0
+    return (stat.user + stat.system) / CLOCK_TICKS

@@ -1,0 +1,119 @@
+"""Reads phases: what each does, when it starts, when it ends."""
+
+from collections.abc import Sequence
+
+from cephqos_loadgen.phase_kinds.registry import KINDS
+from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.action import Action
+from cephqos_loadgen.plan.reading import NAME
+from cephqos_loadgen.scenario.source import Value
+
+_PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", *KINDS)
+_ENDINGS = ("done", "scrub_done", "recovery_done")
+# Behind its expected end a phase gets this much before the run is given up.
+_SLACK = 120.0
+_DEFAULT_AT_MOST = 900.0
+
+
+def read_phases(value: Value) -> tuple[model.Phase, ...]:
+    phases: list[model.Phase] = []
+    for item in value.items():
+        phases.append(_read_phase(item, phases))
+    if not phases:
+        value.fail("at least one phase", "none")
+    names = [phase.name for phase in phases]
+    for item, phase in zip(value.items(), phases, strict=True):
+        if phase.until.kind == "phase" and phase.until.phase not in names:
+            item.fail(f"a phase of this scenario: {', '.join(names)}", phase.until.phase)
+    return tuple(phases)
+
+
+def _read_phase(value: Value, before: Sequence[model.Phase]) -> model.Phase:
+    table = value.table(_PHASE_KEYS, ("name",))
+    kinds = [key for key in table if key in KINDS]
+    if len(kinds) != 1:
+        value.fail(f"exactly one of {', '.join(KINDS)}", ", ".join(kinds) or "none of them")
+    name = table["name"].text(NAME, "a name of a-z, 0-9, _ and -")
+    if name in [phase.name for phase in before]:
+        table["name"].fail("a name that no other phase has")
+    action = KINDS[kinds[0]].read(table[kinds[0]])
+    return model.Phase(
+        name=name,
+        action=action,
+        start=_read_start(table.get("start"), before),
+        until=_read_until(value, table, action),
+        may_fail=table["may_fail"].boolean() if "may_fail" in table else False,
+    )
+
+
+def _read_start(value: Value | None, before: Sequence[model.Phase]) -> model.Start:
+    if value is None:
+        return model.Start("after", before[-1].name) if before else model.Start("at")
+    table = value.table(("at", "after", "with", "when", "delay"))
+    kinds = [key for key in table if key != "delay"]
+    if len(kinds) != 1:
+        value.fail("one of at, after, with, when", ", ".join(kinds) or "none")
+    delay = table["delay"].seconds() if "delay" in table else 0.0
+    kind = kinds[0]
+    if kind == "at":
+        return model.Start("at", delay=table["at"].seconds() + delay)
+    if kind == "when":
+        name = table["when"].choice(model.EVENTS)
+        event = next(event for event in model.EVENTS if event == name)
+        return model.Start("when", event=event, delay=delay)
+    names = [phase.name for phase in before]
+    phase = table[kind].choice(names) if names else table[kind].fail("a phase before this one")
+    return model.Start("after" if kind == "after" else "with", phase, delay=delay)
+
+
+def _read_until(value: Value, table: dict[str, Value], action: Action) -> model.Until:
+    until = table.get("until")
+    at_most = table["at_most"].seconds() if "at_most" in table else None
+    expected = table["expect"].seconds() if "expect" in table else None
+    if until is None:
+        own = action.expected_seconds()
+        if own is None:
+            value.fail("the key 'until': this kind of phase does not end by itself", "none")
+        return _ending("done", at_most, expected if expected is not None else own)
+    if not until.is_mapping:
+        kind = until.choice(_ENDINGS)
+        if kind == "done" and action.expected_seconds() is None:
+            until.fail("scrub_done, recovery_done, a duration, a phase or a steady state")
+        ending = next(ending for ending in ("done", *_ENDINGS[1:]) if ending == kind)
+        return _ending(ending, at_most, expected)
+    entry = until.table(("duration", "steady_state", "phase"))
+    if len(entry) != 1:
+        until.fail("one of duration, steady_state, phase", ", ".join(entry) or "none")
+    if "duration" in entry:
+        seconds = entry["duration"].seconds()
+        return model.Until("duration", at_most=seconds, expected=seconds)
+    if "phase" in entry:
+        phase = entry["phase"].text(NAME, "a phase's name")
+        return _ending("phase", at_most, expected, phase=phase)
+    steady = entry["steady_state"].table(("window", "dispersion"))
+    state = model.SteadyState(
+        window=steady["window"].seconds() if "window" in steady else 10.0,
+        dispersion=steady["dispersion"].number(0.001, 1) if "dispersion" in steady else 0.05,
+    )
+    return _ending("steady_state", at_most, expected, steady=state)
+
+
+def _ending(
+    kind: str,
+    at_most: float | None,
+    expected: float | None,
+    phase: str = "",
+    steady: model.SteadyState | None = None,
+) -> model.Until:
+    if at_most is None:
+        at_most = _DEFAULT_AT_MOST if expected is None else expected * 4 + _SLACK
+    if expected is None:
+        expected = min(60.0, at_most / 4)
+    known: dict[str, model.Ending] = {
+        "done": "done",
+        "scrub_done": "scrub_done",
+        "recovery_done": "recovery_done",
+        "phase": "phase",
+        "steady_state": "steady_state",
+    }
+    return model.Until(known[kind], at_most, expected, phase, steady)
