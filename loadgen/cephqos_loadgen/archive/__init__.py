@@ -1,3 +1,4 @@
-"""What runs have recorded: reading and checking archives, showing them, exporting tables. Writing is
-done by `record`; `record.layout` describes the format.
+"""What runs have recorded: reading and checking archives, showing them, exporting tables.
+
+Writing is done by `record`; `record.layout` describes the format.
 """

@@ -1,3 +1,3 @@
-"""The commands `cephqos run` and `cephqos scenarios`, and the run as a whole: which points and repeats
-are left, one repeat from its first second to its last, going on after an interruption, the summary.
+"""The commands `cephqos run` and `cephqos scenarios`, and the run as a whole: the repeats that are
+left, one repeat from its first second to its last, resuming, the summary.
 """
