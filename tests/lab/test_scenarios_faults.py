@@ -18,14 +18,14 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, find_archives, open_archive, problems
 from cephqos_loadgen.check.options import RunOptions
-from cephqos_loadgen.cluster.connection import Cluster, LabAccess
+from cephqos_loadgen.cluster.connection import ClusterConnection, LabAccess
 from cephqos_loadgen.cluster.lock import KEY
-from cephqos_loadgen.cluster.settings import Settings
+from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterBusy, RunError, SettingRefused
-from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner
@@ -160,28 +160,28 @@ async def test_fio_killed_fails_the_run_and_a_second_run_is_refused_meanwhile(
 
 REFUSED = {
     "a value that the monitors do not take": (
-        Option("osd", "osd_mclock_profile", "nonsense"),
+        CephOption("osd", "osd_mclock_profile", "nonsense"),
         "osd_mclock_profile = nonsense",
     ),
     "a value that they do not take for the manager": (
-        Option("mgr", "mgr_stats_period", "often"),
+        CephOption("mgr", "mgr_stats_period", "often"),
         "mgr_stats_period = often",
     ),
-    "a name that nobody knows": (Option("mon", "mon_wishes", "3"), "option mon_wishes"),
+    "a name that nobody knows": (CephOption("mon", "mon_wishes", "3"), "option mon_wishes"),
     "a daemon that there is not": (
-        Option("osd.7", "osd_max_scrubs", "3"),
+        CephOption("osd.7", "osd_max_scrubs", "3"),
         r"settings for osd\.7: the cluster has osd\.0",
     ),
     "a conf file of the OSDs says otherwise": (
-        Option("osd", "osd_memory_cache_min", "200000000"),
+        CephOption("osd", "osd_memory_cache_min", "200000000"),
         r"osd\.0 has osd_memory_cache_min = 134217728, not 200000000",
     ),
     "a conf file of the monitors says otherwise": (
-        Option("mon", "mon_max_pg_per_osd", "300"),
+        CephOption("mon", "mon_max_pg_per_osd", "300"),
         r"mon\.a has mon_max_pg_per_osd = 2000, not 300",
     ),
     "monitors read it at their start only": (
-        Option("mon", "mon_keyvaluedb", "leveldb"),
+        CephOption("mon", "mon_keyvaluedb", "leveldb"),
         r"mon\.a has mon_keyvaluedb = rocksdb, not leveldb, and reads it at its start only",
     ),
 }
@@ -197,23 +197,23 @@ async def test_what_a_daemon_does_not_take_is_found_before_any_load_and_taken_ba
         pass
 
     before = await ask(lab, "config dump")
-    async with Cluster(LabAccess(lab, "settings")) as cluster:
+    async with ClusterConnection(LabAccess(lab, "settings")) as cluster:
         for name, (option, message) in REFUSED.items():
             journal = Journal(saved)
             with pytest.raises(SettingRefused, match=message):
-                await Settings(cluster, journal).apply([option])
+                await ClusterSettings(cluster, journal).apply([option])
                 pytest.fail(f"taken: {name}")
             assert await journal.roll_back(cluster) == []
         assert await ask(lab, "config dump") == before
         journal, options = (
             Journal(saved),
             [
-                Option("mon", "mon_osd_down_out_interval", "901"),
-                Option("mgr", "mgr_stats_period", "4"),
-                Option("global", "osd_max_scrubs", "2"),
+                CephOption("mon", "mon_osd_down_out_interval", "901"),
+                CephOption("mgr", "mgr_stats_period", "4"),
+                CephOption("global", "osd_max_scrubs", "2"),
             ],
         )
-        found = await Settings(cluster, journal).apply(options)
+        found = await ClusterSettings(cluster, journal).apply(options)
         await journal.roll_back(cluster)
     assert found.pop("mon.a") == {"mon_osd_down_out_interval": "901", "osd_max_scrubs": "2"}
     assert found.pop("mgr.x") == {"mgr_stats_period": "4", "osd_max_scrubs": "2"}

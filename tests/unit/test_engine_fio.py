@@ -23,7 +23,7 @@ def recorded(release: str, name: str) -> bytes:
     return gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes())
 
 
-def statuses(release: str, name: str) -> list[fio_output.Status]:
+def statuses(release: str, name: str) -> list[fio_output.ClientStatus]:
     return [fio_output.read_status(d) for d in fio_output.documents(recorded(release, name))]
 
 

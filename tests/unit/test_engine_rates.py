@@ -2,13 +2,13 @@
 
 import pytest
 
-from cephqos_loadgen.engines.rates import Point, over_common_time
+from cephqos_loadgen.engines.rates import DoneSoFar, over_common_time
 
 
-def job(start: float, *counts: int) -> list[Point]:
+def job(start: float, *counts: int) -> list[DoneSoFar]:
     """A point per second, from zero."""
     return [
-        Point(start + n, {"write": ios}, {"write": ios * 4096})
+        DoneSoFar(start + n, {"write": ios}, {"write": ios * 4096})
         for n, ios in enumerate((0, *counts))
     ]
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
+from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live import terminal
 from cephqos_loadgen.live.forecast import Forecast
-from cephqos_loadgen.live.state import Live, ScrubProgress, Where
+from cephqos_loadgen.live.state import Live, LiveScrub, RunPlace
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.progress import Bar, Drawn, Frame, Progress, _styled, draw
@@ -33,7 +33,7 @@ def plan(name: str = "client-vs-scrub", **choices: Any) -> model.Plan:
 
 def live() -> Live:
     """In the middle of the second of four repeats, a scrub and recovery beside the clients."""
-    found = Live(Where("r1", "client-vs-scrub", "fsid", "policy=balanced", 1))
+    found = Live(RunPlace("r1", "client-vs-scrub", "fsid", "policy=balanced", 1))
     point = plan(only={"policy": ("balanced",)}).points[0]
     for phase in point.phases:
         found.begin(phase)
@@ -42,8 +42,8 @@ def live() -> Live:
         found.start_client("client", client, "rbd")
         done = IoTotals(1000, 4096000, 1000, 2.0, 0.0, 0.009, {2_000_000: 980, 9_000_000: 20})
         job = JobStatus({"write": done, "read": IoTotals()}, NOW - 1, 1.0)
-        found.status("client", client, Status(NOW, {"v": job}))
-    found.scrub = ScrubProgress("scrub", 100, 300, NOW - 5)
+        found.status("client", client, ClientStatus(NOW, {"v": job}))
+    found.scrub = LiveScrub("scrub", 100, 300, NOW - 5)
     found.recovering(NOW - 2, 0, 200)
     found.recovering(NOW, 40, 160)
     found.repeats, found.eta = (1, 4), 100.0
@@ -67,7 +67,7 @@ def test_run_repeat_phases_clients_scrub_and_recovery_have_a_row_each() -> None:
 
 
 def test_pools_that_are_filled_have_a_row_with_the_time_that_is_left() -> None:
-    found = Live(Where("r1", "s"))
+    found = Live(RunPlace("r1", "s"))
     found.will_fill("data", "bytes", "volume.0", 4 << 30)
     found.will_fill("data", "bytes", "volume.1", 4 << 30)
     found.filled("data", "bytes", "volume.0", 2 << 30)
@@ -78,7 +78,7 @@ def test_pools_that_are_filled_have_a_row_with_the_time_that_is_left() -> None:
 
 
 def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
-    found = Live(Where("r1", "s"))
+    found = Live(RunPlace("r1", "s"))
     point = plan("client-vs-recovery", only={"policy": ("balanced",), "media": ("ssd",)}).points[0]
     client = next(phase for phase in point.phases if phase.name == "client")
     found.begin(client)
@@ -92,7 +92,7 @@ def test_rados_bench_shows_its_mean_latency_for_it_has_no_percentiles() -> None:
 
 
 def test_recovery_is_timed_over_seconds_not_over_one_lump_of_statistics() -> None:
-    found = Live(Where("r1"))
+    found = Live(RunPlace("r1"))
     for second in range(31):  # 10 objects a second, which show every five seconds
         found.recovering(NOW + second, second // 5 * 50, 1000)
     assert found.recovery is not None

@@ -8,15 +8,15 @@ import pytest
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.cluster import kept_pools
 from cephqos_loadgen.plan.model import Plan
-from cephqos_loadgen.plan.parts import Images, Pool
+from cephqos_loadgen.plan.parts import Images, PlannedPool
 from cephqos_loadgen.scenario.parse import parse
 
-POOL = Pool("client", size=2, pg_num=8, images=Images(1, 32 << 20))
+POOL = PlannedPool("client", size=2, pg_num=8, images=Images(1, 32 << 20))
 SAID = {"spec": kept_pools.spec_of(POOL), "objects": "13", "size": "2", "run": "r1"}
 ENTRY = {"pool_name": "client", "pg_num": 8, "size": 2}
 
 
-def wrong(pool: Pool = POOL, count: int = 13, **changes: Any) -> list[str]:
+def wrong(pool: PlannedPool = POOL, count: int = 13, **changes: Any) -> list[str]:
     said = {**SAID, **changes.pop("said", {})}
     return list(kept_pools.differences(pool, {**ENTRY, **changes}, said, count))
 

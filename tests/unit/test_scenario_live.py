@@ -18,11 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from cephqos_base.errors import UsageError
 from cephqos_exporter.model import Family
 from cephqos_loadgen.engines import fio_output, rados_bench
-from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
+from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import METRICS, families
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
-from cephqos_loadgen.live.state import Live, RecoveryProgress, ScrubProgress, Where
+from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
 from cephqos_loadgen.scraping import quantile
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
@@ -35,15 +35,15 @@ def recorded(release: str, name: str) -> bytes:
 
 
 def live() -> Live:
-    found = Live(Where("r1", "s", "fsid", "point=a", 2, ("client", "scrub")))
+    found = Live(RunPlace("r1", "s", "fsid", "point=a", 2, ("client", "scrub")))
     found.will_fill("data", "bytes", "volume.0", 100)
     found.filled("data", "bytes", "volume.0", 40)
     found.start_client("client", "client.0", "rbd")
     done = IoTotals(10, 40960, 10, 0.05, 0.0, 0.009, {4_000_000: 6, 9_000_000: 4})
     job = JobStatus({"read": done, "write": IoTotals()}, 0.0, 1.0)
-    found.status("client", "client.0", Status(0.0, {"v": job}))
-    found.scrub = ScrubProgress("scrub", 50, 150, 1.0)
-    found.recovery = RecoveryProgress(7, 30, 10.0)
+    found.status("client", "client.0", ClientStatus(0.0, {"v": job}))
+    found.scrub = LiveScrub("scrub", 50, 150, 1.0)
+    found.recovery = LiveRecovery(7, 30, 10.0)
     found.eta = 60.0
     return found
 
@@ -179,7 +179,7 @@ def samples_of(page: list[Family]) -> dict[tuple[str, str], float]:
 @pytest.mark.parametrize("release", RELEASES)
 def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(release: str) -> None:
     """Within the width of the bucket that they fall into."""
-    found = Live(Where("r1", phases=("load",)))
+    found = Live(RunPlace("r1", phases=("load",)))
     found.start_client("load", "client.0", "rbd")
     documents = fio_output.documents(recorded(release, "interrupted"))
     for document in documents:
@@ -203,14 +203,14 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> None:
-    found = Live(Where("r1", phases=("write",)))
+    found = Live(RunPlace("r1", phases=("write",)))
     found.start_client("write", "bench0", "rados_bench")
     data = recorded(release, "bench_write")
     result = rados_bench.read_result(data)
     for row in rados_bench.RowStream().feed(data):
         done = {"write": row.totals(4096), "read": IoTotals()}
         job = JobStatus(done, 0.0, float(row.second))
-        found.status("write", "bench0", Status(0.0, {"v": job}))
+        found.status("write", "bench0", ClientStatus(0.0, {"v": job}))
     samples = samples_of(list(families(found)))
     labels = 'run="r1",engine="rados_bench",load="write",client="bench0",op="write"'
     last, before = result.rows[-1], result.rows[-2]

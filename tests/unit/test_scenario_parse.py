@@ -9,7 +9,7 @@ from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
-from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
@@ -65,7 +65,7 @@ def test_an_axis_can_be_an_option_itself() -> None:
     text = BASE.replace("  depth: [1, 8]", "  osd:osd_max_scrubs: [1, 5]")
     points = plan(text).points
     assert points[1].axes == (("queue", "wpq"), ("osd_max_scrubs", "5"))
-    assert Option("osd", "osd_max_scrubs", "5") in points[1].settings
+    assert CephOption("osd", "osd_max_scrubs", "5") in points[1].settings
 
 
 def test_only_keeps_the_values_that_were_named() -> None:
@@ -113,7 +113,7 @@ def test_rbd_caches_are_off_unless_a_scenario_says_otherwise() -> None:
 
 def test_a_name_that_ends_in_a_question_mark_is_an_optional_setting() -> None:
     text = BASE.replace("osd_scrub_sleep: 0", '"osd_new_thing?": 0')
-    assert Option("osd", "osd_new_thing", "0", True) in plan(text).points[0].settings
+    assert CephOption("osd", "osd_new_thing", "0", True) in plan(text).points[0].settings
 
 
 def test_pools_are_kept_where_the_scenario_or_the_command_line_says_so() -> None:

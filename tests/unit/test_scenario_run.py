@@ -14,18 +14,18 @@ from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
 from cephqos_loadgen.cluster.session import finish, scheduler_of
 from cephqos_loadgen.cluster.settings import concerned, warnings_for
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
-from cephqos_loadgen.engines.fio_output import IoTotals, JobStatus, Status
+from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import annotation, push
-from cephqos_loadgen.live.state import Live, Where
+from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import curves
 from cephqos_loadgen.load.cluster_watch import read_progress
 from cephqos_loadgen.load.curves import Search, Sweep
 from cephqos_loadgen.load.start_and_end import is_steady
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
-from cephqos_loadgen.plan.parts import Device, Option
+from cephqos_loadgen.plan.parts import CephOption, Device
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import Step
 from cephqos_loadgen.scenario import library
@@ -95,7 +95,7 @@ def test_a_value_that_the_monitors_would_not_take_is_known_from_what_they_say_of
 def test_a_setting_is_read_back_from_every_daemon_that_its_section_means(
     section: str, daemons: list[str]
 ) -> None:
-    option = Option(section, "debug_ms", "0")
+    option = CephOption(section, "debug_ms", "0")
     assert concerned(option, ["osd.0", "osd.1", "mon.a", "mgr.x"]) == daemons
 
 
@@ -103,7 +103,7 @@ MCLOCK = {"osd_op_queue": "mclock_scheduler", "osd_mclock_max_sequential_bandwid
 
 
 def test_options_that_the_bandwidth_model_ignores_are_said() -> None:
-    options = [Option("osd", "osd_scrub_cost", "50M"), Option("osd", "osd_max_scrubs", "5")]
+    options = [CephOption("osd", "osd_scrub_cost", "50M"), CephOption("osd", "osd_max_scrubs", "5")]
     (only,) = warnings_for(options, MCLOCK)
     assert only.startswith("osd_scrub_cost = 50M has no effect")
     assert warnings_for(options, {**MCLOCK, "osd_op_queue": "wpq"}) == []
@@ -112,13 +112,13 @@ def test_options_that_the_bandwidth_model_ignores_are_said() -> None:
 
 def test_a_sleep_of_zero_is_what_mclock_has_anyway() -> None:
     said = [
-        warnings_for([Option("osd", "osd_scrub_sleep", v)], MCLOCK) for v in ("0", "0.0", "0.1")
+        warnings_for([CephOption("osd", "osd_scrub_sleep", v)], MCLOCK) for v in ("0", "0.0", "0.1")
     ]
     assert [len(warnings) for warnings in said] == [0, 0, 1]
 
 
 def test_backfill_limits_need_the_override_under_mclock() -> None:
-    options = [Option("osd", "osd_max_backfills", "1000")]
+    options = [CephOption("osd", "osd_max_backfills", "1000")]
     assert len(warnings_for(options, MCLOCK)) == 1
     override = {"osd_mclock_override_recovery_settings": "true"}
     assert warnings_for(options, MCLOCK | override) == []
@@ -380,9 +380,11 @@ async def wait_for(event: asyncio.Event) -> None:
 # -- what is shown -------------------------------------------------------------------------------
 
 
-def status(ios: int, runtime: float) -> Status:
+def status(ios: int, runtime: float) -> ClientStatus:
     done = IoTotals(ios, ios * 4096, ios, ios * 0.001, 0.0, 0.001, {1_000_000: ios})
-    return Status(0.0, {"volume.0": JobStatus({"read": IoTotals(), "write": done}, 0.0, runtime)})
+    return ClientStatus(
+        0.0, {"volume.0": JobStatus({"read": IoTotals(), "write": done}, 0.0, runtime)}
+    )
 
 
 def samples(live: Live, name: str) -> list[float]:
@@ -390,7 +392,7 @@ def samples(live: Live, name: str) -> list[float]:
 
 
 def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
-    live = Live(Where("r", "s", "fsid"))
+    live = Live(RunPlace("r", "s", "fsid"))
     live.start_client("load", "client.0", "rbd")
     live.status("load", "client.0", status(100, 1.0))
     interval = live.status("load", "client.0", status(250, 2.0))

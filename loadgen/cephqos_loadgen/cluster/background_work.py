@@ -9,7 +9,7 @@ from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.settings import set_flag
 from cephqos_loadgen.plan import model
 
@@ -27,7 +27,9 @@ def lines(plan: model.Plan) -> Iterator[str]:
         yield from (f"ceph osd set {flag} (where it is not set)" for flag in _SCRUB_FLAGS)
 
 
-async def apply(cluster: Cluster, journal: undo.Journal, what: Sequence[str]) -> dict[str, Any]:
+async def apply(
+    cluster: ClusterConnection, journal: undo.Journal, what: Sequence[str]
+) -> dict[str, Any]:
     """Switch off what is on; what was done, for the archive."""
     done: dict[str, Any] = {}
     if "balancer" in what and await balancer_is_on(cluster):
@@ -45,7 +47,7 @@ async def apply(cluster: Cluster, journal: undo.Journal, what: Sequence[str]) ->
     return done
 
 
-async def balancer_is_on(cluster: Cluster) -> bool:
+async def balancer_is_on(cluster: ClusterConnection) -> bool:
     """False too where the manager has no balancer that answers."""
     try:
         status = await cluster.command("balancer status", target="mgr")
@@ -54,7 +56,7 @@ async def balancer_is_on(cluster: Cluster) -> bool:
     return isinstance(status, dict) and bool(status.get("active"))
 
 
-async def autoscale_modes(cluster: Cluster) -> dict[str, str]:
+async def autoscale_modes(cluster: ClusterConnection) -> dict[str, str]:
     """By pool; pools of releases that do not say are left out."""
     pools = await cluster.command("osd pool ls", detail="detail")
     return {
@@ -64,7 +66,7 @@ async def autoscale_modes(cluster: Cluster) -> dict[str, str]:
     }
 
 
-async def _stop_balancer(cluster: Cluster, journal: undo.Journal) -> None:
+async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> None:
     """`balancer off` writes an option: on the way back it is on at once, then as it was written."""
     dump = await cluster.command("config dump")
     written = [e for e in dump if e["section"] == "mgr" and e["name"] == _BALANCER_OPTION]
@@ -75,7 +77,7 @@ async def _stop_balancer(cluster: Cluster, journal: undo.Journal) -> None:
     await cluster.command("balancer off", target="mgr")
 
 
-async def _stop_autoscaling(cluster: Cluster, journal: undo.Journal, pool: str) -> None:
+async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:
     name = "pg_autoscale_mode"
     shown = f"ceph osd pool set {pool} {name} on"
     await journal.push(undo.command(shown, "osd pool set", pool=pool, var=name, val="on"))

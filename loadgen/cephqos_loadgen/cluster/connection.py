@@ -40,8 +40,8 @@ class Access(Protocol):
     def argv(self, argv: Sequence[str]) -> list[str]: ...
     def client(self) -> MonClient: ...
     async def pids(self) -> Mapping[str, int]: ...
-    async def check_restart(self, cluster: "Cluster") -> None: ...
-    async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None: ...
+    async def check_restart(self, cluster: "ClusterConnection") -> None: ...
+    async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None: ...
     def restart_command(self, osd: int) -> str: ...
 
 
@@ -66,10 +66,10 @@ class LabAccess:
     async def pids(self) -> Mapping[str, int]:
         return await self.lab.pids()
 
-    async def check_restart(self, cluster: "Cluster") -> None:
+    async def check_restart(self, cluster: "ClusterConnection") -> None:
         """A lab's OSDs can be restarted."""
 
-    async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None:
+    async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None:
         for osd in osds:
             await self.lab.faults.restart(osd)
 
@@ -101,7 +101,7 @@ class ConfAccess:
     async def pids(self) -> Mapping[str, int]:
         return {}
 
-    async def check_restart(self, cluster: "Cluster") -> None:
+    async def check_restart(self, cluster: "ClusterConnection") -> None:
         """SettingRefused where there is no orchestrator that would do it."""
         try:
             status = await cluster.command("orch status", target="mgr")
@@ -110,7 +110,7 @@ class ConfAccess:
         if not isinstance(status, dict) or not status.get("available"):
             raise SettingRefused(_NO_ORCHESTRATOR)
 
-    async def restart(self, cluster: "Cluster", osds: Sequence[int]) -> None:
+    async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None:
         for osd in osds:
             try:
                 await cluster.command("orch daemon", action="restart", name=f"osd.{osd}")
@@ -136,7 +136,7 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     return whole
 
 
-class Cluster:
+class ClusterConnection:
     """Commands to the cluster, patient while its monitors are away."""
 
     def __init__(self, access: Access) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.lab import process
 
 _TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
@@ -16,7 +16,7 @@ _TOOL_SECONDS = 20.0
 _QUEUE_KEYS = ("scheduler", "nr_requests", "read_ahead_kb", "rotational", "write_cache")
 
 
-async def collect(cluster: Cluster) -> dict[str, Any]:
+async def collect(cluster: ClusterConnection) -> dict[str, Any]:
     """Host, tools, cluster. What cannot be had is null, with the reason beside it."""
     return {
         "cephqos": __version__,
@@ -67,7 +67,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-async def _tools(cluster: Cluster) -> dict[str, str | None]:
+async def _tools(cluster: ClusterConnection) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for argv in _TOOLS:
         try:
@@ -78,7 +78,7 @@ async def _tools(cluster: Cluster) -> dict[str, str | None]:
     return found
 
 
-async def _cluster(cluster: Cluster) -> dict[str, Any]:
+async def _cluster(cluster: ClusterConnection) -> dict[str, Any]:
     found: dict[str, Any] = {"fsid": cluster.fsid}
     for key, prefix in (
         ("versions", "versions"),
@@ -93,7 +93,7 @@ async def _cluster(cluster: Cluster) -> dict[str, Any]:
     return found
 
 
-async def _not_default(cluster: Cluster) -> dict[str, Any]:
+async def _not_default(cluster: ClusterConnection) -> dict[str, Any]:
     """Per OSD: every option that is not at its default, with where each value came from."""
     found: dict[str, Any] = {}
     for osd in await cluster.up_osds():

@@ -2,17 +2,17 @@
 
 from collections.abc import Collection, Iterable
 
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Phase, Point
-from cephqos_loadgen.plan.parts import Pool
+from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.words import size
 
 _DEFAULT_COPIES = 3
 _NEARFULL = 0.85
 
 
-def pool_bytes(pool: Pool, phases: Iterable[Phase]) -> int:
+def pool_bytes(pool: PlannedPool, phases: Iterable[Phase]) -> int:
     """What a pool will hold, with all its copies. Images count as a whole: loads may fill them."""
     held = pool.images.count * pool.images.size if pool.images else 0
     written = [pool.objects] if pool.objects else []
@@ -37,7 +37,9 @@ def plan_bytes(points: Iterable[Point], there: Collection[str] = ()) -> int:
     return sum(most.values())
 
 
-async def check(cluster: Cluster, points: Iterable[Point], there: Collection[str]) -> None:
+async def check(
+    cluster: ClusterConnection, points: Iterable[Point], there: Collection[str]
+) -> None:
     """ClusterUnfit where the run would take the cluster past the ratio at which Ceph warns."""
     need = plan_bytes(points, there)
     stats = (await cluster.command("df"))["stats"]

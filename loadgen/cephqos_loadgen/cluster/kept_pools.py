@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.model import Plan
-from cephqos_loadgen.plan.parts import Pool
+from cephqos_loadgen.plan.parts import PlannedPool
 
 # The pool's application metadata says what a run filled it with. Values have 128 characters at
 # most, so the content is a checksum.
@@ -18,14 +18,14 @@ SPEC, COUNT, SIZE, RUN = "spec", "objects", "size", "run"
 
 
 @dataclass(slots=True)
-class Kept:
+class KeptPools:
     """Of one session: pools found, by the run that kept them, and pools that it leaves."""
 
     found: dict[str, str] = field(default_factory=dict)
     left: set[str] = field(default_factory=set)
 
 
-def spec_of(pool: Pool) -> str:
+def spec_of(pool: PlannedPool) -> str:
     """What identifies a pool and its content."""
     content = {k: v for k, v in asdict(pool).items() if k not in ("fresh", "keep")}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -35,7 +35,7 @@ def removal(name: str) -> str:
     return f"ceph osd pool rm {name} {name} --yes-i-really-really-mean-it"
 
 
-async def look(cluster: Cluster, plan: Plan) -> dict[str, str]:
+async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
     """The pools of the plan that are there already and can be used as they are.
 
     UsageError for any other pool of such a name, before anything is changed.
@@ -70,7 +70,7 @@ async def look(cluster: Cluster, plan: Plan) -> dict[str, str]:
 
 
 def differences(
-    pool: Pool, entry: dict[str, Any], said: dict[str, str], count: int | None
+    pool: PlannedPool, entry: dict[str, Any], said: dict[str, str], count: int | None
 ) -> Sequence[str]:
     """What keeps a pool from being used again."""
     if pool.fresh:
@@ -90,7 +90,7 @@ def differences(
     return found
 
 
-async def object_counts(cluster: Cluster) -> dict[str, int]:
+async def object_counts(cluster: ClusterConnection) -> dict[str, int]:
     """Objects by pool name, as of the last report of each OSD."""
     names = {int(p["poolnum"]): p["poolname"] for p in await cluster.command("osd lspools")}
     dump = await cluster.command("pg dump", target="mgr", dumpcontents=["pools"])
@@ -101,7 +101,9 @@ async def object_counts(cluster: Cluster) -> dict[str, int]:
     }
 
 
-async def say_what_is_in(cluster: Cluster, pools: Sequence[Pool], run: str) -> None:
+async def say_what_is_in(
+    cluster: ClusterConnection, pools: Sequence[PlannedPool], run: str
+) -> None:
     """Write down what pools hold, once they hold it: a fill that was cut off is not used again."""
     await cluster.fresh_stats()
     counts = await object_counts(cluster)

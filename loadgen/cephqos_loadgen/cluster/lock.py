@@ -18,7 +18,7 @@ from typing import Any, Self
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import ClusterBusy, RunError
 
 KEY = "cephqos/run"
@@ -39,7 +39,7 @@ def describe(held: dict[str, Any], age: float) -> str:
 class ClusterLock:
     """Held inside the block. `lost` tells whether somebody else took it."""
 
-    def __init__(self, cluster: Cluster, run: str, *, take_over: bool) -> None:
+    def __init__(self, cluster: ClusterConnection, run: str, *, take_over: bool) -> None:
         self._cluster = cluster
         self._take_over = take_over
         self._token = secrets.token_hex(8)

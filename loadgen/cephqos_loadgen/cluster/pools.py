@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.kept_pools import (
     APPLICATION,
     SPEC,
-    Kept,
+    KeptPools,
     removal,
     say_what_is_in,
     spec_of,
@@ -21,7 +21,7 @@ from cephqos_loadgen.lab import process
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
-from cephqos_loadgen.plan.parts import Objects, Pool
+from cephqos_loadgen.plan.parts import Objects, PlannedPool
 from cephqos_loadgen.record.child import Child, ChildFailed
 
 _WRITERS = 4
@@ -41,19 +41,19 @@ class Pools:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: ClusterConnection,
         journal: undo.Journal,
         start: Start,
         live: Live,
-        kept: Kept | None = None,
+        kept: KeptPools | None = None,
     ) -> None:
-        self._kept = kept or Kept()
+        self._kept = kept or KeptPools()
         self._cluster = cluster
         self._journal = journal
         self._start = start
         self._live = live
 
-    async def prepare(self, pools: Sequence[Pool]) -> list[str]:
+    async def prepare(self, pools: Sequence[PlannedPool]) -> list[str]:
         """Make what is not there, fill it; the names of pools that were used again."""
         reused, wanted = [], []
         for pool in pools:
@@ -100,7 +100,7 @@ class Pools:
                 return str(metadata.get(APPLICATION, {}).get(SPEC, ""))
         return None
 
-    async def _create(self, pool: Pool) -> None:
+    async def _create(self, pool: PlannedPool) -> None:
         name = pool.name
         entry = _removal(name)
         if entry not in self._journal.entries:  # one that is made anew for every repeat
@@ -120,7 +120,7 @@ class Pools:
         least = str(max(1, size - 1))
         await self._cluster.command("osd pool set", pool=name, var="min_size", val=least)
 
-    async def _fill(self, pool: Pool) -> None:
+    async def _fill(self, pool: PlannedPool) -> None:
         work: list[Awaitable[None]] = []
         if pool.images:
             for number in range(pool.images.count):
@@ -230,7 +230,7 @@ def _removal(name: str) -> undo.Undo:
     return undo.command(removal(name), "osd pool rm", **arguments)
 
 
-async def pool_stats(cluster: Cluster) -> dict[str, dict[str, Any]]:
+async def pool_stats(cluster: ClusterConnection) -> dict[str, dict[str, Any]]:
     """The counters of every pool, by name: objects, misplaced, recovered …"""
     names = {
         int(pool["poolnum"]): str(pool["poolname"]) for pool in await cluster.once("osd lspools")

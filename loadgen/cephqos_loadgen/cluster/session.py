@@ -8,12 +8,12 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_loadgen.cluster import background_work, device_queues, free_space, kept_pools, undo
-from cephqos_loadgen.cluster.connection import Access, Cluster, write_client_conf
+from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import ClusterLock
-from cephqos_loadgen.cluster.settings import Settings, set_flag, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
-from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
 
@@ -42,17 +42,17 @@ class Session:
     ) -> None:
         self.access = access
         self.archive = archive
-        self.cluster = Cluster(access)
+        self.cluster = ClusterConnection(access)
         # Its own connection: a command that takes its time must not blind the watcher.
-        self.watch_cluster = Cluster(access)
+        self.watch_cluster = ClusterConnection(access)
         self._plan = plan
         self._lock: ClusterLock | None = None
         self._take_over = take_over
         self._check = check  # raises if this cluster is not to be touched
         self._note = note
         self.journal = undo.Journal(self._save)
-        self.settings = Settings(self.cluster, self.journal)
-        self.kept = kept_pools.Kept()
+        self.settings = ClusterSettings(self.cluster, self.journal)
+        self.kept = kept_pools.KeptPools()
         self._before: dict[str, Any] = {}
         self.failures: list[str] = []
 
@@ -131,7 +131,7 @@ class Session:
         for name in _MON_NEEDS:
             value = await self.cluster.command("config get", who="mon", key=name)
             if str(value).strip().lower() not in ("true", "1"):
-                await self.settings.apply([Option("mon", name, "true")])
+                await self.settings.apply([CephOption("mon", name, "true")])
 
     # -- points of the matrix -------------------------------------------------------------------
 
@@ -238,7 +238,7 @@ def _moves_data(entry: undo.Undo) -> bool:
     return prefix in ("osd in", "osd unset-group") or key in held_back
 
 
-def _settings_of(plan: Plan) -> list[Option]:
+def _settings_of(plan: Plan) -> list[CephOption]:
     """All that any point or phase will ever set, each once; where points have clusters of their
     own, what is for one daemon is left out: it need not be in all of them."""
     found = {option: None for point in plan.points for option in point.settings}

@@ -12,10 +12,10 @@ from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
-from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.plan.parts import CephOption
 
 _VERIFY_SECONDS = 15.0
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.
@@ -38,12 +38,12 @@ _NEED_OVERRIDE = (
 _OVERRIDE = "osd_mclock_override_recovery_settings"
 
 
-def _as_mclock_has_it(option: Option) -> bool:
+def _as_mclock_has_it(option: CephOption) -> bool:
     """mClock sets every sleep to 0 itself."""
     return option.name.endswith("_sleep") and option.value.strip("0.") == ""
 
 
-def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[str]:
+def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> list[str]:
     """What the release takes and ignores. `effective` is one OSD's configuration."""
     bandwidth_model = "osd_mclock_max_sequential_bandwidth_ssd" in effective
     if not bandwidth_model or effective.get("osd_op_queue") != "mclock_scheduler":
@@ -62,15 +62,15 @@ def warnings_for(options: Sequence[Option], effective: dict[str, str]) -> list[s
     return found
 
 
-class Settings:
+class ClusterSettings:
     """Applies settings; whatever it changes is in the journal first."""
 
-    def __init__(self, cluster: Cluster, journal: undo.Journal) -> None:
+    def __init__(self, cluster: ClusterConnection, journal: undo.Journal) -> None:
         self._cluster = cluster
         self._journal = journal
         self._known: dict[str, OptionInfo] = {}
 
-    async def check(self, options: Iterable[Option]) -> None:
+    async def check(self, options: Iterable[CephOption]) -> None:
         """What can be known of settings before any is applied: names, daemons, values."""
         options = [option for option in options if await self._is_known(option)]
         await self._refuse_strangers(options)
@@ -81,7 +81,7 @@ class Settings:
                     f"{option.section} {option.name} = {option.value}: expected {expected}"
                 )
 
-    async def apply(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
+    async def apply(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
         """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
         options = [option for option in options if await self._is_known(option)]
         stored = await self._stored()
@@ -107,7 +107,7 @@ class Settings:
                 await self._set(option, stored.get((option.section, option.name)))
         return await self.verify(options)
 
-    async def _is_known(self, option: Option) -> bool:
+    async def _is_known(self, option: CephOption) -> bool:
         """An unknown option is found before anything is changed; unless it may be left out."""
         try:
             await self._info(option)
@@ -117,7 +117,7 @@ class Settings:
             return False
         return True
 
-    async def _info(self, option: Option) -> OptionInfo:
+    async def _info(self, option: CephOption) -> OptionInfo:
         if option.name not in self._known:
             try:
                 answer = await self._cluster.command("config help", key=option.name)
@@ -133,7 +133,7 @@ class Settings:
         dump = await self._cluster.command("config dump")
         return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
 
-    async def _who_must_restart(self, options: Sequence[Option]) -> list[int]:
+    async def _who_must_restart(self, options: Sequence[CephOption]) -> list[int]:
         """OSDs that run with another value of an option that is read at their start only."""
         found = set()
         up = await self._cluster.up_osds()
@@ -146,7 +146,7 @@ class Settings:
                     found.add(int(daemon.removeprefix("osd.")))
         return sorted(found)
 
-    async def _refuse_strangers(self, options: Sequence[Option]) -> None:
+    async def _refuse_strangers(self, options: Sequence[CephOption]) -> None:
         """A section that names one daemon names one of this cluster, up or down."""
         sections = {option.section for option in options if "." in option.section}
         if not sections:
@@ -158,7 +158,7 @@ class Settings:
         for section in sorted(sections.difference(known)):
             raise SettingRefused(f"settings for {section}: the cluster has {', '.join(known)}")
 
-    async def _refuse_restarts(self, options: Sequence[Option], daemons: Sequence[str]) -> None:
+    async def _refuse_restarts(self, options: Sequence[CephOption], daemons: Sequence[str]) -> None:
         """A run restarts OSDs; monitors and managers it leaves running."""
         others = [name for name in daemons if not name.startswith("osd.")]
         for option in options:
@@ -173,7 +173,7 @@ class Settings:
                         " its start only: set it and restart the daemon before the run"
                     )
 
-    async def _set(self, option: Option, before: str | None) -> None:
+    async def _set(self, option: CephOption, before: str | None) -> None:
         who, name = option.section, option.name
         if before is None:
             entry = undo.command(f"ceph config rm {who} {name}", "config rm", who=who, name=name)
@@ -209,7 +209,7 @@ class Settings:
         manager = (await self._cluster.command("mgr dump"))["active_name"]
         return [*found, f"mgr.{manager}"] if manager else found
 
-    def _asked(self, option: Option, daemons: Sequence[str]) -> list[str]:
+    def _asked(self, option: CephOption, daemons: Sequence[str]) -> list[str]:
         """Those that an option is read back from. What is set for all daemons and read at their
         start only is meant for OSDs: nobody else is restarted for it."""
         found = concerned(option, daemons)
@@ -222,7 +222,7 @@ class Settings:
         shown: Any = await self._cluster.command("config show", target=f"osd.{osd}")
         return {str(name): str(value) for name, value in shown.items()}
 
-    async def verify(self, options: Sequence[Option]) -> dict[str, dict[str, str]]:
+    async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
         """Read back from every daemon concerned; SettingRefused where one has something else."""
         daemons = await self._daemons()
         found: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
@@ -244,14 +244,14 @@ class Settings:
         return found
 
 
-def concerned(option: Option, daemons: Sequence[str]) -> list[str]:
+def concerned(option: CephOption, daemons: Sequence[str]) -> list[str]:
     """Those of the daemons that an option is meant for: its section is theirs, or global."""
     section = option.section
     kinds = {daemon: daemon.partition(".")[0] for daemon in daemons}
     return [name for name, kind in kinds.items() if section in ("global", kind, name)]
 
 
-async def set_flag(cluster: Cluster, journal: undo.Journal, flag: str) -> None:
+async def set_flag(cluster: ClusterConnection, journal: undo.Journal, flag: str) -> None:
     """Set a cluster flag. One that is set already stays set at the end of the run."""
     flags = (await cluster.command("osd dump"))["flags"].split(",")
     if flag not in flags:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Journal:
         self.entries.remove(entry)
         await self._saved(self.entries)
 
-    async def roll_back(self, cluster: Cluster, to: int = 0) -> list[str]:
+    async def roll_back(self, cluster: ClusterConnection, to: int = 0) -> list[str]:
         """Undo all behind `to`, last first; what could not be undone stays. Its errors.
 
         Cut short, the entry that was at work stays too: every one of them can be done twice.
@@ -74,7 +74,7 @@ class Journal:
         return [entry.shown for entry in reversed(self.entries)]
 
 
-async def carry_out(entry: Undo, cluster: Cluster) -> None:
+async def carry_out(entry: Undo, cluster: ClusterConnection) -> None:
     """Do one step back."""
     if entry.kind == "command":
         await cluster.command(**entry.arguments)

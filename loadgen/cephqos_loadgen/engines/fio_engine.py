@@ -13,7 +13,7 @@ Devices = Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class FioTarget:
     """What one phase loads, and where its programs find the cluster."""
 
     phase: str
@@ -75,16 +75,16 @@ class FioEngine(ABC):
         """Whether it loads the images of a pool, which its clients share out."""
 
     @abstractmethod
-    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+    def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         """The options of fio that name the engine and what it loads."""
 
-    def preparing(self, target: Target, volumes: Sequence[int]) -> list[list[str]]:
+    def preparing(self, target: FioTarget, volumes: Sequence[int]) -> list[list[str]]:
         """The commands that must have been run before fio is started."""
         return []
 
     @asynccontextmanager
     async def prepared(
-        self, target: Target, volumes: Sequence[int], tools: Tools
+        self, target: FioTarget, volumes: Sequence[int], tools: Tools
     ) -> AsyncIterator[Devices]:
         """Carries them out, and takes them back at the end of the block."""
         yield {}

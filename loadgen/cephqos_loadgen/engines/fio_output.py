@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from cephqos_base.bounds import FIO_BOUNDS
-from cephqos_loadgen.engines.rates import Point
+from cephqos_loadgen.engines.rates import DoneSoFar
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures, percentile_ns
 
 DIRECTIONS = ("read", "write")
@@ -85,9 +85,9 @@ class JobStatus:
     steady: bool | None = None
 
     @property
-    def point(self) -> Point:
+    def point(self) -> DoneSoFar:
         """What it has done so far."""
-        return Point(
+        return DoneSoFar(
             self.start + self.runtime,
             {direction: totals.ios for direction, totals in self.totals.items()},
             {direction: totals.bytes for direction, totals in self.totals.items()},
@@ -95,7 +95,7 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ClientStatus:
     """One document: its jobs by name, and when it was written (seconds since the epoch)."""
 
     time: float
@@ -113,11 +113,13 @@ class Status:
         return add(job.totals[direction] for job in self.jobs.values())
 
 
-def read_status(document: Mapping[str, Any]) -> Status:
+def read_status(document: Mapping[str, Any]) -> ClientStatus:
     """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41; only the first
     does not say when a job started."""
     written = document["timestamp_ms"] / 1000
-    return Status(written, {job["jobname"]: _read_job(job, written) for job in document["jobs"]})
+    return ClientStatus(
+        written, {job["jobname"]: _read_job(job, written) for job in document["jobs"]}
+    )
 
 
 def _read_job(job: Mapping[str, Any], written: float) -> JobStatus:

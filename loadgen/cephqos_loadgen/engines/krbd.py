@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target, Tools
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget, Tools
 
 
 class Krbd(FioEngine):
@@ -19,16 +19,16 @@ class Krbd(FioEngine):
     needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
 
-    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+    def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         device = devices.get(volume, f"/dev/rbd/{target.pool}/volume.{volume}")
         return ["--ioengine=libaio", "--direct=1", f"--filename={device}"]
 
-    def preparing(self, target: Target, volumes: Sequence[int]) -> list[list[str]]:
+    def preparing(self, target: FioTarget, volumes: Sequence[int]) -> list[list[str]]:
         return [_map_argv(target, volume) for volume in volumes]
 
     @asynccontextmanager
     async def prepared(
-        self, target: Target, volumes: Sequence[int], tools: Tools
+        self, target: FioTarget, volumes: Sequence[int], tools: Tools
     ) -> AsyncIterator[Devices]:
         devices: dict[int, str] = {}
         try:
@@ -48,6 +48,6 @@ class Krbd(FioEngine):
         return f"kernel {kernel} has no rbd module; use rbd (librbd) or nbd (QEMU)"
 
 
-def _map_argv(target: Target, volume: int) -> list[str]:
+def _map_argv(target: FioTarget, volume: int) -> list[str]:
     image = f"{target.pool}/volume.{volume}"
     return ["rbd", *target.place.identity, "device", "map", image]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Helper, Target, Tools
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget, Helper, Tools
 
 CACHES = ("none", "writeback", "writethrough", "directsync", "unsafe")
 _SOCKET_SECONDS = 15.0
@@ -27,15 +27,15 @@ class Nbd(FioEngine):
     needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
 
-    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+    def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         return ["--ioengine=nbd", f"--uri=nbd+unix:///?socket={_socket(target, volume)}"]
 
-    def preparing(self, target: Target, volumes: Sequence[int]) -> list[list[str]]:
+    def preparing(self, target: FioTarget, volumes: Sequence[int]) -> list[list[str]]:
         return [_server_argv(target, volume) for volume in volumes]
 
     @asynccontextmanager
     async def prepared(
-        self, target: Target, volumes: Sequence[int], tools: Tools
+        self, target: FioTarget, volumes: Sequence[int], tools: Tools
     ) -> AsyncIterator[Devices]:
         async with AsyncExitStack() as stack:
             for volume in volumes:
@@ -48,11 +48,11 @@ class Nbd(FioEngine):
             yield {}
 
 
-def _socket(target: Target, volume: int) -> str:
+def _socket(target: FioTarget, volume: int) -> str:
     return f"{target.place.work}/{target.phase}.{volume}.nbd"
 
 
-def _server_argv(target: Target, volume: int) -> list[str]:
+def _server_argv(target: FioTarget, volume: int) -> list[str]:
     place = target.place
     image = f"rbd:{target.pool}/volume.{volume}:conf={place.conf}:id={place.user}"
     if place.keyring:

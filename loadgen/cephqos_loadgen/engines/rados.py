@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 
 
 class Rados(FioEngine):
@@ -18,7 +18,7 @@ class Rados(FioEngine):
     }
     on_images = False
 
-    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+    def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         # Object names come from the job's name and number: clients must not share them.
         names = f"--filename={target.phase}.{client}"
         user = f"--clientname={target.place.user}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class DoneSoFar:
     """What a job had done at a moment (seconds since the epoch), by direction."""
 
     time: float
@@ -18,7 +18,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class CommonRates:
     """Per second, by direction, over `seconds`."""
 
     seconds: float
@@ -26,7 +26,7 @@ class Rates:
     bytes: Mapping[str, float]
 
 
-def over_common_time(jobs: Sequence[Sequence[Point]]) -> Rates | None:
+def over_common_time(jobs: Sequence[Sequence[DoneSoFar]]) -> CommonRates | None:
     """The rates of these jobs in the time from the last start to the first end; between two points
     of a job its rate counts as even. None where no such time exists."""
     if not jobs or not all(jobs):
@@ -44,7 +44,7 @@ def over_common_time(jobs: Sequence[Sequence[Point]]) -> Rates | None:
             sizes = [(point.time, point.bytes.get(direction, 0)) for point in points]
             ios[direction] = ios.get(direction, 0.0) + _at(done, end) - _at(done, begin)
             moved[direction] = moved.get(direction, 0.0) + _at(sizes, end) - _at(sizes, begin)
-    return Rates(
+    return CommonRates(
         seconds,
         {direction: count / seconds for direction, count in ios.items()},
         {direction: count / seconds for direction, count in moved.items()},

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 
 
 class Libaio(FioEngine):
@@ -15,7 +15,7 @@ class Libaio(FioEngine):
     needs: ClassVar[Mapping[str, str]] = {"path": "the device or file"}
     on_images = False
 
-    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+    def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         return [f"--ioengine={self.fio_name}", "--direct=1", f"--filename={target.path}"]
 
 

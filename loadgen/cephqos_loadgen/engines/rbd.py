@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.place import Place
 
 
@@ -16,13 +16,13 @@ class Rbd(FioEngine):
     needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
 
-    def options(self, target: Target, client: str, volume: int, devices: Devices) -> list[str]:
+    def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         image = [f"--pool={target.pool}", f"--rbdname=volume.{volume}"]
         return ["--ioengine=rbd", f"--clientname={target.place.user}", *image]
 
 
 def write_through_argv(pool: str, volume: int, place: Place) -> list[str]:
     """Write an image once from its start to its end, so that every block exists."""
-    options = Rbd().options(Target("", place, pool), "", volume, {})
+    options = Rbd().options(FioTarget("", place, pool), "", volume, {})
     job = [f"--name=volume.{volume}", *options, "--rw=write", "--bs=4M", "--iodepth=8"]
     return ["fio", "--output-format=json+", "--status-interval=1", "--eta=never", *job]

@@ -7,7 +7,7 @@ from cephqos_loadgen.plan.estimate import (
     point_seconds,
 )
 from cephqos_loadgen.plan.model import Plan, Point
-from cephqos_loadgen.plan.parts import Pool
+from cephqos_loadgen.plan.parts import PlannedPool
 
 
 class Forecast:
@@ -16,7 +16,7 @@ class Forecast:
     def __init__(self, plan: Plan) -> None:
         self._left = list(plan.runs)
         self._took: dict[str, list[float]] = {}
-        self._filled: set[Pool] = set()
+        self._filled: set[PlannedPool] = set()
         self._planned = {p.name: point_seconds(p) + REPEAT_SECONDS for p in plan.points}
 
     def finished(self, point: Point, repeat: int, seconds: float | None) -> None:

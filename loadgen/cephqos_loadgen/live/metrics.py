@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
 from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, buckets
-from cephqos_loadgen.live.state import ClientFigures, Live
+from cephqos_loadgen.live.state import Live, LiveClient
 
 
 class Metric(NamedTuple):
@@ -137,7 +137,7 @@ def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
     page.add(name, total.latency_count, "_count", **labels)
 
 
-def _interval(page: _Page, figures: ClientFigures, direction: str, labels: dict[str, str]) -> None:
+def _interval(page: _Page, figures: LiveClient, direction: str, labels: dict[str, str]) -> None:
     """Gauges of a client that is at work: of one that has ended they would be wrong."""
     part = figures.interval.get(direction)
     if part is None or not figures.seconds or not figures.total(direction).ios:

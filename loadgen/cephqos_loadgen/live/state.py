@@ -4,7 +4,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, Status, add, since
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, ClientStatus, IoTotals, add, since
 from cephqos_loadgen.plan.model import Phase
 
 # Progress in the manager's statistics comes in lumps: rates are taken over this.
@@ -12,12 +12,12 @@ _RATE_SECONDS = 10.0
 
 
 @dataclass(slots=True)
-class ClientFigures:
+class LiveClient:
     """One client: what its processes of earlier phases did, and what the present one has done."""
 
     engine: str
     before: dict[str, IoTotals] = field(default_factory=dict)
-    last: Status | None = None
+    last: ClientStatus | None = None
     interval: dict[str, IoTotals] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -41,7 +41,7 @@ class ClientFigures:
 
 
 @dataclass(slots=True)
-class Where:
+class RunPlace:
     """Where the run is: the labels of its info series."""
 
     run: str = ""
@@ -71,7 +71,7 @@ class Fill:
 
 
 @dataclass(frozen=True, slots=True)
-class ScrubProgress:
+class LiveScrub:
     """Objects that the scrub of a phase has done and has to do, since it started."""
 
     phase: str
@@ -85,7 +85,7 @@ class ScrubProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class RecoveryProgress:
+class LiveRecovery:
     """Objects recovered so far, copies that are left, and objects per second."""
 
     done: int
@@ -108,14 +108,14 @@ class RunningPhase:
 class Live:
     """The state that the endpoint and the terminal read."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: RunPlace) -> None:
         self.where = where
         self.started = time.time()
-        self.clients: dict[tuple[str, str], ClientFigures] = {}
+        self.clients: dict[tuple[str, str], LiveClient] = {}
         self.going: dict[str, RunningPhase] = {}
         self.fills: dict[tuple[str, str], Fill] = {}  # by pool and unit
-        self.scrub: ScrubProgress | None = None
-        self.recovery: RecoveryProgress | None = None
+        self.scrub: LiveScrub | None = None
+        self.recovery: LiveRecovery | None = None
         self._recovered: deque[tuple[float, int]] = deque()
         self.doing = ""  # what is done between phases
         self.eta: float | None = None
@@ -144,12 +144,12 @@ class Live:
 
     def start_client(self, phase: str, client: str, engine: str) -> None:
         """A process of this client starts anew, from zero; what it did before stays counted."""
-        figures = self.clients.setdefault((phase, client), ClientFigures(engine))
+        figures = self.clients.setdefault((phase, client), LiveClient(engine))
         if figures.last is not None:
             figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}
         figures.last, figures.interval, figures.seconds = None, {}, 0.0
 
-    def status(self, phase: str, client: str, status: Status) -> IoTotals:
+    def status(self, phase: str, client: str, status: ClientStatus) -> IoTotals:
         """A status document came; what happened since the one before it."""
         figures = self.clients[phase, client]
         previous = figures.last
@@ -187,4 +187,4 @@ class Live:
             seen.popleft()
         seconds = seen[-1][0] - seen[0][0]
         rate = max(0, seen[-1][1] - seen[0][1]) / seconds if seconds > 0 else 0.0
-        self.recovery = RecoveryProgress(done, left, rate)
+        self.recovery = LiveRecovery(done, left, rate)

@@ -2,9 +2,9 @@
 
 import time
 
-from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, JobStatus, Status
+from cephqos_loadgen.engines.fio_output import DIRECTIONS, ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.engines.rados_bench import RowStream, read_result
-from cephqos_loadgen.engines.rates import Point
+from cephqos_loadgen.engines.rates import DoneSoFar
 from cephqos_loadgen.load.clients import Follower
 from cephqos_loadgen.load.context import Context
 
@@ -28,7 +28,7 @@ class BenchFollower(Follower):
             now = time.time()
             self._start = self._start or now - row.second
             job = self._job(row.totals(self._object_size), row.second)
-            self.take(Status(now, {self.client: job}))
+            self.take(ClientStatus(now, {self.client: job}))
 
     def _job(self, done: IoTotals, seconds: float) -> JobStatus:
         totals = {d: done if d == self._direction else IoTotals() for d in DIRECTIONS}
@@ -45,5 +45,5 @@ class BenchFollower(Follower):
             latency_max=result.latency_max,
         )
         job = self._job(done, result.seconds)
-        self.points.setdefault(self.client, [Point(job.start, {}, {})]).append(job.point)
-        self.last = Status(time.time(), {self.client: job})
+        self.points.setdefault(self.client, [DoneSoFar(job.start, {}, {})]).append(job.point)
+        self.last = ClientStatus(time.time(), {self.client: job})

@@ -9,15 +9,15 @@ from typing import Any
 
 from cephqos_loadgen.engines.fio_output import (
     DIRECTIONS,
+    ClientStatus,
     IoTotals,
     JobStatus,
-    Status,
     add,
     figures,
     figures_over,
     since,
 )
-from cephqos_loadgen.engines.rates import Point, over_common_time
+from cephqos_loadgen.engines.rates import DoneSoFar, over_common_time
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End
@@ -63,14 +63,14 @@ class Follower:
     def __init__(self, context: Context, phase: str, client: str, engine: str, depth: int) -> None:
         self._context, self._phase, self._depth = context, phase, depth
         self.client = client
-        self.last: Status | None = None
-        self.points: dict[str, list[Point]] = {}
+        self.last: ClientStatus | None = None
+        self.points: dict[str, list[DoneSoFar]] = {}
         context.live.start_client(phase, client, engine)
 
     def __call__(self, data: bytes) -> None:
         raise NotImplementedError
 
-    def take(self, status: Status) -> None:
+    def take(self, status: ClientStatus) -> None:
         """What the client says of itself now."""
         before = self.last.jobs if self.last else {}
         for name, job in status.jobs.items():
@@ -84,7 +84,7 @@ class Follower:
             rates.append((status.time, live.iops(self._phase)))
 
     def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
-        points = self.points.setdefault(name, [Point(job.start, {}, {})])
+        points = self.points.setdefault(name, [DoneSoFar(job.start, {}, {})])
         points.append(job.point)
         parts = {
             d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.record.files import JsonLines
 
@@ -29,7 +29,7 @@ Note = Callable[..., None]
 
 
 @dataclass(slots=True)
-class Progress:
+class ClusterLook:
     """What the last look found."""
 
     time: float = 0.0
@@ -52,15 +52,15 @@ class Progress:
         return bool(parts) and not parts & busy and not self.misplaced and not self.degraded
 
 
-class Watcher:
+class ClusterWatch:
     """A look per second, written down; gaps while the monitors are away are written down too."""
 
-    def __init__(self, cluster: Cluster, series: JsonLines, note: Note) -> None:
+    def __init__(self, cluster: ClusterConnection, series: JsonLines, note: Note) -> None:
         self._cluster = cluster
         self._series = series
         self._note = note
-        self.now = Progress()
-        self.previous = Progress()
+        self.now = ClusterLook()
+        self.previous = ClusterLook()
         self.recovery_seen = 0.0  # when the last look that found recovery under way was
         self._recovery_began = 0.0  # 0: none is under way
         self.recovery_seconds = 0.0  # how long the last one took
@@ -104,7 +104,7 @@ class Watcher:
         )
         await self._take(now)
 
-    async def _take(self, now: Progress) -> None:
+    async def _take(self, now: ClusterLook) -> None:
         self.previous, self.now = self.now, now
         # A short recovery may fall between two looks: what it moved still shows.
         moved = self.previous.time and now.recovered_objects > self.previous.recovered_objects
@@ -139,14 +139,14 @@ class Watcher:
         await self.until(lambda: self.recovery_seen > since and self._calm_looks >= _CALM_LOOKS)
 
 
-def read_progress(now: float, status: dict[str, Any], dump: dict[str, Any]) -> Progress:
+def read_progress(now: float, status: dict[str, Any], dump: dict[str, Any]) -> ClusterLook:
     """What `status` and `pg dump pools` say, taken together."""
     pools = [pool["stat_sum"] for pool in dump["pool_stats"]]
 
     def total(key: str) -> int:
         return sum(int(pool.get(key, 0)) for pool in pools)
 
-    return Progress(
+    return ClusterLook(
         time=now,
         states={s["state_name"]: s["count"] for s in status["pgmap"].get("pgs_by_state", [])},
         recovered_objects=total("num_objects_recovered"),
@@ -157,7 +157,7 @@ def read_progress(now: float, status: dict[str, Any], dump: dict[str, Any]) -> P
     )
 
 
-async def recovered(cluster: Cluster) -> dict[str, int]:
+async def recovered(cluster: ClusterConnection) -> dict[str, int]:
     """Objects and bytes recovered, of all pools, since they were made; empty if not to be had."""
     try:
         dump = await cluster.command("pg dump", target="mgr", dumpcontents=["pools"])

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from cephqos_loadgen.cluster.connection import Cluster
+from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.pools import Pools
-from cephqos_loadgen.cluster.settings import Settings
+from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.live.state import Live
-from cephqos_loadgen.load.cluster_watch import Watcher
+from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.plan.model import Phase, Point
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 
@@ -31,15 +31,15 @@ class Marks:
 class Context:
     """One repeat of one point."""
 
-    cluster: Cluster
+    cluster: ClusterConnection
     place: Place
     point: Point
     journal: Journal
-    settings: Settings
+    settings: ClusterSettings
     pools: Pools
     recorder: RepeatRecorder
     live: Live
-    watcher: Watcher
+    watcher: ClusterWatch
     started: float = field(default_factory=time.time)
     marks: dict[str, Marks] = field(default_factory=dict)
     scrub_started: asyncio.Event = field(default_factory=asyncio.Event)

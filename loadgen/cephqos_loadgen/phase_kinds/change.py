@@ -9,7 +9,7 @@ from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.plan.parts import Option
+from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.results.phase import PhaseResult
 
@@ -35,7 +35,7 @@ class Change(PhaseKind):
     result: ClassVar[type[PhaseResult]] = ChangeResult
     moves_data: ClassVar[bool] = True
 
-    options: tuple[Option, ...] = ()
+    options: tuple[CephOption, ...] = ()
 
     @classmethod
     def read(cls, value: Value) -> Self:
@@ -57,7 +57,7 @@ class Change(PhaseKind):
         for option in self.options:
             yield ["ceph", "config", "set", option.section, option.name, option.value]
 
-    def settings(self) -> tuple[Option, ...]:
+    def settings(self) -> tuple[CephOption, ...]:
         return self.options
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ChangeResult:

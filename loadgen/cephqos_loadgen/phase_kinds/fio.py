@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, Target
+from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.nbd import CACHES
 from cephqos_loadgen.engines.place import Place, pinned
@@ -16,7 +16,7 @@ from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
 from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_results
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.plan.parts import Pool
+from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_pool_name
 from cephqos_loadgen.plan.words import count, duration, size
 from cephqos_loadgen.results.figures import PERCENTILES
@@ -139,7 +139,7 @@ class Fio(PhaseKind):
             search=target,
         )
 
-    def misfit(self, pools: Mapping[str, Pool]) -> tuple[str, str] | None:
+    def misfit(self, pools: Mapping[str, PlannedPool]) -> tuple[str, str] | None:
         wrong = PhaseKind.misfit(self, pools)
         if wrong or not self.fio.on_images:
             return wrong
@@ -212,8 +212,8 @@ class Fio(PhaseKind):
 
     # -- command lines --------------------------------------------------------------------------
 
-    def target(self, phase: str, place: Place) -> Target:
-        return Target(phase, place, self.pool, self.path, self.cache)
+    def target(self, phase: str, place: Place) -> FioTarget:
+        return FioTarget(phase, place, self.pool, self.path, self.cache)
 
     def processes(self) -> list[FioClient]:
         """The processes that share out the volumes; engines without images have one job each."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.place import Place
-from cephqos_loadgen.live.state import ScrubProgress
+from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
@@ -93,7 +93,7 @@ class Scrub(PhaseKind):
             if done or under_way:
                 context.scrub_started.set()
             scrubbed, total = _progress(groups, done, under_way)
-            context.live.scrub = ScrubProgress(phase.name, scrubbed, total - scrubbed, started)
+            context.live.scrub = LiveScrub(phase.name, scrubbed, total - scrubbed, started)
             if len(done) == len(groups):
                 break
             if time.time() - asked > _ASK_AGAIN_SECONDS and not under_way:

@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.plan.cpu_placement import Cpu
-from cephqos_loadgen.plan.parts import Objects, Option, Pool
+from cephqos_loadgen.plan.parts import CephOption, Objects, PlannedPool
 
 
 class Action(ABC):
@@ -57,7 +57,7 @@ class Action(ABC):
         """The engines of fio that it needs."""
         return ()
 
-    def settings(self) -> tuple[Option, ...]:
+    def settings(self) -> tuple[CephOption, ...]:
         """Cluster settings that it changes."""
         return ()
 
@@ -69,7 +69,7 @@ class Action(ABC):
         """What a plan can show only where the CPUs of the OSDs' host are known."""
         return []
 
-    def misfit(self, pools: Mapping[str, Pool]) -> tuple[str, str] | None:
+    def misfit(self, pools: Mapping[str, PlannedPool]) -> tuple[str, str] | None:
         """What is allowed and what was found, where it does not fit the scenario's pools."""
         for name in self.pools():
             if name not in pools:

@@ -1,7 +1,7 @@
 """How long a plan will take, as far as that can be known before it runs."""
 
 from cephqos_loadgen.plan.model import Phase, Plan, Point
-from cephqos_loadgen.plan.parts import Objects, Pool
+from cephqos_loadgen.plan.parts import Objects, PlannedPool
 
 # Applying, restarting and giving back around each point; settling and closing around each repeat.
 POINT_SECONDS = 8.0
@@ -33,7 +33,7 @@ def point_seconds(point: Point) -> float:
     return max(ends.values(), default=0.0) + fresh
 
 
-def fill_seconds(pool: Pool) -> float:
+def fill_seconds(pool: PlannedPool) -> float:
     """Making a pool and filling it."""
     seconds = 3.0
     if pool.images and pool.images.prefill:

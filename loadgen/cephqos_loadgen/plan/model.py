@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.parts import Device, Option, Pool
+from cephqos_loadgen.plan.parts import CephOption, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]
 EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
@@ -68,7 +68,7 @@ class LabWish:
     db_size: int | None = None
     objectstore: str = "bluestore"
     fs: str | None = None
-    settings: tuple[Option, ...] = ()
+    settings: tuple[CephOption, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class Point:
 
     name: str
     axes: tuple[tuple[str, str], ...]
-    settings: tuple[Option, ...]
+    settings: tuple[CephOption, ...]
     client: tuple[tuple[str, str], ...]
     flags: tuple[str, ...]
     devices: Device
-    pools: tuple[Pool, ...]
+    pools: tuple[PlannedPool, ...]
     phases: tuple[Phase, ...]
     lab: LabWish
 

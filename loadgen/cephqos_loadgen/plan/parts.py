@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class CephOption:
     """One setting: `section` is global, osd, mon, mgr or a daemon such as osd.0.
 
     `optional`: left out where the release does not know it.
@@ -49,7 +49,7 @@ class Objects:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PlannedPool:
     """A pool that the run makes.
 
     `fresh`: made again for every repeat. `keep`: left behind, for a run that needs the same one.

@@ -4,7 +4,7 @@ import re
 
 from cephqos_base.units import parse_cpu_list
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.plan.parts import Objects, Option
+from cephqos_loadgen.plan.parts import CephOption, Objects
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,40}"
 POOL_NAME = "a pool's name"
@@ -21,7 +21,7 @@ _CLUSTER_FLAGS = (
 )
 
 
-def read_options(value: Value) -> tuple[Option, ...]:
+def read_options(value: Value) -> tuple[CephOption, ...]:
     """`{osd: {osd_max_backfills: 4}}`; a name that ends in `?` is optional."""
     found = []
     for section, options in value.entries().items():
@@ -29,7 +29,7 @@ def read_options(value: Value) -> tuple[Option, ...]:
             options.fail("a section: global, mon, mgr, osd or a daemon such as osd.0", section)
         for name, setting in options.entries().items():
             plain = name.removesuffix("?").replace("-", "_")
-            found.append(Option(section, plain, setting.text(), name.endswith("?")))
+            found.append(CephOption(section, plain, setting.text(), name.endswith("?")))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
 from cephqos_loadgen.cluster.pools import Pools
 from cephqos_loadgen.cluster.session import Session
 from cephqos_loadgen.live.state import Live
-from cephqos_loadgen.load.cluster_watch import Watcher, recovered
+from cephqos_loadgen.load.cluster_watch import ClusterWatch, recovered
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.plan.model import Point
@@ -56,7 +56,7 @@ class Repeat:
         context = self._context()
         self._live.new_repeat()
         mark = len(session.journal.entries)
-        cost = Cost(session, self._exporter)
+        cost = CostMeter(session, self._exporter)
         recorded = Recorded()
         moved: dict[str, int] = {}
         try:
@@ -100,7 +100,7 @@ class Repeat:
             pools=Pools(session.cluster, session.journal, recorder.child, self._live),
             recorder=recorder,
             live=self._live,
-            watcher=Watcher(session.watch_cluster, recorder.cluster, recorder.event),
+            watcher=ClusterWatch(session.watch_cluster, recorder.cluster, recorder.event),
         )
 
     def _close(self, metrics: MetricsRecorder, record: RepeatRecord) -> RepeatRecord:
@@ -198,7 +198,7 @@ def new_record(folder: str, point: Point, number: int, in_force: InForce) -> Rep
     )
 
 
-class Cost:
+class CostMeter:
     """CPU that recording took beyond the exporter's own: this process and its cluster clients."""
 
     def __init__(self, session: Session, exporter: Child | None) -> None:

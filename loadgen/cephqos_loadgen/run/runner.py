@@ -26,7 +26,7 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.forecast import Forecast
 from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import Notifier
-from cephqos_loadgen.live.state import Live, Where
+from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.model import LabWish, Plan, Point
 from cephqos_loadgen.progress import Frame, Progress
@@ -57,7 +57,7 @@ class Runner:
         self.id = run_id(plan)
         self._forecast = Forecast(plan)
         self.url = ""  # of the live metrics, once they are served
-        self.live = Live(Where(self.id, plan.scenario))
+        self.live = Live(RunPlace(self.id, plan.scenario))
         self._records: list[RepeatRecord] = []
         self._restore: list[str] = []
         self._finished: list[RepeatRecord] = []  # by the run that is resumed
@@ -275,14 +275,14 @@ class Runner:
             self.progress.note(f"warning: {warning}")
         archive.event("point_ready", point=point.name, reused=reused, **to_json(in_force))
         for number in self._left(point):
-            await self._repeat(archive, session, _Repeat(point, number, in_force), recorded)
+            await self._repeat(archive, session, RepeatToDo(point, number, in_force), recorded)
         await session.roll_back(mark)
 
     async def _repeat(
         self,
         archive: ArchiveWriter,
         session: Session,
-        which: "_Repeat",
+        which: "RepeatToDo",
         recorded: tuple[Mapping[str, str], Child | None],
     ) -> None:
         point, number = which.point, which.number
@@ -310,7 +310,7 @@ class Runner:
         if session.lost:
             raise RunError("another run took this cluster over")
 
-    def _take(self, title: str, which: "_Repeat", record: RepeatRecord) -> None:
+    def _take(self, title: str, which: "RepeatToDo", record: RepeatRecord) -> None:
         self._records.append(record)
         if record.status != "finished":
             raise RunError(f"{title}: {record.error or record.status}")
@@ -355,7 +355,7 @@ def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Repeat:
+class RepeatToDo:
     """A repeat that is to be made."""
 
     point: Point

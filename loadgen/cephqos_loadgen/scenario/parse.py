@@ -14,7 +14,7 @@ from cephqos_loadgen.lab.spec import (
     OBJECTSTORES,
 )
 from cephqos_loadgen.plan import model
-from cephqos_loadgen.plan.parts import Device, Images, Option, Pool
+from cephqos_loadgen.plan.parts import CephOption, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
 from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.source import Value, Variables, load, scalar
@@ -195,8 +195,8 @@ def _filled(table: Mapping[str, Value], variables: Variables) -> dict[str, Value
 # -- layers: later ones win ----------------------------------------------------------------------
 
 
-def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[Option, ...]:
-    found: dict[tuple[str, str], Option] = {}
+def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[CephOption, ...]:
+    found: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "settings" in layer:
             for option in read_options(layer["settings"]):
@@ -251,7 +251,7 @@ _LAB_KEYS = (
 
 def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
     table: dict[str, Value] = {}
-    settings: dict[tuple[str, str], Option] = {}
+    settings: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "lab" in layer:
             own = layer["lab"].table(_LAB_KEYS)
@@ -283,7 +283,7 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
 _POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "keep")
 
 
-def _pool(value: Value, keep: bool) -> Pool:
+def _pool(value: Value, keep: bool) -> PlannedPool:
     table = value.table(_POOL_KEYS, ("name",))
     fresh = table["fresh"].boolean() if "fresh" in table else False
     if "keep" in table:
@@ -298,7 +298,7 @@ def _pool(value: Value, keep: bool) -> Pool:
             size=entry["size"].size(4 << 20),
             prefill=entry["prefill"].boolean() if "prefill" in entry else True,
         )
-    return Pool(
+    return PlannedPool(
         name=table["name"].text(NAME, "a name of a-z, 0-9, _ and -"),
         size=table["size"].integer(1, 10) if "size" in table else None,
         pg_num=table["pg_num"].integer(1, 32768) if "pg_num" in table else 32,
@@ -309,7 +309,7 @@ def _pool(value: Value, keep: bool) -> Pool:
     )
 
 
-def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[Pool]) -> None:
+def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[PlannedPool]) -> None:
     known = {pool.name: pool for pool in pools}
     for item, phase in zip(where.items(), phases, strict=True):
         wrong = phase.action.misfit(known)
