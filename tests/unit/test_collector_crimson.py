@@ -469,7 +469,11 @@ def test_a_label_of_ours_is_not_overridden_by_one_of_the_reply() -> None:
         entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [3]}),
         entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [{"le": 1}]}),
         entry("seastore_op_lat", histogram({2: 1, 1: 1}, 2)),
+        entry("reactor_polls", -1),
+        entry("seastore_op_lat", histogram({1: 5}, 5, total=-1)),
         entry("seastore_op_lat", histogram({1: -5, 2: 1}, 2)),
+        entry("seastore_op_lat", histogram({-1: 5, 2: 1}, 6)),
+        entry("seastore_op_lat", {"sum": 1, "count": 1.5, "buckets": []}),
         entry("osd_mclock_total_wait_ms", "x", op_class="client"),
     ],
 )
@@ -485,6 +489,17 @@ def test_a_series_that_comes_twice_is_shown_once() -> None:
     reply = {"metrics": [entry("reactor_polls", n, shard="0") for n in (3, 4)]}
     assert collected(reply) == {'cephqos_crimson_reactor_polls_total{shard="0"}': 3}
     assert unread(reply) == 1
+
+
+def test_labels_in_another_order_and_labels_that_are_left_out_make_no_series_twice() -> None:
+    polls = [entry("reactor_polls", 3, a="1", b="2"), entry("reactor_polls", 4, b="2", a="1")]
+    assert len(collected({"metrics": polls})) == 1
+    latency = [
+        entry("seastore_op_lat", histogram({1: 5}, 6), latency="READ", shard="0"),
+        entry("seastore_op_lat", histogram({2: 5}, 6), latency="READ", shard="0", **{"9": "x"}),
+    ]
+    assert len(collected({"metrics": latency})) == 4
+    assert unread({"metrics": latency}) == 1
 
 
 @pytest.mark.parametrize(

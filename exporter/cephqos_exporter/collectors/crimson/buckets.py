@@ -47,13 +47,21 @@ def read_histogram(value: Any) -> Histogram:
         bound, inside = fields(bucket, "le", "count")
         if not isinstance(bound, str):  # "+Inf", and what is not finite
             bounds.append(number(bound))
-            counts.append(number(inside))
-    if any(a >= b for a, b in pairwise(bounds)) or any(inside < 0 for inside in counts):
+            counts.append(_count(inside))
+    if any(a >= b for a, b in pairwise(bounds)) or (bounds and bounds[0] < 0):
         raise Odd(buckets)
     # A sum that is not finite is written as null; there are no samples then.
-    return Histogram(
-        0.0 if total is None else number(total), number(count), tuple(bounds), tuple(counts)
-    )
+    summed = 0.0 if total is None else number(total)
+    if summed < 0:
+        raise Odd(total)
+    return Histogram(summed, _count(count), tuple(bounds), tuple(counts))
+
+
+def _count(value: Any) -> float:
+    count = number(value)
+    if count < 0 or not count.is_integer():
+        raise Odd(value)
+    return count
 
 
 def is_cumulative(histogram: Histogram) -> bool | None:

@@ -68,6 +68,7 @@ class Kept:
     base: LabelText
     forms: dict[str, bool] = field(default_factory=dict)  # of histograms, once figures proved it
     _labels: dict[tuple[object, ...], LabelText] = field(default_factory=dict)
+    _texts: dict[frozenset[tuple[str, str]], LabelText] = field(default_factory=dict)
 
     def labels(self, labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> LabelText:
         key = (labels, extra)
@@ -75,8 +76,11 @@ class Kept:
         if text is None:
             if len(self._labels) >= _MOST_LABELS:
                 self._labels.clear()
+                self._texts.clear()
             found = fit_labels(tuple(_in_our_words(labels)), extra)
-            text = self._labels[key] = extend_labels(self.base, found)
+            # In whatever order: the same labels are the same text.
+            new = extend_labels(self.base, found)
+            text = self._labels[key] = self._texts.setdefault(frozenset(found.items()), new)
         return text
 
 
@@ -153,6 +157,8 @@ class Scrape:
                 if shown.type in ("histogram", "summary"):
                     raise Odd(entry.value)
                 value = number(entry.value) / shown.divisor
+                if value < 0 and shown.type == "counter":
+                    raise Odd(value)
                 family = self._family(entry.name, shown)
             except Odd:
                 self._unread += 1
@@ -224,18 +230,20 @@ class Scrape:
         histogram: Histogram,
         shown: Shown,
     ) -> None:
+        own = self._kept.labels(labels, shown.extra)
+        if (f"{family.name}_count", own) in self._seen:
+            self._unread += 1
+            return
         divisor = unit_of(histogram, shown.divisor)
         if shown.type == "histogram":
             bounds = histogram.bounds
             # What no table knows is shown whole.
             kept = thinned(bounds) if family.name in _TAKEN else range(len(bounds))
             for index in kept:
-                le = ("le", repr(bounds[index] / divisor))
-                own = self._kept.labels(labels, le)
-                self._add(family, own, histogram.counts[index], "_bucket")
+                le = self._kept.labels(labels, ("le", repr(bounds[index] / divisor)))
+                self._add(family, le, histogram.counts[index], "_bucket")
             infinite = self._kept.labels(labels, ("le", "+Inf"))
             self._add(family, infinite, histogram.count, "_bucket")
-        own = self._kept.labels(labels, shown.extra)
         self._add(family, own, histogram.sum / divisor, "_sum")
         self._add(family, own, histogram.count, "_count")
 
