@@ -39,6 +39,8 @@ COMMANDS: Final = (
             "cephqos_loadgen.demo.cli:add_options", extra="loadgen", needs=("rich",)),
     Command("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
+    Command("top", "show live in a terminal whether QoS promises are kept",
+            "cephqos_loadgen.top.cli:add_options"),
     Command("run", "run a scenario and record it into an archive",
             "cephqos_loadgen.run.cli:add_run_options"),
     Command("scenarios", "list the scenarios that come with cephqos",

@@ -1,0 +1,376 @@
+"""Samples to model: pure arithmetic, and the only place where names from the cluster enter it."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from cephqos_base.series import CLASSES, CLUSTER
+from cephqos_loadgen.scraping import quantile
+from cephqos_loadgen.top.figures import DAEMON, Key, Selection, Values
+from cephqos_loadgen.top.missing import find_missing
+from cephqos_loadgen.top.model import (
+    STATES,
+    Alert,
+    ClassTotal,
+    Device,
+    Model,
+    Osd,
+    OsdClass,
+    OsdDetail,
+    Percentiles,
+    Recovery,
+    Run,
+    Samples,
+    Scrub,
+    State,
+    Thread,
+)
+from cephqos_loadgen.top.text import printable
+
+_SEVERITIES = ("page", "ticket", "info")
+_ENOUGH = 0.9  # of its reservation: the rules' bound for a violation
+_LAG_SECONDS = 0.25  # the rules' bound too
+
+
+def build_model(samples: Samples, selection: Selection) -> Model:
+    """The model of one cluster: the selected one, or the first."""
+    safe = _harmless(samples)
+    clusters = tuple(sorted({key[0] for key in safe.of("up")} | _cluster_keys(safe)))
+    cluster = _chosen(clusters, selection)
+    mine = _of_cluster(safe, cluster)
+    osds = _osds(mine, cluster)
+    return Model(
+        time=mine.time,
+        clusters=clusters,
+        cluster=cluster,
+        rules=mine.rules,
+        with_rates=mine.with_rates,
+        classes=_classes(osds),
+        osds=osds,
+        latency=(*_latency(mine), *_client_latency(mine)),
+        recovery=_recovery(mine),
+        scrubs=_scrubs(mine),
+        threads=_threads(mine),
+        devices=_devices(mine),
+        alerts=_alerts(mine, cluster),
+        flags=tuple(sorted(key[1] for key, value in mine.of("flags").items() if value)),
+        runs=_runs(mine),
+        missing=find_missing(mine, selection),
+        detail=_detail(mine, selection.osd) if selection.osd else None,
+    )
+
+
+def _harmless(samples: Samples) -> Samples:
+    """No text of the cluster goes further than this with a control character in it."""
+    known: dict[Key, Key] = {}
+
+    def safe(key: Key) -> Key:
+        if key not in known:
+            known[key] = tuple(map(printable, key))
+        return known[key]
+
+    values = {
+        name: {safe(key): value for key, value in found.items()}
+        for name, found in samples.values.items()
+    }
+    alerts = tuple(
+        {printable(name): printable(text) for name, text in alert.items()}
+        for alert in samples.alerts
+    )
+    return replace(samples, values=values, alerts=alerts)
+
+
+def _cluster_keys(samples: Samples) -> set[str]:
+    return {key[0] for key in samples.of("cluster_up")}
+
+
+def _chosen(clusters: tuple[str, ...], selection: Selection) -> str:
+    if selection.cluster is not None:
+        return printable(selection.cluster)
+    return clusters[0] if clusters else ""
+
+
+_RUNS = ("run", "run_repeats", "run_repeats_done", "run_remaining")
+
+
+def _of_cluster(samples: Samples, cluster: str) -> Samples:
+    """Only what is about that cluster. A run belongs to it if it names it, or names none."""
+    values: dict[str, Values] = {}
+    for name, found in samples.values.items():
+        if name == "version":
+            values[name] = found
+            continue
+        place = 1 if name in _RUNS or name.startswith("client_") else 0
+        allowed = {cluster, ""} if place else {cluster}
+        values[name] = {key: value for key, value in found.items() if key[place] in allowed}
+    return replace(samples, values=values)
+
+
+def osd_order(name: str) -> tuple[int, str]:
+    """osd.2 before osd.10."""
+    number = name.partition(".")[2]
+    return (int(number) if number.isdecimal() else 1 << 62, name)
+
+
+def _osds(samples: Samples, cluster: str) -> tuple[Osd, ...]:
+    up = {key[1]: (value == 1, key[2]) for key, value in samples.of("up").items()}
+    per_class = _by_osd(samples)
+    schedulers = {key[1]: key[2:] for key in samples.of("scheduler")}
+    in_map = {key[1] for key in samples.of("osd_in_map")}
+    found = []
+    for name in sorted(up.keys() | per_class.keys() | in_map, key=osd_order):
+        if not name.startswith("osd."):
+            continue
+        is_up, reason = up.get(name, (False, "no exporter sees it"))
+        scheduler, profile, *_ = schedulers.get(name, ("", "", "", ""))
+        of_osd = (cluster, name)
+        found.append(
+            Osd(
+                name=name,
+                up=is_up,
+                reason=reason,
+                scheduler=scheduler,
+                profile=profile,
+                capacity=samples.of("capacity").get(of_osd),
+                delivered=samples.of("delivered").get(of_osd),
+                blocked=samples.of("blocked").get(of_osd),
+                classes=tuple(sorted(per_class.get(name, ()), key=_badness)),
+            )
+        )
+    return tuple(found)
+
+
+def _by_osd(samples: Samples) -> Mapping[str, list[OsdClass]]:
+    causes = {key[:3]: key[3:] for key, value in samples.of("cause").items() if value}
+    keys = samples.of("attained").keys() | samples.of("reserved").keys()
+    keys |= samples.of("queued").keys() | samples.of("violated").keys()
+    found: dict[str, list[OsdClass]] = defaultdict(list)
+    for key in keys:
+        if key[2] in CLASSES:
+            cause, by = causes.get(key, ("", ""))
+            found[key[1]].append(_osd_class(samples, key, cause, by))
+    return found
+
+
+def _osd_class(samples: Samples, key: Key, cause: str, by: str) -> OsdClass:
+    attained, reserved = samples.of("attained").get(key), samples.of("reserved").get(key)
+    part = OsdClass(
+        name=key[2],
+        state="unknown",
+        attained=attained,
+        reserved=reserved,
+        limit=samples.of("limit").get(key),
+        queued=samples.of("queued").get(key),
+        lag=samples.of("lag").get(key),
+        shortfall=samples.of("shortfall").get(key),
+        cause=cause,
+        by=by,
+    )
+    violated, demand = samples.of("violated").get(key), samples.of("demand").get(key)
+    state = _judged(part) if violated is None else _by_rules(part, violated, demand)
+    shortfall = part.shortfall
+    if shortfall is None and state == "behind" and attained is not None and reserved is not None:
+        shortfall = max(0.0, reserved - attained)
+    return replace(part, state=state, shortfall=shortfall)
+
+
+def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
+    if violated:
+        return "violated"
+    return "kept" if demand else "idle"
+
+
+def _judged(part: OsdClass) -> State:
+    """Without the rules: what this one moment shows."""
+    if part.attained is None:
+        return "unknown"
+    waits = bool(part.queued)
+    if not part.reserved:
+        return "unpromised" if part.attained or waits else "idle"
+    late = part.lag is not None and part.lag > _LAG_SECONDS
+    if late or (waits and part.attained < _ENOUGH * part.reserved):
+        return "behind"
+    return "kept" if part.attained or waits else "idle"
+
+
+def _badness(part: OsdClass) -> tuple[float, ...]:
+    """The worst first: by state, then shortfall, lag, queue."""
+    return (
+        STATES.index(part.state),
+        -(part.shortfall or 0.0),
+        -(part.lag or 0.0),
+        -(part.queued or 0.0),
+        CLASSES.index(part.name),
+    )
+
+
+def _classes(osds: Iterable[Osd]) -> tuple[ClassTotal, ...]:
+    parts: dict[str, list[OsdClass]] = defaultdict(list)
+    for osd in osds:
+        for part in osd.classes:
+            parts[part.name].append(part)
+    return tuple(
+        ClassTotal(
+            name=name,
+            attained=_total(part.attained for part in parts[name]),
+            reserved=_total(part.reserved for part in parts[name]),
+            violated_osds=sum(part.state == "violated" for part in parts[name]),
+            behind_osds=sum(part.state == "behind" for part in parts[name]),
+        )
+        for name in CLASSES
+        if name in parts
+    )
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _percentiles(who: str, values: Values) -> tuple[Percentiles, ...]:
+    """Of buckets whose key ends with op, le."""
+    ops: dict[str, dict[float, float]] = defaultdict(dict)
+    for key, rate in values.items():
+        bound = float(key[-1])
+        ops[key[-2]][bound] = ops[key[-2]].get(bound, 0.0) + rate
+    return tuple(
+        Percentiles(who, op, buckets[max(buckets)], *(quantile(buckets, q) for q in _QUANTILES))
+        for op, buckets in sorted(ops.items())
+        if buckets[max(buckets)] > 0
+    )
+
+
+_QUANTILES = (0.5, 0.95, 0.99, 0.999)
+
+
+def _latency(samples: Samples) -> tuple[Percentiles, ...]:
+    return _percentiles("osd", samples.of("latency"))
+
+
+def _client_latency(samples: Samples) -> tuple[Percentiles, ...]:
+    return _percentiles("client", samples.of("client_latency"))
+
+
+def _recovery(samples: Samples) -> tuple[Recovery, ...]:
+    degraded, misplaced = samples.of("degraded"), samples.of("misplaced")
+    unfound = samples.of("unfound")
+    return tuple(
+        Recovery(
+            pool=key[1],
+            degraded=degraded.get(key, 0.0),
+            misplaced=misplaced.get(key, 0.0),
+            unfound=unfound.get(key, 0.0),
+            objects_per_second=samples.of("recovery_rate").get(key),
+            bytes_per_second=samples.of("recovery_bytes").get(key),
+            eta=samples.of("recovery_eta").get(key),
+        )
+        for key in sorted(degraded.keys() | misplaced.keys() | unfound.keys())
+        if degraded.get(key) or misplaced.get(key) or unfound.get(key)
+    )
+
+
+def _scrubs(samples: Samples) -> tuple[Scrub, ...]:
+    running, overdue = samples.of("scrub_pgs"), samples.of("scrub_overdue")
+    return tuple(
+        Scrub(
+            pool=key[1],
+            level=key[2],
+            running_pgs=running.get(key, 0.0),
+            objects_done=samples.of("scrub_done").get(key),
+            objects_left=samples.of("scrub_left").get(key),
+            objects_per_second=samples.of("scrub_rate").get(key),
+            eta=samples.of("scrub_eta").get(key),
+            overdue_pgs=overdue.get(key),
+        )
+        for key in sorted(running.keys() | overdue.keys())
+        if running.get(key) or overdue.get(key)
+    )
+
+
+def _threads(samples: Samples) -> tuple[Thread, ...]:
+    found = [Thread(key[1], key[2], share) for key, share in samples.of("threads").items()]
+    return tuple(sorted(found, key=lambda thread: (-thread.cpu, thread.osd, thread.group)))
+
+
+def _devices(samples: Samples) -> tuple[Device, ...]:
+    time, ops, depth = (samples.of(f"device_{name}") for name in ("time", "ops", "depth"))
+    found = [
+        Device(
+            osd=key[1],
+            device=key[2],
+            busy=busy,
+            latency=time[key] / ops[key] if time.get(key) is not None and ops.get(key) else None,
+            depth=depth.get(key),
+        )
+        for key, busy in samples.of("device_busy").items()
+    ]
+    return tuple(sorted(found, key=lambda device: (-device.busy, device.osd, device.device)))
+
+
+def _alerts(samples: Samples, cluster: str) -> tuple[Alert, ...]:
+    """Firing alerts of the cluster, pages first; those that differ in the OSD only are one."""
+    groups: dict[tuple[str, str, str], list[Mapping[str, str]]] = defaultdict(list)
+    for alert in samples.alerts:
+        name, severity = alert.get("alertname", ""), alert.get("severity", "")
+        if name == "Watchdog" or severity == "none":
+            continue
+        if alert.get(CLUSTER, cluster) != cluster:
+            continue
+        words = [alert.get("class", ""), alert.get("flag", ""), alert.get("slo", "")]
+        if cause := alert.get("cause"):
+            words.append(f"cause {cause}" + (f" by {alert['by']}" if alert.get("by") else ""))
+        groups[(name, severity, ", ".join(filter(None, words)))].append(alert)
+    found = [
+        Alert(
+            name=name,
+            severity=severity,
+            osds=tuple(sorted({a[DAEMON] for a in group if DAEMON in a}, key=osd_order)),
+            what=what,
+            since=min((float(a["since"]) for a in group if "since" in a), default=None),
+        )
+        for (name, severity, what), group in groups.items()
+    ]
+    return tuple(sorted(found, key=lambda alert: (_urgency(alert), alert.name, alert.what)))
+
+
+def _urgency(alert: Alert) -> int:
+    known = alert.severity in _SEVERITIES
+    return _SEVERITIES.index(alert.severity) if known else len(_SEVERITIES)
+
+
+def _runs(samples: Samples) -> tuple[Run, ...]:
+    """One for each run and phase: phases can overlap."""
+    found = []
+    for key in sorted(samples.of("run")):
+        run, cluster, scenario, point, repeat, phase = key
+        place = (run, cluster)
+        found.append(
+            Run(
+                run,
+                scenario,
+                point,
+                repeat,
+                phase,
+                samples.of("run_repeats_done").get(place),
+                samples.of("run_repeats").get(place),
+                samples.of("run_remaining").get(place),
+            )
+        )
+    return tuple(found)
+
+
+def _detail(samples: Samples, osd: str) -> OsdDetail:
+    def of_osd(figure: str) -> Values:
+        return {key: value for key, value in samples.of(figure).items() if key[1] == osd}
+
+    def only(figure: str) -> float | None:
+        return next(iter(of_osd(figure).values()), None)
+
+    return OsdDetail(
+        name=osd,
+        latency=_percentiles("osd", of_osd("osd_latency")),
+        in_progress=only("in_progress"),
+        oldest=only("oldest"),
+        throttles={key[2]: value for key, value in of_osd("throttle").items()},
+        violated_seconds={key[2]: value for key, value in of_osd("violated_seconds").items()},
+    )

@@ -1,0 +1,137 @@
+"""`cephqos top`: options, and the three ways to show the model."""
+
+import argparse
+import asyncio
+import contextlib
+import importlib.util
+import json
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.top.figures import Selection
+from cephqos_loadgen.top.json_output import to_json
+from cephqos_loadgen.top.layout import plain
+from cephqos_loadgen.top.page import whole
+from cephqos_loadgen.top.source import Address, Connection, Source
+from cephqos_loadgen.top.view import SORTS, View
+from cephqos_loadgen.top.watch import Watch
+
+DEFAULT_URL: Final = "http://localhost:9090"
+
+
+class NoAnswer(CephqosError):
+    """The source did not answer, and there was only one try."""
+
+
+def add_options(parser: Parser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--url",
+        help=f"Prometheus, or another server with its query API (default: {DEFAULT_URL})",
+    )
+    where.add_argument(
+        "--exporter",
+        action="append",
+        metavar="URL",
+        help="read cephqos-exporter without Prometheus, repeatable: http://host:9128",
+    )
+    parser.add_argument("--cluster", help="fsid of the cluster (default: the first one found)")
+    parser.add_argument(
+        "--interval", type=float, default=2.0, help="seconds between refreshes (default: 2)"
+    )
+    parser.add_argument(
+        "--window",
+        type=float,
+        default=60.0,
+        help="seconds over which Prometheus computes rates if it lacks the rules of cephqos"
+        " (default: 60)",
+    )
+    parser.add_argument(
+        "--sort", choices=list(SORTS), default="worst", help="order of the OSDs (default: worst)"
+    )
+    parser.add_argument(
+        "--filter", default="", help="show these OSDs only: osd.3, violated, device"
+    )
+    parser.add_argument("--once", action="store_true", help="print plain text once and exit")
+    parser.add_argument("--json", action="store_true", help="print JSON once and exit")
+    parser.add_argument("--ascii", action="store_true", help="draw bars with #, . and |")
+    parser.add_argument(
+        "--ca-cert", type=Path, help="PEM file of the server's certificate authority"
+    )
+    parser.set_defaults(run=_top)
+
+
+async def _top(arguments: argparse.Namespace) -> int:
+    _check(arguments)
+    once = arguments.once or arguments.json
+    if not once:
+        _check_terminal()
+    async with _source(arguments) as source:
+        watch = Watch(source, arguments.interval, Selection(arguments.cluster))
+        view = View(sort=arguments.sort, filter=arguments.filter)
+        if once:
+            return await _print_once(watch, view, arguments)
+        from cephqos_loadgen.top.app import Top  # needs Textual, which --once does not
+
+        await Top(watch, ascii_only=arguments.ascii or not _is_utf8(), view=view).run_async()
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if not 0.2 <= arguments.interval <= 3600:
+        raise UsageError(f"--interval {arguments.interval:g}: expected 0.2 to 3600 seconds")
+    if not 1 <= arguments.window <= 3600:
+        raise UsageError(f"--window {arguments.window:g}: expected 1 to 3600 seconds")
+
+
+def _check_terminal() -> None:
+    if importlib.util.find_spec("textual") is None:
+        raise UsageError(
+            "the live view needs Textual: pip install 'cephqos[top]' (--once and --json work now)"
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("no terminal: use --once for plain text or --json")
+
+
+def _is_utf8() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+@contextlib.asynccontextmanager
+async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
+    """The source that the options name, with its connections open."""
+    async with contextlib.AsyncExitStack() as opened:
+
+        async def connect(url: str, option: str) -> Connection:
+            address = Address.parse(url, option)
+            return await opened.enter_async_context(Connection(address, ca_cert=arguments.ca_cert))
+
+        if arguments.exporter:
+            from cephqos_loadgen.top.exporters import Exporters
+
+            yield Exporters([await connect(url, "--exporter") for url in arguments.exporter])
+        else:
+            from cephqos_loadgen.top.prometheus import Prometheus
+
+            yield Prometheus(await connect(arguments.url or DEFAULT_URL, "--url"), arguments.window)
+
+
+async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -> int:
+    await watch.refresh()
+    if watch.model is not None and not watch.model.with_rates:
+        await asyncio.sleep(arguments.interval)  # exporters have no rates before a second scrape
+        await watch.refresh()
+    if watch.model is None:
+        raise NoAnswer(f"no answer from {watch.trouble}")
+    if arguments.json:
+        print(json.dumps(to_json(watch.model, watch.source.name), indent=1))
+        return 0
+    columns = max(80, shutil.get_terminal_size((100, 24)).columns)
+    for one in whole(watch.model, watch.status(), view, columns):
+        print(plain(one))
+    return 0

@@ -1,0 +1,255 @@
+"""The series that the view reads. One table serves both sources: a figure knows how to be asked of
+Prometheus, and how to be computed from two scrapes of an exporter.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cephqos_base import series
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import (
+    CLUSTER,
+    Client,
+    Cluster,
+    Daemon,
+    Disks,
+    Exporter,
+    Op,
+    Ops,
+    Qos,
+    Recovery,
+    Run,
+    Scrub,
+    Threads,
+    bucket,
+)
+
+DAEMON: Final = "ceph_daemon"
+
+Labels = tuple[tuple[str, str], ...]
+Key = tuple[str, ...]
+# The values of a figure: one for each set of values of its labels.
+Values = dict[Key, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """The samples of one or more exporters at one time, by name; only names that are wanted."""
+
+    time: float
+    samples: Mapping[str, list[tuple[Mapping[str, str], float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is asked for: one cluster or all, and the OSD that is opened."""
+
+    cluster: str | None = None
+    osd: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One figure of the view.
+
+    `by`: the labels that make its key. `how`: the value itself, or its rate; the largest, or the
+    sum, of the series of one key. `recorded`: the recording rule that has the same value, cheaper.
+    `opened`: needed for an opened OSD only, and of that OSD only. `rules`: a recording rule is the
+    only source.
+    """
+
+    metric: str = ""
+    by: Key
+    how: Literal["max", "sum", "rate_max", "rate_sum"] = "max"
+    where: Mapping[str, str] | None = None
+    recorded: str = ""
+    opened: bool = False
+    top: int = 0  # this many of the largest are enough while no OSD is opened
+
+    @property
+    def is_rate(self) -> bool:
+        return self.how.startswith("rate")
+
+    def promql(self, selection: Selection, window: float) -> list[str]:
+        """Queries, the best first. The next one is for when a query finds nothing."""
+        matchers = dict(self.where or {})
+        if selection.cluster is not None and CLUSTER in self.by:
+            matchers[CLUSTER] = selection.cluster
+        if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
+            matchers[DAEMON] = selection.osd
+        selector = ",".join(f"{name}={_quoted(value)}" for name, value in matchers.items())
+        queries = []
+        if self.recorded:
+            queries.append(f"{self.recorded}{{{selector}}}")
+        if self.metric:
+            instant = f"{self.metric}{{{selector}}}"
+            ranged = f"rate({instant}[{round(window * 1000)}ms])"
+            aggregate = self.how.removeprefix("rate_")
+            what = ranged if self.is_rate else instant
+            queries.append(f"{aggregate} by ({', '.join(self.by)}) ({what})")
+        if self.top and selection.osd is None:
+            queries = [f"topk({self.top}, {query})" for query in queries]
+        return queries
+
+    def computed(self, before: Scrape | None, now: Scrape, selection: Selection) -> Values:
+        """The figure from two scrapes; what needs two is empty while there is one."""
+        found: Values = {}
+        samples = self._chosen(now, selection)
+        if self.is_rate:
+            if before is None or now.time <= before.time:
+                return {}
+            samples = _rates(self._chosen(before, selection), samples, now.time - before.time)
+        adds = self.how.endswith("sum")
+        for labels, value in samples:
+            key = tuple(labels.get(name, "") for name in self.by)
+            if key not in found:
+                found[key] = value
+            else:
+                found[key] = found[key] + value if adds else max(found[key], value)
+        return found
+
+    def _chosen(
+        self, scrape: Scrape, selection: Selection
+    ) -> list[tuple[Mapping[str, str], float]]:
+        samples = scrape.samples.get(self.metric, [])
+        wanted = dict(self.where or {})
+        if selection.cluster is not None and CLUSTER in self.by:
+            wanted[CLUSTER] = selection.cluster
+        if selection.osd is not None and self.opened:
+            wanted[DAEMON] = selection.osd
+        if not wanted:
+            return samples
+        items = wanted.items()
+        return [
+            (labels, value)
+            for labels, value in samples
+            if all(labels.get(name, "") == text for name, text in items)
+        ]
+
+
+def _rates(
+    before: Iterable[tuple[Mapping[str, str], float]],
+    now: Iterable[tuple[Mapping[str, str], float]],
+    seconds: float,
+) -> list[tuple[Mapping[str, str], float]]:
+    """Increase per second. A counter that fell was reset: its value is the increase."""
+    old = {_identity(labels): value for labels, value in before}
+    rates = []
+    for labels, value in now:
+        earlier = old.get(_identity(labels))
+        if earlier is not None:
+            rates.append((labels, (value - earlier if value >= earlier else value) / seconds))
+    return rates
+
+
+def _identity(labels: Mapping[str, str]) -> Labels:
+    return tuple(sorted(labels.items()))
+
+
+def _names(labels: str) -> Key:
+    return tuple(labels.split(", "))
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+_OSD: Final = _names(series.OSD)
+_CLASS: Final = _names(series.OSD_CLASS)
+_POOL: Final = _names(series.POOL)
+_LEVEL: Final = (*_POOL, "level")
+_DEVICE: Final = (*_OSD, "device")
+_RUN: Final = ("run", CLUSTER)
+_CLIENT: Final = (*_RUN, "op")
+_OF_OSDS: Final = {"layer": "osd"}
+BUSIEST: Final = 8
+
+FIGURES: Final[Mapping[str, Figure]] = {
+    # daemons and exporters
+    "up": Figure(metric=Daemon.UP, by=(*_OSD, "reason")),
+    "version": Figure(metric=Exporter.BUILD_INFO, by=("version",), how="sum"),
+    "scheduler": Figure(
+        metric=Qos.SCHEDULER_INFO, by=(*_OSD, "in_force", "profile", "model", "promise")
+    ),
+    # classes
+    "attained": Figure(metric=Qos.OPS, by=_CLASS, how="rate_max", recorded=PerClass.ATTAINED_OPS),
+    "reserved": Figure(metric=Qos.RESERVATION_OPS, by=_CLASS, recorded=PerClass.RESERVED_OPS),
+    "limit": Figure(metric=Qos.LIMIT_OPS, by=_CLASS, recorded=PerClass.LIMIT_OPS),
+    "queued": Figure(metric=Qos.QUEUE_LENGTH, by=_CLASS, how="sum", recorded=PerClass.QUEUE_LENGTH),
+    "lag": Figure(
+        metric=Qos.RESERVATION_LAG_SECONDS, by=_CLASS, recorded=PerClass.RESERVATION_LAG_SECONDS
+    ),
+    "demand": Figure(by=_CLASS, recorded=PerClass.DEMAND),
+    "violated": Figure(by=_CLASS, recorded=PerClass.VIOLATED),
+    "shortfall": Figure(by=_CLASS, recorded=PerClass.SHORTFALL_OPS),
+    "cause": Figure(by=(*_CLASS, "cause", "by"), recorded=PerClass.MAIN_CAUSE),
+    "violated_seconds": Figure(by=_CLASS, recorded=PerClass.VIOLATED_SECONDS, opened=True),
+    # OSDs
+    "capacity": Figure(metric=Qos.CAPACITY_OPS, by=_OSD, recorded=PerOsd.CAPACITY_OPS),
+    "delivered": Figure(
+        metric=Qos.DELIVERED_OPS, by=_OSD, how="rate_max", recorded=PerOsd.DELIVERED_OPS
+    ),
+    "in_progress": Figure(metric=Ops.IN_PROGRESS, by=_OSD, opened=True),
+    "blocked": Figure(metric=Ops.BLOCKED, by=_OSD),
+    "oldest": Figure(metric=Ops.OLDEST_AGE_SECONDS, by=_OSD, opened=True),
+    "throttle": Figure(metric=Qos.THROTTLE_USED_RATIO, by=(*_OSD, "throttle"), opened=True),
+    # latency of clients' operations, as OSDs see it; per second and bucket
+    "latency": Figure(metric=bucket(Op.LATENCY_SECONDS), by=(CLUSTER, "op", "le"), how="rate_sum"),
+    "osd_latency": Figure(
+        metric=bucket(Op.LATENCY_SECONDS), by=(*_OSD, "op", "le"), how="rate_sum", opened=True
+    ),
+    # threads and devices
+    "threads": Figure(
+        metric=Threads.BUSIEST_CPU_SECONDS, by=(*_OSD, "group"), how="rate_max", top=BUSIEST
+    ),
+    "device_busy": Figure(
+        metric=Disks.BUSY_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS, top=BUSIEST
+    ),
+    "device_depth": Figure(
+        metric=Disks.WEIGHTED_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS
+    ),
+    "device_time": Figure(metric=Disks.TIME_SECONDS, by=_DEVICE, how="rate_sum", where=_OF_OSDS),
+    "device_ops": Figure(metric=Disks.OPS, by=_DEVICE, how="rate_sum", where=_OF_OSDS),
+    # cluster
+    "cluster_up": Figure(metric=Cluster.UP, by=(CLUSTER, "reason")),
+    "flags": Figure(metric=Cluster.FLAG, by=(CLUSTER, "flag")),
+    "osd_in_map": Figure(metric=Cluster.OSD_UP, by=_OSD),
+    # recovery and scrub
+    "degraded": Figure(metric=Recovery.POOL_DEGRADED_OBJECTS, by=_POOL),
+    "misplaced": Figure(metric=Recovery.POOL_MISPLACED_OBJECTS, by=_POOL),
+    "unfound": Figure(metric=Recovery.POOL_UNFOUND_OBJECTS, by=_POOL),
+    "recovery_rate": Figure(metric=Recovery.POOL_OBJECTS_PER_SECOND, by=_POOL),
+    "recovery_bytes": Figure(metric=Recovery.POOL_BYTES_PER_SECOND, by=_POOL),
+    "recovery_eta": Figure(metric=Recovery.POOL_ETA_SECONDS, by=_POOL),
+    "scrub_pgs": Figure(metric=Scrub.POOL_RUNNING_PGS, by=_LEVEL),
+    "scrub_left": Figure(metric=Scrub.POOL_RUNNING_OBJECTS_LEFT, by=_LEVEL),
+    "scrub_done": Figure(metric=Scrub.POOL_RUNNING_OBJECTS_DONE, by=_LEVEL),
+    "scrub_rate": Figure(metric=Scrub.POOL_OBJECTS_PER_SECOND, by=_LEVEL),
+    "scrub_eta": Figure(metric=Scrub.POOL_RUNNING_ETA_SECONDS, by=_LEVEL),
+    "scrub_overdue": Figure(
+        metric=Scrub.POOL_SCHEDULE_PGS, by=_LEVEL, how="sum", where={"state": "overdue"}
+    ),
+    # a test run
+    "run": Figure(metric=Run.INFO, by=(*_RUN, "scenario", "point", "repeat", "phase")),
+    "run_repeats": Figure(metric=Run.REPEATS, by=_RUN),
+    "run_repeats_done": Figure(metric=Run.REPEATS_DONE, by=_RUN),
+    "run_remaining": Figure(metric=Run.REMAINING_SECONDS, by=_RUN),
+    "client_iops": Figure(metric=Client.IOPS, by=_CLIENT, how="sum"),
+    "client_latency": Figure(
+        metric=bucket(Client.LATENCY_SECONDS), by=(*_CLIENT, "le"), how="rate_sum"
+    ),
+}
+
+# What an exporter's page is read for.
+WANTED: Final = frozenset(figure.metric for figure in FIGURES.values() if figure.metric)
+
+
+def wanted_now(selection: Selection) -> Mapping[str, Figure]:
+    """The figures to ask for: those of an opened OSD only when one is open."""
+    return {
+        name: figure
+        for name, figure in FIGURES.items()
+        if selection.osd is not None or not figure.opened
+    }

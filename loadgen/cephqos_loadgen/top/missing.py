@@ -1,0 +1,139 @@
+"""What cannot be shown, and why: a wrong address, an old exporter, no rules, no mClock."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_base.version import __version__
+from cephqos_loadgen.top.figures import FIGURES, Selection
+from cephqos_loadgen.top.model import Missing, Samples
+
+_MCLOCK: Final = "mclock_scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of the view and the figure that it cannot do without."""
+
+    what: str
+    figure: str
+    collector: str
+
+
+_PARTS: Final = (
+    _Part("schedulers and reservations", "scheduler", "mclock"),
+    _Part("attained work", "attained", "mclock"),
+    _Part("client latency", "latency", "histograms"),
+    _Part("threads", "threads", "threads"),
+)
+
+
+def find_missing(samples: Samples, selection: Selection) -> tuple[Missing, ...]:
+    """All of it, the most important first. `samples` are those of one cluster."""
+    if not samples.of("up") and not samples.of("cluster_up"):
+        return (*samples.troubles, _nothing(samples, selection))
+    return (
+        *samples.troubles,
+        *_rules(samples),
+        *_rates(samples),
+        *_parts(samples),
+        *_without_mclock(samples),
+        *_lag(samples),
+        *_cluster(samples),
+        *_versions(samples),
+    )
+
+
+def _nothing(samples: Samples, selection: Selection) -> Missing:
+    if selection.cluster is not None:
+        return Missing("everything", f"no series of cluster {selection.cluster}")
+    if samples.from_prometheus:
+        return Missing(
+            "everything",
+            "this Prometheus has no series of cephqos-exporter: is the exporter in its"
+            " scrape_configs, and up on its page /targets?",
+        )
+    return Missing("everything", "no exporter sees a daemon: does it run on a host with OSDs?")
+
+
+def _rules(samples: Samples) -> Iterator[Missing]:
+    if not samples.from_prometheus:
+        yield Missing(
+            "causes and alerts",
+            "they come from rules in Prometheus: use --url. `behind` is judged from this moment",
+        )
+    elif not samples.rules:
+        yield Missing(
+            "violations and causes",
+            "this Prometheus does not have the rules of cephqos (`cephqos rules build`)."
+            " `behind` is judged from this moment",
+        )
+
+
+def _rates(samples: Samples) -> Iterator[Missing]:
+    if not samples.with_rates:
+        yield Missing("rates", "they need a second scrape, which follows")
+
+
+def _parts(samples: Samples) -> Iterator[Missing]:
+    """Series that every exporter of this version has for every OSD."""
+    if not any(samples.of("up").values()):
+        return
+    for part in _PARTS:
+        figure = FIGURES[part.figure]
+        if samples.of(part.figure) or (figure.is_rate and not samples.with_rates):
+            continue
+        why = f"no {figure.metric}: the exporter is too old, or its collector {part.collector}"
+        why += " is disabled or fails"
+        if figure.is_rate and samples.from_prometheus:
+            why += ", or --window is shorter than two scrape intervals"
+        yield Missing(part.what, why)
+
+
+def _without_mclock(samples: Samples) -> Iterator[Missing]:
+    """WPQ promises nothing, unless a policy file says what should be kept."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for key in samples.of("scheduler"):
+        _, osd, in_force, _, _, promise = key
+        if in_force != _MCLOCK and promise == "none":
+            found.setdefault((in_force or "an unknown scheduler", promise), []).append(osd)
+    for (scheduler, _), osds in sorted(found.items()):
+        yield Missing(
+            f"reservations of {_some(osds)}",
+            f"they run {scheduler}, which has no reservations (a policy file can set targets)",
+        )
+
+
+def _lag(samples: Samples) -> Iterator[Missing]:
+    """Early releases with mClock do not show its queues."""
+    with_mclock = [key[1] for key in samples.of("scheduler") if key[2] == _MCLOCK]
+    seen = {key[1] for key in samples.of("lag")}
+    if blind := [osd for osd in with_mclock if osd not in seen]:
+        yield Missing(
+            f"queues and lag of {_some(blind)}",
+            "their release does not show mClock's queues on the admin socket (16.2)",
+        )
+
+
+def _cluster(samples: Samples) -> Iterator[Missing]:
+    states = samples.of("cluster_up")
+    if not states:
+        yield Missing("recovery and scrub", "no exporter runs with --role=cluster")
+    for key, up in sorted(states.items()):
+        if not up:
+            yield Missing("recovery and scrub", f"no answer from the monitors: {key[1]}")
+
+
+def _versions(samples: Samples) -> Iterator[Missing]:
+    others = sorted(key[0] for key in samples.of("version") if key[0] != __version__)
+    if others:
+        yield Missing(
+            "some series, perhaps",
+            f"exporters of version {', '.join(others)}; this is cephqos {__version__}",
+        )
+
+
+def _some(osds: Iterable[str]) -> str:
+    """`osd.0`, `osd.0, osd.1`, `24 OSDs`."""
+    names = list(osds)
+    return ", ".join(names) if len(names) <= 3 else f"{len(names)} OSDs"

@@ -1,0 +1,203 @@
+"""What `cephqos top` shows, as plain data. `json_output` writes the same for scripts.
+
+Rates and reservations are in normalised ops/s, times in seconds. None: not known.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from cephqos_loadgen.top.figures import Values
+
+# violated: the recording rules say so. behind: gets less than its reservation while requests wait,
+# seen at this moment only (without rules). kept: gets its reservation, or wants less. idle: wants
+# nothing. unpromised: works without a reservation.
+State = Literal["violated", "behind", "kept", "idle", "unpromised", "unknown"]
+STATES: Final[tuple[State, ...]] = ("violated", "behind", "kept", "idle", "unpromised", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """Latency of one kind of operation."""
+
+    who: str  # osd, or the load generator's view: client
+    op: str
+    ops_per_second: float
+    p50: float | None
+    p95: float | None
+    p99: float | None
+    p999: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OsdClass:
+    """A class of work on one OSD."""
+
+    name: str
+    state: State
+    attained: float | None
+    reserved: float | None
+    limit: float | None
+    queued: float | None
+    lag: float | None
+    shortfall: float | None
+    cause: str = ""
+    by: str = ""
+
+    @property
+    def attainment(self) -> float | None:
+        """Attained as a share of the reservation."""
+        if self.attained is None or not self.reserved:
+            return None
+        return self.attained / self.reserved
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Osd:
+    """One OSD with its classes, the worst one first."""
+
+    name: str
+    up: bool
+    reason: str
+    scheduler: str
+    profile: str
+    capacity: float | None
+    delivered: float | None
+    blocked: float | None
+    classes: tuple[OsdClass, ...]
+
+    @property
+    def worst(self) -> OsdClass | None:
+        return self.classes[0] if self.classes else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassTotal:
+    """A class of work, summed over all OSDs."""
+
+    name: str
+    attained: float | None
+    reserved: float | None
+    violated_osds: int
+    behind_osds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    pool: str
+    degraded: float
+    misplaced: float
+    unfound: float
+    objects_per_second: float | None
+    bytes_per_second: float | None
+    eta: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scrub:
+    pool: str
+    level: str
+    running_pgs: float
+    objects_done: float | None
+    objects_left: float | None
+    objects_per_second: float | None
+    eta: float | None
+    overdue_pgs: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    osd: str
+    group: str
+    cpu: float  # share of one CPU that the busiest thread of the group has
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    osd: str
+    device: str
+    busy: float  # share of the time with a request in progress
+    latency: float | None
+    depth: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A firing alert; alerts that differ only in the OSD are one."""
+
+    name: str
+    severity: str
+    osds: tuple[str, ...]
+    what: str  # class, cause and the like
+    since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A test run that is going on."""
+
+    name: str
+    scenario: str
+    point: str
+    repeat: str
+    phase: str
+    repeats_done: float | None
+    repeats: float | None
+    remaining: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class OsdDetail:
+    """What is known of an opened OSD beyond the list."""
+
+    name: str
+    latency: tuple[Percentiles, ...] = ()
+    in_progress: float | None = None
+    oldest: float | None = None
+    throttles: Mapping[str, float] = field(default_factory=dict)
+    violated_seconds: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that cannot be shown, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """What a source fetched: the figures by name, firing alerts, and what it could not get."""
+
+    time: float
+    values: Mapping[str, Values]
+    alerts: tuple[Mapping[str, str], ...] = ()
+    rules: bool  # whether the recording rules are there
+    with_rates: bool = True  # False for the first scrape of an exporter
+    from_prometheus: bool = True
+    troubles: tuple[Missing, ...] = ()
+
+    def of(self, figure: str) -> Values:
+        return self.values.get(figure, {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    time: float
+    clusters: tuple[str, ...]
+    cluster: str
+    rules: bool
+    with_rates: bool
+    classes: tuple[ClassTotal, ...]
+    osds: tuple[Osd, ...]
+    latency: tuple[Percentiles, ...]
+    recovery: tuple[Recovery, ...]
+    scrubs: tuple[Scrub, ...]
+    threads: tuple[Thread, ...]
+    devices: tuple[Device, ...]
+    alerts: tuple[Alert, ...]
+    flags: tuple[str, ...]
+    runs: tuple[Run, ...]
+    missing: tuple[Missing, ...]
+    detail: OsdDetail | None = None

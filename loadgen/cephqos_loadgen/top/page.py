@@ -1,0 +1,245 @@
+"""A whole screen: header, sections in one or two columns, footer; or the page of one OSD."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_loadgen.top import sections
+from cephqos_loadgen.top.layout import Line, Section, Span, at_most, bar, beside, cut, line, share
+from cephqos_loadgen.top.model import Model, Osd, OsdDetail
+from cephqos_loadgen.top.sections import Canvas, class_cells, headline, latency_table, note_lines
+from cephqos_loadgen.top.text import duration, fit, latency, number, percent, printable
+from cephqos_loadgen.top.view import View
+
+TWO_COLUMNS_FROM: Final = 130
+MIN_COLUMNS: Final = 60
+MIN_ROWS: Final = 12
+
+KEYS: Final = (
+    ("q", "quit"),
+    ("up, down, page up, page down", "move in the list of OSDs"),
+    ("enter", "open the OSD under the cursor"),
+    ("escape", "go back: close a page, close the OSD, end the filter"),
+    ("s", "sort by the next key: worst, lag, queue, attainment, delivered, name"),
+    ("r", "reverse the order"),
+    ("/", "filter: an OSD (12 or osd.12), or words such as client, violated, device, down"),
+    ("c", "show the next cluster"),
+    ("p or space", "pause and go on"),
+    ("n", "what cannot be shown, and why"),
+    ("? or h", "this help"),
+)
+_STATES: Final = (
+    ("violated", "the rules say: it wants more, and gets less than its reservation"),
+    ("behind", "the same, judged from this moment only (no rules)"),
+    ("kept", "it gets its reservation"),
+    ("idle", "it wants nothing, or less than its reservation"),
+    ("unpromised", "it works, and has no reservation"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """How the source is doing. `age`: seconds since the values were fetched."""
+
+    source: str
+    clock: str
+    interval: float
+    age: float | None = None
+    trouble: str = ""
+
+    @property
+    def stale(self) -> bool:
+        return bool(self.trouble) and self.age is not None
+
+
+def draw(
+    model: Model | None,
+    status: Status,
+    view: View,
+    size: tuple[int, int],
+    ascii_only: bool = False,
+) -> list[Line]:
+    """Exactly as many lines as the screen has rows, each as wide as the screen."""
+    columns, rows = size
+    top = _header(model, status, view)
+    bottom = [] if rows < MIN_ROWS else [_footer(view, model)]
+    room = max(0, rows - len(top) - len(bottom))
+    if columns < MIN_COLUMNS or rows < MIN_ROWS:
+        top += [line(Span(f"too small: {MIN_COLUMNS}x{MIN_ROWS} or more is needed", "warn"))]
+        room = max(0, room - 1)
+    body = _body(model, status, view, columns, room, ascii_only)[:room]
+    body += [()] * (room - len(body))
+    return [cut(one, columns) for one in [*top, *body, *bottom][:rows]]
+
+
+def _body(
+    model: Model | None, status: Status, view: View, columns: int, rows: int, ascii_only: bool
+) -> list[Line]:
+    if view.page == "help":
+        return _help()
+    if model is None:
+        return [(), line(f"  {status.trouble or 'waiting for the first answer'}")]
+    canvas = Canvas(model, view, columns, ascii_only)
+    if view.page == "notes":
+        return note_lines(model, columns) or [line("Everything is shown.")]
+    if view.opened is not None:
+        return _osd_page(canvas, view.opened, rows)
+    return _main(canvas, rows)
+
+
+def whole(model: Model, status: Status, view: View, columns: int) -> list[Line]:
+    """Everything, one section below the other, for a printout: no keys, no limit of rows."""
+    rows = 100 + len(model.osds) + sum(map(len, (model.alerts, model.recovery, model.scrubs)))
+    columns = min(columns, TWO_COLUMNS_FROM - 1)
+    return [*_header(model, status, view), *_body(model, status, view, columns, rows, False)]
+
+
+def _header(model: Model | None, status: Status, view: View) -> list[Line]:
+    cluster = model.cluster[:8] if model else ""
+    several = f" (1 of {len(model.clusters)})" if model and len(model.clusters) > 1 else ""
+    paused = Span("  PAUSED", "warn") if view.paused else Span("")
+    first = line(
+        Span("cephqos top", "title"),
+        f"  {printable(status.source)}",
+        f"  cluster {cluster}{several}" if cluster else "",
+        f"  {status.clock}",
+        paused,
+    )
+    if status.trouble:
+        age = f" These values are {duration(status.age)} old." if status.age is not None else ""
+        why = printable(status.trouble)
+        told = f"NO ANSWER: {why}.{age} Asking every {status.interval:g} s."
+        return [first, line(Span(told, "bad"))]
+    return [first, headline(model)] if model else [first]
+
+
+def _footer(view: View, model: Model | None) -> Line:
+    if view.page != "main" or view.opened is not None:
+        keys = [("esc", "back"), ("p", "pause"), ("?", "help"), ("q", "quit")]
+    else:
+        keys = [("s", "sort"), ("/", "filter"), ("enter", "open"), ("p", "pause")]
+        if model and len(model.clusters) > 1:
+            keys.append(("c", "cluster"))
+        if model and model.missing:
+            keys.append(("n", f"not shown ({len(model.missing)})"))
+        keys += [("?", "help"), ("q", "quit")]
+    spans: list[str | Span] = []
+    for key, what in keys:
+        spans += [Span(key, "title"), Span(f" {what}   ", "dim")]
+    return line(*spans)
+
+
+def _main(canvas: Canvas, rows: int) -> list[Line]:
+    if canvas.columns >= TWO_COLUMNS_FROM:
+        left_columns = max(100, canvas.columns * 60 // 100)
+        narrow = Canvas(canvas.model, canvas.view, left_columns, canvas.ascii_only)
+        rest = Canvas(
+            canvas.model, canvas.view, canvas.columns - left_columns - 2, canvas.ascii_only
+        )
+        left = _stacked([sections.classes(narrow), sections.osds(narrow)], rows, [0, 1], gap=True)
+        parts = [
+            sections.alerts(rest),
+            sections.latencies(rest),
+            sections.work(rest),
+            sections.runs(rest),
+            sections.notes(rest),
+            sections.threads(rest),
+            sections.devices(rest),
+        ]
+        right = _stacked(parts, rows, [3, 1, 0, 2, 5, 6, 4], gap=True)
+        return beside(left, right, left_columns, canvas.columns)
+    parts = [
+        sections.classes(canvas),
+        sections.alerts(canvas),
+        sections.osds(canvas),
+        sections.latencies(canvas),
+        sections.work(canvas),
+        sections.runs(canvas),
+        sections.notes(canvas),
+        sections.threads(canvas),
+        sections.devices(canvas),
+    ]
+    return _stacked(parts, rows, [0, 3, 2, 1, 4, 7, 8, 5, 6])
+
+
+def _stacked(parts: list[Section], rows: int, order: list[int], gap: bool = False) -> list[Line]:
+    """Sections below one another in the given order; they stand in order of importance."""
+    given = share(parts, rows - (len(parts) - 1 if gap else 0))
+    lines: list[Line] = []
+    for position in order:
+        if drawn := parts[position].draw(given[position]) if given[position] else []:
+            lines += [()] if gap and lines else []
+            lines += drawn
+    return lines
+
+
+def _help() -> list[Line]:
+    lines = [line(Span("KEYS", "title"))]
+    lines += [line(f"  {fit(key, 30)}{what}") for key, what in KEYS]
+    lines += [line(Span("STATES", "title"))]
+    lines += [line(f"  {fit(state, 12)}{what}") for state, what in _STATES]
+    lines += [line("  Figures are normalised ops/s: one is the work of a small operation.")]
+    return lines
+
+
+def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
+    model = canvas.model
+    osd = next((it for it in model.osds if it.name == name), None)
+    if osd is None:
+        return [(), line(Span(f"  {printable(name)} is not among the OSDs any more", "warn"))]
+    detail = model.detail if model.detail and model.detail.name == name else OsdDetail(name)
+    lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(canvas, osd, detail)]
+    lines += latency_table("LATENCY", detail.latency)
+    lines += [_operations(osd, detail)]
+    if detail.throttles:
+        used = ", ".join(f"{it} {percent(ratio)}" for it, ratio in detail.throttles.items())
+        lines += [line(Span(fit("THROTTLES", 12), "title"), used)]
+    for thread in [it for it in model.threads if it.osd == name][:6]:
+        title = Span(fit("THREADS" if lines[-1][0].text[:7] != "THREADS" else "", 12), "title")
+        lines += [line(title, fit(thread.group, 18), f"{thread.cpu:>6.0%} of a CPU")]
+    for device in [it for it in model.devices if it.osd == name]:
+        depth = number(device.depth)
+        cells = f"{device.busy:.0%} busy, {latency(device.latency)} per request, depth {depth}"
+        lines += [line(Span(fit("DEVICE", 12), "title"), fit(device.device, 18), cells)]
+    mine = [alert for alert in model.alerts if name in alert.osds]
+    lines += [line(Span("ALERTS", "title"), Span("" if mine else "      none fires", "dim"))]
+    lines += [sections.alert_line(alert, model.time) for alert in mine]
+    return at_most(lines, rows)
+
+
+def _osd_title(osd: Osd) -> Line:
+    state = Span("up", "good") if osd.up else Span(f"does not answer: {osd.reason}", "bad")
+    scheduler = f"  {osd.scheduler or 'scheduler unknown'}"
+    profile = f", profile {osd.profile}" if osd.profile else ""
+    return line(Span(f"{osd.name}  ", "title"), state, scheduler, profile)
+
+
+def _osd_capacity(canvas: Canvas, osd: Osd) -> list[Line]:
+    largest = max(osd.capacity or 0.0, osd.delivered or 0.0)
+    drawn = bar(
+        osd.delivered,
+        osd.capacity,
+        largest,
+        max(8, canvas.columns - 56),
+        ascii_only=canvas.ascii_only,
+    )
+    figures = f" delivers {number(osd.delivered)} of {number(osd.capacity)} ops/s (capacity)"
+    return [line(fit("all work", 12), *drawn, figures)]
+
+
+def _osd_classes(canvas: Canvas, osd: Osd, detail: OsdDetail) -> list[Line]:
+    titles = f"{'attained':>31}{'reserved':>9}{'':6}{'queue':>6}{'lag':>9}  cause"
+    lines = [line(Span("CLASSES", "title"), Span(titles[7:], "dim"))]
+    for part in osd.classes:
+        lost = detail.violated_seconds.get(part.name)
+        tail = f"  violated for {duration(lost)} of the last hour" if lost else ""
+        limit = f"  limit {number(part.limit)}" if part.limit else ""
+        lines.append(line(" ", *class_cells(part), limit, tail))
+    return lines
+
+
+def _operations(osd: Osd, detail: OsdDetail) -> Line:
+    return line(
+        Span(fit("OPERATIONS", 12), "title"),
+        f"{number(detail.in_progress)} in progress, {number(osd.blocked)} blocked,"
+        f" oldest {duration(detail.oldest)}",
+    )

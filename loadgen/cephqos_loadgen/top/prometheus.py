@@ -1,0 +1,125 @@
+"""Samples from Prometheus, or from anything with its query API (Thanos, Mimir, VictoriaMetrics)."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from cephqos_base.recorded import PerClass
+from cephqos_loadgen.top.figures import Figure, Key, Selection, Values, wanted_now
+from cephqos_loadgen.top.model import Missing, Samples
+from cephqos_loadgen.top.source import Connection, SourceDown
+
+_AT_ONCE: Final = 6
+_RULES: Final = f"count({PerClass.ATTAINED_OPS})"
+
+Vector = list[tuple[Mapping[str, str], float]]
+
+
+class Prometheus:
+    """Asks each figure as one instant query."""
+
+    def __init__(self, connection: Connection, window: float) -> None:
+        self._connection = connection
+        self._window = window
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    @property
+    def name(self) -> str:
+        return f"Prometheus {self._connection.shown}"
+
+    async def fetch(self, selection: Selection) -> Samples:
+        """All figures; SourceDown if Prometheus does not answer."""
+        try:
+            rules = bool(await self._query(_RULES))
+            async with asyncio.TaskGroup() as group:
+                asking = {
+                    name: group.create_task(self._figure(figure, selection, rules))
+                    for name, figure in wanted_now(selection).items()
+                }
+                alerts = group.create_task(self._alerts())
+        except Refused as error:
+            raise SourceDown(f"it refuses queries: {error}") from error
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None
+        values: dict[str, Values] = {}
+        troubles = []
+        for name, task in asking.items():
+            result = task.result()
+            if isinstance(result, Refused):
+                troubles.append(Missing(name, f"Prometheus refused the query: {result}"))
+            else:
+                values[name] = result
+        return Samples(
+            time=time.time(),
+            values=values,
+            alerts=alerts.result(),
+            rules=rules,
+            troubles=tuple(troubles),
+        )
+
+    async def _figure(
+        self, figure: Figure, selection: Selection, rules: bool
+    ) -> "Values | Refused":
+        queries = figure.promql(selection, self._window)
+        if figure.recorded and not rules:
+            queries = queries[1:]
+        try:
+            for query in queries:
+                if found := await self._query(query):
+                    return {_key(labels, figure.by): value for labels, value in found}
+        except Refused as error:
+            return error
+        return {}
+
+    async def _alerts(self) -> tuple[Mapping[str, str], ...]:
+        """Labels of the firing alerts, and since when they are active."""
+        try:
+            firing = await self._query('ALERTS{alertstate="firing"}')
+            since = {
+                _identity(labels): value for labels, value in await self._query("ALERTS_FOR_STATE")
+            }
+        except Refused:
+            return ()
+        found = []
+        for labels, _ in firing:
+            start = since.get(_identity(labels))
+            found.append({**labels, **({"since": repr(start)} if start else {})})
+        return tuple(found)
+
+    async def _query(self, query: str) -> Vector:
+        async with self._slots:
+            status, body = await self._connection.post("/api/v1/query", {"query": query})
+        return parse_vector(status, body)
+
+
+class Refused(Exception):
+    """Prometheus answered, and did not want the query."""
+
+
+def parse_vector(status: int, body: bytes) -> Vector:
+    """The result of an instant query. SourceDown if this is no answer of Prometheus."""
+    try:
+        reply: dict[str, Any] = orjson.loads(body)
+        if reply["status"] != "success":
+            raise Refused(str(reply.get("error", reply["status"])))
+        data = reply["data"]
+        if data["resultType"] != "vector":
+            raise SourceDown(f"a vector was expected, not a {data['resultType']}")
+        # A histogram of the native kind has no value.
+        return [
+            (item["metric"], float(item["value"][1])) for item in data["result"] if "value" in item
+        ]
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
+        said = body[:60].decode(errors="replace")
+        raise SourceDown(f"HTTP {status}, and no answer of Prometheus' API: {said!r}") from error
+
+
+def _key(labels: Mapping[str, str], by: Key) -> Key:
+    return tuple(labels.get(name, "") for name in by)
+
+
+def _identity(labels: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    return frozenset(item for item in labels.items() if item[0] not in ("__name__", "alertstate"))

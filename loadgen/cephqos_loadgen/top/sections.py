@@ -1,0 +1,337 @@
+"""The sections of the main page: model and view to lines. Each says how many rows it wants."""
+
+import textwrap
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cephqos_loadgen.top import text
+from cephqos_loadgen.top.layout import Line, Section, Span, Style, at_most, bar, line
+from cephqos_loadgen.top.model import Alert, Model, Osd, OsdClass, Percentiles, State
+from cephqos_loadgen.top.text import duration, fit, latency, number, percent
+from cephqos_loadgen.top.view import View, chosen_osds
+
+SHORT = {"background_recovery": "recovery", "background_best_effort": "best-effort"}
+_STATE_STYLES: dict[State, Style] = {
+    "violated": "bad",
+    "behind": "warn",
+    "kept": "good",
+    "idle": "dim",
+    "unpromised": "dim",
+    "unknown": "dim",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """What every section draws with."""
+
+    model: Model
+    view: View
+    columns: int
+    ascii_only: bool = False
+
+
+def short(name: str) -> str:
+    return SHORT.get(name, name)
+
+
+def state_style(state: State) -> Style:
+    return _STATE_STYLES[state]
+
+
+def headline(model: Model) -> Line:
+    """Are the promises kept? In one sentence."""
+    down = sum(not osd.up for osd in model.osds)
+    tail = f"; {_osds(down)} not answering" if down else ""
+    broken = [
+        f"{part.name} on {_osds(part.violated_osds)}"
+        for part in model.classes
+        if part.violated_osds
+    ]
+    behind = [
+        f"{part.name} on {_osds(part.behind_osds)}" for part in model.classes if part.behind_osds
+    ]
+    if broken:
+        return line(Span("BROKEN", "bad"), f": {', '.join(broken)}{tail}")
+    if behind:
+        return line(Span("BEHIND at this moment", "warn"), f": {', '.join(behind)}{tail}")
+    if not model.osds:
+        return line(Span("NO DATA", "warn"), ": no OSD is known")
+    if not any(part.reserved for part in model.classes):
+        return line(Span("NO PROMISES", "warn"), f": no OSD has a reservation{tail}")
+    if not model.with_rates:
+        return line("Measuring …")
+    kept = f": every class gets its reservation, or wants less ({_osds(len(model.osds))})"
+    return line(Span("KEPT", "good"), f"{kept}{tail}")
+
+
+def _osds(count: int) -> str:
+    return f"{count} OSD{'' if count == 1 else 's'}"
+
+
+def classes(canvas: Canvas) -> Section:
+    totals = canvas.model.classes
+
+    def draw(rows: int) -> list[Line]:
+        largest = max(
+            (value for part in totals for value in (part.attained, part.reserved) if value),
+            default=0.0,
+        )
+        lines = [line(Span("CLASSES", "title"), Span("  attained of reserved, ops/s", "dim"))]
+        size = max(8, canvas.columns - 12 - 44)
+        for part in totals:
+            share = None if not part.reserved else (part.attained or 0.0) / part.reserved
+            figures = f" {number(part.attained):>9} of {number(part.reserved):<9}"
+            if not part.reserved:
+                figures = f" {number(part.attained):>9}{'':13}"
+            drawn = bar(
+                part.attained,
+                part.reserved,
+                largest,
+                size,
+                "bad" if part.violated_osds else "bar",
+                canvas.ascii_only,
+            )
+            lines.append(
+                line(
+                    fit(short(part.name), 12),
+                    *drawn,
+                    figures,
+                    f"{percent(share) if share is not None else '':>6}  ",
+                    *_class_state(part.violated_osds, part.behind_osds),
+                )
+            )
+        return lines[:rows]
+
+    return Section(draw, wants=1 + len(totals), needs=1 + len(totals))
+
+
+def _class_state(violated: int, behind: int) -> Line:
+    if violated:
+        return line(Span(f"BROKEN: {violated}", "bad"))
+    return line(Span(f"behind: {behind}", "warn")) if behind else ()
+
+
+def latencies(canvas: Canvas) -> Section:
+    found = canvas.model.latency
+
+    def draw(rows: int) -> list[Line]:
+        if not found:
+            return [line(Span("LATENCY", "title"), Span("  no client operations", "dim"))]
+        return at_most(latency_table("LATENCY", found), rows)
+
+    wants = 1 + len(found)
+    return Section(draw, wants=wants, needs=min(wants, 3))
+
+
+def latency_table(title: str, found: Iterable[Percentiles]) -> list[Line]:
+    lines = [
+        line(
+            Span(fit(title, 14), "title"),
+            Span("".join(f"{name:>10}" for name in ("ops/s", "p50", "p95", "p99", "p99.9")), "dim"),
+        )
+    ]
+    for part in found:
+        values = (part.p50, part.p95, part.p99, part.p999)
+        cells = "".join(f"{latency(value):>10}" for value in values)
+        lines.append(
+            line(fit(f"{part.who} {part.op}", 14), f"{number(part.ops_per_second):>10}{cells}")
+        )
+    return lines
+
+
+def osds(canvas: Canvas) -> Section:
+    chosen = chosen_osds(canvas.model, canvas.view)
+
+    def draw(rows: int) -> list[Line]:
+        view = canvas.view
+        of = f"{len(chosen)} of {len(canvas.model.osds)}" if view.filter else f"{len(chosen)}"
+        how = f"  {of}, by {view.sort}{' reversed' if view.reverse else ''}"
+        if view.filter:
+            how += f", filter: {text.printable(view.filter)}"
+        heading = "".join(
+            f"{name:>{size}}"
+            for name, size in (("attained", 9), ("reserved", 9), ("", 6), ("queue", 6), ("lag", 9))
+        )
+        titles = Span(f"{'':1}{heading}  cause", "dim")
+        lines = [line(Span("OSDS", "title"), Span(fit(how, 27), "dim"), titles)]
+        room = max(0, rows - 1)
+        cursor = min(view.cursor, len(chosen) - 1)
+        first = max(0, min(cursor - room // 2, len(chosen) - room))
+        for position in range(first, min(first + room, len(chosen))):
+            lines.append(osd_line(chosen[position], canvas.columns, position == cursor))
+        return lines
+
+    return Section(draw, wants=1 + max(1, len(chosen)), needs=5)
+
+
+def osd_line(osd: Osd, columns: int, under_cursor: bool = False) -> Line:
+    """An OSD with its worst class."""
+    mark = ">" if under_cursor else " "
+    name = Span(fit(f"{mark}{osd.name}", 10), "cursor" if under_cursor else "")
+    part = osd.worst
+    if not osd.up:
+        return line(name, Span(f"does not answer: {osd.reason or 'unknown reason'}", "bad"))
+    if part is None:
+        return line(name, Span(f"{osd.scheduler or 'no scheduler known'}", "dim"))
+    return line(name, *class_cells(part))
+
+
+def class_cells(part: OsdClass) -> Line:
+    """The cells that a class has in the list of OSDs and on the page of one OSD."""
+    cells = (
+        f"{number(part.attained):>9}{number(part.reserved):>9}{percent(part.attainment):>6}"
+        f"{number(part.queued):>6}{latency(part.lag):>9}  "
+    )
+    cause = f"{part.cause} by {part.by}" if part.by else part.cause
+    return line(
+        fit(short(part.name), 12),
+        Span(fit(part.state, 10), state_style(part.state)),
+        cells,
+        cause,
+    )
+
+
+def work(canvas: Canvas) -> Section:
+    """Recovery and scrub, with what they have left to do."""
+    model = canvas.model
+    lines: list[Line] = []
+    for recovery in model.recovery:
+        what = [f"{number(recovery.degraded)} degraded", f"{number(recovery.misplaced)} misplaced"]
+        if recovery.unfound:
+            what.append(f"{number(recovery.unfound)} unfound")
+        what += [
+            f"{number(recovery.objects_per_second)} obj/s",
+            text.data_rate(recovery.bytes_per_second),
+            f"ETA {duration(recovery.eta)}" if recovery.eta is not None else "no progress",
+        ]
+        lines.append(line("recovery  ", ", ".join(what), f"  pool {recovery.pool}"))
+    for scrub in model.scrubs:
+        level = "deep scrub" if scrub.level == "deep" else "scrub     "
+        what = []
+        if scrub.running_pgs:
+            what.append(f"{number(scrub.running_pgs)} PGs")
+            if scrub.objects_left is not None:
+                what.append(f"{number(scrub.objects_left)} objects left")
+            what.append(f"{number(scrub.objects_per_second)} obj/s")
+            what.append(f"ETA {duration(scrub.eta)}" if scrub.eta is not None else "no progress")
+        if scrub.overdue_pgs:
+            what.append(f"{number(scrub.overdue_pgs)} PGs overdue")
+        lines.append(line(f"{level}", "  " if level == "scrub     " else " ", ", ".join(what)))
+        lines[-1] = (*lines[-1], Span(f"  pool {scrub.pool}"))
+    if model.flags:
+        lines.append(line(Span(f"flags     {', '.join(model.flags)}", "warn")))
+    without = any(missing.what == "recovery and scrub" for missing in model.missing)
+    empty = "not known" if without else "nothing recovers, no scrub runs or is overdue"
+    title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
+
+    def draw(rows: int) -> list[Line]:
+        return at_most([title, *lines], rows)
+
+    return Section(draw, wants=1 + len(lines), needs=1 + min(len(lines), 1))
+
+
+def threads(canvas: Canvas) -> Section:
+    found = canvas.model.threads
+
+    def draw(rows: int) -> list[Line]:
+        title = Span(fit("THREADS", 10), "title")
+        if rows == 1 or not found:
+            words = [f"{it.osd} {it.group} {percent(it.cpu)}" for it in found[:4]]
+            return [line(title, ", ".join(words) or Span("not known", "dim"))]
+        lines = [line(title, Span("busiest thread of a group, share of one CPU", "dim"))]
+        for it in found:
+            style: Style = "warn" if it.cpu >= 0.9 else ""
+            lines.append(
+                line(fit(f" {it.osd}", 10), fit(it.group, 16), Span(f"{it.cpu:>6.0%}", style))
+            )
+        return lines[:rows]
+
+    return Section(draw, wants=1 + min(len(found), 8), needs=1)
+
+
+def devices(canvas: Canvas) -> Section:
+    found = canvas.model.devices
+
+    def draw(rows: int) -> list[Line]:
+        title = Span(fit("DEVICES", 10), "title")
+        if rows == 1 or not found:
+            words = [
+                f"{it.osd} {it.device} {percent(it.busy)} {latency(it.latency)}" for it in found[:3]
+            ]
+            return [line(title, ", ".join(words) or Span("none known", "dim"))]
+        lines = [line(title, Span(f"{'':16}{'busy':>6}{'latency':>10}{'depth':>8}", "dim"))]
+        for it in found:
+            depth = text.UNKNOWN if it.depth is None else f"{it.depth:.1f}"
+            cells = f"{it.busy:>6.0%}{latency(it.latency):>10}{depth:>8}"
+            lines.append(line(fit(f" {it.osd}", 10), fit(it.device, 16), cells))
+        return lines[:rows]
+
+    return Section(draw, wants=1 + min(len(found), 8), needs=1)
+
+
+def alerts(canvas: Canvas) -> Section:
+    found = canvas.model.alerts
+    known = not any("alerts" in missing.what for missing in canvas.model.missing)
+    empty = "none fires" if known else "not known without Prometheus"
+    title = line(
+        Span(fit("ALERTS", 10), "title"),
+        Span(f"{len(found)} firing" if found else empty, "" if found else "dim"),
+    )
+
+    def draw(rows: int) -> list[Line]:
+        if rows == 1 and found:
+            return [line(title[0], *alert_line(found[0], canvas.model.time)[1:])]
+        return at_most([title, *(alert_line(it, canvas.model.time) for it in found)], rows)
+
+    return Section(draw, wants=1 + len(found), needs=1 + min(len(found), 2))
+
+
+def alert_line(alert: Alert, now: float) -> Line:
+    style: Style = {"page": "bad", "ticket": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
+    who = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
+    since = "" if alert.since is None else f"for {duration(now - alert.since)}"
+    words = ", ".join(filter(None, (who, alert.what, since)))
+    return line(Span(fit(alert.severity or "alert", 8), style), f"{alert.name}  {words}")
+
+
+def runs(canvas: Canvas) -> Section:
+    lines = []
+    for run in canvas.model.runs:
+        words = [run.scenario, run.point, f"repeat {run.repeat}" if run.repeat else ""]
+        words.append(f"phase {run.phase}" if run.phase else "")
+        if run.repeats:
+            words.append(f"{number(run.repeats_done)} of {number(run.repeats)} repeats done")
+        if run.remaining is not None:
+            words.append(f"{duration(run.remaining)} left")
+        lines.append(line(Span(fit("RUN", 10), "title"), ", ".join(filter(None, words))))
+
+    def draw(rows: int) -> list[Line]:
+        return at_most(lines, rows)
+
+    return Section(draw, wants=len(lines), needs=min(len(lines), 1))
+
+
+def notes(canvas: Canvas) -> Section:
+    """What cannot be shown, and why."""
+    found = canvas.model.missing
+    lines = note_lines(canvas.model, canvas.columns)
+
+    def draw(rows: int) -> list[Line]:
+        if len(lines) <= rows:
+            return lines
+        more = f" (+{len(found) - 1} more)" if len(found) > 1 else ""
+        hint = line(Span("NOT SHOWN ", "title"), f"{found[0].what}{more}: press n for the reasons")
+        return [hint] if rows == 1 else [*lines[: rows - 1], line(Span("  … press n", "dim"))]
+
+    return Section(draw, wants=len(lines), needs=min(len(lines), 1))
+
+
+def note_lines(model: Model, columns: int) -> list[Line]:
+    lines: list[Line] = []
+    for missing in model.missing:
+        folded = textwrap.wrap(f"{missing.what}: {missing.why}", max(20, columns - 10))
+        for number_, words in enumerate(folded):
+            title = "NOT SHOWN" if not lines else ""
+            lines.append(line(Span(fit(title, 10), "title"), ("  " if number_ else "") + words))
+    return lines

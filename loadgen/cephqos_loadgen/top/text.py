@@ -1,0 +1,97 @@
+"""Text for a terminal: names made harmless, widths, numbers with units."""
+
+import unicodedata
+from typing import Final
+
+UNKNOWN: Final = "-"
+
+# Characters that move the cursor, change the direction of text or cannot be seen.
+_UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def printable(text: str) -> str:
+    """Text that a terminal shows as it is: control and invisible characters become escapes."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def width(text: str) -> int:
+    """Columns that the text takes: wide characters take two, combining ones none."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def fit(text: str, columns: int, right: bool = False) -> str:
+    """Exactly that wide: padded with spaces, or cut with an ellipsis."""
+    missing = columns - width(text)
+    if missing >= 0:
+        return " " * missing + text if right else text + " " * missing
+    if columns <= 0:
+        return ""
+    kept = ""
+    for character in text:
+        if width(kept + character) > columns - 1:
+            break
+        kept += character
+    return fit(f"{kept}…", columns)
+
+
+def number(value: float | None) -> str:
+    """Operations per second and counts."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.1f}"
+
+
+def percent(ratio: float | None) -> str:
+    return UNKNOWN if ratio is None else f"{ratio:.0%}"
+
+
+def latency(seconds: float | None) -> str:
+    """A latency with three digits at most: `0.45 ms`, `12.3 ms`, `1.20 s`."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds >= 1:
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
+    milliseconds = seconds * 1000
+    digits = 2 if milliseconds < 1 else 1 if milliseconds < 100 else 0
+    return f"{milliseconds:.{digits}f} ms"
+
+
+def duration(seconds: float | None) -> str:
+    """A time span in its two largest units: `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
+    if seconds is None:
+        return UNKNOWN
+    left = max(0, round(seconds))
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    for position, (unit, size) in enumerate(units):
+        if left >= size or unit == "s":
+            count, rest = divmod(left, size)
+            if unit == "s" or position + 1 >= len(units):
+                return f"{count} {unit}"
+            smaller, smaller_size = units[position + 1]
+            second = rest // smaller_size
+            return f"{count} {unit} {second} {smaller}" if second else f"{count} {unit}"
+    raise AssertionError("unreachable")
+
+
+def data_rate(value: float | None) -> str:
+    """Bytes per second in binary units."""
+    if value is None:
+        return UNKNOWN
+    for unit in ("B/s", "KiB/s", "MiB/s"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}"
+        value /= 1024
+    return f"{value:.1f} GiB/s"

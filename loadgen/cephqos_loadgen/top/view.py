@@ -1,0 +1,113 @@
+"""What the user has chosen: sort, filter, the opened OSD, pause, page. Keys change it, purely."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from cephqos_loadgen.top.build import osd_order
+from cephqos_loadgen.top.model import STATES, Model, Osd
+
+Page = Literal["main", "help", "notes"]
+
+
+def _low_first(value: float | None) -> float:
+    return float("inf") if value is None else value
+
+
+def _high_first(value: float | None) -> float:
+    return float("inf") if value is None else -value
+
+
+def _worst(osd: Osd) -> tuple[object, ...]:
+    part = osd.worst
+    if part is None:
+        return (osd.up, len(STATES), 0.0, 0.0, osd_order(osd.name))
+    shortfall, lag = -(part.shortfall or 0.0), -(part.lag or 0.0)
+    return (osd.up, STATES.index(part.state), shortfall, lag, osd_order(osd.name))
+
+
+def _lag(osd: Osd) -> tuple[object, ...]:
+    return (_high_first(max((part.lag or 0.0 for part in osd.classes), default=None)), _worst(osd))
+
+
+def _queued(osd: Osd) -> tuple[object, ...]:
+    queued = [part.queued for part in osd.classes if part.queued is not None]
+    return (_high_first(sum(queued) if queued else None), _worst(osd))
+
+
+def _attainment(osd: Osd) -> tuple[object, ...]:
+    found = [part.attainment for part in osd.classes if part.attainment is not None]
+    return (_low_first(min(found, default=None)), _worst(osd))
+
+
+def _delivered(osd: Osd) -> tuple[object, ...]:
+    return (_high_first(osd.delivered), osd_order(osd.name))
+
+
+# By name as it is shown; all but the name put what needs attention first.
+SORTS: Final[Mapping[str, Callable[[Osd], tuple[object, ...]]]] = {
+    "worst": _worst,
+    "lag": _lag,
+    "queue": _queued,
+    "attainment": _attainment,
+    "delivered": _delivered,
+    "name": lambda osd: osd_order(osd.name),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One state of the view."""
+
+    sort: str = "worst"
+    reverse: bool = False
+    filter: str = ""
+    cursor: int = 0
+    opened: str | None = None
+    paused: bool = False
+    page: Page = "main"
+
+    def next_sort(self) -> "View":
+        names = list(SORTS)
+        following = names[(names.index(self.sort) + 1) % len(names)]
+        return replace(self, sort=following, cursor=0)
+
+    def moved(self, rows: int, model: Model | None) -> "View":
+        """The cursor moved by that many rows, within the list."""
+        count = len(chosen_osds(model, self)) if model else 0
+        return replace(self, cursor=max(0, min(self.cursor + rows, count - 1)))
+
+    def with_opened(self, model: Model | None) -> "View":
+        """The OSD under the cursor opened."""
+        osds = chosen_osds(model, self) if model else []
+        if not osds:
+            return self
+        return replace(self, opened=osds[min(self.cursor, len(osds) - 1)].name)
+
+    def back(self) -> "View":
+        """One step back: a page, then the opened OSD, then the filter."""
+        if self.page != "main":
+            return replace(self, page="main")
+        if self.opened is not None:
+            return replace(self, opened=None)
+        return replace(self, filter="", cursor=0)
+
+
+def chosen_osds(model: Model, view: View) -> list[Osd]:
+    """The OSDs that the filter lets through, sorted."""
+    words = view.filter.lower().split()
+    found = [osd for osd in model.osds if all(_matches(osd, word) for word in words)]
+    return sorted(found, key=SORTS[view.sort], reverse=view.reverse)
+
+
+def _matches(osd: Osd, word: str) -> bool:
+    """Whether the OSD's name begins with the word, or its worst class, state or cause has it."""
+    if word.startswith("osd."):
+        return osd.name == word
+    if word.isdecimal():
+        return osd.name == f"osd.{word}"
+    part = osd.worst
+    texts = [osd.name, osd.scheduler, "" if osd.up else "down"]
+    if part is not None:
+        texts += [part.name, part.state, part.cause, part.by]
+    return any(word in text.lower() for text in texts)
