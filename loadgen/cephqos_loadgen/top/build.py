@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cephqos_base.series import CLASSES, CLUSTER
+from cephqos_base.series import CLASSES, CLIENT, CLUSTER
 from cephqos_loadgen.scraping import quantile
-from cephqos_loadgen.top.figures import DAEMON, Key, Selection, Values
+from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.model import (
     STATES,
@@ -90,19 +90,15 @@ def _chosen(clusters: tuple[str, ...], selection: Selection) -> str:
     return clusters[0] if clusters else ""
 
 
-_RUNS = ("run", "run_repeats", "run_repeats_done", "run_remaining")
-
-
 def _of_cluster(samples: Samples, cluster: str) -> Samples:
-    """Only what is about that cluster. A run belongs to it if it names it, or names none."""
+    """Only what is about that cluster. What does not say whose it is belongs to all of them."""
     values: dict[str, Values] = {}
     for name, found in samples.values.items():
-        if name == "version":
-            values[name] = found
-            continue
-        place = 1 if name in _RUNS or name.startswith("client_") else 0
-        allowed = {cluster, ""} if place else {cluster}
-        values[name] = {key: value for key, value in found.items() if key[place] in allowed}
+        by = FIGURES[name].by
+        if CLUSTER in by:
+            place, allowed = by.index(CLUSTER), {cluster, ""}
+            found = {key: value for key, value in found.items() if key[place] in allowed}
+        values[name] = found
     return replace(samples, values=values)
 
 
@@ -167,24 +163,38 @@ def _osd_class(samples: Samples, key: Key, cause: str, by: str) -> OsdClass:
         by=by,
     )
     violated, demand = samples.of("violated").get(key), samples.of("demand").get(key)
-    state = _judged(part) if violated is None else _by_rules(part, violated, demand)
+    if violated is None:
+        state = _judged(part, waits=bool(part.queued) or _waits(samples, key[:2], key[2]))
+    else:
+        state = _by_rules(violated, demand)
     shortfall = part.shortfall
     if shortfall is None and state == "behind" and attained is not None and reserved is not None:
         shortfall = max(0.0, reserved - attained)
     return replace(part, state=state, shortfall=shortfall)
 
 
-def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
+def _by_rules(violated: float, demand: float | None) -> State:
     if violated:
         return "violated"
     return "kept" if demand else "idle"
 
 
-def _judged(part: OsdClass) -> State:
+def _waits(samples: Samples, osd: Key, name: str) -> bool:
+    """Whether clients wait outside the queue of their class: before it, or inside the store. The
+    bounds are those of the rules.
+    """
+    if name != CLIENT or samples.of("client_present").get(osd, 0.0) < 2:
+        return False
+    if samples.of("client_waiting").get(osd, 0.0) >= 1:
+        return True
+    busy = samples.of("store_seconds").get(osd, 0.0)  # transactions under way, by Little's law
+    return busy >= 8 and busy >= 0.005 * samples.of("store_transactions").get(osd, 0.0)
+
+
+def _judged(part: OsdClass, waits: bool) -> State:
     """Without the rules: what this one moment shows."""
     if part.attained is None:
         return "unknown"
-    waits = bool(part.queued)
     if not part.reserved:
         return "unpromised" if part.attained or waits else "idle"
     late = part.lag is not None and part.lag > _LAG_SECONDS
@@ -195,9 +205,10 @@ def _judged(part: OsdClass) -> State:
 
 def _badness(part: OsdClass) -> tuple[float, ...]:
     """The worst first: by state, then shortfall, lag, queue."""
+    short = part.shortfall if part.state in ("violated", "behind") else 0.0
     return (
         STATES.index(part.state),
-        -(part.shortfall or 0.0),
+        -(short or 0.0),
         -(part.lag or 0.0),
         -(part.queued or 0.0),
         CLASSES.index(part.name),

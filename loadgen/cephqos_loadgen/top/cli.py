@@ -73,12 +73,12 @@ async def _top(arguments: argparse.Namespace) -> int:
         _check_terminal()
     async with _source(arguments) as source:
         watch = Watch(source, arguments.interval, Selection(arguments.cluster))
-        view = View(sort=arguments.sort, filter=arguments.filter)
+        view = View(sort=arguments.sort, filter=arguments.filter, cluster=arguments.cluster)
         if once:
             return await _print_once(watch, view, arguments)
         from cephqos_loadgen.top.app import Top  # needs Textual, which --once does not
 
-        await Top(watch, ascii_only=arguments.ascii or not _is_utf8(), view=view).run_async()
+        await Top(watch, view, ascii_only=arguments.ascii or not _is_utf8()).run_async()
     return 0
 
 
@@ -94,7 +94,8 @@ def _check_terminal() -> None:
         raise UsageError(
             "the live view needs Textual: pip install 'cephqos[top]' (--once and --json work now)"
         )
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    # Textual reads from standard input and draws on standard error.
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("no terminal: use --once for plain text or --json")
 
 

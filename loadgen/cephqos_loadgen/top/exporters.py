@@ -76,7 +76,7 @@ def _trouble(exporter: _Exporter) -> Missing:
 def _figures(exporters: Iterable[_Exporter], selection: Selection) -> dict[str, Values]:
     """Every figure over all exporters. Each has its own clock, so rates are made per exporter."""
     found: dict[str, Values] = {}
-    for name, figure in wanted_now(selection).items():
+    for name, figure in wanted_now(selection, rules=False).items():
         values: Values = found.setdefault(name, {})
         for exporter in exporters:
             assert exporter.now is not None  # noqa: S101 - chosen by the caller

@@ -56,7 +56,7 @@ class Figure:
     `by`: the labels that make its key. `how`: the value itself, or its rate; the largest, or the
     sum, of the series of one key. `recorded`: the recording rule that has the same value, cheaper.
     `opened`: needed for an opened OSD only, and of that OSD only. `rules`: a recording rule is the
-    only source.
+    only source. `judging`: needed only where there are no rules to judge by.
     """
 
     metric: str = ""
@@ -65,6 +65,7 @@ class Figure:
     where: Mapping[str, str] | None = None
     recorded: str = ""
     opened: bool = False
+    judging: bool = False
     top: int = 0  # this many of the largest are enough while no OSD is opened
 
     @property
@@ -186,6 +187,13 @@ FIGURES: Final[Mapping[str, Figure]] = {
     "shortfall": Figure(by=_CLASS, recorded=PerClass.SHORTFALL_OPS),
     "cause": Figure(by=(*_CLASS, "cause", "by"), recorded=PerClass.MAIN_CAUSE),
     "violated_seconds": Figure(by=_CLASS, recorded=PerClass.VIOLATED_SECONDS, opened=True),
+    # what the state of a class is judged by without rules
+    "client_waiting": Figure(metric=Qos.CLIENT_WAIT_SECONDS, by=_OSD, how="rate_max", judging=True),
+    "client_present": Figure(metric=Qos.CLIENT_OPS_IN_PROGRESS, by=_OSD, judging=True),
+    "store_seconds": Figure(metric=Qos.STORE_SECONDS, by=_OSD, how="rate_max", judging=True),
+    "store_transactions": Figure(
+        metric=Qos.STORE_TRANSACTIONS, by=_OSD, how="rate_max", judging=True
+    ),
     # OSDs
     "capacity": Figure(metric=Qos.CAPACITY_OPS, by=_OSD, recorded=PerOsd.CAPACITY_OPS),
     "delivered": Figure(
@@ -246,10 +254,12 @@ FIGURES: Final[Mapping[str, Figure]] = {
 WANTED: Final = frozenset(figure.metric for figure in FIGURES.values() if figure.metric)
 
 
-def wanted_now(selection: Selection) -> Mapping[str, Figure]:
-    """The figures to ask for: those of an opened OSD only when one is open."""
+def wanted_now(selection: Selection, rules: bool) -> Mapping[str, Figure]:
+    """The figures to ask for: not those of an opened OSD while none is open, and not those that
+    replace the rules where the rules are.
+    """
     return {
         name: figure
         for name, figure in FIGURES.items()
-        if selection.osd is not None or not figure.opened
+        if (selection.osd is not None or not figure.opened) and not (rules and figure.judging)
     }

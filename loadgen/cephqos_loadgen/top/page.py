@@ -10,7 +10,8 @@ from cephqos_loadgen.top.sections import Canvas, class_cells, headline, latency_
 from cephqos_loadgen.top.text import duration, fit, latency, number, percent, printable
 from cephqos_loadgen.top.view import View
 
-TWO_COLUMNS_FROM: Final = 130
+TWO_COLUMNS_FROM: Final = 150
+RIGHT_COLUMNS: Final = 66
 MIN_COLUMNS: Final = 60
 MIN_ROWS: Final = 12
 
@@ -113,6 +114,12 @@ def _header(model: Model | None, status: Status, view: View) -> list[Line]:
 
 
 def _footer(view: View, model: Model | None) -> Line:
+    if view.typing:
+        return line(
+            Span("filter: ", "title"),
+            f"{printable(view.filter)}_   ",
+            Span("enter keeps it, escape ends it", "dim"),
+        )
     if view.page != "main" or view.opened is not None:
         keys = [("esc", "back"), ("p", "pause"), ("?", "help"), ("q", "quit")]
     else:
@@ -130,11 +137,9 @@ def _footer(view: View, model: Model | None) -> Line:
 
 def _main(canvas: Canvas, rows: int) -> list[Line]:
     if canvas.columns >= TWO_COLUMNS_FROM:
-        left_columns = max(100, canvas.columns * 60 // 100)
+        left_columns = canvas.columns - RIGHT_COLUMNS - 2
         narrow = Canvas(canvas.model, canvas.view, left_columns, canvas.ascii_only)
-        rest = Canvas(
-            canvas.model, canvas.view, canvas.columns - left_columns - 2, canvas.ascii_only
-        )
+        rest = Canvas(canvas.model, canvas.view, RIGHT_COLUMNS, canvas.ascii_only)
         left = _stacked([sections.classes(narrow), sections.osds(narrow)], rows, [0, 1], gap=True)
         parts = [
             sections.alerts(rest),

@@ -37,7 +37,7 @@ class Prometheus:
             async with asyncio.TaskGroup() as group:
                 asking = {
                     name: group.create_task(self._figure(figure, selection, rules))
-                    for name, figure in wanted_now(selection).items()
+                    for name, figure in wanted_now(selection, rules).items()
                 }
                 alerts = group.create_task(self._alerts())
         except Refused as error:

@@ -148,7 +148,7 @@ def osds(canvas: Canvas) -> Section:
         of = f"{len(chosen)} of {len(canvas.model.osds)}" if view.filter else f"{len(chosen)}"
         how = f"  {of}, by {view.sort}{' reversed' if view.reverse else ''}"
         if view.filter:
-            how += f", filter: {text.printable(view.filter)}"
+            how += f", /{text.printable(view.filter)}"
         heading = "".join(
             f"{name:>{size}}"
             for name, size in (("attained", 9), ("reserved", 9), ("", 6), ("queue", 6), ("lag", 9))

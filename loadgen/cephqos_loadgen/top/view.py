@@ -22,7 +22,8 @@ def _worst(osd: Osd) -> tuple[object, ...]:
     part = osd.worst
     if part is None:
         return (osd.up, len(STATES), 0.0, 0.0, osd_order(osd.name))
-    shortfall, lag = -(part.shortfall or 0.0), -(part.lag or 0.0)
+    short = part.shortfall if part.state in ("violated", "behind") else 0.0
+    shortfall, lag = -(short or 0.0), -(part.lag or 0.0)
     return (osd.up, STATES.index(part.state), shortfall, lag, osd_order(osd.name))
 
 
@@ -66,6 +67,9 @@ class View:
     opened: str | None = None
     paused: bool = False
     page: Page = "main"
+    cluster: str | None = None
+    typing: bool = False  # the filter is being typed
+    over: bool = False
 
     def next_sort(self) -> "View":
         names = list(SORTS)
@@ -80,7 +84,7 @@ class View:
     def with_opened(self, model: Model | None) -> "View":
         """The OSD under the cursor opened."""
         osds = chosen_osds(model, self) if model else []
-        if not osds:
+        if not osds or self.page != "main" or self.opened is not None:
             return self
         return replace(self, opened=osds[min(self.cursor, len(osds) - 1)].name)
 
@@ -91,6 +95,66 @@ class View:
         if self.opened is not None:
             return replace(self, opened=None)
         return replace(self, filter="", cursor=0)
+
+    def typed(self, key: str, character: str | None) -> "View":
+        """A key while the filter is open."""
+        if key == "enter":
+            return replace(self, typing=False)
+        if key == "escape":
+            return replace(self, typing=False, filter="", cursor=0)
+        if key == "backspace":
+            return replace(self, filter=self.filter[:-1], cursor=0)
+        if character is not None and character.isprintable():
+            return replace(self, filter=self.filter + character, cursor=0)
+        return self
+
+    def next_cluster(self, model: Model | None) -> "View":
+        if model is None or len(model.clusters) < 2:
+            return self
+        known = model.clusters
+        place = known.index(model.cluster) if model.cluster in known else -1
+        return replace(self, cluster=known[(place + 1) % len(known)], opened=None, cursor=0)
+
+    def on_page(self, page: Page) -> "View":
+        """That page, or the main one if it is open already."""
+        return replace(self, page="main" if self.page == page else page)
+
+
+_MOVES: Final[Mapping[str, int]] = {
+    "up": -1,
+    "k": -1,
+    "down": 1,
+    "j": 1,
+    "pageup": -10,
+    "pagedown": 10,
+    "home": -1_000_000,
+    "end": 1_000_000,
+}
+_KEYS: Final[Mapping[str, Callable[[View, Model | None], View]]] = {
+    "q": lambda view, _: replace(view, over=True),
+    "ctrl+c": lambda view, _: replace(view, over=True),
+    "s": lambda view, _: view.next_sort(),
+    "r": lambda view, _: replace(view, reverse=not view.reverse, cursor=0),
+    "slash": lambda view, _: replace(view, typing=True, page="main", opened=None),
+    "enter": lambda view, model: view.with_opened(model),
+    "escape": lambda view, _: view.back(),
+    "p": lambda view, _: replace(view, paused=not view.paused),
+    "space": lambda view, _: replace(view, paused=not view.paused),
+    "c": lambda view, model: view.next_cluster(model),
+    "n": lambda view, _: view.on_page("notes"),
+    "h": lambda view, _: view.on_page("help"),
+    "question_mark": lambda view, _: view.on_page("help"),
+}
+
+
+def pressed(view: View, key: str, character: str | None, model: Model | None) -> View:
+    """The view after a key, named as Textual names keys. Unknown keys do nothing."""
+    if view.typing and key != "ctrl+c":
+        return view.typed(key, character)
+    if key in _MOVES:
+        return view.moved(_MOVES[key], model)
+    change = _KEYS.get(key)
+    return view if change is None else change(view, model)
 
 
 def chosen_osds(model: Model, view: View) -> list[Osd]:
