@@ -87,7 +87,7 @@ class Top(App[None]):
             self._tick()
         self._draw()
 
-    async def action_help_quit(self) -> None:
+    def action_help_quit(self) -> None:
         """Textual asks for ctrl+q when ctrl+c is pressed; here ctrl+c quits."""
         self.exit()
 

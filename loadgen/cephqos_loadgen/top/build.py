@@ -166,17 +166,19 @@ def _osd_class(samples: Samples, key: Key, cause: str, by: str) -> OsdClass:
     if violated is None:
         state = _judged(part, waits=bool(part.queued) or _waits(samples, key[:2], key[2]))
     else:
-        state = _by_rules(violated, demand)
+        state = _by_rules(part, violated, demand)
     shortfall = part.shortfall
     if shortfall is None and state == "behind" and attained is not None and reserved is not None:
         shortfall = max(0.0, reserved - attained)
     return replace(part, state=state, shortfall=shortfall)
 
 
-def _by_rules(violated: float, demand: float | None) -> State:
+def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
     if violated:
         return "violated"
-    return "kept" if demand else "idle"
+    if not part.reserved:
+        return "unpromised" if part.attained else "idle"
+    return "kept" if demand or part.attained else "idle"
 
 
 def _waits(samples: Samples, osd: Key, name: str) -> bool:
@@ -320,26 +322,27 @@ def _devices(samples: Samples) -> tuple[Device, ...]:
 
 def _alerts(samples: Samples, cluster: str) -> tuple[Alert, ...]:
     """Firing alerts of the cluster, pages first; those that differ in the OSD only are one."""
-    groups: dict[tuple[str, str, str], list[Mapping[str, str]]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for alert in samples.alerts:
         name, severity = alert.get("alertname", ""), alert.get("severity", "")
         if name == "Watchdog" or severity == "none":
             continue
         if alert.get(CLUSTER, cluster) != cluster:
             continue
-        words = [alert.get("class", ""), alert.get("flag", ""), alert.get("slo", "")]
-        if cause := alert.get("cause"):
-            words.append(f"cause {cause}" + (f" by {alert['by']}" if alert.get("by") else ""))
-        groups[(name, severity, ", ".join(filter(None, words)))].append(alert)
+        words = (alert.get(label, "") for label in ("class", "flag", "slo"))
+        what = ", ".join(filter(None, words))
+        groups[(name, severity, what, alert.get("cause", ""), alert.get("by", ""))].append(alert)
     found = [
         Alert(
             name=name,
             severity=severity,
             osds=tuple(sorted({a[DAEMON] for a in group if DAEMON in a}, key=osd_order)),
             what=what,
+            cause=cause,
+            by=by,
             since=min((float(a["since"]) for a in group if "since" in a), default=None),
         )
-        for (name, severity, what), group in groups.items()
+        for (name, severity, what, cause, by), group in groups.items()
     ]
     return tuple(sorted(found, key=lambda alert: (_urgency(alert), alert.name, alert.what)))
 

@@ -128,7 +128,7 @@ async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -
         await asyncio.sleep(arguments.interval)  # exporters have no rates before a second scrape
         await watch.refresh()
     if watch.model is None:
-        raise NoAnswer(f"no answer from {watch.trouble}")
+        raise NoAnswer(f"no answer from {watch.source.name}: {watch.trouble}")
     if arguments.json:
         print(json.dumps(to_json(watch.model, watch.source.name), indent=1))
         return 0

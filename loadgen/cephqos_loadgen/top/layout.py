@@ -69,13 +69,12 @@ def share(sections: Sequence[Section], rows: int) -> list[int]:
     return given
 
 
-def at_most(lines: list[Line], rows: int) -> list[Line]:
-    """The first lines; the last row says how many are left out."""
-    if len(lines) <= rows:
-        return lines
-    if rows <= 1:
-        return lines[:rows]
-    return [*lines[: rows - 1], line(Span(f"  … {len(lines) - rows + 1} more", "dim"))]
+def titled(title: Line, lines: list[Line], rows: int) -> list[Line]:
+    """A title and what there is room for; if not all, the title says so."""
+    room = max(0, rows - 1)
+    if len(lines) > room:
+        title = (*title, Span(f"  {room} of {len(lines)} shown", "dim"))
+    return [title, *lines[:room]][:rows]
 
 
 def beside(left: list[Line], right: list[Line], left_columns: int, columns: int) -> list[Line]:

@@ -106,7 +106,8 @@ def _without_mclock(samples: Samples) -> Iterator[Missing]:
 
 def _lag(samples: Samples) -> Iterator[Missing]:
     """Early releases with mClock do not show its queues."""
-    with_mclock = [key[1] for key in samples.of("scheduler") if key[2] == _MCLOCK]
+    up = {key[1] for key, value in samples.of("up").items() if value}
+    with_mclock = [key[1] for key in samples.of("scheduler") if key[2] == _MCLOCK and key[1] in up]
     seen = {key[1] for key in samples.of("lag")}
     if blind := [osd for osd in with_mclock if osd not in seen]:
         yield Missing(

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from cephqos_loadgen.top.figures import Values
 
 # violated: the recording rules say so. behind: gets less than its reservation while requests wait,
-# seen at this moment only (without rules). kept: gets its reservation, or wants less. idle: wants
+# seen at this moment only (without rules). kept: gets its reservation, or wants less. idle: does
 # nothing. unpromised: works without a reservation.
 State = Literal["violated", "behind", "kept", "idle", "unpromised", "unknown"]
 STATES: Final[tuple[State, ...]] = ("violated", "behind", "kept", "idle", "unpromised", "unknown")
@@ -128,7 +128,9 @@ class Alert:
     name: str
     severity: str
     osds: tuple[str, ...]
-    what: str  # class, cause and the like
+    what: str  # the class, flag or SLO
+    cause: str
+    by: str
     since: float | None
 
 

@@ -4,9 +4,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_loadgen.top import sections
-from cephqos_loadgen.top.layout import Line, Section, Span, at_most, bar, beside, cut, line, share
+from cephqos_loadgen.top.layout import Line, Section, Span, bar, beside, cut, line, share
 from cephqos_loadgen.top.model import Model, Osd, OsdDetail
-from cephqos_loadgen.top.sections import Canvas, class_cells, headline, latency_table, note_lines
+from cephqos_loadgen.top.sections import (
+    Canvas,
+    class_cells,
+    headline,
+    latency_table,
+    note_lines,
+    short,
+)
 from cephqos_loadgen.top.text import duration, fit, latency, number, percent, printable
 from cephqos_loadgen.top.view import View
 
@@ -19,10 +26,10 @@ KEYS: Final = (
     ("q", "quit"),
     ("up, down, page up, page down", "move in the list of OSDs"),
     ("enter", "open the OSD under the cursor"),
-    ("escape", "go back: close a page, close the OSD, end the filter"),
-    ("s", "sort by the next key: worst, lag, queue, attainment, delivered, name"),
+    ("escape", "back: close a page, the OSD, the filter"),
+    ("s", "sort by worst, lag, queue, attainment, delivered, name"),
     ("r", "reverse the order"),
-    ("/", "filter: an OSD (12 or osd.12), or words such as client, violated, device, down"),
+    ("/", "filter by OSD (12), class, state, cause: client device"),
     ("c", "show the next cluster"),
     ("p or space", "pause and go on"),
     ("n", "what cannot be shown, and why"),
@@ -31,8 +38,8 @@ KEYS: Final = (
 _STATES: Final = (
     ("violated", "the rules say: it wants more, and gets less than its reservation"),
     ("behind", "the same, judged from this moment only (no rules)"),
-    ("kept", "it gets its reservation"),
-    ("idle", "it wants nothing, or less than its reservation"),
+    ("kept", "it gets its reservation, or wants less"),
+    ("idle", "it does nothing"),
     ("unpromised", "it works, and has no reservation"),
 )
 
@@ -97,18 +104,17 @@ def whole(model: Model, status: Status, view: View, columns: int) -> list[Line]:
 def _header(model: Model | None, status: Status, view: View) -> list[Line]:
     cluster = model.cluster[:8] if model else ""
     several = f" (1 of {len(model.clusters)})" if model and len(model.clusters) > 1 else ""
-    paused = Span("  PAUSED", "warn") if view.paused else Span("")
+    paused = Span("  PAUSED", "bad") if view.paused else Span("")
     first = line(
         Span("cephqos top", "title"),
+        paused,
         f"  {printable(status.source)}",
         f"  cluster {cluster}{several}" if cluster else "",
         f"  {status.clock}",
-        paused,
     )
     if status.trouble:
-        age = f" These values are {duration(status.age)} old." if status.age is not None else ""
-        why = printable(status.trouble)
-        told = f"NO ANSWER: {why}.{age} Asking every {status.interval:g} s."
+        age = f" Values are {duration(status.age)} old." if status.age is not None else ""
+        told = f"NO ANSWER.{age} Asking every {status.interval:g} s: {printable(status.trouble)}"
         return [first, line(Span(told, "bad"))]
     return [first, headline(model)] if model else [first]
 
@@ -140,17 +146,17 @@ def _main(canvas: Canvas, rows: int) -> list[Line]:
         left_columns = canvas.columns - RIGHT_COLUMNS - 2
         narrow = Canvas(canvas.model, canvas.view, left_columns, canvas.ascii_only)
         rest = Canvas(canvas.model, canvas.view, RIGHT_COLUMNS, canvas.ascii_only)
-        left = _stacked([sections.classes(narrow), sections.osds(narrow)], rows, [0, 1], gap=True)
+        upper = [sections.classes(narrow), sections.osds(narrow), sections.runs(narrow)]
+        left = _stacked(upper, rows, [0, 2, 1], gap=True)
         parts = [
             sections.alerts(rest),
             sections.latencies(rest),
             sections.work(rest),
-            sections.runs(rest),
             sections.notes(rest),
             sections.threads(rest),
             sections.devices(rest),
         ]
-        right = _stacked(parts, rows, [3, 1, 0, 2, 5, 6, 4], gap=True)
+        right = _stacked(parts, rows, [1, 0, 2, 4, 5, 3], gap=True)
         return beside(left, right, left_columns, canvas.columns)
     parts = [
         sections.classes(canvas),
@@ -192,9 +198,12 @@ def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
     if osd is None:
         return [(), line(Span(f"  {printable(name)} is not among the OSDs any more", "warn"))]
     detail = model.detail if model.detail and model.detail.name == name else OsdDetail(name)
-    lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(canvas, osd, detail)]
+    lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(osd)]
     lines += latency_table("LATENCY", detail.latency)
     lines += [_operations(osd, detail)]
+    for who, lost in detail.violated_seconds.items():
+        words = f"{short(who)} for {duration(lost)} of the last hour"
+        lines += [line(Span(fit("VIOLATED", 12), "title"), words)]
     if detail.throttles:
         used = ", ".join(f"{it} {percent(ratio)}" for it, ratio in detail.throttles.items())
         lines += [line(Span(fit("THROTTLES", 12), "title"), used)]
@@ -208,7 +217,7 @@ def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
     mine = [alert for alert in model.alerts if name in alert.osds]
     lines += [line(Span("ALERTS", "title"), Span("" if mine else "      none fires", "dim"))]
     lines += [sections.alert_line(alert, model.time) for alert in mine]
-    return at_most(lines, rows)
+    return lines[:rows]
 
 
 def _osd_title(osd: Osd) -> Line:
@@ -231,14 +240,12 @@ def _osd_capacity(canvas: Canvas, osd: Osd) -> list[Line]:
     return [line(fit("all work", 12), *drawn, figures)]
 
 
-def _osd_classes(canvas: Canvas, osd: Osd, detail: OsdDetail) -> list[Line]:
-    titles = f"{'attained':>31}{'reserved':>9}{'':6}{'queue':>6}{'lag':>9}  cause"
+def _osd_classes(osd: Osd) -> list[Line]:
+    titles = f"{'attained':>31}{'reserved':>9}{'':5}{'queue':>6}{'lag':>8}  cause"
     lines = [line(Span("CLASSES", "title"), Span(titles[7:], "dim"))]
     for part in osd.classes:
-        lost = detail.violated_seconds.get(part.name)
-        tail = f"  violated for {duration(lost)} of the last hour" if lost else ""
         limit = f"  limit {number(part.limit)}" if part.limit else ""
-        lines.append(line(" ", *class_cells(part), limit, tail))
+        lines.append(line(" ", *class_cells(part), limit))
     return lines
 
 

@@ -5,8 +5,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cephqos_loadgen.top import text
-from cephqos_loadgen.top.layout import Line, Section, Span, Style, at_most, bar, line
-from cephqos_loadgen.top.model import Alert, Model, Osd, OsdClass, Percentiles, State
+from cephqos_loadgen.top.layout import Line, Section, Span, Style, bar, line, titled
+from cephqos_loadgen.top.model import (
+    Alert,
+    Model,
+    Osd,
+    OsdClass,
+    Percentiles,
+    Recovery,
+    Scrub,
+    State,
+)
 from cephqos_loadgen.top.text import duration, fit, latency, number, percent
 from cephqos_loadgen.top.view import View, chosen_osds
 
@@ -118,7 +127,7 @@ def latencies(canvas: Canvas) -> Section:
     def draw(rows: int) -> list[Line]:
         if not found:
             return [line(Span("LATENCY", "title"), Span("  no client operations", "dim"))]
-        return at_most(latency_table("LATENCY", found), rows)
+        return latency_table("LATENCY", found)[:rows]
 
     wants = 1 + len(found)
     return Section(draw, wants=wants, needs=min(wants, 3))
@@ -151,10 +160,10 @@ def osds(canvas: Canvas) -> Section:
             how += f", /{text.printable(view.filter)}"
         heading = "".join(
             f"{name:>{size}}"
-            for name, size in (("attained", 9), ("reserved", 9), ("", 6), ("queue", 6), ("lag", 9))
+            for name, size in (("attained", 9), ("reserved", 9), ("", 5), ("queue", 6), ("lag", 8))
         )
-        titles = Span(f"{'':1}{heading}  cause", "dim")
-        lines = [line(Span("OSDS", "title"), Span(fit(how, 27), "dim"), titles)]
+        titles = Span(f"{heading}  cause", "dim")
+        lines = [line(Span("OSDS", "title"), Span(fit(how, 26), "dim"), titles)]
         room = max(0, rows - 1)
         cursor = min(view.cursor, len(chosen) - 1)
         first = max(0, min(cursor - room // 2, len(chosen) - room))
@@ -168,7 +177,7 @@ def osds(canvas: Canvas) -> Section:
 def osd_line(osd: Osd, columns: int, under_cursor: bool = False) -> Line:
     """An OSD with its worst class."""
     mark = ">" if under_cursor else " "
-    name = Span(fit(f"{mark}{osd.name}", 10), "cursor" if under_cursor else "")
+    name = Span(fit(f"{mark}{osd.name}", 9), "cursor" if under_cursor else "")
     part = osd.worst
     if not osd.up:
         return line(name, Span(f"does not answer: {osd.reason or 'unknown reason'}", "bad"))
@@ -180,10 +189,10 @@ def osd_line(osd: Osd, columns: int, under_cursor: bool = False) -> Line:
 def class_cells(part: OsdClass) -> Line:
     """The cells that a class has in the list of OSDs and on the page of one OSD."""
     cells = (
-        f"{number(part.attained):>9}{number(part.reserved):>9}{percent(part.attainment):>6}"
-        f"{number(part.queued):>6}{latency(part.lag):>9}  "
+        f"{number(part.attained):>8}{number(part.reserved):>9}{percent(part.attainment):>5}"
+        f"{number(part.queued):>6}{latency(part.lag):>8}  "
     )
-    cause = f"{part.cause} by {part.by}" if part.by else part.cause
+    cause = f"{part.cause} by {short(part.by)}" if part.by else part.cause
     return line(
         fit(short(part.name), 12),
         Span(fit(part.state, 10), state_style(part.state)),
@@ -196,39 +205,49 @@ def work(canvas: Canvas) -> Section:
     """Recovery and scrub, with what they have left to do."""
     model = canvas.model
     lines: list[Line] = []
-    for recovery in model.recovery:
-        what = [f"{number(recovery.degraded)} degraded", f"{number(recovery.misplaced)} misplaced"]
-        if recovery.unfound:
-            what.append(f"{number(recovery.unfound)} unfound")
-        what += [
-            f"{number(recovery.objects_per_second)} obj/s",
-            text.data_rate(recovery.bytes_per_second),
-            f"ETA {duration(recovery.eta)}" if recovery.eta is not None else "no progress",
-        ]
-        lines.append(line("recovery  ", ", ".join(what), f"  pool {recovery.pool}"))
+    lines += [line("recovery    ", _recovery_words(recovery)) for recovery in model.recovery]
     for scrub in model.scrubs:
-        level = "deep scrub" if scrub.level == "deep" else "scrub     "
-        what = []
-        if scrub.running_pgs:
-            what.append(f"{number(scrub.running_pgs)} PGs")
-            if scrub.objects_left is not None:
-                what.append(f"{number(scrub.objects_left)} objects left")
-            what.append(f"{number(scrub.objects_per_second)} obj/s")
-            what.append(f"ETA {duration(scrub.eta)}" if scrub.eta is not None else "no progress")
-        if scrub.overdue_pgs:
-            what.append(f"{number(scrub.overdue_pgs)} PGs overdue")
-        lines.append(line(f"{level}", "  " if level == "scrub     " else " ", ", ".join(what)))
-        lines[-1] = (*lines[-1], Span(f"  pool {scrub.pool}"))
+        level = "deep scrub" if scrub.level == "deep" else "scrub"
+        lines.append(line(fit(level, 12), _scrub_words(scrub)))
     if model.flags:
-        lines.append(line(Span(f"flags     {', '.join(model.flags)}", "warn")))
+        lines.append(line(Span(f"flags       {', '.join(model.flags)}", "warn")))
     without = any(missing.what == "recovery and scrub" for missing in model.missing)
     empty = "not known" if without else "nothing recovers, no scrub runs or is overdue"
     title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
 
     def draw(rows: int) -> list[Line]:
-        return at_most([title, *lines], rows)
+        return titled(title, lines, rows)
 
     return Section(draw, wants=1 + len(lines), needs=1 + min(len(lines), 1))
+
+
+def _recovery_words(recovery: Recovery) -> str:
+    """The pool and when it is done come first: a narrow screen cuts the rest."""
+    words = [
+        _eta(recovery.eta),
+        f"{number(recovery.degraded)} degraded",
+        f"{number(recovery.misplaced)} misplaced",
+        f"{number(recovery.unfound)} unfound" if recovery.unfound else "",
+        f"{number(recovery.objects_per_second)} objects/s",
+        text.data_rate(recovery.bytes_per_second),
+    ]
+    return f"{recovery.pool}: {', '.join(filter(None, words))}"
+
+
+def _scrub_words(scrub: Scrub) -> str:
+    words = []
+    if scrub.running_pgs:
+        words = [_eta(scrub.eta), f"{number(scrub.running_pgs)} PGs"]
+        if scrub.objects_left is not None:
+            words.append(f"{number(scrub.objects_left)} objects left")
+        words.append(f"{number(scrub.objects_per_second)} objects/s")
+    if scrub.overdue_pgs:
+        words.append(f"{number(scrub.overdue_pgs)} PGs overdue")
+    return f"{scrub.pool}: {', '.join(words)}"
+
+
+def _eta(seconds: float | None) -> str:
+    return "no progress" if seconds is None else f"ETA {duration(seconds)}"
 
 
 def threads(canvas: Canvas) -> Section:
@@ -282,7 +301,7 @@ def alerts(canvas: Canvas) -> Section:
     def draw(rows: int) -> list[Line]:
         if rows == 1 and found:
             return [line(title[0], *alert_line(found[0], canvas.model.time)[1:])]
-        return at_most([title, *(alert_line(it, canvas.model.time) for it in found)], rows)
+        return titled(title, [alert_line(it, canvas.model.time) for it in found], rows)
 
     return Section(draw, wants=1 + len(found), needs=1 + min(len(found), 2))
 
@@ -290,24 +309,27 @@ def alerts(canvas: Canvas) -> Section:
 def alert_line(alert: Alert, now: float) -> Line:
     style: Style = {"page": "bad", "ticket": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
     who = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
-    since = "" if alert.since is None else f"for {duration(now - alert.since)}"
-    words = ", ".join(filter(None, (who, alert.what, since)))
+    cause = f"{alert.cause} by {short(alert.by)}" if alert.by else alert.cause
+    what = ": ".join(filter(None, (f"{who} {short(alert.what)}".strip(), cause)))
+    words = ", ".join(
+        filter(None, (what, "" if alert.since is None else duration(now - alert.since)))
+    )
     return line(Span(fit(alert.severity or "alert", 8), style), f"{alert.name}  {words}")
 
 
 def runs(canvas: Canvas) -> Section:
     lines = []
     for run in canvas.model.runs:
-        words = [run.scenario, run.point, f"repeat {run.repeat}" if run.repeat else ""]
-        words.append(f"phase {run.phase}" if run.phase else "")
+        words = [run.scenario, f"phase {run.phase}" if run.phase else ""]
         if run.repeats:
             words.append(f"{number(run.repeats_done)} of {number(run.repeats)} repeats done")
         if run.remaining is not None:
             words.append(f"{duration(run.remaining)} left")
+        words += [run.point, f"repeat {run.repeat}" if run.repeat else ""]
         lines.append(line(Span(fit("RUN", 10), "title"), ", ".join(filter(None, words))))
 
     def draw(rows: int) -> list[Line]:
-        return at_most(lines, rows)
+        return lines[:rows]
 
     return Section(draw, wants=len(lines), needs=min(len(lines), 1))
 

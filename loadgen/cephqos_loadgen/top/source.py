@@ -1,5 +1,6 @@
 """What both sources share: HTTP with a deadline, and one error for all that can go wrong."""
 
+import base64
 import os
 import ssl
 from collections.abc import Mapping
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import aiohttp
 
@@ -35,10 +36,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A URL with its password apart."""
+    """A URL without its password, which goes into the header only."""
 
     url: str
-    auth: aiohttp.BasicAuth | None
+    authorization: str = ""
 
     @classmethod
     def parse(cls, text: str, option: str) -> Self:
@@ -54,8 +55,7 @@ class Address:
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         netloc = f"{host}:{port}" if port else host
         url = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
-        auth = aiohttp.BasicAuth(user, password or "") if user else None
-        return cls(url, auth)
+        return cls(url, _basic(unquote(user), unquote(password or "")) if user else "")
 
 
 class Connection:
@@ -75,7 +75,9 @@ class Connection:
         return self._address.url
 
     async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(auth=self._address.auth, timeout=self._timeout)
+        known = self._address.authorization
+        headers = {"Authorization": known} if known else {}
+        self._session = aiohttp.ClientSession(headers=headers, timeout=self._timeout)
         return self
 
     async def __aexit__(
@@ -111,6 +113,10 @@ class Connection:
             raise SourceDown(f"no answer within {self._within:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise SourceDown(_in_one_line(error)) from error
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
 async def _body(reply: aiohttp.ClientResponse) -> bytes:

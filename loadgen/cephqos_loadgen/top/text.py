@@ -62,6 +62,8 @@ def latency(seconds: float | None) -> str:
     """A latency with three digits at most: `0.45 ms`, `12.3 ms`, `1.20 s`."""
     if seconds is None:
         return UNKNOWN
+    if seconds == 0:
+        return "0"
     if seconds >= 1:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
     milliseconds = seconds * 1000

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cephqos_loadgen.top.build import build_model
@@ -20,25 +21,27 @@ class Watch:
     selection: Selection = field(default_factory=Selection)
     model: Model | None = None
     trouble: str = ""
+    now: Callable[[], float] = time.time
 
     async def refresh(self) -> None:
         """Fetch once. On failure the model stays, and `trouble` says why."""
-        selection = self.selection
-        try:
-            samples = await self.source.fetch(selection)
-        except SourceDown as error:
-            self.trouble = f"{self.source.name}: {error}"
-            return
-        # With a thousand OSDs this takes a moment, in which keys should be answered.
-        model = await asyncio.to_thread(build_model, samples, selection)
-        if selection == self.selection:
-            self.model, self.trouble = model, ""
+        fetched = None
+        while fetched != self.selection:  # it can change meanwhile
+            fetched = self.selection
+            try:
+                samples = await self.source.fetch(fetched)
+            except SourceDown as error:
+                self.trouble = str(error)
+                return
+            # With a thousand OSDs this takes a moment, in which keys should be answered.
+            model = await asyncio.to_thread(build_model, samples, fetched)
+        self.model, self.trouble = model, ""
 
     def status(self) -> Status:
-        age = None if self.model is None else max(0.0, time.time() - self.model.time)
+        age = None if self.model is None else max(0.0, self.now() - self.model.time)
         return Status(
             source=self.source.name,
-            clock=time.strftime("%H:%M:%S"),
+            clock=time.strftime("%H:%M:%S", time.localtime(self.now())),
             interval=self.interval,
             age=age,
             trouble=self.trouble,

@@ -1,0 +1,177 @@
+"""The screen of `cephqos top` as Textual shows it, compared as a whole with tests/golden/top.
+
+`CEPHQOS_WRITE_SCREENS=1` writes them instead; read the difference before it is committed.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.app import App
+
+from cephqos_loadgen.top.app import Top
+from cephqos_loadgen.top.model import Samples
+from cephqos_loadgen.top.source import SourceDown
+from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.watch import Watch
+
+from .top_samples import NOW, FakeSource, example, without
+
+SCREENS = Path(__file__).parents[1] / "golden" / "top"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The screen has the local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def top(source: FakeSource, view: View | None = None, age: float = 1.0) -> Top:
+    watch = Watch(source, interval=0.2, now=lambda: NOW + age)
+    return Top(watch, view or View())
+
+
+def shown(app: App[None]) -> str:
+    """The characters on the screen."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def compare(name: str, screen: str) -> None:
+    file = SCREENS / f"{name}.txt"
+    if os.environ.get("CEPHQOS_WRITE_SCREENS"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(screen, encoding="utf-8")
+    assert screen == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=["80x24", "160x50"])
+@pytest.mark.parametrize(
+    ("name", "keys", "samples"),
+    [
+        ("main", [], example()),
+        ("filtered", ["slash", *"violated", "enter"], example()),
+        ("osd", ["down", "enter"], example()),
+        ("help", ["question_mark"], example()),
+        ("without-rules", [], without("violated", "demand", "cause", rules=False)),
+        ("nothing", ["n"], Samples(time=NOW, values={}, rules=False)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_the_screen_is(
+    name: str, keys: list[str], samples: Samples, size: tuple[int, int]
+) -> None:
+    app = top(FakeSource(samples))
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.3)
+        await pilot.press(*keys)
+        await pilot.pause(0.3)
+        screen = shown(app)
+    compare(f"{name}-{size[0]}x{size[1]}", screen)
+
+
+async def test_prometheus_going_away_and_coming_back() -> None:
+    source = FakeSource()
+    app = top(source, age=34)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        source.answer = SourceDown("connection refused")
+        await pilot.pause(0.5)
+        gone = shown(app)
+        assert "NO ANSWER. Values are 34 s old. Asking every 0.2 s: connection refused" in gone
+        assert "osd.3   client      violated" in gone
+        source.answer = example()
+        await pilot.pause(0.5)
+        assert "NO ANSWER" not in shown(app)
+        assert "BROKEN: client on 2 OSDs" in shown(app)
+
+
+async def test_a_prometheus_that_was_never_there_is_told_with_the_reason() -> None:
+    app = top(FakeSource(SourceDown("connection refused")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        assert "NO ANSWER. Asking every 0.2 s: connection refused" in shown(app)
+
+
+async def test_while_paused_nothing_is_asked_and_the_screen_says_so() -> None:
+    source = FakeSource()
+    app = top(source)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        await pilot.press("p")
+        await pilot.pause(0.3)
+        asked = len(source.asked)
+        await pilot.pause(0.6)
+        assert len(source.asked) == asked
+        assert "PAUSED" in shown(app)
+        await pilot.press("p")
+        await pilot.pause(0.5)
+        assert len(source.asked) > asked
+
+
+async def test_an_opened_osd_is_asked_for_at_once() -> None:
+    source = FakeSource()
+    app = top(source)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        await pilot.press("down", "enter")
+        await pilot.pause(0.5)
+        assert source.asked[-1].osd == "osd.3"
+        await pilot.press("escape")
+        await pilot.pause(0.5)
+        assert source.asked[-1].osd is None
+
+
+async def test_a_key_that_quits_ends_the_app() -> None:
+    for key in ("q", "ctrl+c"):
+        app = top(FakeSource())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(key)
+            await pilot.pause(0.2)
+        assert not app.is_running
+
+
+@pytest.mark.parametrize("size", [(20, 5), (60, 12), (300, 100)])
+async def test_every_size_of_terminal_is_filled_and_none_breaks_it(size: tuple[int, int]) -> None:
+    app = top(FakeSource())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause(0.3)
+        lines = shown(app).split("\n")
+        assert len(lines) == size[1] + 1
+        assert "cephqos" in lines[0]
+
+
+async def test_the_list_scrolls_with_the_cursor() -> None:
+    app = top(FakeSource(), View(sort="name"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        assert "osd.10" not in shown(app)
+        await pilot.press("end")
+        await pilot.pause(0.2)
+        assert ">osd.11" in shown(app)
+
+
+async def test_without_colour_the_screen_has_the_same_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = top(FakeSource())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        compare("main-80x24", shown(app))
+
+
+async def test_hostile_names_do_not_reach_the_terminal() -> None:
+    hostile = replace(example(), alerts=({"alertname": "\x1b]0;x\x07[red]", "severity": "page"},))
+    app = top(FakeSource(hostile))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause(0.3)
+        assert "\x1b" not in shown(app)
+        assert r"\x1b]0;x\x07[red]" in shown(app)
