@@ -1,7 +1,7 @@
 """Why a class of an OSD gets no more: the first of these that its own evidence supports.
 
 Each condition gives a series per OSD and class with demand, whether its reservation is violated or
-not; `or` keeps the first. README.md has the reasoning and the blind spots of each.
+not; `or` keeps the first. DESIGN.md has the reasoning and the blind spots of each.
 """
 
 from typing import Final

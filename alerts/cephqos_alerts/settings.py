@@ -32,7 +32,7 @@ WINDOWS: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """Where a figure becomes a finding. README.md says why each is what it is."""
+    """Where a figure becomes a finding. DESIGN.md says why each is what it is."""
 
     in_progress: float = 2  # client operations in every sample: not one client in lock step
     steady: float = 0.33  # of those in every sample are there between samples too, on average
