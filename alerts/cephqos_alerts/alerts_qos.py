@@ -6,7 +6,7 @@ from cephqos_alerts.rules import Alert, Group, Recording, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
 
-# What the class could be given by someone who gets up at night; the rest can wait for the morning.
+# Causes that an operator can end at night. All others can wait until morning.
 _PAGING: Final = "interference|limit|skew|device|cpu"
 _PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
 _TICKETED: Final = (f'class="client", cause!~"{_PAGING}"', 'class=~"background_.*"')
@@ -15,8 +15,7 @@ _TICKETED: Final = (f'class="client", cause!~"{_PAGING}"', 'class=~"background_.
 def _lasting(series: str) -> str:
     """True in every sample of the hold, and seen in most of it.
 
-    Inside the expression and not as `for`, so that a change of the cause does not start the hold
-    anew.
+    Inside the expression and not as `for`, so that a change of the cause does not restart the hold.
     """
     return (
         f"min_over_time({series}[@hold@]) == 1"
@@ -54,9 +53,9 @@ _SHORT_SUMMARY: Final = (
     f" (cause: {{{{ $labels.cause }}}}{_BY})"
 )
 _SHORT_DESCRIPTION: Final = f"""
-{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} wants
-more than it gets and lacks {{{{ $value | printf "%.0f" }}}} normalised ops/s of what it was
-promised; it attains {_look_up(PerClass.ATTAINMENT, "humanizePercentage")} of its
+{{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} has
+unmet demand and is {{{{ $value | printf "%.0f" }}}} normalised ops/s short of its reservation. It
+gets {_look_up(PerClass.ATTAINMENT, "humanizePercentage")} of its
 reservation. Violated for
 {_look_up(PerClass.VIOLATED_SECONDS, "humanizeDuration")} of the last @hour@.
 Likely cause: {{{{ $labels.cause }}}}{_BY}.
@@ -114,13 +113,13 @@ _TARGETS: Final = (
         """,
         severity="ticket",
         labels={"scope": "osd"},
-        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} misses its target"
+        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
         f" (cause: {{{{ $labels.cause }}}}{_BY})",
         description=f"""
         {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
         {{{{ $labels.cluster }}}}
-        wants more than it gets and attains {{{{ $value | humanizePercentage }}}} of the target
-        that the policy sets, for @hold@ now. Likely cause: {{{{ $labels.cause }}}}{_BY}.
+        has unmet demand and has had only {{{{ $value | humanizePercentage }}}} of its policy target
+        for @hold@. Likely cause: {{{{ $labels.cause }}}}{_BY}.
         """,
     ),
     Alert(
@@ -136,12 +135,12 @@ _TARGETS: Final = (
         severity="ticket",
         labels={"scope": "cluster"},
         dashboard="cluster",
-        summary="cluster {{ $labels.cluster }}: {{ $labels.class }} misses its target"
+        summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
         f" (cause: {{{{ $labels.cause }}}}{_BY})",
         description=f"""
-        {{{{ $labels.class }}}} wants more than it gets on most OSDs of cluster
-        {{{{ $labels.cluster }}}} and attains {{{{ $value | humanizePercentage }}}} of the target
-        that the policy sets for the whole cluster, for @hold@ now. Likely cause:
+        {{{{ $labels.class }}}} has unmet demand on most OSDs of cluster {{{{ $labels.cluster }}}}
+        and has had only {{{{ $value | humanizePercentage }}}} of the policy target for the whole
+        cluster for @hold@. Likely cause:
         {{{{ $labels.cause }}}}{_BY}.
         """,
     ),
@@ -171,8 +170,8 @@ def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
         f" on {{{{ $value }}}} OSDs (cause: {{{{ $labels.cause }}}}{_BY})",
         description=f"""
         On {{{{ $value }}}} OSDs of cluster {{{{ $labels.cluster }}}}, half of them or more,
-        {{{{ $labels.class }}}} has got less than its reservation for @hold@, for the same likely
-        cause: {{{{ $labels.cause }}}}{_BY}. The alerts of the single OSDs are silenced by this one.
+        {{{{ $labels.class }}}} has had less than its reservation for @hold@, with the same likely
+        cause: {{{{ $labels.cause }}}}{_BY}. This alert silences those of the single OSDs.
         """,
     )
 
@@ -200,13 +199,13 @@ _LIMIT: Final = (
         severity="ticket",
         labels={"cause": "limit"},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is held at its limit while the OSD"
-        " idles",
+        " is idle",
         description=f"""
         {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
         {{{{ $labels.cluster }}}}
-        has waited behind its limit of {_look_up(PerClass.LIMIT_OPS, 'printf "%.0f"')}
-        normalised ops/s for @hold@ (it gets {{{{ $value | printf "%.0f" }}}}), while the OSD
-        delivers less than half of its capacity and its device has nothing to do.
+        has been held at its limit of {_look_up(PerClass.LIMIT_OPS, 'printf "%.0f"')}
+        normalised ops/s for @hold@ (it gets {{{{ $value | printf "%.0f" }}}}). The OSD delivers
+        less than half of its capacity and its device has no queue.
         """,
     ),
 )
@@ -224,9 +223,9 @@ _CAPACITY: Final = (
         severity="ticket",
         labels={"cause": "capacity"},
         summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
-        " what it has ever delivered",
+        " the most it delivered in the last @day@",
         description="""
-        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} is saturated, and its configured
+        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} is saturated. Its configured
         capacity (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most
         that it delivered under saturation in the last @day@. Every reservation and limit derived
         from it is too large by that factor.
@@ -245,11 +244,11 @@ _CAPACITY: Final = (
         """,
         severity="ticket",
         hold=900,
-        summary="{{ $labels.ceph_daemon }} runs with a capacity that nobody measured",
+        summary="{{ $labels.ceph_daemon }} uses a default capacity that was never measured",
         description="""
-        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} promises shares of the default
-        capacity for {{ $labels.media }}: the benchmark at boot was skipped, or its result was
-        rejected, which only the cluster log tells.
+        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} uses Ceph's default capacity for
+        {{ $labels.media }}, so its reservations and limits are guesses. The benchmark at boot was
+        skipped, or its result was rejected; only the cluster log says which.
         """,
     ),
 )
@@ -272,9 +271,9 @@ _SETTINGS: Final = (
         summary="cluster {{ $labels.cluster }}: {{ $labels.media }} OSDs run {{ $value }} different"
         " schedulers or profiles",
         description="""
-        The {{ $labels.media }} OSDs of cluster {{ $labels.cluster }} do not agree on scheduler and
-        profile: {{ $value }} combinations. Clients get what the least generous of them gives.
-        Silent while OSDs were restarted within the last @hour@, as in a rolling upgrade.
+        The {{ $labels.media }} OSDs of cluster {{ $labels.cluster }} use {{ $value }} different
+        combinations of scheduler and profile. Clients get what the least generous of them gives.
+        This alert is silent for @hour@ after an OSD restart, as in a rolling upgrade.
         """,
     ),
     Alert(
@@ -289,10 +288,10 @@ _SETTINGS: Final = (
         severity="ticket",
         hold=900,
         dashboard="cluster",
-        summary="cluster {{ $labels.cluster }} mixes WPQ and mClock",
+        summary="cluster {{ $labels.cluster }} runs both WPQ and mClock",
         description="""
-        Some OSDs of cluster {{ $labels.cluster }} run WPQ and others mClock: the first promise
-        nothing, so no reservation holds for a client whose data spans both.
+        Some OSDs of cluster {{ $labels.cluster }} run WPQ and others mClock. WPQ promises
+        nothing, so a client whose data is on both has no reservation.
         """,
     ),
     Alert(
@@ -308,8 +307,8 @@ _SETTINGS: Final = (
         " {{ $value | humanizePercentage }} of the OSD",
         description="""
         The reservations of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }} add up to
-        {{ $value | humanizePercentage }} of its capacity: under load at least one class cannot get
-        what it was promised. (The built-in profiles of 20.2 exceed the whole by design.)
+        {{ $value | humanizePercentage }} of its capacity. Under load at least one class cannot get
+        its reservation. (The built-in profiles of 20.2 exceed 100 % by design.)
         """,
     ),
 )

@@ -33,10 +33,10 @@ SCRUB: Final = Group(
             severity="ticket",
             hold=900,
             dashboard="background",
-            summary="pool {{ $labels.pool }}: scrubs are under way but nothing is scrubbed",
+            summary="pool {{ $labels.pool }}: scrubs are running but make no progress",
             description="""
             {{ $value }} {{ $labels.level }} scrubs of pool {{ $labels.pool }} in cluster
-            {{ $labels.cluster }} are under way, and not one object was scrubbed in @long_hold@.
+            {{ $labels.cluster }} are running, and no object was scrubbed in @long_hold@.
             """,
         ),
         Alert(
@@ -50,12 +50,11 @@ SCRUB: Final = Group(
             severity="ticket",
             hold=900,
             dashboard="background",
-            summary="pool {{ $labels.pool }}: deep scrubs cannot keep their schedule",
+            summary="pool {{ $labels.pool }}: deep scrubs cannot keep up with their schedule",
             description="""
-            At the rate of the last minutes the deep scrubs that are due in pool
+            At the rate of the last minutes, the deep scrubs that are due in pool
             {{ $labels.pool }} of cluster {{ $labels.cluster }} take
-            {{ $value | humanizeDuration }}, longer than the interval in which each placement group
-            should have one.
+            {{ $value | humanizeDuration }}. That is longer than the deep scrub interval.
             """,
         ),
         Alert(
@@ -73,9 +72,9 @@ SCRUB: Final = Group(
             summary="pool {{ $labels.pool }}: {{ $value }} more placement groups overdue for a"
             " {{ $labels.level }} scrub than a day ago",
             description="""
-            In pool {{ $labels.pool }} of cluster {{ $labels.cluster }} {{ $value }} placement
-            groups more than @day@ ago are so late with their {{ $labels.level }} scrub that Ceph
-            warns of it.
+            In pool {{ $labels.pool }} of cluster {{ $labels.cluster }} {{ $value }} more
+            placement groups than @day@ ago are so late with their {{ $labels.level }} scrub that
+            Ceph warns about them.
             """,
         ),
     ),
@@ -101,10 +100,11 @@ RECOVERY: Final = Group(
             severity="ticket",
             hold=600,
             dashboard="background",
-            summary="pool {{ $labels.pool }}: recovery has stopped with {{ $value }} copies to go",
+            summary="pool {{ $labels.pool }}: recovery has stopped with {{ $value }} object copies"
+            " left",
             description="""
             {{ $value }} copies of objects of pool {{ $labels.pool }} in cluster
-            {{ $labels.cluster }} are degraded or misplaced, and none has been recovered in @hold@.
+            {{ $labels.cluster }} are degraded or misplaced, and none was recovered in @hold@.
             """,
         ),
         Alert(
@@ -114,12 +114,12 @@ RECOVERY: Final = Group(
             severity="ticket",
             hold=900,
             dashboard="background",
-            summary="pool {{ $labels.pool }}: recovery takes another"
+            summary="pool {{ $labels.pool }}: recovery will take another"
             " {{ $value | humanizeDuration }}",
             description="""
             At the rate of the last minutes, pool {{ $labels.pool }} of cluster
-            {{ $labels.cluster }} is whole again in {{ $value | humanizeDuration }}; until then a
-            further failure costs more than it should.
+            {{ $labels.cluster }} needs another {{ $value | humanizeDuration }} to recover. Until
+            then the pool tolerates fewer failures.
             """,
         ),
         Alert(
@@ -132,7 +132,7 @@ RECOVERY: Final = Group(
             summary="pool {{ $labels.pool }}: {{ $value }} objects unfound",
             description="""
             No OSD that is up has the newest version of {{ $value }} objects of pool
-            {{ $labels.pool }} in cluster {{ $labels.cluster }}: clients that ask for them wait.
+            {{ $labels.pool }} in cluster {{ $labels.cluster }}. Clients that access them wait.
             """,
         ),
     ),
@@ -155,11 +155,11 @@ SATURATION: Final = Group(
             """,
             severity="ticket",
             hold=900,
-            summary="{{ $labels.ceph_daemon }}: a {{ $labels.group }} thread is at its ceiling",
+            summary="{{ $labels.ceph_daemon }}: a {{ $labels.group }} thread uses a whole CPU",
             description="""
             The busiest {{ $labels.group }} thread of {{ $labels.ceph_daemon }} in cluster
-            {{ $labels.cluster }} is busy {{ $value | humanizePercentage }} of the time, which is
-            all that one thread can: the OSD gives no more whatever its device could.
+            {{ $labels.cluster }} is busy {{ $value | humanizePercentage }} of the time. One thread
+            cannot do more, so the OSD gets no faster even if its device could.
             """,
         ),
         Alert(
@@ -172,7 +172,7 @@ SATURATION: Final = Group(
             """,
             severity="ticket",
             hold=900,
-            summary="{{ $labels.ceph_daemon }}: its device answers much later than it used to",
+            summary="{{ $labels.ceph_daemon }}: its device is much slower than usual",
             description="""
             A request to the device of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }}
             takes {{ $value | humanizeDuration }}, @device_history@ times its median of the last
@@ -189,8 +189,8 @@ SATURATION: Final = Group(
             " ({{ $labels.by }})",
             description="""
             {{ $value }} reactors of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }} do
-            not have their CPU to themselves (shared with: {{ $labels.by }}); a reactor polls, and
-            what shares its CPU slows every operation.
+            not have their CPU to themselves (shared with: {{ $labels.by }}). A reactor polls all
+            the time, so whatever shares its CPU slows down every operation.
             """,
         ),
     ),
@@ -208,8 +208,8 @@ COVERAGE: Final = Group(
             dashboard="exporter",
             summary="no answer from the exporter at {{ $labels.instance }}",
             description="""
-            Prometheus has had no answer from {{ $labels.instance }} (job {{ $labels.job }}): the
-            QoS of its OSDs is not watched.
+            Prometheus gets no answer from {{ $labels.instance }} (job {{ $labels.job }}). The QoS
+            of its OSDs is not monitored.
             """,
         ),
         Alert(
@@ -224,8 +224,8 @@ COVERAGE: Final = Group(
             summary="{{ $labels.ceph_daemon }} does not answer ({{ $labels.reason }})",
             description="""
             {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} does not answer on its admin
-            socket at {{ $labels.instance }}: {{ $labels.reason }}. Its clients most likely wait
-            too.
+            socket at {{ $labels.instance }}: {{ $labels.reason }}. Its clients are probably
+            waiting too.
             """,
         ),
         # Ceph's own alerts tell of it; this one is there to silence.
@@ -237,7 +237,7 @@ COVERAGE: Final = Group(
             summary="{{ $labels.ceph_daemon }} is down in the map",
             description="""
             {{ $labels.ceph_daemon }} is down in the map of cluster {{ $labels.cluster }}. This
-            alert goes to nobody: it silences those about what that OSD promised.
+            alert is sent to nobody. It silences the alerts about that OSD.
             """,
         ),
         Alert(
@@ -250,10 +250,10 @@ COVERAGE: Final = Group(
             severity="ticket",
             hold=600,
             dashboard="cluster",
-            summary="{{ $labels.ceph_daemon }} is up and no exporter reports it",
+            summary="{{ $labels.ceph_daemon }} is up, but no exporter reports it",
             description="""
-            {{ $labels.ceph_daemon }} is up in the map of cluster {{ $labels.cluster }}, and no
-            exporter that is scraped sees it.
+            {{ $labels.ceph_daemon }} is up in the map of cluster {{ $labels.cluster }}, but no
+            scraped exporter reports it. Its QoS is not monitored.
             """,
         ),
         Alert(
@@ -269,7 +269,7 @@ COVERAGE: Final = Group(
             summary="cluster {{ $labels.cluster }}: no exporter of role cluster",
             description="""
             OSDs of cluster {{ $labels.cluster }} are scraped, but no exporter runs with
-            --role cluster: scrub and recovery are not watched, nor OSDs that nobody scrapes.
+            --role cluster. Scrub, recovery, and OSDs without an exporter are not monitored.
             """,
         ),
         Alert(
@@ -283,8 +283,8 @@ COVERAGE: Final = Group(
             dashboard="exporter",
             summary="cluster {{ $labels.cluster }}: {{ $value }} exporters of role cluster",
             description="""
-            {{ $value }} exporters report cluster {{ $labels.cluster }} as a whole: each asks the
-            manager for everything, and sums over both are double.
+            {{ $value }} exporters report cluster {{ $labels.cluster }} as a whole. Each of them
+            loads the manager, and sums over both count twice.
             """,
         ),
         Alert(
@@ -296,8 +296,8 @@ COVERAGE: Final = Group(
             dashboard="exporter",
             summary="scraping {{ $labels.instance }} takes {{ $value | humanizeDuration }}",
             description="""
-            A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}; past its
-            deadline of 10 s nothing of it is kept.
+            A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}. After 10 s
+            it fails and all its samples are lost.
             """,
         ),
         Alert(
@@ -311,9 +311,9 @@ COVERAGE: Final = Group(
             dashboard="exporter",
             summary="{{ $labels.ceph_daemon }}: the collector {{ $labels.collector }} fails",
             description="""
-            The collector {{ $labels.collector }} cannot make its metrics of
-            {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }}: what is derived from them is
-            absent, and alerts on it stay silent.
+            The collector {{ $labels.collector }} cannot produce its metrics for
+            {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }}. Alerts that need them cannot
+            fire.
             """,
         ),
         Alert(
@@ -342,7 +342,7 @@ COVERAGE: Final = Group(
             summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
             description="""
             The flag {{ $labels.flag }} is set on cluster {{ $labels.cluster }}. This alert goes to
-            nobody: it silences those that the flag provokes.
+            nobody: it silences the alerts that the flag causes.
             """,
         ),
         Alert(
@@ -351,10 +351,10 @@ COVERAGE: Final = Group(
             expr=f"max by (cluster, run, scenario) ({Run.INFO}) == 1",
             severity="none",
             dashboard="cluster",
-            summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is under way",
+            summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",
             description="""
             The test run {{ $labels.run }} loads cluster {{ $labels.cluster }} on purpose. This
-            alert goes to nobody: it silences those that the run is meant to provoke.
+            alert is sent to nobody. It silences the alerts that the run causes on purpose.
             """,
         ),
         Alert(
@@ -364,9 +364,9 @@ COVERAGE: Final = Group(
             severity="none",
             dashboard="exporter",
             labels={"cluster": ""},
-            summary="the way from rule to receiver works",
+            summary="alerting works, from rule to receiver",
             description="""
-            Always firing. A receiver that stops hearing it knows that Prometheus, its rules or
+            This alert always fires. If a receiver stops getting it, Prometheus, its rules or
             Alertmanager no longer work.
             """,
         ),

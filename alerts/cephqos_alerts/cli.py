@@ -28,7 +28,11 @@ def add_options(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text, run in (
         ("build", "write the rule files", _build),
-        ("check", "say whether the rule files are what would be written", _check),
+        (
+            "check",
+            "compare the rule files with what build would write (status 1: they differ)",
+            _check,
+        ),
     ):
         action = actions.add_parser(name, help=text)
         _add_settings(action)
@@ -41,40 +45,52 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         "--slo",
         type=Path,
         default=DEFAULT_SLOS,
-        help="file or directory of SLOs (default: those that come with cephqos)",
+        help="SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
     )
     parser.add_argument(
-        "--out", type=Path, help="directory of the rules (default: that of the checkout)"
+        "--out",
+        type=Path,
+        help="directory to write the rules to (default: alerts/rules of the checkout)",
     )
     parser.add_argument(
         "--alertmanager",
         type=Path,
-        help="file of Alertmanager's configuration (default: none with --out, else the checkout's)",
+        help="file to write Alertmanager's configuration to (default: none with --out, otherwise"
+        " alerts/alertmanager/alertmanager.yml of the checkout)",
     )
-    parser.add_argument("--webhook", help=f"where alerts are sent (default {DEFAULT_WEBHOOK})")
+    parser.add_argument("--webhook", help=f"URL to send alerts to (default {DEFAULT_WEBHOOK})")
     parser.add_argument(
-        "--receivers", type=Path, help="file of receivers for Alertmanager, instead of webhooks"
+        "--receivers",
+        type=Path,
+        help="file with your Alertmanager receivers, used instead of webhooks",
     )
     parser.add_argument(
         "--scrape-interval",
         type=float,
         default=default.scrape_interval,
-        help="seconds between scrapes, and between evaluations (default %(default)s)",
+        help="scrape interval in seconds; rules are evaluated as often (default %(default)s)",
     )
     parser.add_argument(
         "--time-scale",
         type=float,
         default=default.time_scale,
-        help="factor on every window and hold, below 1 for tests and demos (default %(default)s)",
+        help="multiply every window and hold by this, above 0 to 1, for tests and demos"
+        " (default %(default)s)",
     )
     parser.add_argument(
         "--job",
         default=default.job,
-        help="scrape jobs of the exporter, a regular expression (default %(default)s)",
+        help="regular expression that matches the exporter's scrape jobs (default %(default)s)",
     )
-    parser.add_argument("--runbook-url", default=default.runbook_url, help="default %(default)s")
     parser.add_argument(
-        "--dashboard-url", default=default.dashboard_url, help="default %(default)s"
+        "--runbook-url",
+        default=default.runbook_url,
+        help="URL of runbooks.md for links in alerts (default %(default)s)",
+    )
+    parser.add_argument(
+        "--dashboard-url",
+        default=default.dashboard_url,
+        help="Grafana URL before the dashboard uids (default %(default)s)",
     )
 
 

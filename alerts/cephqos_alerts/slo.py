@@ -1,8 +1,8 @@
 """Multi-window, multi-burn-rate rules from SLOs.
 
-An alert wants the error budget to burn too fast over a long window, so that it matters, and over a
-short one, so that it ends soon after the trouble does. Windows are sums over two recorded rates per
-SLO, so their cost does not depend on the number of OSDs.
+An alert requires that the error budget burns too fast over a long window, so that it matters, and
+over a short one, so that the alert ends soon after the problem. Windows are sums over
+two recorded rates per SLO, so their cost does not depend on the number of OSDs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ _GROUPING: Final[Mapping[str, str]] = {
     "fio": "cluster, run, load",
     "probe": "cluster, pool",
 }
-# So few operations in the long window say nothing of an objective.
+# With fewer operations in the long window, an SLO is not judged.
 _LEAST_OPS: Final = 100
 
 
@@ -145,8 +145,8 @@ def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
         description=f"""
         Objective: {objective}, over {duration(slo.window)}. In the last
         {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer
-        (cluster {{{{ $labels.cluster }}}}): the error budget burns at least {burn.factor(slo):g}
-        times as fast as it may. What keeps clients waiting on most OSDs:
+        (cluster {{{{ $labels.cluster }}}}). The error budget burns at least {burn.factor(slo):g}
+        times too fast. Likely cause of client waits, on most OSDs:
         {{{{ $labels.cause }}}}{{{{ with $labels.by }}}} by {{{{ . }}}}{{{{ end }}}}.
         """,
     )
