@@ -81,7 +81,7 @@ def number(
             raise ValueError(value)
         return result
 
-    allowed = f"a number {unit + ' ' if unit else ''}from {least:g} to {most:g}"
+    allowed = f"{unit or 'a number'}, {least:g} to {most:g}"
     return Option(name=name, default=default, help=help, parse=parse, allowed=allowed)
 
 

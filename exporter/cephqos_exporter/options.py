@@ -27,35 +27,47 @@ LISTEN_ADDRESS = texts(
     allowed="addresses such as :10130, 127.0.0.1:10130 or [::1]:10130",
 )
 SYSTEMD_SOCKET = flag(
-    "web.systemd-socket", False, "Listen on the sockets that systemd hands over instead."
+    "web.systemd-socket",
+    False,
+    ("Listen on the sockets that systemd passes, instead of the addresses."),
 )
 WEB_CONFIG = text(
-    "web.config.file", "", "File that switches on TLS and authentication.", allowed="a path"
+    "web.config.file", "", "File that configures TLS and authentication.", allowed="a path"
 )
-TELEMETRY_PATH = text("web.telemetry-path", "/metrics", "Path of the metrics.")
+TELEMETRY_PATH = text("web.telemetry-path", "/metrics", "HTTP path of the metrics.")
 DISABLE_OWN_METRICS = flag(
     "web.disable-exporter-metrics", False, "Leave out the process metrics of the exporter."
 )
 MAX_REQUESTS = integer(
-    "web.max-requests", 40, "Most scrapes served at once; 0: no bound.", least=0, most=100_000
+    "web.max-requests",
+    40,
+    "Scrapes served at the same time at most; 0: no limit.",
+    least=0,
+    most=100_000,
 )
 
 LOG_LEVEL = choice(
-    "log.level", "info", "Least severity to log.", ("debug", "info", "warn", "error")
+    "log.level",
+    "info",
+    "Log messages of this severity and above.",
+    ("debug", "info", "warn", "error"),
 )
-LOG_FORMAT = choice("log.format", "logfmt", "How to write the log.", ("logfmt", "json"))
+LOG_FORMAT = choice("log.format", "logfmt", "Format of the log.", ("logfmt", "json"))
 
 ROLE = choices(
     "role",
     ("osd",),
-    "What to report: the OSDs of this host, the cluster, what a client feels.",
+    (
+        "What to report: osd, the OSDs of this host; cluster, scrub and recovery by pool "
+        "(run it once per cluster); probe, the latency that a client sees."
+    ),
     ROLES,
 )
 
 SOCKETS = texts(
     "discovery.sockets",
     DEFAULT_PATTERNS,
-    "Where admin sockets are: directories or patterns; repeat for more than one.",
+    "Directories or patterns of admin sockets; repeat for more than one.",
     allowed="absolute paths of directories or patterns such as /run/ceph/*.asok",
 )
 DAEMONS = choices("discovery.daemons", ("osd",), "Kinds of daemons to report.", KINDS)
@@ -63,32 +75,32 @@ DAEMONS = choices("discovery.daemons", ("osd",), "Kinds of daemons to report.", 
 TIMEOUT = number(
     "scrape.timeout",
     10.0,
-    "Deadline of a scrape that comes without X-Prometheus-Scrape-Timeout-Seconds.",
+    "Deadline in seconds of a scrape without X-Prometheus-Scrape-Timeout-Seconds.",
     least=0.05,
     most=600,
-    unit="of seconds",
+    unit="seconds",
 )
 TIMEOUT_OFFSET = number(
     "scrape.timeout-offset",
     0.5,
-    "Taken off the timeout that Prometheus sends, to leave time to write and transfer.",
+    ("Seconds to subtract from the timeout that Prometheus sends, for writing and transfer."),
     least=0,
     most=60,
-    unit="of seconds",
+    unit="seconds",
 )
 
 MAX_TIMEOUT = number(
     "scrape.max-timeout",
     60.0,
-    "Longest deadline that X-Prometheus-Scrape-Timeout-Seconds may ask for.",
+    "Longest deadline in seconds that X-Prometheus-Scrape-Timeout-Seconds may ask for.",
     least=0.05,
     most=600,
-    unit="of seconds",
+    unit="seconds",
 )
 MAX_SERIES = integer(
     "scrape.max-series",
     20_000,
-    "Most series of one daemon. The collectors that would exceed it are left out.",
+    "Series of one daemon at most. Collectors that would exceed it are left out.",
     least=100,
     most=10_000_000,
 )

@@ -58,7 +58,7 @@ SWITCHES_INTERVAL: Final = number(
     "about a thread.",
     least=0,
     most=3600,
-    unit="of seconds",
+    unit="seconds",
 )
 DESCRIPTORS: Final = integer(
     "collector.threads.descriptors",

@@ -16,58 +16,67 @@ from cephqos_exporter.config import Option, Settings, integer, number, text
 CONF = text(
     "cluster.conf",
     "/etc/ceph/ceph.conf",
-    "Ceph's configuration file, for the addresses of the monitors.",
+    "Ceph's configuration file. It gives the addresses of the monitors.",
     allowed="a path",
 )
 NAME = text(
     "cluster.name",
     "client.cephqos",
-    "Who to connect as; `mon 'allow r' mgr 'allow r'` is enough, less than that will do.",
+    (
+        "Ceph user to connect as. Caps `mon 'allow r' mgr 'allow r'` work. Less is "
+        "possible: see SECURITY.md."
+    ),
     allowed="a name such as client.cephqos",
 )
 KEYRING = text(
-    "cluster.keyring", "", "Keyring of that name; empty: where Ceph looks.", allowed="a path"
+    "cluster.keyring", "", "Keyring of the Ceph user; empty: where Ceph looks.", allowed="a path"
 )
 PYTHON = text(
     "cluster.python",
     "/usr/bin/python3",
-    "Command line of a Python that has Ceph's rados module, with what must stand before it.",
+    ("Command line of a Python with Ceph's rados module, such as `docker exec -i NAME python3`."),
     allowed="a command line",
 )
 CEPH = text(
     "cluster.ceph",
     "ceph",
-    "Command line of the ceph command, used where no Python has the rados module.",
+    "Command line of the ceph command. Used where no Python has the rados module.",
     allowed="a command line",
 )
 INTERVAL = number(
     "cluster.interval",
     5.0,
-    "How often to ask the cluster; OSDs report every 5 seconds.",
+    "Seconds between polls of the cluster. OSDs report to the manager every 5 seconds.",
     least=0.1,
     most=3600,
-    unit="of seconds",
+    unit="seconds",
 )
 SCHEDULE_INTERVAL = number(
     "cluster.schedule-interval",
     300.0,
-    "In what time to read the scrub stamps of all placement groups, a few at a time.",
+    (
+        "Seconds for one full pass over all placement groups' scrub times. They are read a "
+        "few at a time."
+    ),
     least=0.1,
     most=86400,
-    unit="of seconds",
+    unit="seconds",
 )
 TIMEOUT = number(
     "cluster.timeout",
     10.0,
-    "Deadline of a question to the cluster; the child that misses it is killed.",
+    (
+        "Deadline in seconds of a command to the cluster. The child process that misses it "
+        "is killed."
+    ),
     least=0.1,
     most=600,
-    unit="of seconds",
+    unit="seconds",
 )
 MOST_PGS = integer(
     "cluster.schedule-pgs",
     100_000,
-    "Most placement groups of a cluster for which to keep scrub stamps and states by pool.",
+    ("Keep scrub times and states by pool for clusters of at most this many placement groups."),
     least=0,
     most=10_000_000,
 )

@@ -26,12 +26,10 @@ FLAGS: Final = (
 
 def osd_map_families(osd_map: OsdMap, labels: Labels) -> Iterable[Family]:
     """Every OSD of the map, and every flag that can be set on it."""
-    up = Family(
-        "cephqos_cluster_osd_up", "gauge", "Whether the OSD is up, to the cluster's OSD map."
-    )
+    up = Family("cephqos_cluster_osd_up", "gauge", "1: the OSD is up in the cluster's OSD map.")
     for osd, is_up in osd_map.osds.items():
         up.add(labels.of("ceph_daemon", f"osd.{osd}"), is_up)
-    flags = Family("cephqos_cluster_flag", "gauge", "Whether the flag is set on the whole cluster.")
+    flags = Family("cephqos_cluster_flag", "gauge", "1: the flag is set on the whole cluster.")
     for flag in FLAGS:
         flags.add(labels.of("flag", flag), flag in osd_map.flags)
     return up, flags

@@ -53,7 +53,7 @@ _LEFT: Final = (
     (
         "num_objects_misplaced",
         "cephqos_recovery_pool_misplaced_objects",
-        "Copies of objects that are whole but not where they belong.",
+        "Copies of objects that exist on another OSD than they should.",
     ),
     (
         "num_objects_degraded",
@@ -68,7 +68,7 @@ _LEFT: Final = (
     (
         "num_object_copies",
         "cephqos_recovery_pool_object_copies",
-        "Copies of objects that there should be: what misplaced and degraded are a part of.",
+        "Copies of objects that should exist, misplaced and degraded ones included.",
     ),
 )
 
@@ -137,8 +137,8 @@ class RecoveryTotals:
         eta = Family(
             "cephqos_recovery_pool_eta_seconds",
             "gauge",
-            "Time until nothing is degraded or misplaced at the rate of the last minute; absent "
-            "while nothing moves.",
+            "Time until nothing is degraded or misplaced, at the rate of the last "
+            "minute. Absent while nothing moves.",
         )
         for pool in pools:
             text = labels.of("pool", pool.name)
@@ -198,9 +198,9 @@ def cluster_families(status: Status, labels: Labels) -> Iterable[Family]:
     active = Family(
         "cephqos_recovery_cluster_active_pgs",
         "gauge",
-        "Placement groups that recover now, by means and by what is at stake: at_risk ones "
-        "(degraded, undersized or forced) are background_recovery to mClock's bandwidth model, "
-        "merely misplaced ones background_best_effort.",
+        "Placement groups that recover now, by method and reason. at_risk (degraded, "
+        "undersized or forced) is background_recovery in mClock's bandwidth model, "
+        "misplaced is background_best_effort.",
     )
     working: dict[tuple[str, str], int] = {}
     for names, count in status.pgs_by_state.items():

@@ -129,15 +129,19 @@ def schedule_families(
 
 
 _TEXTS: Final = {
-    "interval_seconds": "Age of the last scrub from which on the next is due: the pool's own "
-    "interval or the cluster's.",
-    "overdue_after_seconds": "Age of the last scrub from which on Ceph warns that it is overdue.",
+    "interval_seconds": "Age of the last scrub at which the next one is due: the pool's"
+    " own interval, or the cluster's.",
+    "overdue_after_seconds": (
+        "Age of the last scrub at which Ceph warns that the next one is overdue."
+    ),
     "allowed": "Whether scrubs of this level may begin: 0 while noscrub or nodeep-scrub is set, "
     "on the pool or on the cluster.",
     "oldest_seconds": "Age of the oldest last scrub among the pool's placement groups.",
-    "schedule_pgs": "Placement groups by their last scrub of this level: on time, due (the "
-    "interval is over), overdue (so old that Ceph warns). Data as old as the schedule's age.",
+    "schedule_pgs": "Placement groups by the age of their last scrub of this level: "
+    "on_time, due (older than the interval), overdue (so old that Ceph "
+    "warns). cephqos_cluster_data_age_seconds tells how old this is.",
     "backlog_objects": "Objects of the placement groups that are due or overdue.",
-    "backlog_eta_seconds": "Time until those are scrubbed at the rate of the last minute; absent "
-    "while nothing moves.",
+    "backlog_eta_seconds": "Time until the placement groups that are due or overdue are"
+    " scrubbed, at the rate of the last minute. Absent while "
+    "nothing moves.",
 }

@@ -195,8 +195,8 @@ def running_families(
     texts = (
         "Placement groups being scrubbed now, or reserving for it.",
         "Objects of the placement groups being scrubbed now.",
-        "Objects that the scrubs under way have done (from 18.2 on).",
-        "Objects that the scrubs under way have still to do (from 18.2 on).",
+        "Objects that the scrubs in progress have done. Absent before 18.2.",
+        "Objects that the scrubs in progress still have to do. Absent before 18.2.",
     )
     families = {
         name: Family(f"cephqos_scrub_pool_running_{name}", "gauge", text)
@@ -205,8 +205,8 @@ def running_families(
     eta = Family(
         "cephqos_scrub_pool_running_eta_seconds",
         "gauge",
-        "Time until the scrubs under way are done at the rate of the last minute; absent while "
-        "nothing moves.",
+        "Time until the scrubs in progress are done, at the rate of the last minute. "
+        "Absent while nothing moves.",
     )
     counts = _count_running(progress)
     for (pool, level), text in _labelled(pools, labels):
@@ -246,11 +246,11 @@ def done_families(
     size = Family(
         "cephqos_scrub_pool_bytes_total",
         "counter",
-        "Data in the objects scrubbed, of which a deep scrub reads every copy; estimated by the "
-        "mean object of each placement group.",
+        "Data in the objects scrubbed, estimated from the mean object size of each "
+        "placement group. A deep scrub reads every copy of it.",
     )
     pgs = Family(
-        "cephqos_scrub_pool_pgs_total", "counter", "Scrubs of a placement group that ended."
+        "cephqos_scrub_pool_pgs_total", "counter", "Scrubs of placement groups that ended."
     )
     rate = Family(
         "cephqos_scrub_pool_objects_per_second", "gauge", "Objects scrubbed, over the last minute."
@@ -258,13 +258,13 @@ def done_families(
     took = Family(
         "cephqos_scrub_pool_duration_seconds",
         "summary",
-        "How long those scrubs took. On 16.2 only those that were seen to run, by the time of "
-        "their last change of state.",
+        "Duration of the scrubs that ended. On 16.2 only of scrubs that were seen to "
+        "run, from their last change of state.",
     )
     last = Family(
         "cephqos_scrub_pool_last_duration_seconds",
         "gauge",
-        "How long the scrub took that ended last.",
+        "Duration of the scrub that ended last.",
     )
     for key, text in _labelled(pools, labels):
         done = progress.done.get(key, _NOTHING)

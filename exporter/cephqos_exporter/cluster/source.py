@@ -100,7 +100,10 @@ class ClusterSource:
         up = Family(
             "cephqos_cluster_up",
             "gauge",
-            "Whether the cluster answered the last poll; if not, the reason.",
+            (
+                "1: the cluster answered the last poll. 0: it did not, for the reason "
+                "given. Absent before the first poll has ended."
+            ),
         )
         state, failure = poller.state, poller.failure
         if state and state.status.fsid not in self._labels.base:
@@ -123,12 +126,20 @@ class ClusterSource:
 
     def _cost_families(self, poller: Poller) -> Iterable[Family]:
         count = Family(
-            "cephqos_cluster_commands_total", "counter", "Commands that the cluster was asked."
+            "cephqos_cluster_commands_total",
+            "counter",
+            ("Commands sent to the cluster, by command."),
         )
         seconds = Family(
-            "cephqos_cluster_command_seconds_total", "counter", "Time that their replies took."
+            "cephqos_cluster_command_seconds_total",
+            "counter",
+            ("Time until the replies to commands had arrived, by command."),
         )
-        size = Family("cephqos_cluster_command_bytes_total", "counter", "Size of their replies.")
+        size = Family(
+            "cephqos_cluster_command_bytes_total",
+            "counter",
+            ("Bytes of the replies to commands, by command."),
+        )
         for command, cost in sorted(poller.reader.costs.items()):
             text = self._labels.of("command", command)
             count.add(text, cost.commands)
@@ -151,7 +162,10 @@ class ClusterSource:
             counted = Family(
                 "cephqos_cluster_schedule_pgs",
                 "gauge",
-                "Placement groups whose stamps are known; those without a primary are not.",
+                (
+                    "Placement groups whose scrub times are known. Those without a primary "
+                    "are not counted."
+                ),
             )
             counted.add(labels.base, state.schedule.counted)
             yield counted
@@ -160,8 +174,9 @@ class ClusterSource:
         family = Family(
             "cephqos_cluster_data_age_seconds",
             "gauge",
-            "Age of what is shown: the totals, the states by pool, the oldest stamp of the "
-            "schedule. OSDs report to the manager every 5 s, which is not in it.",
+            "Age of the cluster's figures: the totals, the states by pool, the oldest "
+            "scrub time of the schedule. OSDs report to the manager every 5 s; that "
+            "delay is not included.",
         )
         now = self._clock()
         family.add(self._labels.of("part", "totals"), now - state.read_at)

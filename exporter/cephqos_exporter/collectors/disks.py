@@ -233,7 +233,7 @@ def _families() -> dict[str, Family]:
     return {
         "ops": Family("cephqos_disks_ops_total", "counter", "Requests completed."),
         "merged": Family(
-            "cephqos_disks_merged_total", "counter", "Requests merged with one that was queued."
+            "cephqos_disks_merged_total", "counter", "Requests merged into a queued one."
         ),
         "bytes": Family("cephqos_disks_bytes_total", "counter", "Bytes transferred or discarded."),
         "time": Family(
@@ -242,13 +242,13 @@ def _families() -> dict[str, Family]:
             "Time that requests took, queueing included, summed over requests.",
         ),
         "in_progress": Family(
-            "cephqos_disks_in_progress", "gauge", "Requests given to the device and not completed."
+            "cephqos_disks_in_progress", "gauge", ("Requests sent to the device and not completed.")
         ),
         "busy": Family(
             "cephqos_disks_busy_seconds_total",
             "counter",
-            "Time with at least one request in progress. An SSD or an array at 1 may have more "
-            "to give: read it together with the time per request.",
+            "Time with at least one request in progress. An SSD or an array at 1 may "
+            "still have capacity left: compare with the time per request.",
         ),
         "weighted": Family(
             "cephqos_disks_weighted_seconds_total",

@@ -46,7 +46,7 @@ LONGEST: Final = number(
     "Highest bucket bound, in seconds.",
     least=0.001,
     most=1000,
-    unit="of seconds",
+    unit="seconds",
 )
 BY_SIZE: Final = flag(
     "collector.histograms.by-size",

@@ -23,15 +23,15 @@ INTERVAL: Final = number(
     "Seconds between reads of an OSD's heartbeat ping times.",
     least=0,
     most=3600,
-    unit="of seconds",
+    unit="seconds",
 )
 SLOW: Final = number(
     "collector.network.slow",
     0.1,
-    "Mean ping time over one minute from which a peer counts as slow, in seconds.",
+    "A peer counts as slow at this mean ping time over one minute, in seconds.",
     least=0,
     most=60,
-    unit="of seconds",
+    unit="seconds",
 )
 
 INTERFACES: Final = ("front", "back")
@@ -90,14 +90,20 @@ class NetworkCollector(DaemonCollector[_Osd]):
             name: sum(entry["average"]["1min"] >= slow_from for entry in fresh[name])
             for name in INTERFACES
         }
-        text = "Mean ping time from which cephqos_network_slow_peers counts a peer."
+        text = (
+            "Mean ping time at which cephqos_network_slow_peers counts a peer "
+            "(--collector.network.slow)."
+        )
         bound = "cephqos_network_slow_bound_seconds"
         return [
             *_times(fresh, labels),
             _worst_peers(fresh, labels),
             _counts(
                 "cephqos_network_peers",
-                "Peers whose heartbeat pings were answered lately.",
+                (
+                    "Heartbeat peers that answered lately, by network. Absent until a ping "
+                    "was answered."
+                ),
                 {name: len(fresh[name]) for name in INTERFACES},
                 pings,
                 labels,
@@ -112,7 +118,10 @@ class NetworkCollector(DaemonCollector[_Osd]):
             ),
             _counts(
                 "cephqos_network_stale_peers",
-                "Peers whose ping times are old; they are left out of all other figures.",
+                (
+                    "Peers whose ping times are old. They are left out of all other figures"
+                    " of the network."
+                ),
                 stale,
                 pings,
                 labels,
@@ -125,14 +134,14 @@ def _times(fresh: Mapping[str, Sequence[Mapping[str, Any]]], labels: Labels) -> 
     worst = Family(
         "cephqos_network_ping_worst_seconds",
         "gauge",
-        "Mean heartbeat ping time to the peer for which it is longest, by network and by the time "
-        "that the mean is over. Absent until a ping was answered.",
+        "Mean heartbeat ping time to the slowest peer, by network and by window (the "
+        "time over which Ceph averages). Absent until a ping was answered.",
     )
     middle = Family(
         "cephqos_network_ping_median_seconds",
         "gauge",
-        "Median over the peers of their mean heartbeat ping times, by network and by the time "
-        "that the mean is over. Absent until a ping was answered.",
+        "Median over all peers of the mean heartbeat ping time, by network and by "
+        "window (the time over which Ceph averages). Absent until a ping was answered.",
     )
     for name, entries in fresh.items():
         for key, window in _WINDOWS if entries else ():

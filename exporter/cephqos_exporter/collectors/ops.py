@@ -53,7 +53,7 @@ SAMPLE_INTERVAL: Final = number(
     "Seconds between samples of where operations wait.",
     least=0,
     most=3600,
-    unit="of seconds",
+    unit="seconds",
 )
 
 # What an event says of one operation, cut from its name: "waiting for subops from 2,5".
@@ -187,13 +187,14 @@ def _wait_families(osd: _Osd) -> Iterable[Family]:
     family = Family(
         "cephqos_ops_sampled_wait_seconds_total",
         "counter",
-        "Time that operations in progress waited, by what for, estimated from samples: receive "
-        "(to be read whole), queue (in the scheduler), execute, blocked (by the state of their "
-        "placement group or object), commit (in the OSD's own store), subops (for other OSDs), "
-        "reply. peer: the OSD waited for in subops; the few worst have series, the rest is other. "
-        "Where Ceph does not name it, the time is shared between those that it may be. Absent "
-        "until operations were sampled; stands still while more are in progress than the exporter "
-        "lists.",
+        "Time that operations in progress waited, estimated from samples. event: "
+        "receive (until read from the network), queue (in the scheduler), execute, "
+        "blocked (by the state of the placement group or object), commit (in the OSD's "
+        "own store), subops (for other OSDs, after the own commit), reply. peer: the "
+        "OSD that subops wait for; the worst few have series, the rest is other. Where "
+        "Ceph does not name the OSD, the time is divided between the possible ones. "
+        "Absent until operations were sampled; does not grow while more than "
+        "--collector.ops.sample-at-most are in progress.",
     )
     for (kind, event, peer), seconds in osd.waits.seconds.items():
         pairs = ("peer", peer) if peer else ()
@@ -202,8 +203,9 @@ def _wait_families(osd: _Osd) -> Iterable[Family]:
     family = Family(
         "cephqos_ops_sampled_total",
         "counter",
-        "Operations in progress in the samples of where they wait: client, replica (writes for "
-        "another primary), ec (sub-operations of erasure-coded pools), recovery, scrub, other.",
+        "Operations seen in the samples of where they wait, by kind: client, replica "
+        "(writes for another primary), ec (sub-operations of erasure-coded pools), "
+        "recovery, scrub, other. Absent until operations were sampled.",
     )
     for kind, count in osd.waits.sampled.items():
         family.add(osd.labels.of("kind", kind), count)
@@ -217,13 +219,19 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
     yield Family(
         "cephqos_ops_blocked",
         "gauge",
-        "Operations in progress for longer than cephqos_ops_blocked_after_seconds.",
+        (
+            "Operations in progress for longer than cephqos_ops_blocked_after_seconds. "
+            "Absent on 16.2."
+        ),
         [("", view.labels, reply["num_blocked_ops"])],
     )
     yield Family(
         "cephqos_ops_blocked_after_seconds",
         "gauge",
-        "Age at which the OSD takes an operation for blocked (osd_op_complaint_time).",
+        (
+            "Age at which the OSD calls an operation blocked (osd_op_complaint_time). "
+            "Absent on 16.2."
+        ),
         [("", view.labels, reply["complaint_time"])],
     )
 
@@ -239,8 +247,8 @@ def _oldest(view: DaemonView, *, idle: bool, listed: bool) -> Iterable[Family]:
     yield Family(
         "cephqos_ops_oldest_age_seconds",
         "gauge",
-        "Age of the oldest operation in progress; absent while more are in progress than the "
-        "exporter lists.",
+        "Age of the oldest operation in progress. Absent while more are in progress "
+        "than --collector.ops.list-at-most.",
         [("", view.labels, age)],
     )
 
@@ -256,7 +264,10 @@ def _slow(view: DaemonView, osd: _Osd, count: float | None) -> Iterable[Family]:
         yield Family(
             "cephqos_ops_slow_total",
             "counter",
-            "Operations that took longer than the OSD's bound for its record of slow ones.",
+            (
+                "Operations slower than the OSD's threshold for slow operations "
+                "(osd_op_history_slow_op_threshold). Absent on 16.2."
+            ),
             [("", view.labels, count)],
         )
     reply = view.replies.get(_SLOW)
@@ -269,8 +280,9 @@ def _slow(view: DaemonView, osd: _Osd, count: float | None) -> Iterable[Family]:
     family = Family(
         "cephqos_ops_slow_by_stage_total",
         "counter",
-        "Slow operations by the stage in which they waited longest, from the OSD's record of the "
-        "latest ones, since the exporter first saw the daemon: some may be missed in a burst.",
+        "Slow operations by the stage in which they waited longest, since the exporter "
+        "first saw the daemon. They are read from the OSD's list of the latest ones; in"
+        " a burst some may be missed.",
     )
     for stage, found in osd.stages.items():
         family.add(osd.labels.of("stage", stage), found)

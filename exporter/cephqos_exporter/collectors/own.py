@@ -36,7 +36,10 @@ class OwnReporter:
             found = Family(
                 "cephqos_discovery_daemons",
                 "gauge",
-                "Daemons found by their admin sockets; 0: none there, or none that may be seen.",
+                (
+                    "Daemons found by their admin sockets. 0: there are none, or the "
+                    "exporter's user may not see them."
+                ),
             )
             found.add(LabelText(""), len(report.daemons))
             yield found
@@ -60,17 +63,23 @@ class OwnReporter:
         up = Family(
             "cephqos_daemon_up",
             "gauge",
-            "Whether the daemon answered on its admin socket in this scrape; if not, the reason.",
+            (
+                "1: the daemon answered on its admin socket in this scrape. 0: it did not, "
+                "for the reason given."
+            ),
         )
         seconds = Family(
             "cephqos_daemon_scrape_duration_seconds",
             "gauge",
-            "Time until the daemon's replies had come, or until they were given up.",
+            "Time until the daemon's replies had arrived or were given up.",
         )
         success = Family(
             "cephqos_collector_success",
             "gauge",
-            "Whether the collector could make its metrics of the daemon in this scrape.",
+            (
+                "1: the collector produced its metrics for the daemon in this scrape. "
+                "Absent where it is not meant for the daemon."
+            ),
         )
         left_out = Family(
             "cephqos_daemon_samples_left_out",
@@ -99,7 +108,7 @@ class OwnReporter:
         host = Family(
             "cephqos_collector_host_success",
             "gauge",
-            "Whether the collector could make its metrics of the host or the cluster.",
+            ("1: the collector produced its metrics for the host or the cluster in this scrape."),
         )
         for name, value in report.collector_seconds.items():
             seconds.add(render_labels({"collector": name}), value)

@@ -91,7 +91,7 @@ DEFAULT_EXCLUDE: Final = ("bluestore-pricache:*",)
 MIN_PRIORITY: Final = integer(
     "collector.perf.min-priority",
     5,
-    "Report counters of this priority and above; 0: all counters.",
+    "Report counters of this priority and above. 0: all counters.",
     least=0,
     most=10,
 )

@@ -44,7 +44,7 @@ MEMORY_INTERVAL = number(
     "0: never.",
     least=0,
     most=86400,
-    unit="of seconds",
+    unit="seconds",
 )
 
 
@@ -59,7 +59,10 @@ def _cpu_list(value: Any) -> tuple[int, ...]:
 EXCLUDED_CPUS: Final[Option[tuple[int, ...]]] = Option(
     name="collector.placement.excluded-cpus",
     default=(),
-    help="CPUs that no OSD is meant to use, for telling the placement strategy.",
+    help=(
+        "CPUs that no OSD is meant to use. They are ignored when the placement "
+        "strategy is recognised."
+    ),
     parse=_cpu_list,
     allowed="CPUs such as 0-1,56-57",
 )
@@ -121,7 +124,9 @@ class _Osd:
         return family
 
     def families(self, per_cpu: bool) -> list[Family]:
-        info = Family("cephqos_placement_info", "gauge", "CPUs and NUMA nodes an OSD may use.")
+        info = Family(
+            "cephqos_placement_info", "gauge", ("CPUs and NUMA nodes that an OSD may use.")
+        )
         if self.info:
             info.add(self.info, 1)
         allowed = Family("cephqos_placement_cpus_allowed", "gauge", "CPUs that an OSD may use.")

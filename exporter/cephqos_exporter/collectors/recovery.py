@@ -90,13 +90,13 @@ def _reservations(reply: Mapping[str, Any], osd: _Osd) -> Iterable[Family]:
     held = Family(
         "cephqos_recovery_reservations",
         "gauge",
-        "Placement groups that hold (in_progress) or await (queued) a reservation of this "
-        "OSD, for itself as the primary (local) or for another (remote), by what for.",
+        "Placement groups that hold (in_progress) or wait for (queued) a reservation of"
+        " this OSD, by purpose. local: this OSD is the primary; remote: another OSD is.",
     )
     most = Family(
         "cephqos_recovery_reservations_max",
         "gauge",
-        "Reservations that this OSD grants at once on each side (osd_max_backfills).",
+        ("Most reservations that this OSD grants at once on each side (osd_max_backfills)."),
     )
     for side in SIDES:
         reserver = reply[f"{side}_reservations"]
@@ -120,8 +120,9 @@ def _states(labels: Labels, counters: Mapping[str, Any]) -> Family:
     family = Family(
         "cephqos_recovery_state_seconds",
         "summary",
-        "Time that placement groups spent in a state of recovery, local waits for this OSD's own "
-        "reservation, remote ones for those of the others; added when they leave the state.",
+        "Time that placement groups spent in a state of recovery, added when they leave"
+        " it. local: waiting for a reservation of this OSD; remote: waiting for those "
+        "of other OSDs.",
     )
     for key, state in _STATES:
         value = counters.get(key)

@@ -62,9 +62,9 @@ _LEVELLED: Final = (
     (
         "preemptions",
         "cephqos_scrub_preemptions_total",
-        "Chunks that a scrub gave up because a client wanted their objects.",
+        "Chunks that a scrub gave up because a client needed their objects.",
     ),
-    ("chunk_selected", "cephqos_scrub_chunks_total", "Chunks of objects that scrubs took on."),
+    ("chunk_selected", "cephqos_scrub_chunks_total", "Chunks of objects that scrubs began with."),
 )
 
 
@@ -100,7 +100,7 @@ def _reservations(reply: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
     held = Family(
         "cephqos_scrub_reservations",
         "gauge",
-        "Scrubs that this OSD takes part in: as the primary (local), as a replica (remote).",
+        ("Scrubs that this OSD takes part in. local: as the primary; remote: as a replica."),
     )
     remote = reply.get("scrubs_remote")
     if remote is None:  # 20.x keeps them as it keeps those of recovery
@@ -110,7 +110,7 @@ def _reservations(reply: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
     most = Family(
         "cephqos_scrub_reservations_max",
         "gauge",
-        "Scrubs that this OSD takes part in at once, on each side (osd_max_scrubs).",
+        ("Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs)."),
     )
     most.add(labels.base, reply["osd_max_scrubs"])
     return held, most
@@ -122,9 +122,10 @@ def _queue(
     family = Family(
         "cephqos_scrub_queue_pgs",
         "gauge",
-        "Placement groups that this OSD has to scrub as the primary: requested by someone, due, "
-        "late (due, and past the deadline after which load and hours do not matter), waiting "
-        "until due. Before 20.x the level is not decided before the scrub begins.",
+        "Placement groups that this OSD has to scrub as the primary. state: requested "
+        "by a user, due, late (past the deadline after which load and hours no longer "
+        "matter), waiting until due. Before 20.x the level is decided when the scrub "
+        "begins, and is either until then.",
     )
     counts: dict[tuple[str, str], int] = {}
     for entry in entries:

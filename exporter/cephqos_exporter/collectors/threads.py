@@ -124,7 +124,7 @@ def _mempools(view: DaemonView, daemon: _Daemon) -> Family:
     family = Family(
         "cephqos_daemon_mempool_bytes",
         "gauge",
-        "Memory by Ceph's own account of its pools; a pool shows from its first byte on.",
+        ("Memory in Ceph's memory pools, by pool. A pool appears once it has used memory."),
     )
     for pool, size in _pool_bytes(view.reply(MEMPOOLS)):
         if size:
@@ -227,28 +227,37 @@ def _sum_groups(parts: Iterable[dict[str, Group]]) -> dict[str, Group]:
 
 def _group_families() -> list[Family]:
     return [
-        Family("cephqos_threads", "gauge", "Threads of a group."),
+        Family("cephqos_threads", "gauge", "Threads in the group."),
         Family(
             "cephqos_threads_cpu_seconds_total",
             "counter",
-            "CPU time of a group's threads, by mode; ended threads included as last seen.",
+            (
+                "CPU time of the group's threads, by mode. Threads that have ended are "
+                "included as last seen."
+            ),
         ),
         Family(
             "cephqos_threads_busiest_cpu_seconds_total",
             "counter",
-            "CPU time of the group's busiest thread, chosen anew between any two collections: "
-            "its rate is the share of one CPU that the busiest thread had; 1 is a thread at its "
-            "ceiling.",
+            "CPU time of the busiest thread of the group, chosen again for each "
+            "interval between two scrapes. Its rate is that thread's share of one CPU; "
+            "at 1 the thread can do no more.",
         ),
         Family(
             "cephqos_threads_wait_seconds_total",
             "counter",
-            "Time that threads of a group were ready to run and waited for a CPU.",
+            (
+                "Time that threads of the group were ready to run and waited for a CPU. "
+                "Absent where the kernel does not count it."
+            ),
         ),
         Family(
             "cephqos_threads_switches_total",
             "counter",
-            "Context switches of a group's threads; read at intervals, not at every scrape.",
+            (
+                "Context switches of the group's threads. They are read at intervals, not "
+                "at every scrape."
+            ),
         ),
     ]
 
@@ -277,7 +286,10 @@ def _daemon_families(labels: Labels, sample: ProcessSample) -> list[Family]:
     cpu = Family(
         "cephqos_daemon_cpu_seconds_total",
         "counter",
-        "CPU time of the whole process since it started, by mode, as the kernel sums it.",
+        (
+            "CPU time of the whole process since it started, by mode. Threads that have "
+            "ended are included."
+        ),
     )
     cpu.add(labels.of("mode", "user"), sample.process.user / CLOCK_TICKS)
     cpu.add(labels.of("mode", "system"), sample.process.system / CLOCK_TICKS)

@@ -6,36 +6,36 @@ from cephqos_exporter.cluster import options as cluster
 from cephqos_exporter.config import Option, Settings, integer, number, text, texts
 from cephqos_exporter.probe.source import ProbeSource, ProbeSpec
 
-POOLS = texts("probe.pools", (), "Pools to probe; needed for --role probe, and off without it.")
+POOLS = texts("probe.pools", (), "Pools to probe. Required for the role probe.")
 RATE = number(
     "probe.rate",
     2.0,
-    "Operations in all, reads and writes; one at a time.",
+    "Operations per second over all pools, reads and writes. They run one at a time.",
     least=0.01,
     most=100,
-    unit="a second",
+    unit="operations per second",
 )
-SIZE = integer("probe.size", 4096, "Bytes of an operation.", least=1, most=4 << 20)
+SIZE = integer("probe.size", 4096, "Size of an operation, in bytes.", least=1, most=4 << 20)
 OBJECTS = integer(
     "probe.objects",
     64,
-    "Objects per pool, which placement spreads over its OSDs.",
+    "Objects per pool. Placement spreads them over the pool's OSDs.",
     least=1,
     most=4096,
 )
 NAMESPACE = text(
     "probe.namespace",
     "cephqos-probe",
-    "RADOS namespace of the objects; nothing outside it is touched.",
+    "RADOS namespace of the objects. Nothing outside it is touched.",
     allowed="a name",
 )
 TIMEOUT = number(
     "probe.timeout",
     30.0,
-    "Deadline of an operation; the child that misses it is killed.",
+    "Deadline in seconds of an operation. The child process that misses it is killed.",
     least=2,
     most=600,
-    unit="of seconds",
+    unit="seconds",
 )
 
 OPTIONS: Final[tuple[Option[Any], ...]] = (POOLS, RATE, SIZE, OBJECTS, NAMESPACE, TIMEOUT)

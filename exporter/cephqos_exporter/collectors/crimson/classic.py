@@ -31,9 +31,9 @@ def as_classic(entries: Iterable[Entry], base: LabelText) -> Iterable[Family]:
                 throttle.append(histogram.sum / unit_of(histogram, MILLI))
     if client:
         text = (
-            "Time that completed client operations waited in queues, summed over operations: its "
-            "rate is how many were waiting on average (Little's law). Requeued operations wait "
-            "again."
+            "Time that completed client operations waited in queues, summed over "
+            "operations. Its rate is how many were waiting on average (Little's law). "
+            "An operation that is requeued waits again."
         )
         name = "cephqos_qos_client_wait_seconds_total"
         yield Family(name, "counter", text, [("", base, sum(client))])

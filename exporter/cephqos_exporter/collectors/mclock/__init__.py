@@ -39,7 +39,7 @@ _SHOW: Final = "config show"
 POLICY: Final = text(
     "qos.policy",
     "",
-    "Policy file: targets for OSDs whose scheduler promises nothing, or something else.",
+    ("Policy file: targets for OSDs under WPQ, or other targets than the scheduler's (QOS.md)."),
     allowed="a path",
 )
 

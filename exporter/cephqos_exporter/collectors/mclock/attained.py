@@ -48,15 +48,17 @@ def _work(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> It
     attained = Family(
         "cephqos_qos_normalised_ops_total",
         "counter",
-        "Work done for a class in normalised ops since the exporter first saw the daemon, at the "
-        "cost in force when it was done. Estimated but for client reads: sizes are known to a "
-        "power of two and a sum.",
+        "Work done for a class since the exporter first saw the daemon, in normalised "
+        "ops, at the cost in force when it was done. Exact for client reads, otherwise "
+        "estimated. Absent for a class whose work the release does not count.",
     )
     for cls in shown:
         attained.add(labels.of("class", cls), done[cls])
     text = (
-        "All work of the OSD that its counters show, in normalised ops: a lower bound where the "
-        "release does not count scrubs, and without snapshot trimming and PG deletion."
+        "All work that the OSD's counters show, in normalised ops. It is a lower bound:"
+        " snapshot trimming and PG deletion are not counted, scrubs only from 20.x on, "
+        "and sub-operations of erasure-coded pools never "
+        "(cephqos_qos_delivered_is_lower_bound)."
     )
     name = "cephqos_qos_delivered_normalised_ops_total"
     return attained, single(name, "counter", text, labels.base, sum(done.values()))

@@ -41,12 +41,13 @@ def client_demand(loggers: Loggers, waited: WaitedSum, labels: Labels) -> Iterab
     seconds = counters["op_latency"]["sum"] - counters["op_process_latency"]["sum"]
     base = labels.base
     text = (
-        "Time that completed client operations waited in queues, summed over operations: its rate "
-        "is how many were waiting on average (Little's law). Requeued operations wait again."
+        "Time that completed client operations waited in queues, summed over "
+        "operations. Its rate is how many were waiting on average (Little's law). An "
+        "operation that is requeued waits again."
     )
     value = waited.at(seconds)
     yield single("cephqos_qos_client_wait_seconds_total", "counter", text, base, value)
-    text = "Client operations that the OSD has taken up as primary and not completed."
+    text = "Client operations that the OSD has accepted as primary and not completed."
     value = counters["op_wip"]
     yield single("cephqos_qos_client_ops_in_progress", "gauge", text, base, value)
     found = {short: loggers.get(logger) for logger, short in _THROTTLES.items()}
@@ -60,7 +61,10 @@ def _throttle_use(throttles: Mapping[str, Mapping[str, Any]], labels: Labels) ->
     family = Family(
         "cephqos_qos_throttle_used_ratio",
         "gauge",
-        "How full a throttle is that client operations pass; at 1 they wait.",
+        (
+            "Share of a throttle that is in use. Client operations wait when it is 1. "
+            "Absent for a throttle without a bound."
+        ),
     )
     for throttle, counters in throttles.items():
         if counters["max"]:

@@ -70,8 +70,9 @@ def scheduler_info(
     return Family(
         "cephqos_qos_scheduler_info",
         "info",
-        "The scheduler in force (from its queues) and configured, its profile and cost model, the "
-        "kind of device it assumes, and where the capacity and the reservations come from.",
+        "The scheduler in force (seen from its queues) and the one configured, profile,"
+        " cost model, assumed media, and where the capacity and the reservations come "
+        "from. What is not known is empty.",
         [("", extend_labels(labels.base, about), 1)],
     )
 
@@ -80,22 +81,33 @@ def capacity_and_costs(qos: Qos, labels: Labels, *, mclock: bool) -> Iterable[Fa
     """How the OSD charges; and, if mClock is in force, what it believes it can do."""
     base = labels.base
     yield single(
-        "cephqos_qos_shards", "gauge", "Shards, each with a scheduler of its own.", base, qos.shards
+        "cephqos_qos_shards",
+        "gauge",
+        "Shards of the OSD. Each has its own scheduler.",
+        base,
+        qos.shards,
     )
     if isinstance(qos.cost, BandwidthModel):
-        text = "Bytes that cost one normalised op; a smaller item costs no less."
+        text = "Bytes that cost one normalised op. A smaller item costs the same."
         yield single("cephqos_qos_cost_per_io_bytes", "gauge", text, base, qos.cost.cost_per_io)
     elif isinstance(qos.cost, EarlyModel):
-        text = "Cost of an operation of no bytes, in the scheduler's cost units."
+        text = (
+            "Cost of an operation without data, in the scheduler's cost units (early model, 16.2)."
+        )
         yield single("cephqos_qos_cost_per_io_units", "gauge", text, base, qos.cost.per_io)
-        text = "Cost of each byte of an operation, in the scheduler's cost units."
+        text = (
+            "Cost of each byte of an operation, in the scheduler's cost units (early model, 16.2)."
+        )
         yield single("cephqos_qos_cost_per_byte_units", "gauge", text, base, qos.cost.per_byte)
     if not mclock:
         return
-    text = f"What the OSD believes it can do, {_UNIT}."
+    text = f"Capacity that the OSD assumes it has, {_UNIT}. Absent under WPQ."
     yield single(f"cephqos_qos_capacity{_OPS}", "gauge", text, base, qos.cost.capacity)
     if qos.cost.capacity_bytes is not None:
-        text = "What the OSD believes it can do in large operations, in bytes/s."
+        text = (
+            "Capacity that the OSD assumes it has for large operations, in bytes/s. "
+            "Absent on 16.2 and under WPQ."
+        )
         yield single(f"cephqos_qos_capacity{_BYTES}", "gauge", text, base, qos.cost.capacity_bytes)
 
 
@@ -108,7 +120,11 @@ def bounds(promised: Mapping[str, Promise], qos: Qos, labels: Labels) -> Iterabl
     )
     for bound, values in kinds:
         yield from _bound(bound, values, labels, qos.shards, per_op)
-    weight = Family("cephqos_qos_weight", "gauge", "Weight of a class in sharing what is left.")
+    weight = Family(
+        "cephqos_qos_weight",
+        "gauge",
+        ("Weight of a class when the scheduler shares what reservations leave over."),
+    )
     for cls, promise in promised.items():
         if promise.weight:
             weight.add(labels.of("class", cls), promise.weight)
@@ -124,12 +140,13 @@ def _bound(
 ) -> Iterable[Family]:
     name = f"cephqos_qos_{bound}"
     text = f"The {bound} of a class on the whole OSD"
-    ratio = Family(f"{name}_ratio", "gauge", f"{text}, as a share of its capacity.")
-    ops = Family(f"{name}{_OPS}", "gauge", f"{text}, {_UNIT}.")
-    in_bytes = Family(f"{name}{_BYTES}", "gauge", f"{text}, in bytes/s.")
+    absent = "Absent where there is none."
+    ratio = Family(f"{name}_ratio", "gauge", f"{text}, as a share of its capacity. {absent}")
+    ops = Family(f"{name}{_OPS}", "gauge", f"{text}, {_UNIT}. {absent}")
+    in_bytes = Family(f"{name}{_BYTES}", "gauge", f"{text}, in bytes/s. {absent}")
     text = f"The {bound} of a class in each shard"
-    shard_ops = Family(f"{name}_per_shard{_OPS}", "gauge", f"{text}, {_UNIT}.")
-    shard_bytes = Family(f"{name}_per_shard{_BYTES}", "gauge", f"{text}, in bytes/s.")
+    shard_ops = Family(f"{name}_per_shard{_OPS}", "gauge", f"{text}, {_UNIT}. {absent}")
+    shard_bytes = Family(f"{name}_per_shard{_BYTES}", "gauge", f"{text}, in bytes/s. {absent}")
     for cls, (share, rate) in values.items():
         if share is None or rate is None:
             continue

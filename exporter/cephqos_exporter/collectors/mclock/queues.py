@@ -22,7 +22,9 @@ _QUEUE_COUNTERS: Final[Mapping[str, str]] = {
 def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels) -> Family:
     """Requests waiting, by class and shard, from the counters or else from the dump."""
     family = Family(
-        "cephqos_qos_queue_length", "gauge", "Requests that wait in the scheduler's queue."
+        "cephqos_qos_queue_length",
+        "gauge",
+        ("Requests waiting in the scheduler's queue. Absent on 16.2 and under WPQ."),
     )
     counted = _counted_lengths(dump, loggers)
     for shard in dump.shards:
@@ -55,13 +57,18 @@ def late_heads(
     lag = Family(
         "cephqos_qos_reservation_lag_seconds",
         "gauge",
-        "How far the request at the head of the queue is past the moment its reservation fell "
-        "due, by dmClock's own tags; 0 when none is.",
+        "Time since the reservation of the request at the head of the queue fell due, "
+        "from dmClock's own tags. 0: none is late. Absent for a class without a "
+        "reservation, on 16.2 and under WPQ.",
     )
     hold = Family(
         "cephqos_qos_limit_hold_seconds",
         "gauge",
-        "For how long the limit of the class yet holds back the request at the head of the queue.",
+        (
+            "Time until the limit of the class lets the request at the head of the queue "
+            "go. 0: the limit does not hold it back. Absent for a class without a limit, on"
+            " 16.2 and under WPQ."
+        ),
     )
     for shard in dump.shards:
         if not shard.told:

@@ -23,13 +23,13 @@ def replica_writes(loggers: Loggers, labels: Labels) -> Iterable[Family]:
     latency = loggers.required("osd")["subop_w_latency"]
     base = labels.base
     text = (
-        "Time that replica writes took on this OSD, from their receipt to their commit, summed "
-        "over writes: its rate is how many were in progress on average (Little's law). "
-        "Erasure-coded pools are not counted."
+        "Time that replica writes took on this OSD, from receipt to commit, summed over"
+        " writes. Its rate is how many were in progress on average (Little's law). Ceph"
+        " counts replicated pools only."
     )
     name = "cephqos_qos_replica_write_seconds_total"
     yield single(name, "counter", text, base, latency["sum"])
-    text = "Replica writes that this OSD committed. Erasure-coded pools are not counted."
+    text = "Replica writes that this OSD committed. Ceph counts replicated pools only."
     yield single("cephqos_qos_replica_writes_total", "counter", text, base, latency["avgcount"])
 
 
@@ -37,9 +37,10 @@ def lower_bound(erasure_coded: bool | None, labels: Labels) -> Iterable[Family]:
     """Whether what the OSD delivers is only known to be at least so much."""
     if erasure_coded is not None:
         text = (
-            "1: this OSD holds placement groups of erasure-coded pools. No counter shows their "
-            "sub-operations, so the work delivered (and that of class immediate) is a lower bound. "
-            "0: it holds none. Absent while that is not known."
+            "1: this OSD holds placement groups of erasure-coded pools. Ceph counts "
+            "none of their sub-operations, so the work delivered, and that of class "
+            "immediate, is only a lower bound. 0: it holds none. Absent while this is "
+            "not known."
         )
         name = "cephqos_qos_delivered_is_lower_bound"
         yield single(name, "gauge", text, labels.base, erasure_coded)

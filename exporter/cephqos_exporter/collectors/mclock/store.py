@@ -14,8 +14,8 @@ def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Fam
     if commits is None:
         return
     text = (
-        "Time that transactions of all classes took in BlueStore, summed over transactions: its "
-        "rate is how many were under way on average (Little's law)."
+        "Time that transactions of all classes took in BlueStore, summed over "
+        "transactions. Its rate is how many were in progress on average (Little's law)."
     )
     base = labels.base
     yield single("cephqos_qos_store_seconds_total", "counter", text, base, commits["sum"])
@@ -26,7 +26,7 @@ def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Fam
     # The counters below are Ceph's own too, which not every setup keeps; rules need them.
     batches = bluestore.get("kv_commit_lat")
     if batches is not None:
-        text = "Time that BlueStore's key-value commits took, each of a batch of transactions."
+        text = "Time that BlueStore's key-value commits took. Each commits a batch of transactions."
         yield single(
             "cephqos_qos_store_kv_commit_seconds_total", "counter", text, base, batches["sum"]
         )
