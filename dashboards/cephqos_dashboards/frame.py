@@ -15,7 +15,7 @@ from cephqos_dashboards.queries import common
 TAG: Final = "cephqos"
 # Where a click on a series or a row leads: the OSD, with cluster, data source and time range.
 _OSD_LINK: Final = (
-    "/d/cephqos-osd?var-datasource=${datasource}&var-loki=${loki}&var-cluster=${cluster}"
+    "/d/cephqos-osd?var-datasource=${datasource}&var-cluster=${cluster}"
     "&var-osd=OSD&${__url_time_range}"
 )
 OSD_OF_SERIES: Final = _OSD_LINK.replace("OSD", "${__field.labels.ceph_daemon}")
@@ -43,6 +43,7 @@ class Board:
     annotations: Sequence["Annotation"] = field(default_factory=tuple)
     since: str = "now-1h"
     of_a_cluster: bool = True
+    logs: bool = False
 
 
 class _Stretches(models.AnnotationQuery):
@@ -62,10 +63,15 @@ class Annotation(Builder[models.AnnotationQuery]):
     expr: str
     title: str
     colour: str
+    enabled: bool = True
 
     def build(self) -> models.AnnotationQuery:
         made = _Stretches(
-            name=self.name, datasource=PROMETHEUS, icon_color=self.colour, expr=self.expr
+            name=self.name,
+            datasource=PROMETHEUS,
+            enable=self.enabled,
+            icon_color=self.colour,
+            expr=self.expr,
         )
         made.title = self.title
         return made
@@ -77,11 +83,12 @@ def render(board: Board) -> models.Dashboard:
     made.tags([TAG]).time(board.since, "now").refresh("30s").timezone("browser").readonly()
     made.tooltip(models.DashboardCursorSync.CROSSHAIR)
     made.link(
-        dashboard.DashboardLink("cephqos")
+        dashboard.DashboardLink("More of cephqos")
         .type(models.DashboardLinkType.DASHBOARDS)
         .tags([TAG])
         .include_vars(True)
         .keep_time(True)
+        .as_dropdown(True)
     )
     for variable in (*_variables(board), *board.variables):
         made.with_variable(variable)
@@ -115,8 +122,9 @@ def _numbered(made: models.Dashboard) -> models.Dashboard:
 def _variables(board: Board) -> list[Builder[models.VariableModel]]:
     sources: list[Builder[models.VariableModel]] = [
         dashboard.DatasourceVariable("datasource").label("Prometheus").type("prometheus"),
-        dashboard.DatasourceVariable("loki").label("Loki").type("loki"),
     ]
+    if board.logs:
+        sources.append(dashboard.DatasourceVariable("loki").label("Loki").type("loki"))
     if not board.of_a_cluster:
         return sources
     detail = query_variable("detail", common.DETAIL_OF_CLUSTER, regex='/cluster="([^"]+)"/')
@@ -144,6 +152,7 @@ def osd_variable() -> dashboard.QueryVariable:
     return query_variable(OSD, common.OSDS_OF_CLUSTER, label="OSD")
 
 
-def pages() -> Annotation:
-    """When alerts that wake someone fired."""
-    return Annotation("Pages", common.PAGES, "{{alertname}} {{ceph_daemon}} {{class}}", theme.BAD)
+def pages(*, shown: bool = False) -> Annotation:
+    """When alerts that wake someone fired; a switch above the panels shows or hides it."""
+    title = "{{alertname}} {{ceph_daemon}} {{class}}"
+    return Annotation("Pages", common.PAGES, title, theme.BAD, enabled=shown)

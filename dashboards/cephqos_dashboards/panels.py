@@ -73,6 +73,14 @@ class About:
         return f"{_plain(self.reads)}\n\nIt cannot show: {_plain(self.blind)}"
 
 
+# The reason is for a panel without any data; a gap in a table or on an axis stays blank. Nothing
+# shorter will do: Grafana draws gaps as 0 where this text is a number, and blanks are one to it.
+_BLANK: Final = DashboardFieldConfigSourceOverrides(
+    matcher=MatcherConfig(id_val="byRegexp", options="/.*/"),
+    properties=[DynamicConfigValue(id_val="noValue", value="\N{ZERO WIDTH SPACE}")],
+)
+
+
 def _plain(text: str) -> str:
     return " ".join(text.split())
 
@@ -97,6 +105,7 @@ class Look:
     decimals: int | None = None
     minimum: float | None = None
     maximum: float | None = None
+    usual: float | None = None  # an axis reaches this far at least
     link: str = ""
 
 
@@ -117,7 +126,7 @@ def _dress(panel: _P, about: About, look: Look) -> _P:
     panel.thresholds(
         dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(list(look.thresholds))
     )
-    for override in look.overrides:
+    for override in (_BLANK, *look.overrides):
         panel.with_override(override.matcher, override.properties)
     if look.decimals is not None:
         panel.decimals(look.decimals)
@@ -149,9 +158,10 @@ def lines(
     stacked: bool = False,
     classes: bool = False,
     log: bool = False,
-    table_legend: bool = True,
+    sparse: bool = False,
+    values: bool = False,
 ) -> AnyPanel:
-    """Lines over time."""
+    """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend."""
     panel = _dress(timeseries.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     if classes:
@@ -159,6 +169,10 @@ def lines(
             panel.with_override(override.matcher, override.properties)
     panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
     panel.axis_soft_min(0)
+    if look.usual is not None:
+        panel.axis_soft_max(look.usual)
+    if sparse:
+        panel.draw_style(kinds.GraphDrawStyle.POINTS).point_size(5)
     if log:
         scale = common.ScaleDistributionConfig().type(kinds.ScaleDistribution.LOG).log(10)
         panel.scale_distribution(scale)
@@ -166,16 +180,18 @@ def lines(
         panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A"))
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     panel.tooltip(tooltip.sort(kinds.SortOrder.DESCENDING))
-    return panel.legend(_legend(table_legend))
+    return panel.legend(_legend(values=values))
 
 
-def _legend(full: bool) -> common.VizLegendOptions:
-    """Below, one line per series with the last value; the most first."""
-    legend = common.VizLegendOptions().show_legend(True).placement(kinds.LegendPlacement.BOTTOM)
-    if not full:
-        return legend.display_mode(kinds.LegendDisplayMode.LIST)
-    legend = legend.display_mode(kinds.LegendDisplayMode.TABLE).calcs(["lastNotNull", "max"])
-    return legend.sort_by("Last *").sort_desc(True)
+def _legend(*, values: bool) -> common.VizLegendOptions:
+    """All names below the panel; or to its right with the last value, the most first."""
+    legend = common.VizLegendOptions().show_legend(True)
+    if not values:
+        return legend.placement(kinds.LegendPlacement.BOTTOM).display_mode(
+            kinds.LegendDisplayMode.LIST
+        )
+    legend.placement(kinds.LegendPlacement.RIGHT).display_mode(kinds.LegendDisplayMode.TABLE)
+    return legend.calcs(["lastNotNull"]).sort_by("Last *").sort_desc(True)
 
 
 def figure(
@@ -183,13 +199,15 @@ def figure(
     *queries: Query,
     look: Look,
     text: kinds.BigValueTextMode = kinds.BigValueTextMode.AUTO,
-    background: bool = True,
 ) -> AnyPanel:
     """Figures of now, large."""
     panel = _dress(stat.Panel(), about, look)
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
-    mode = kinds.BigValueColorMode.BACKGROUND_SOLID if background else kinds.BigValueColorMode.VALUE
-    panel.color_mode(mode).graph_mode(kinds.BigValueGraphMode.NONE).text_mode(text)
+    judged = look.thresholds is not theme.NEUTRAL
+    modes = kinds.BigValueColorMode
+    panel.color_mode(modes.BACKGROUND_SOLID if judged else modes.NONE).graph_mode(
+        kinds.BigValueGraphMode.NONE
+    ).text_mode(text)
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
 
 
@@ -202,15 +220,16 @@ def bars(about: About, *queries: Query, look: Look) -> AnyPanel:
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
 
 
-def states(about: About, *queries: Query, look: Look, rows: bool = True) -> AnyPanel:
+def states(about: About, *queries: Query, look: Look) -> AnyPanel:
     """States over time, one row each."""
     panel = _dress(statetimeline.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
-    panel.show_value(VisibilityMode.AUTO if rows else VisibilityMode.ALWAYS).merge_values(True)
+    panel.show_value(VisibilityMode.AUTO).merge_values(True)
     panel.row_height(0.9).line_width(0).fill_opacity(80)
     panel.align_value(kinds.TimelineValueAlignment.LEFT)
-    panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.THRESHOLDS))
-    return panel.legend(common.VizLegendOptions().show_legend(False))
+    # By thresholds, Grafana would show their bounds instead of the mapped text.
+    colour = dashboard.FieldColor().mode(FieldColorModeId.FIXED).fixed_color(theme.QUIET)
+    return panel.color_scheme(colour).legend(common.VizLegendOptions().show_legend(False))
 
 
 def heat(about: About, query: Query, *, unit: str) -> AnyPanel:
@@ -218,7 +237,9 @@ def heat(about: About, query: Query, *, unit: str) -> AnyPanel:
     panel = _dress(heatmap.Panel(), about, Look(unit=unit))
     _query(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
     colour = heatmap.HeatmapColorOptions().mode(heatmaps.HeatmapColorMode.SCHEME)
-    panel.color(colour.scheme("Cividis").steps(64).exponent(0.5))
+    colour.scale(heatmaps.HeatmapColorScale.EXPONENTIAL)
+    # A scheme of one hue, which Grafana turns round in its dark theme.
+    panel.color(colour.scheme("Blues").steps(64).exponent(0.4))
     panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(kinds.AxisPlacement.LEFT))
     panel.filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
     return panel.mode(kinds.TooltipDisplayMode.SINGLE).show_legend()

@@ -73,9 +73,8 @@ class Unit:
     COUNT = "short"
     SINCE = "dateTimeFromNow"
     NONE = "none"
-    OSDS = "suffix: OSDs"
-    CPUS = "suffix: CPUs"
-    THREADS = "suffix: threads"
+    CPUS = "suffix:CPUs"
+    THREADS = "suffix:threads"
 
 
 def steps(*rising: tuple[float | None, str]) -> list[Threshold]:
@@ -106,8 +105,9 @@ def mapped(texts: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
 
 KEPT: Final = mapped({"0": ("kept", GOOD)})
 NONE: Final = mapped({"0": ("none", GOOD)})
+DONE: Final = mapped({"0": ("nothing left", QUIET)})
 CAUSE_CODES: Final = mapped(
-    {"0": ("kept", GOOD)}
+    {"-1": ("nothing is promised, or the rules are missing", QUIET), "0": ("kept", GOOD)}
     | {str(code): (cause.text, cause.colour) for code, cause in enumerate(CAUSES, 1)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
@@ -141,4 +141,13 @@ def promise_overrides() -> list[DashboardFieldConfigSourceOverrides]:
         _override("/reservation$/", *line, dashed),
         _override("/limit$/", *line, dotted),
         _override("/^capacity$/", *line, fixed(BAD)),
+    ]
+
+
+def urgency_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """What is on time, due and overdue."""
+    return [
+        _override("/on_time$/", fixed(GOOD)),
+        _override("/ due$/", fixed(WARN)),
+        _override("/overdue$/", fixed(BAD)),
     ]

@@ -10,7 +10,7 @@ import json
 import socket
 import sys
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -42,6 +42,7 @@ class StackSpec:
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
     dashboard_url: str = "/d"
+    targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
 
     @property
     def settings(self) -> Settings:
@@ -128,7 +129,14 @@ class Stack:
             },
             "rule_files": [str(self.dir / "rules" / "*.yml")],
             "alerting": {"alertmanagers": [_targets(self._alertmanager_port)]},
-            "scrape_configs": [{"job_name": "cephqos", **_targets(self._exporter_port)}],
+            "scrape_configs": [
+                {"job_name": "cephqos", **_targets(self._exporter_port)},
+                {"job_name": "prometheus", **_targets(self._prometheus_port)},
+                *(
+                    {"job_name": job, "static_configs": [{"targets": [address]}]}
+                    for job, address in self.spec.targets.items()
+                ),
+            ],
         }
 
     def _exporter(self) -> list[str]:

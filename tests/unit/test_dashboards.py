@@ -83,7 +83,7 @@ def test_every_panel_says_how_it_is_read_what_it_cannot_show_and_why_it_is_empty
         assert len(reads) > 20, panel["title"]
         assert len(blind) > 10, panel["title"]
         empty = panel["fieldConfig"]["defaults"]["noValue"]
-        assert empty.endswith("."), panel["title"]
+        assert empty.endswith((".", ".)")), panel["title"]
         assert "no data" not in empty.lower(), panel["title"]
 
 
@@ -115,7 +115,9 @@ def test_data_sources_are_variables(uid: str) -> None:
     used = {panel["datasource"]["uid"] for panel in panels(board)}
     assert used <= {"${datasource}", "${loki}"}
     kinds = {each["name"]: each["type"] for each in board["templating"]["list"]}
-    assert kinds["datasource"] == kinds["loki"] == "datasource"
+    assert {f"${{{name}}}" for name, kind in kinds.items() if kind == "datasource"} == used | {
+        "${datasource}"
+    }
 
 
 @pytest.mark.parametrize("uid", UIDS)
@@ -207,6 +209,14 @@ def test_lines_per_osd_host_or_device_are_bounded(uid: str) -> None:
         kept = outer[1] if outer else ", ".join(grouped)
         if {*re.split(r",\s*", kept)} & many:
             assert re.search(r"\b(topk|bottomk)\(", query.expr), query.where
+
+
+def test_what_is_drawn_over_time_is_chosen_once_and_not_at_every_point() -> None:
+    """Otherwise a panel draws everything that was ever among the first ten."""
+    for query in promql():
+        if not query.instant:
+            for chosen in re.findall(r"\b(?:topk|bottomk)\(\d+,(.*)", query.expr, re.DOTALL):
+                assert "@ end()" in chosen, query.where
 
 
 # -- the theme -------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ _NOW = (
             height=4,
         ),
         background.RECOVERY_ETA,
-        look=Look(unit=Unit.SECONDS, decimals=0),
+        look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
     ),
     figure(
         About(
@@ -137,7 +137,7 @@ _RECOVERY = (
             empty=_NO_CLUSTER,
         ),
         background.RECOVERY_RATE,
-        look=Look(unit="suffix: copies/s"),
+        look=Look(unit="suffix:copies/s"),
     ),
     lines(
         About(
@@ -182,7 +182,7 @@ _SCRUB = (
             empty=_NO_CLUSTER,
         ),
         background.SCRUB_RATE,
-        look=Look(unit="suffix: objects/s"),
+        look=Look(unit="suffix:objects/s"),
     ),
     lines(
         About(
@@ -192,7 +192,7 @@ _SCRUB = (
             empty=_NO_CLUSTER,
         ),
         background.SCHEDULE,
-        look=Look(),
+        look=Look(overrides=theme.urgency_overrides()),
         stacked=True,
     ),
     lines(
@@ -214,7 +214,7 @@ _SCRUB = (
             which Ceph warns, objects that are due, and whether scrubs may begin.""",
             blind="single placement groups: `ceph pg dump` lists their stamps.",
             empty=_NO_CLUSTER,
-            width=14,
+            width=16,
         ),
         *background.OLDEST,
         columns=(
@@ -235,10 +235,10 @@ _SCRUB = (
             scrub, chunks that a scrub gave up for a client.""",
             blind="releases before 20.2, which do not count this.",
             empty=f"Counted from 20.2 on, once a scrub has run. {TOO_LARGE}",
-            width=10,
+            width=8,
         ),
         *background.SCRUB_TROUBLE,
-        look=Look(unit="suffix: per s"),
+        look=Look(unit="suffix:/s", usual=1),
     ),
 )
 

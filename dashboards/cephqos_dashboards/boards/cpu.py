@@ -1,5 +1,7 @@
 """CPU and placement: which threads are at their ceiling, and where OSDs run."""
 
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
 from cephqos_dashboards import frame
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, Column, Look, figure, lines, matrix, rows
@@ -73,7 +75,7 @@ _TIME = (
             empty=_NO_THREADS,
         ),
         cpu.SWITCHES,
-        look=Look(unit="suffix: per s"),
+        look=Look(unit="suffix:/s"),
     ),
 )
 
@@ -86,7 +88,7 @@ _PLACES = (
             blind="where its memory and its device are; more than 20 OSDs.",
             empty=f"The collector placement is off. {TOO_LARGE}",
             width=8,
-            height=9,
+            height=6,
         ),
         cpu.NODES,
         row="ceph_daemon",
@@ -101,7 +103,7 @@ _PLACES = (
             blind="how busy these CPUs are. More than 20 OSDs.",
             empty=f"The collector placement is off. {TOO_LARGE}",
             width=10,
-            height=9,
+            height=6,
         ),
         *cpu.CPUS,
         columns=(
@@ -115,16 +117,16 @@ _PLACES = (
     ),
     figure(
         About(
-            title="Placement strategies, in hosts",
-            reads="""How the OSDs of each host look placed. Hosts of one cluster should agree.""",
+            title="Hosts by placement strategy",
+            reads="Hosts by how their OSDs look placed. Hosts of one cluster should agree.",
             blind="why: affinity, cgroups and systemd units decide it.",
             empty="The collector placement is off.",
             width=6,
-            height=9,
+            height=6,
         ),
         cpu.STRATEGY,
-        look=Look(unit="suffix: hosts"),
-        background=False,
+        look=Look(),
+        text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
 

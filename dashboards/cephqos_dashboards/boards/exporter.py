@@ -23,7 +23,7 @@ _NOW = (
             height=4,
         ),
         *exporter.UP,
-        look=Look(overrides=()),
+        look=Look(),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
@@ -103,7 +103,6 @@ _MISSING = (
         exporter.STATE,
         look=Look(
             mappings=theme.mapped({"0": ("down", theme.BAD), "1": ("up", theme.GOOD)}),
-            thresholds=theme.UP,
         ),
     ),
     rows(
@@ -214,7 +213,7 @@ _CLUSTER = (
             reads="Whether the cluster answered the exporter's last poll.",
             blind="why not: the label reason and the log say it.",
             empty="No exporter has the role cluster.",
-            width=6,
+            width=4,
         ),
         exporter.CLUSTER,
         look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
@@ -226,7 +225,7 @@ _CLUSTER = (
             reads="Totals, states by pool, the oldest stamp of the schedule.",
             blind="the five seconds that OSDs take to report to the manager.",
             empty="No exporter has the role cluster.",
-            width=9,
+            width=10,
         ),
         exporter.CLUSTER_AGE,
         look=Look(unit=Unit.SECONDS),
@@ -237,7 +236,7 @@ _CLUSTER = (
             reads="Seconds per second, by command.",
             blind="commands of others.",
             empty="No exporter has the role cluster.",
-            width=9,
+            width=10,
         ),
         exporter.CLUSTER_COMMANDS,
         look=Look(unit=Unit.RATIO),
@@ -263,7 +262,7 @@ _RULES = (
             empty=_SELF,
         ),
         *exporter.RULES_MISSED,
-        look=Look(unit="suffix: per s"),
+        look=Look(unit="suffix:/s", usual=1),
     ),
 )
 
@@ -276,7 +275,7 @@ _LOGS = (
             empty=_LOKI,
         ),
         exporter.LOKI_LINES,
-        look=Look(unit="suffix: lines/s"),
+        look=Look(unit="suffix:lines/s"),
     ),
     lines(
         About(
@@ -286,7 +285,7 @@ _LOGS = (
             empty=_LOKI,
         ),
         *exporter.LOKI_LOST,
-        look=Look(unit="suffix: lines/s"),
+        look=Look(unit="suffix:lines/s"),
     ),
 )
 

@@ -1,8 +1,10 @@
 """Client latency and SLO: how long clients wait, and how much of the error budget is left."""
 
+from grafana_foundation_sdk.models.common import BigValueTextMode
+
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
-from cephqos_dashboards.panels import About, AnyPanel, Look, bars, figure, heat, lines
+from cephqos_dashboards.panels import About, AnyPanel, Look, figure, heat, lines
 from cephqos_dashboards.queries import latency
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -23,7 +25,7 @@ _BUDGET = (
         *latency.NOW,
         look=_LATENCY,
     ),
-    bars(
+    figure(
         About(
             title="Error budget left",
             reads="""The share of the error budget of the SLO's whole window (30 days by default)
@@ -34,7 +36,8 @@ _BUDGET = (
             height=5,
         ),
         latency.BUDGET,
-        look=Look(unit=Unit.RATIO, thresholds=theme.BUDGET, minimum=0, maximum=1, decimals=1),
+        look=Look(unit=Unit.RATIO, thresholds=theme.BUDGET, decimals=0),
+        text=BigValueTextMode.VALUE_AND_NAME,
     ),
     lines(
         About(
@@ -47,14 +50,13 @@ _BUDGET = (
         ),
         latency.RATE,
         look=Look(unit=Unit.IOPS),
-        table_legend=False,
     ),
     lines(
         About(
             title="Burn rate: how many times faster than the budget allows",
             reads="""1 spends the budget exactly in the SLO's window. Alerts want a long window and
             a short one above their bound: 14.4 over 1 h and 5 m pages.""",
-            blind="SLOs without operations in the window.",
+            blind="SLOs without operations in the window; the windows of 30 m, 2 h and 1 d.",
             empty=f"No SLO has data. {NO_RULES}",
         ),
         latency.BURN,

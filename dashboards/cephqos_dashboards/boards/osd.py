@@ -36,22 +36,21 @@ _NOW = (
     ),
     figure(
         About(
-            title="Attained of what is owed, by class",
-            reads="""100 % or more: the class has what it was promised. Less matters only while
-            it wants more (see the causes beside).""",
+            title="Attained of what is owed",
+            reads="""Of the classes that want more than they get. 100 % or more: the class has what
+            it was promised. Below 90 % the promise is broken.""",
             blind="classes without a reservation.",
-            empty=f"No class of this OSD is owed anything: WPQ, or no reservation. {NO_RULES}",
-            width=8,
+            empty="No class with a reservation wants more than it gets.",
+            width=6,
             height=4,
         ),
         osd.ATTAINMENT,
-        look=Look(unit=Unit.RATIO, decimals=0, overrides=theme.class_overrides()),
+        look=Look(unit=Unit.RATIO, decimals=0, thresholds=theme.ATTAINMENT),
         text=BigValueTextMode.VALUE_AND_NAME,
-        background=False,
     ),
     figure(
         About(
-            title="Classes that want more than they get, and why",
+            title="Who wants more, and why not",
             reads="The likely cause for each class with demand, broken promise or not.",
             blind="causes without evidence; they are unknown.",
             empty="No class wants more than it gets.",
@@ -69,16 +68,16 @@ _NOW = (
             its capacity and its reservations come from.""",
             blind="single options: `ceph config show osd.N` lists them.",
             empty=_SILENT,
-            width=7,
+            width=9,
             height=4,
         ),
         osd.SCHEDULER,
         columns=(
-            Column(source="in_force", title="Scheduler"),
+            Column(source="in_force", title="Scheduler", width=140),
             Column(source="profile", title="Profile"),
-            Column(source="media", title="Media", width=60),
-            Column(source="capacity_origin", title="Capacity", width=80),
-            Column(source="promise", title="Promise", width=75),
+            Column(source="media", title="Media", width=65),
+            Column(source="capacity_origin", title="Capacity", width=90),
+            Column(source="promise", title="Promise", width=85),
         ),
     ),
 )
@@ -104,7 +103,7 @@ _CLASSES = (
         About(
             title="Owed and missing, by class",
             reads="""Owed: the part of the reservation that the shards with work are promised.
-            Missing: owed and not attained. Without demand missing says nothing.""",
+            Missing: owed and not attained, while the class wants more than it gets.""",
             blind="classes without a reservation.",
             empty=f"No class is owed anything: WPQ, or no reservation. {NO_RULES}",
             width=10,
@@ -125,6 +124,7 @@ _CLASSES = (
         osd.QUEUES,
         look=Look(),
         classes=True,
+        sparse=True,
     ),
     lines(
         About(
@@ -138,6 +138,7 @@ _CLASSES = (
         *osd.LAG,
         look=Look(unit=Unit.SECONDS),
         classes=True,
+        sparse=True,
     ),
 )
 
@@ -199,7 +200,7 @@ _STAGES = (
             width=8,
         ),
         osd.THROTTLE_WAIT,
-        look=Look(),
+        look=Look(usual=1),
     ),
     lines(
         About(
@@ -210,7 +211,7 @@ _STAGES = (
             width=8,
         ),
         *osd.SLOW,
-        look=Look(),
+        look=Look(usual=1),
     ),
 )
 
@@ -295,6 +296,7 @@ BOARD = Board(
         Row("Threads and device of $osd", _RESOURCES),
         Row("Log of $osd (needs Loki)", _LOGS, collapsed=True),
     ),
+    logs=True,
     variables=(frame.osd_variable(),),
     annotations=(frame.pages(),),
 )

@@ -22,7 +22,7 @@ _TOP = (
             height=4,
         ),
         overview.BROKEN,
-        look=Look(unit=Unit.OSDS, thresholds=theme.ZERO_IS_GOOD, mappings=theme.KEPT),
+        look=Look(unit=Unit.NONE, thresholds=theme.ZERO_IS_GOOD, mappings=theme.KEPT),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
@@ -51,7 +51,7 @@ _TOP = (
             height=4,
         ),
         overview.WHY,
-        look=Look(unit=Unit.OSDS, thresholds=theme.steps((None, theme.BAD))),
+        look=Look(unit=Unit.NONE, thresholds=theme.steps((None, theme.BAD))),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
@@ -70,23 +70,22 @@ _TOP = (
     ),
 )
 
-_WORK = (
-    lines(
+_WHERE = (
+    states(
         About(
-            title="Work of the cluster by class",
-            reads="""Normalised operations per second, stacked by class. Grey is the work of
-            replicas, which no reservation covers. Dashed: what is reserved; capacity: what the
-            OSDs believe they can do together.""",
-            blind="""who has work to do and waits; scrub work on releases that do not count it.
-            Sums hide a single bad OSD: see the map.""",
-            empty=f"No OSD reports work. {NO_RULES}",
-            width=14,
-            height=9,
+            title="Broken promises, by OSD and class, coloured by cause",
+            reads="""One row per OSD and class, those broken longest in this time range first. The
+            colour and the text say the likely cause at that time. Click a row to open the OSD.""",
+            blind=f"more than 20 rows. {TOO_LARGE}",
+            empty=TOO_LARGE,
+            width=24,
+            height=8,
         ),
-        *overview.WORK,
-        look=Look(unit=Unit.OPS),
-        stacked=True,
-        classes=True,
+        overview.MAP,
+        look=Look(
+            mappings=theme.CAUSE_CODES,
+            link=frame.OSD_OF_SERIES,
+        ),
     ),
     rows(
         About(
@@ -94,39 +93,23 @@ _WORK = (
             reads="One row per alert, with the OSD, the class and the likely cause.",
             blind="alerts that wait for their hold time; silences; more than 40, the oldest first.",
             empty="No alert fires.",
-            width=10,
-            height=9,
+            width=24,
+            height=6,
         ),
         overview.ALERTS,
         columns=(
-            Column(source="severity", title="Severity", width=75),
+            Column(source="severity", title="Severity", width=80),
+            Column(source="since", title="Since", unit=Unit.SINCE, width=150),
             Column(source="alertname", title="Alert"),
-            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=70),
-            Column(source="class", title="Class", width=110),
-            Column(source="cause", title="Cause", width=90),
-            Column(source="by", title="By", width=110),
-            Column(source="since", title="Since", unit=Unit.SINCE, width=120),
+            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=80),
+            Column(source="class", title="Class", width=180),
+            Column(source="cause", title="Cause", width=110),
+            Column(source="by", title="By", width=180),
+            Column(source="slo", title="SLO", width=110),
+            Column(source="pool", title="Pool", width=110),
         ),
         sort="Severity",
         rising=True,
-    ),
-    states(
-        About(
-            title="Broken promises, by OSD and class, coloured by cause",
-            reads="""One row per OSD and class, those broken longest in this time range first. The
-            colour and the text say the likely cause at that time. Click a row to open the OSD.""",
-            blind=f"""more than {20} rows, and OSDs whose classes have no reservation. {TOO_LARGE}
-            """,
-            empty=TOO_LARGE,
-            width=24,
-            height=9,
-        ),
-        overview.MAP,
-        look=Look(
-            mappings=theme.CAUSE_CODES,
-            thresholds=theme.steps((None, theme.GOOD), (1, theme.BAD)),
-            link=frame.OSD_OF_SERIES,
-        ),
     ),
     rows(
         About(
@@ -136,7 +119,7 @@ _WORK = (
             blind=f"promises that were broken before; the map shows them. {TOO_LARGE}",
             empty="No promise is broken now.",
             width=24,
-            height=8,
+            height=6,
         ),
         *overview.WORST_OSDS,
         columns=(
@@ -154,6 +137,26 @@ _WORK = (
     ),
 )
 
+_WORK = (
+    lines(
+        About(
+            title="Work of the cluster by class",
+            reads="""Normalised operations per second, stacked by class. Grey is the work of
+            replicas, which no reservation covers. Dashed: what is reserved; capacity: what the
+            OSDs believe they can do together.""",
+            blind="""who has work to do and waits; scrub work on releases that do not count it.
+            Sums hide a single bad OSD: see the map.""",
+            empty=f"No OSD reports work. {NO_RULES}",
+            width=24,
+            height=8,
+        ),
+        *overview.WORK,
+        look=Look(unit=Unit.OPS),
+        stacked=True,
+        classes=True,
+    ),
+)
+
 _HOSTS = (
     rows(
         About(
@@ -163,13 +166,14 @@ _HOSTS = (
             blind="which OSD of the host it is: the map and the table above show that.",
             empty="No host has an OSD with a broken promise.",
             width=14,
+            height=6,
         ),
         *overview.HOSTS,
         columns=(
-            Column(source="instance", title="Exporter", width=170),
-            Column(source="class", title="Class", width=180),
-            Column(source="violated", title="OSDs short", width=100),
-            Column(source="demand", title="With demand", width=110),
+            Column(source="instance", title="Exporter", width=150),
+            Column(source="class", title="Class", width=170),
+            Column(source="violated", title="OSDs short", width=95),
+            Column(source="demand", title="In demand", width=95),
             Column(source="shortfall", title="Missing", unit=Unit.OPS),
             Column(source="attained", title="Gets", unit=Unit.OPS),
             Column(source="reserved", title="Reserved", unit=Unit.OPS),
@@ -184,6 +188,7 @@ _HOSTS = (
             blind="OSDs that were never saturated in the last day: what they can do is not known.",
             empty="No OSD was saturated in the last day, so no capacity was put to the test.",
             width=10,
+            height=6,
         ),
         *overview.CAPACITY,
         columns=(
@@ -224,7 +229,7 @@ _BACKGROUND = (
             height=4,
         ),
         background.RECOVERY_ETA,
-        look=Look(unit=Unit.SECONDS, decimals=0),
+        look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
     ),
     figure(
         About(
@@ -248,7 +253,7 @@ _BACKGROUND = (
             height=4,
         ),
         background.SCRUB_ETA,
-        look=Look(unit=Unit.SECONDS, decimals=0),
+        look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
     ),
 )
 
@@ -258,9 +263,10 @@ BOARD = Board(
     about="Are promises kept; if not, whose, on which OSD, why, and since when?",
     rows=(
         Row("Are promises kept?", _TOP),
-        Row("Who gets what, and where promises break", _WORK),
+        Row("Where, since when, and who has the missing work", _WHERE),
+        Row("Who gets what", _WORK),
         Row("Hosts and capacity", _HOSTS),
         Row("Recovery and scrub", _BACKGROUND),
     ),
-    annotations=(frame.pages(),),
+    annotations=(frame.pages(shown=True),),
 )

@@ -81,12 +81,13 @@ _NOW = (
             blind="phases shorter than a scrape interval.",
             empty=_NO_RUN,
             width=24,
-            height=5,
+            height=7,
         ),
         run.PHASES,
         look=Look(
-            mappings=theme.mapped({"0": ("–", theme.QUIET), "1": ("runs", theme.GOOD)}),  # noqa: RUF001
-            thresholds=theme.steps((None, theme.QUIET), (1, theme.GOOD)),
+            mappings=theme.mapped(
+                {"0": ("no run in this time range", theme.QUIET), "1": ("runs", theme.GOOD)}
+            ),
         ),
     ),
 )
@@ -198,7 +199,9 @@ _EVENTS = (
 
 
 def _variables() -> tuple[dashboard.QueryVariable, ...]:
-    second = frame.query_variable("second", run.SECOND_RUNS, label="Second run")
+    second = frame.query_variable(
+        "second", run.SECOND_RUNS, label="Second run", regex='/run="([^"]+)"/'
+    )
     shift = frame.query_variable("shift", run.SHIFT, regex=r"/\{\} (-?[0-9]+)/")
     return (
         frame.query_variable("run", run.RUNS, label="Run"),
@@ -217,6 +220,7 @@ BOARD = Board(
         Row("One time axis", _AXIS),
         Row("Events of the run (needs Loki)", _EVENTS, collapsed=True),
     ),
+    logs=True,
     variables=_variables(),
     annotations=(Annotation("Phases", run.PHASE, "{{phase}}", theme.QUIET),),
     since="now-30m",

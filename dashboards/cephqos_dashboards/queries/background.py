@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, TOP
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, top
 
 
 def _pools(series: str, by: str = "pool", selector: str = CLUSTER) -> str:
@@ -35,15 +35,15 @@ FLAGS: Final = Query(f"max by (flag) (cephqos_cluster_flag{{{CLUSTER}}}) > 0", "
 
 REMAINING: Final = (
     Query(
-        f"topk({TOP}, {_pools('cephqos_recovery_pool_degraded_objects')} > 0)", "{{pool}} degraded"
+        top(_pools("cephqos_recovery_pool_degraded_objects") + " > 0", "pool"), "{{pool}} degraded"
     ),
     Query(
-        f"topk({TOP}, {_pools('cephqos_recovery_pool_misplaced_objects')} > 0)",
+        top(_pools("cephqos_recovery_pool_misplaced_objects") + " > 0", "pool"),
         "{{pool}} misplaced",
     ),
 )
 RECOVERY_RATE: Final = Query(
-    f"topk({TOP}, {_pools('cephqos_recovery_pool_objects_per_second')})", "{{pool}}"
+    top(_pools("cephqos_recovery_pool_objects_per_second"), "pool"), "{{pool}}"
 )
 RECOVERY_STATES: Final = Query(
     f"max by (state) (cephqos_recovery_cluster_pgs{{{CLUSTER}}}) > 0", "{{state}}"
@@ -67,7 +67,7 @@ SCRUB_PROGRESS: Final = (
     Query(f"sum by (level) ({_pools(_RUNNING + '_left', 'pool, level')})", "{{level}} left"),
 )
 SCRUB_RATE: Final = Query(
-    f"topk({TOP}, {_pools('cephqos_scrub_pool_objects_per_second', 'pool, level')})",
+    top(_pools("cephqos_scrub_pool_objects_per_second", "pool, level"), "pool, level"),
     "{{pool}} {{level}}",
 )
 SCHEDULE: Final = Query(
@@ -117,7 +117,7 @@ _MEAN: Final = (
     f" (rate(cephqos_osd_op_latency_seconds_count{{{DETAIL}}}[$__rate_interval]))) > 0)"
 )
 WHO_PAYS: Final = (
-    Query(_MEAN, "client latency, mean"),
+    Query(_MEAN, "mean latency of clients"),
     Query(
         'max by (class) (cluster_class:cephqos_attained_ops:sum{cluster="$cluster",'
         ' class=~"background_.*|client"})',

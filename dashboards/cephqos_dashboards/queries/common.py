@@ -1,5 +1,6 @@
 """Parts that queries share."""
 
+import re
 from typing import Final
 
 # So many OSDs are read one by one; a larger cluster shows its sums and those of its hosts.
@@ -30,7 +31,7 @@ PAGES: Final = (
 
 NO_RULES: Final = "Or Prometheus has not loaded the recording rules of cephqos (alerts/rules)."
 TOO_LARGE: Final = (
-    f"A cluster of more than {MOST_OSDS:,} OSDs shows sums and hosts only; open an OSD by its name."
+    f"(Of a cluster with more than {MOST_OSDS:,} OSDs only sums and hosts are shown.)"
 )
 
 
@@ -46,3 +47,18 @@ def per_osd(series: str, selector: str, by: str = "") -> str:
 
 def quantiles(buckets: str, share: float) -> str:
     return f"histogram_quantile({share:g}, {buckets})"
+
+
+_GAUGE: Final = re.compile(r"([a-z_:][\w:]*\{[^}]*\})(?!\[)")
+
+
+def top(expr: str, by: str, count: int = TOP) -> str:
+    """The lines that are highest over the whole time range, the same at every point of it.
+
+    A plain `topk` chooses anew at each point: a panel then draws everything that was ever among
+    the first.
+    """
+    over = expr.replace("[$__rate_interval]", "[$__range] @ end()")
+    if over == expr:
+        over = _GAUGE.sub(r"max_over_time(\1[$__range] @ end())", expr)
+    return f"({expr}) and on ({by}) topk({count}, {over})"

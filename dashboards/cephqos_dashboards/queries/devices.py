@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import DETAIL, ROWS, TOP
+from cephqos_dashboards.queries.common import DETAIL, ROWS, top
 
 _OSD: Final = f'{DETAIL}, layer="osd"'
 _KEY: Final = "ceph_daemon, role, device"
@@ -30,13 +30,13 @@ def _by_setting(total: str, count: str) -> str:
     )
 
 
-TIME: Final = Query(f"topk({TOP}, {_TIME} / ({_OPS} > 0))", "{{ceph_daemon}} {{device}} {{op}}")
+TIME: Final = Query(top(f"{_TIME} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
 DEPTH: Final = Query(
-    f"topk({TOP}, {_rate('cephqos_disks_weighted_seconds_total')})", "{{ceph_daemon}} {{device}}"
+    top(_rate("cephqos_disks_weighted_seconds_total"), _KEY), "{{ceph_daemon}} {{device}}"
 )
-SIZE: Final = Query(f"topk({TOP}, {_BYTES} / ({_OPS} > 0))", "{{ceph_daemon}} {{device}} {{op}}")
+SIZE: Final = Query(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
 BUSY: Final = Query(
-    f"topk({TOP}, {_rate('cephqos_disks_busy_seconds_total')})", "{{ceph_daemon}} {{device}}"
+    top(_rate("cephqos_disks_busy_seconds_total"), _KEY), "{{ceph_daemon}} {{device}}"
 )
 OPS: Final = Query(f"sum by (op) ({_OPS})", "{{op}}")
 BYTES: Final = Query(f"sum by (op) ({_BYTES})", "{{op}}")

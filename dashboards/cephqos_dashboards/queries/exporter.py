@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import ROWS, TOP
+from cephqos_dashboards.queries.common import ROWS, top
 
 JOB: Final = 'job=~"cephqos.*"'
 
@@ -26,26 +26,36 @@ WATCHDOG: Final = Query(
     'count(ALERTS{alertname="Watchdog", alertstate="firing"}) or vector(0)', "watchdog"
 )
 
-STATE: Final = Query(f"topk({ROWS}, 1 - max by (instance) (up{{{JOB}}})) == bool 0", "{{instance}}")
+STATE: Final = Query(
+    f"max by (instance) (up{{{JOB}}}) and on (instance)"
+    f" bottomk({ROWS}, min_over_time(up{{{JOB}}}[$__range] @ end()))",
+    "{{instance}}",
+)
 SCRAPE: Final = Query(
-    f"topk({TOP}, max by (instance) (scrape_duration_seconds{{{JOB}}}))", "{{instance}}"
+    top(f"max by (instance) (scrape_duration_seconds{{{JOB}}})", "instance"), "{{instance}}"
 )
 SERIES_BY_TARGET: Final = Query(
-    f"topk({TOP}, max by (instance) (scrape_samples_post_metric_relabeling{{{JOB}}}))",
+    top(f"max by (instance) (scrape_samples_post_metric_relabeling{{{JOB}}})", "instance"),
     "{{instance}}",
 )
 CPU: Final = Query(
-    f"topk({TOP}, max by (instance) (rate(process_cpu_seconds_total{{{JOB}}}[$__rate_interval])))",
+    top(
+        f"max by (instance) (rate(process_cpu_seconds_total{{{JOB}}}[$__rate_interval]))",
+        "instance",
+    ),
     "{{instance}}",
 )
 MEMORY: Final = Query(
-    f"topk({TOP}, max by (instance) (process_resident_memory_bytes{{{JOB}}}))", "{{instance}}"
+    top(f"max by (instance) (process_resident_memory_bytes{{{JOB}}})", "instance"), "{{instance}}"
 )
 COLLECTORS: Final = Query(
     "max by (collector) (cephqos_collector_duration_seconds)", "{{collector}}"
 )
 DAEMON_TIME: Final = Query(
-    f"topk({TOP}, max by (ceph_daemon) (cephqos_daemon_scrape_duration_seconds))",
+    top(
+        'max by (ceph_daemon) (cephqos_daemon_scrape_duration_seconds{ceph_daemon=~".+"})',
+        "ceph_daemon",
+    ),
     "{{ceph_daemon}}",
 )
 MISSING: Final = Query(
@@ -62,8 +72,13 @@ CLUSTER_COMMANDS: Final = Query(
     "{{command}}",
 )
 RULES: Final = Query(
-    f'topk({TOP}, prometheus_rule_group_last_duration_seconds{{rule_group=~".*cephqos.*"}})',
-    "{{rule_group}}",
+    """
+    max by (group) (label_replace(
+      prometheus_rule_group_last_duration_seconds{rule_group=~".*cephqos.*"},
+      "group", "$1", "rule_group", ".*;(.*)"
+    ))
+    """,
+    "{{group}}",
 )
 RULES_MISSED: Final = (
     Query(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, ROWS, TOP, quantiles
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, top
 
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPS: Final = ("read", "write", "rw")
@@ -37,10 +37,8 @@ BUDGET: Final = Query(
 )
 BURN: Final = Query(
     f"""
-    topk({ROWS},
-      max by (slo, window) (cephqos_slo:errors:ratio{{{CLUSTER}}})
-      / on (slo) group_left () (1 - max by (slo) (cephqos_slo:objective:ratio))
-    )
+    max by (slo, window) (cephqos_slo:errors:ratio{{{CLUSTER}, window=~"5m|1h|6h|3d"}})
+    / on (slo) group_left () (1 - max by (slo) (cephqos_slo:objective:ratio))
     """,
     "{{slo}} over {{window}}",
 )
@@ -74,19 +72,25 @@ PROBE_FAILURES: Final = Query(
     f" (rate(cephqos_probe_failures_total{{{CLUSTER}}}[$__rate_interval]))",
     "{{pool}} {{op}} {{reason}}",
 )
+
+
+def _mean_part(part: str) -> str:
+    return f"(rate(cephqos_osd_op_latency_seconds_{part}{{{DETAIL}}}[$__rate_interval]))"
+
+
 SLOWEST: Final = Query(
-    f"""
-    topk({TOP},
-      max by (ceph_daemon) (
-        sum by (ceph_daemon, instance)
-          (rate(cephqos_osd_op_latency_seconds_sum{{{DETAIL}}}[$__rate_interval]))
-        / (sum by (ceph_daemon, instance)
-          (rate(cephqos_osd_op_latency_seconds_count{{{DETAIL}}}[$__rate_interval])) > 0)
-      )
+    top(
+        f"""
+    max by (ceph_daemon) (
+      sum by (ceph_daemon, instance) {_mean_part("sum")}
+      / (sum by (ceph_daemon, instance) {_mean_part("count")} > 0)
     )
     """,
+        "ceph_daemon",
+    ),
     "{{ceph_daemon}}",
 )
 SLOW_OPS: Final = Query(
-    f"topk({TOP}, max by (ceph_daemon) (cephqos_ops_blocked{{{DETAIL}}}) > 0)", "{{ceph_daemon}}"
+    top(f"max by (ceph_daemon) (cephqos_ops_blocked{{{DETAIL}}}) > 0", "ceph_daemon"),
+    "{{ceph_daemon}}",
 )

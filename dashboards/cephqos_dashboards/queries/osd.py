@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import ONE_OSD, TOP, quantiles
+from cephqos_dashboards.queries.common import ONE_OSD, quantiles, top
 
 _OSD: Final = f"{{{ONE_OSD}}}"
 
@@ -19,7 +19,8 @@ def _rate(series: str, by: str, more: str = "") -> str:
 VIOLATED: Final = _class("osd_class:cephqos_violated:bool")
 ATTAINMENT: Final = Query(
     f"max by (class) (osd_class:cephqos_attained_ops:rate{_OSD})"
-    f" / max by (class) (osd_class:cephqos_owed_ops{_OSD} > 0)",
+    f" / max by (class) (osd_class:cephqos_owed_ops{_OSD} > 0)"
+    f" and on (class) osd_class:cephqos_demand:bool{_OSD} == 1",
     "{{class}}",
 )
 CAUSE: Final = Query(
@@ -47,19 +48,23 @@ WORK: Final = (
 )
 OWED: Final = (
     _class("osd_class:cephqos_owed_ops", "{{class}} owed"),
-    _class("osd_class:cephqos_shortfall_ops:rate", "{{class}} missing"),
+    Query(
+        f"max by (class) (osd_class:cephqos_shortfall_ops:rate{_OSD})"
+        f" and on (class) osd_class:cephqos_demand:bool{_OSD} == 1",
+        "{{class}} missing",
+    ),
 )
 QUEUES: Final = Query(
-    f"max by (class, shard) (cephqos_qos_queue_length{_OSD}) > 0", "{{class}} shard {{shard}}"
+    f"max by (class, shard) (cephqos_qos_queue_length{_OSD}) > 0", "{{class}} {{shard}}"
 )
 LAG: Final = (
     Query(
         f"max by (class, shard) (cephqos_qos_reservation_lag_seconds{_OSD}) > 0",
-        "{{class}} shard {{shard}}",
+        "{{class}} {{shard}}",
     ),
     Query(
         f"max by (class, shard) (cephqos_qos_limit_hold_seconds{_OSD}) > 0",
-        "{{class}} shard {{shard}} held by its limit",
+        "{{class}} {{shard}} held by its limit",
     ),
 )
 _BUCKETS: Final = (
@@ -105,11 +110,11 @@ THROTTLE_WAIT: Final = Query(
     _rate("cephqos_qos_throttle_wait_seconds_total", "throttle"), "{{throttle}}"
 )
 THREADS: Final = Query(
-    f"topk({TOP}, sum by (group) ({_rate('cephqos_threads_cpu_seconds_total', 'group, mode')}))",
+    top(f"sum by (group) ({_rate('cephqos_threads_cpu_seconds_total', 'group, mode')})", "group"),
     "{{group}}",
 )
 BUSIEST: Final = Query(
-    f"topk({TOP}, {_rate('cephqos_threads_busiest_cpu_seconds_total', 'group')})", "{{group}}"
+    top(_rate("cephqos_threads_busiest_cpu_seconds_total", "group"), "group"), "{{group}}"
 )
 _DEVICE: Final = ', layer="osd"'
 DEVICE_TIME: Final = Query(

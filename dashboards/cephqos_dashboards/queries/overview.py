@@ -40,7 +40,7 @@ ALERTS: Final = Query(
     f"""
     bottomk({2 * ROWS},
       max by (severity, alertname, ceph_daemon, class, cause, by, pool, slo, run) (
-        1000 * ALERTS_FOR_STATE{{{CLUSTER}}}
+        1000 * ALERTS_FOR_STATE{{{CLUSTER}, severity!="none"}}
         and ignoring (alertstate) ALERTS{{{CLUSTER}, alertstate="firing"}}
       )
     )
@@ -87,8 +87,8 @@ def _map() -> str:
       sum by ({key}) (sum_over_time({_VIOLATED}[$__range] @ end()))
     )
     or label_replace(
-      0 * vector(1) unless on () count({_VIOLATED}),
-      "ceph_daemon", "no promise: WPQ, no reservation, no rules or too many OSDs", "", ""
+      vector(-1) unless on () count(last_over_time({_VIOLATED}[$__range] @ end())),
+      "ceph_daemon", "all OSDs", "", ""
     )
     """
 

@@ -8,12 +8,16 @@ is live; both are read, and the maximum per OSD makes one of two. The second run
 from typing import Final
 
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import TOP, quantiles
+from cephqos_dashboards.queries.common import quantiles
 
 START: Final = "cephqos_run_start_timestamp_seconds"
 RUNS: Final = "label_values(cephqos_run_info, run)"
 CLUSTERS: Final = 'label_values(cephqos_run_info{run="$run"}, cluster)'
-SECOND_RUNS: Final = f"label_values({START}, run)"
+# Of the last month, and none of them first: a second run is shown when one is chosen.
+SECOND_RUNS: Final = (
+    f'query_result(group by (run) (last_over_time({START}{{run=~".+"}}[30d]))'
+    ' or label_replace(vector(1), "run", "(none)", "", ""))'
+)
 SHIFT: Final = (
     "query_result(round("
     f'max(max_over_time({START}{{run="$run"}}[30d]))'
@@ -26,23 +30,22 @@ _BY_RUN: Final = f"{{{RUN}}}"
 OF_RUN: Final = 'cluster="$cluster", run=~"|$run"'
 _AGAIN: Final = 'run=~"|$second"'
 
-PHASE: Final = f"max by (phase) (cephqos_run_info{_BY_RUN})"
+PHASE: Final = f'max by (phase) (cephqos_run_info{{{RUN}, phase!=""}})'
 WHERE: Final = Query(
     f"max by (scenario, point, repeat) (cephqos_run_info{_BY_RUN})",
     "{{scenario}}: {{point}}, repeat {{repeat}}",
 )
 PHASES: Final = Query(
-    f"{PHASE} or label_replace(0 * vector(1) unless on () count(cephqos_run_info{_BY_RUN}),"
-    ' "phase", "no run at this time", "", "")',
+    f"{PHASE} or label_replace(vector(0) unless on ()"
+    f" count(last_over_time(cephqos_run_info{_BY_RUN}[$__range] @ end())),"
+    ' "phase", "no phase", "", "")',
     "{{phase}}",
 )
 PROGRESS: Final = Query(
     f"max(cephqos_run_repeats_done{_BY_RUN}) / max(cephqos_run_repeats{_BY_RUN})", "repeats done"
 )
 REMAINING: Final = Query(f"max(cephqos_run_remaining_seconds{_BY_RUN})", "to the end")
-FILL: Final = Query(
-    f"topk({TOP}, max by (pool, unit) (cephqos_run_fill_ratio{_BY_RUN}))", "{{pool}} {{unit}}"
-)
+FILL: Final = Query(f"max by (pool, unit) (cephqos_run_fill_ratio{_BY_RUN})", "{{pool}} {{unit}}")
 
 
 def _again(expr: str) -> str:
@@ -62,13 +65,11 @@ def both(expr: str, legend: str) -> tuple[Query, Query]:
 _LATENCY: Final = (
     f"sum by (load, le) (rate(cephqos_client_latency_seconds_bucket{_BY_RUN}[$__rate_interval]))"
 )
-IOPS: Final = both(
-    f"topk({TOP}, sum by (load, op) (cephqos_client_iops{_BY_RUN}))", "{{load}} {{op}}"
-)
-P99: Final = both(f"topk({TOP}, {quantiles(_LATENCY, 0.99)})", "{{load}} p99")
-P50: Final = Query(f"topk({TOP}, {quantiles(_LATENCY, 0.5)})", "{{load}} p50")
+IOPS: Final = both(f"sum by (load, op) (cephqos_client_iops{_BY_RUN})", "{{load}} {{op}}")
+P99: Final = both(quantiles(_LATENCY, 0.99), "{{load}} p99")
+P50: Final = Query(quantiles(_LATENCY, 0.5), "{{load}} p50")
 MEAN: Final = Query(
-    f"topk({TOP}, avg by (load) (cephqos_client_latency_mean_seconds{_BY_RUN}))", "{{load}} mean"
+    f"avg by (load) (cephqos_client_latency_mean_seconds{_BY_RUN})", "{{load}} mean"
 )
 
 

@@ -1,0 +1,169 @@
+"""Headless Chromium, driven by the DevTools protocol: as much of it as looking at a page needs."""
+
+import asyncio
+import base64
+import contextlib
+import itertools
+import json
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+
+from cephqos_loadgen.background import in_background
+
+_FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+)
+_CALL_SECONDS = 60.0
+# Grafana's menu at the left, folded as most people have it.
+_NARROW_MENU = "localStorage.setItem('grafana.navigation.docked', 'false')"
+
+
+class BrowserError(Exception):
+    """The browser refused a command, or a page threw an exception."""
+
+
+def find_chromium() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    return next((path for path in map(shutil.which, names) if path), None)
+
+
+@dataclass
+class Tab:
+    """One page: what it loads, what it refuses, what it looks like."""
+
+    browser: "Browser"
+    session: str
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)  # of requests, by their id
+
+    async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return await self.browser.call(method, session=self.session, **parameters)
+
+    async def size(self, width: int, height: int) -> None:
+        await self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+
+    async def open(self, url: str) -> None:
+        self.answers.clear()
+        await self.call("Page.navigate", url=url)
+
+    async def evaluate(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        found = await self.call("Runtime.evaluate", expression=script, returnByValue=True)
+        if "exceptionDetails" in found:
+            raise BrowserError(str(found["exceptionDetails"]))
+        return found["result"].get("value")
+
+    async def picture(self, file: Path) -> None:
+        found = await self.call("Page.captureScreenshot", format="png")
+        file.write_bytes(base64.b64decode(found["data"]))
+
+    def refused(self, part: str) -> list[str]:
+        """Requests to addresses with this part that were answered with an error."""
+        return [
+            f"{answer['status']} {answer['url']}"
+            for answer in self.answers.values()
+            if part in answer["url"] and answer["status"] >= 400
+        ]
+
+
+class Browser:
+    """A running Chromium. Use `browser()`."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._tabs: dict[str, Tab] = {}
+        self._reader: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._reader = asyncio.create_task(self._read())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reader
+
+    async def call(self, method: str, *, session: str = "", **parameters: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        self._waiting[number] = asyncio.get_running_loop().create_future()
+        await self._socket.send_str(json.dumps(message))
+        async with asyncio.timeout(_CALL_SECONDS):
+            return await self._waiting[number]
+
+    async def tab(self) -> Tab:
+        target = await self.call("Target.createTarget", url="about:blank")
+        attached = await self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )
+        tab = self._tabs[attached["sessionId"]] = Tab(self, attached["sessionId"])
+        for domain in ("Page", "Network", "Runtime"):
+            await tab.call(f"{domain}.enable")
+        await tab.call("Page.addScriptToEvaluateOnNewDocument", source=_NARROW_MENU)
+        return tab
+
+    async def _read(self) -> None:
+        async for message in self._socket:
+            found = json.loads(message.data)
+            if waiting := self._waiting.pop(found.get("id", 0), None):
+                if "error" in found:
+                    waiting.set_exception(BrowserError(str(found["error"])))
+                else:
+                    waiting.set_result(found["result"])
+            elif found.get("method") == "Network.responseReceived":
+                self._note(found)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if tab := self._tabs.get(event.get("sessionId", "")):
+            tab.answers[event["params"]["requestId"]] = event["params"]["response"]
+
+
+@contextlib.asynccontextmanager
+async def browser(folder: Path) -> AsyncIterator[Browser]:
+    """Chromium with a profile of its own in this folder."""
+    program = find_chromium()
+    if program is None:
+        raise BrowserError("no Chromium found: apt-get install chromium")
+    profile = folder / "profile"
+    argv = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    async with in_background(argv, folder / "chromium.out"):
+        address = await _address(profile / "DevToolsActivePort", folder / "chromium.out")
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(address, max_msg_size=0) as socket,
+            Browser(socket) as opened,
+        ):
+            yield opened
+
+
+async def _address(file: Path, output: Path) -> str:
+    """Chromium writes its port and path into a file when it listens."""
+    for _ in range(600):
+        if file.is_file() and len(lines := file.read_text().split()) == 2:
+            return f"ws://127.0.0.1:{lines[0]}{lines[1]}"
+        await asyncio.sleep(0.1)
+    raise BrowserError(f"Chromium did not start: {output.read_text(errors='replace')[-500:]}")

@@ -1,0 +1,226 @@
+"""Opens every dashboard in a real Grafana and looks at it: `make test-grafana`.
+
+    GRAFANA_HOME=/usr/share/grafana   a Grafana of your own is started from there
+    GRAFANA_URL=http://host:3000      that one is used; GRAFANA_TOKEN, where it wants one
+
+It tells the dashboards' story on a lab, opens each dashboard in two sizes, light and dark, and
+fails where a panel shows an error or "No data" or where Grafana refused a query. Pictures are left
+in PICTURES (default: build/pictures).
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import aiohttp
+from tests.board_panels import UIDS, boards
+from tests.board_story import Told, story, story_lab
+from tests.grafana.browser import Browser, Tab, browser, find_chromium
+
+from cephqos_dashboards.cli import installed
+from cephqos_loadgen.background import in_background
+from cephqos_loadgen.lab.lab import Lab
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.stack import free_ports
+
+SIZES: Final = ((1600, 1000), (1280, 800))
+THEMES: Final = ("dark", "light")
+_HIGHEST: Final = 12_000
+# What a panel says that has neither data nor a reason, or that failed.
+_COMPLAINTS: Final = """
+[...document.querySelectorAll('[data-testid^="data-testid Panel header"]')]
+  .map(panel => {
+    const text = panel.innerText || '';
+    const error = panel.querySelector('[data-testid="data-testid Panel status error"]');
+    const bare = /\\bNo data\\b|Cannot visualize|Data is missing/.test(text);
+    const said = text.split('\\n').slice(0, 4).join(' | ');
+    return error || bare ? said + (error ? ' [error]' : '') : '';
+  }).filter(Boolean)
+"""
+_BUSY: Final = """
+document.querySelectorAll('[aria-label="Panel loading bar"], [data-testid="data-testid Loading"]')
+  .length + (document.querySelector('.preloader') ? 1 : 0)
+"""
+_PANELS: Final = "document.querySelectorAll('[data-testid^=\"data-testid Panel header\"]').length"
+_TOASTS: Final = """
+[...document.querySelectorAll('[data-testid^="data-testid Alert error"]')].map(it => it.innerText)
+"""
+_HEIGHT: Final = """
+Math.max(...[...document.querySelectorAll('*')].filter(it => it.scrollHeight > it.clientHeight)
+  .map(it => it.scrollHeight), document.body.scrollHeight)
+"""
+
+
+@dataclass(frozen=True)
+class Grafana:
+    """Where it listens and how to be let in."""
+
+    url: str
+    headers: Mapping[str, str]
+
+
+@contextlib.asynccontextmanager
+async def own_grafana(home: Path, folder: Path, prometheus: str) -> AsyncIterator[Grafana]:
+    """A Grafana started from its home directory, provisioned with the committed files."""
+    for file, text in installed(folder, prometheus=prometheus, scrape_interval=1.0).items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    (port,) = free_ports(1)
+    settings = {
+        "SERVER_HTTP_ADDR": "127.0.0.1",
+        "SERVER_HTTP_PORT": str(port),
+        "PATHS_DATA": str(folder / "data"),
+        "PATHS_LOGS": str(folder / "logs"),
+        "PATHS_PROVISIONING": str(folder / "provisioning"),
+        "AUTH_ANONYMOUS_ENABLED": "true",
+        "AUTH_ANONYMOUS_ORG_ROLE": "Admin",
+        "ANALYTICS_REPORTING_ENABLED": "false",
+        "ANALYTICS_CHECK_FOR_UPDATES": "false",
+        "ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+        "NEWS_NEWS_FEED_ENABLED": "false",
+        "DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(
+            folder / "dashboards" / "cephqos-overview.json"
+        ),
+    }
+    environment = [f"GF_{name}={value}" for name, value in settings.items()]
+    argv = ["env", *environment, str(home / "bin" / "grafana"), "server", f"--homepath={home}"]
+    async with in_background(argv, folder / "grafana.out"):
+        grafana = Grafana(f"http://127.0.0.1:{port}", {})
+        await _healthy(grafana, folder / "grafana.out")
+        yield grafana
+
+
+async def _healthy(grafana: Grafana, output: Path) -> None:
+    async with aiohttp.ClientSession() as session:
+        for _ in range(240):
+            with contextlib.suppress(aiohttp.ClientError):
+                async with session.get(f"{grafana.url}/api/health") as reply:
+                    if reply.status == 200:
+                        return
+            await asyncio.sleep(0.5)
+    raise SystemExit(f"Grafana did not start: {output.read_text(errors='replace')[-800:]}")
+
+
+@contextlib.asynccontextmanager
+async def other_grafana(url: str, prometheus: str) -> AsyncIterator[Grafana]:
+    """One that runs: our data source and dashboards are put into a folder, and removed after."""
+    token = os.environ.get("GRAFANA_TOKEN")
+    grafana = Grafana(url.rstrip("/"), {"Authorization": f"Bearer {token}"} if token else {})
+    async with aiohttp.ClientSession(headers=grafana.headers) as session:
+
+        async def post(path: str, body: Any) -> None:
+            async with session.post(f"{grafana.url}/api/{path}", json=body) as reply:
+                if reply.status >= 400:
+                    raise SystemExit(f"{path}: {reply.status} {await reply.text()}")
+
+        async def delete(path: str) -> None:
+            async with session.delete(f"{grafana.url}/api/{path}"):
+                pass
+
+        source = {"name": "cephqos test", "uid": "cephqos-test", "type": "prometheus"}
+        source |= {"access": "proxy", "url": prometheus}
+        await post("datasources", source | {"jsonData": {"timeInterval": "1s"}})
+        try:
+            await post("folders", {"uid": "cephqos-test", "title": "cephqos test"})
+            for board in boards().values():
+                body = {"dashboard": board, "folderUid": "cephqos-test", "overwrite": True}
+                await post("dashboards/db", body)
+            yield grafana
+        finally:
+            await delete("folders/cephqos-test")
+            await delete("datasources/uid/cephqos-test")
+
+
+async def look_at(
+    tab: Tab, grafana: Grafana, uid: str, told: Told, size: tuple[int, int], theme: str, out: Path
+) -> list[str]:
+    """Open a dashboard, leave its pictures, and say what is wrong with it."""
+    width, height = size
+    variables = {k: v for k, v in told.variables.items() if k in ("cluster", "osd", "run")}
+    query = {f"var-{name}": value for name, value in variables.items()}
+    query |= {"from": str(int(told.begin * 1000)), "to": str(int(time.time() * 1000))}
+    address = f"{grafana.url}/d/{uid}?{urlencode(query | {'theme': theme})}"
+    await tab.size(width, height)
+    await tab.open(address)
+    await _settled(tab)
+    name = f"{uid}-{width}x{height}-{theme}"
+    await tab.picture(out / f"{name}.png")
+    await tab.size(width, min(_HIGHEST, int(await tab.evaluate(_HEIGHT)) + 120))
+    await _settled(tab)
+    await tab.picture(out / f"{name}-whole.png")
+    found = [*await tab.evaluate(_COMPLAINTS), *await tab.evaluate(_TOASTS)]
+    found += tab.refused("/api/ds/query") + tab.refused("/api/datasources")
+    expected = sum(panel["type"] != "row" for panel in boards()[uid]["panels"])
+    if (shown := await tab.evaluate(_PANELS)) < expected:
+        found.append(f"{shown} of {expected} panels are shown")
+    return [f"{name}: {complaint}" for complaint in found]
+
+
+async def _settled(tab: Tab) -> None:
+    """Until nothing loads any more."""
+    calm = 0
+    async with asyncio.timeout(120):
+        while calm < 4:
+            await asyncio.sleep(0.5)
+            ready = await tab.evaluate(_PANELS) and not await tab.evaluate(_BUSY)
+            calm = calm + 1 if ready else 0
+
+
+async def look_at_all(grafana: Grafana, told: Told, chromium: Browser, out: Path) -> list[str]:
+    found: list[str] = []
+    tab = await chromium.tab()
+    if grafana.headers:
+        await tab.call("Network.setExtraHTTPHeaders", headers=dict(grafana.headers))
+    for uid in UIDS:
+        for size in SIZES:
+            for theme in THEMES:
+                found += await look_at(tab, grafana, uid, told, size, theme, out)
+        print(f"  {uid}: {len(found)} complaints so far", flush=True)
+    return found
+
+
+async def main() -> int:
+    home, url = os.environ.get("GRAFANA_HOME"), os.environ.get("GRAFANA_URL")
+    if not home and not url:
+        print("set GRAFANA_HOME (a Grafana's directory) or GRAFANA_URL", file=sys.stderr)
+        return 2
+    if find_chromium() is None:
+        print("no Chromium found: apt-get install chromium", file=sys.stderr)
+        return 2
+    out = Path(os.environ.get("PICTURES", "build/pictures")).absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    progress = Progress()
+    with tempfile.TemporaryDirectory(prefix="cephqos-grafana-") as name:
+        folder = Path(name)
+        async with contextlib.AsyncExitStack() as running:
+            lab = await running.enter_async_context(
+                Lab(story_lab(f"grafana-{os.getpid()}"), progress)
+            )
+            with progress.step("telling the story, three minutes"):
+                told = await running.enter_async_context(
+                    story(lab, folder / "archives", climax=300)
+                )
+            prometheus = told.stack.prometheus_url
+            grafana = await running.enter_async_context(
+                own_grafana(Path(home).absolute(), folder, prometheus)
+                if home
+                else other_grafana(str(url), prometheus)
+            )
+            chromium = await running.enter_async_context(browser(folder))
+            found = await look_at_all(grafana, told, chromium, out)
+    print(f"pictures are in {out}")
+    for complaint in found:
+        print(f"WRONG {complaint}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
