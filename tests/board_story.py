@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from cephqos_alerts.slo_spec import Slo
 from cephqos_base.units import GIB
+from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.progress import Silent
-from cephqos_loadgen.run.options import RunOptions
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 from cephqos_loadgen.stack import Stack, StackSpec, free_ports
