@@ -33,7 +33,7 @@ def test_the_same_pool_with_the_same_content_is_used_again() -> None:
         (wrong(size=3), "size is 3, not 2"),
         (wrong(count=14), "it holds 14 objects, not 13"),
         (wrong(replace(POOL, images=Images(1, 64 << 20))), "it was filled with something else"),
-        (wrong(replace(POOL, fresh=True)), "the scenario makes it anew for every repeat"),
+        (wrong(replace(POOL, fresh=True)), "the scenario creates it again for every repeat"),
         (
             list(kept_pools.differences(POOL, ENTRY, {"run": "r1"}, 13)),
             "it was never filled to the end",

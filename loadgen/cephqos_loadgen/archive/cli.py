@@ -30,24 +30,24 @@ _EXPORTERS = {
 
 def add_options(archive: Parser) -> None:
     verbs = archive.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = verbs.add_parser("ls", help="the archives of a folder")
+    listing = verbs.add_parser("ls", help="list the archives of a folder")
     listing.add_argument("folder", nargs="?", type=Path, default=Path(_DEFAULT_BASE))
-    listing.add_argument("--json", action="store_true", help="for programs")
+    listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_ls)
-    verify = verbs.add_parser("verify", help="check that archives are whole and unchanged")
+    verify = verbs.add_parser("verify", help="check archives against their checksums")
     verify.add_argument("archive", nargs="+", type=Path)
     verify.set_defaults(run=_verify)
-    show = verbs.add_parser("show", help="what an archive holds")
+    show = verbs.add_parser("show", help="show points, repeats, phases and curves")
     show.add_argument("archive", type=Path)
-    show.add_argument("--json", action="store_true", help="the whole manifest")
+    show.add_argument("--json", action="store_true", help="print archive.json")
     show.set_defaults(run=_show)
-    _add_export(verbs.add_parser("export", help="for other programs"))
+    _add_export(verbs.add_parser("export", help="write tables (CSV, Parquet) or OpenMetrics"))
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("archive", type=Path)
     parser.add_argument("--format", choices=export.FORMATS, default="csv")
-    parser.add_argument("--to", type=Path, required=True, help="a folder")
+    parser.add_argument("--to", type=Path, required=True, help="folder to write to")
     parser.set_defaults(run=_export)
 
 

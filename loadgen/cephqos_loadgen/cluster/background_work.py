@@ -1,4 +1,4 @@
-"""What a cluster does by itself and would spoil a curve: off while a run goes on, on again after.
+"""Background work of a cluster that would disturb a measurement: off during a run, then on again.
 
 The balancer moves placement groups, the autoscaler splits and merges those of other pools,
 scheduled scrubs read whole disks. Scrubs that a scenario asks for are not held back by the flags.

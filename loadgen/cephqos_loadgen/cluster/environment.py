@@ -17,7 +17,7 @@ _QUEUE_KEYS = ("scheduler", "nr_requests", "read_ahead_kb", "rotational", "write
 
 
 async def collect(cluster: ClusterConnection) -> dict[str, Any]:
-    """Host, tools, cluster. What cannot be had is null, with the reason beside it."""
+    """Host, tools, cluster. What is not available is null."""
     return {
         "cephqos": __version__,
         "host": host(),

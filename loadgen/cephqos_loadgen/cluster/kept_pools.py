@@ -74,7 +74,7 @@ def differences(
 ) -> Sequence[str]:
     """What keeps a pool from being used again."""
     if pool.fresh:
-        return ["the scenario makes it anew for every repeat"]
+        return ["the scenario creates it again for every repeat"]
     if SPEC not in said:
         return ["it was never filled to the end"]
     found = []

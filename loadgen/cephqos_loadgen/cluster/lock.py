@@ -105,7 +105,7 @@ class ClusterLock:
         if left and not self._take_over:
             steps = "".join(f"\n  {line}" for line in commands)
             raise ClusterBusy(
-                f"{text}: it is dead. --take-over goes on, after undoing what that run left:{steps}"
+                f"{text}: it is dead. --take-over undoes its changes first, then runs:{steps}"
             )
         await self._undo(held, left)
         self.taken_over = [text, *commands]

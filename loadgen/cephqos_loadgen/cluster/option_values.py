@@ -1,4 +1,4 @@
-"""Values of Ceph's options: whether one will do, and whether two spellings are the same value."""
+"""Values of Ceph's options: whether one is accepted, and whether two spellings mean the same."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ def _bound(value: Any) -> float | None:
 
 
 def unfit(info: OptionInfo, value: str) -> str:
-    """What is expected instead of this value; empty where it will do.
+    """What is expected instead of this value; empty if it is accepted.
 
     Ceph has more spellings of times than are known here: those are left to the monitors.
     """

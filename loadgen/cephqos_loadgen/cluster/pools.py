@@ -103,7 +103,7 @@ class Pools:
     async def _create(self, pool: PlannedPool) -> None:
         name = pool.name
         entry = _removal(name)
-        if entry not in self._journal.entries:  # one that is made anew for every repeat
+        if entry not in self._journal.entries:  # a fresh one is created for every repeat
             await self._journal.push(entry)
         command = self._cluster.command
         await command("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num)

@@ -82,11 +82,11 @@ class Session:
         await self._let_pools_go()
 
     async def _at_rest(self) -> None:
-        """In a cluster that is not at rest no phase that waits for rest would end."""
+        """Refuse a cluster that is not clean: phases that wait for clean would not end."""
         try:
             await self.cluster.wait_for_pgs(clean=True, within=_REST_SECONDS)
         except RunError as error:
-            raise ClusterUnfit(f"the cluster is not at rest: {error}") from error
+            raise ClusterUnfit(f"the cluster is not clean: {error}") from error
 
     async def end(self) -> None:
         """Everything undone that can be; what cannot is in `failures` and in the journal."""
@@ -127,7 +127,7 @@ class Session:
             self.archive.event("undo_not_written", error=str(error))
 
     async def _let_pools_go(self) -> None:
-        """Pool removal allowed for as long as the run goes on, where it is not."""
+        """Allow pools to be removed, for the length of the run."""
         for name in _MON_NEEDS:
             value = await self.cluster.command("config get", who="mon", key=name)
             if str(value).strip().lower() not in ("true", "1"):
@@ -179,12 +179,12 @@ class Session:
         return found
 
     async def roll_back(self, to: int) -> None:
-        """Undo what lies behind a place in the journal, and let the cluster come to rest."""
+        """Undo the newest entries of the journal, and wait until the cluster is clean again."""
         undone = self.journal.entries[to:]
         failures = await self.journal.roll_back(self.cluster, to)
         self.failures += failures
         if not failures and any(_moves_data(entry) for entry in undone):
-            # With an OSD that died meanwhile the cluster cannot be whole again by itself.
+            # If an OSD died during the run, the cluster cannot become clean by itself.
             whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
             await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
 

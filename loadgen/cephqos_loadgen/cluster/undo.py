@@ -105,8 +105,8 @@ def from_json(data: list[dict[str, Any]]) -> list[Undo]:
 
 
 def set_affinity(pid: int, cpus: tuple[int, ...]) -> None:
-    """Pin all threads of a process, also those that start meanwhile: a new one inherits the CPUs
-    of its maker, so a second pass finds whatever the first one missed."""
+    """Pin all threads of a process. A thread that starts during the first pass inherits the CPUs of
+    its parent; the second pass finds it."""
     for _ in range(2):
         for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names are all that is wanted
             with contextlib.suppress(ProcessLookupError):

@@ -24,7 +24,7 @@ class FioTarget:
 
 
 class Helper(Protocol):
-    """A process that runs beside fio."""
+    """A process that runs as long as fio."""
 
     @property
     def running(self) -> bool: ...
@@ -46,7 +46,7 @@ class FioEngine(ABC):
     """One engine. It has no state: all it needs is in the target."""
 
     __slots__ = ()
-    # Programs that it starts beside fio.
+    # Programs that it starts in addition to fio.
     programs: ClassVar[tuple[str, ...]] = ()
 
     @property

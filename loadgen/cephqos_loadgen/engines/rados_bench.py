@@ -85,7 +85,7 @@ class RowStream:
         for match in _ROW.finditer(self._rest):
             found.append(_row(orjson.loads(match[0])))
             end = match.end()
-        # What is before the first row is of no use here, and what is behind the last is short.
+        # Text before the first row is not needed, and what follows the last row is short.
         self._rest = self._rest[end:]
         return found
 

@@ -1,4 +1,4 @@
-"""Serves a run's own metrics to Prometheus while it goes on."""
+"""Serves a run's own metrics to Prometheus."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager

@@ -46,7 +46,7 @@ class Forecast:
         return took / max(0.001, planned)
 
     def left(self, *, elapsed: float = 0.0, filling: float | None = None) -> float:
-        """Seconds to the end. `elapsed`: of the repeat that goes on; `filling`: what is measured of
+        """Seconds to the end. `elapsed`: of the present repeat; `filling`: what is measured of
         the pools of the present point that are being filled."""
         if not self._left:
             return 0.0

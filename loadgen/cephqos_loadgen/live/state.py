@@ -1,4 +1,4 @@
-"""What a run knows of itself while it goes on; the terminal and Prometheus are shown it."""
+"""The state of a running run, for the terminal and for Prometheus."""
 
 import time
 from collections import deque
@@ -120,7 +120,7 @@ class Live:
         self.doing = ""  # what is done between phases
         self.eta: float | None = None
         self.repeats = (0, 0)
-        # of the repeat that goes on: when it started, how long it is expected to take
+        # of the present repeat: when it started, and how long it should take
         self.repeat_started = 0.0
         self.repeat_expected = 0.0
 
@@ -143,7 +143,7 @@ class Live:
     # -- clients --------------------------------------------------------------------------------
 
     def start_client(self, phase: str, client: str, engine: str) -> None:
-        """A process of this client starts anew, from zero; what it did before stays counted."""
+        """A process of this client starts again from zero; what it did before stays counted."""
         figures = self.clients.setdefault((phase, client), LiveClient(engine))
         if figures.last is not None:
             figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}

@@ -1,4 +1,4 @@
-"""Drives the load of one repeat: runs phases beside each other from their start to their end, runs
-client processes and follows them, watches the cluster meanwhile. `kind` is the base of all kinds of
+"""Drives the load of one repeat: starts and ends phases, runs client processes and
+follows their output, watches the cluster at the same time. `kind` is the base of all kinds of
 phases, which are in `phase_kinds`.
 """

@@ -59,7 +59,7 @@ class Context:
 
 @asynccontextmanager
 async def beside(*work: asyncio.Task[None]) -> AsyncIterator[None]:
-    """Tasks that run beside a block and end with it."""
+    """Tasks that run during the block and are ended with it."""
     try:
         yield
     finally:

@@ -28,6 +28,6 @@ class PhaseKind(Action):
 
 
 async def wait_for(end: End | None) -> None:
-    """For kinds whose work is done at once: the phase goes on until its end comes."""
+    """For kinds whose work takes no time: the phase lasts until its end comes."""
     if end is not None:
         await end()

@@ -1,4 +1,4 @@
-"""Runs the phases of one repeat beside each other, each from its start to its end."""
+"""Runs the phases of one repeat at the same time, each from its start to its end."""
 
 import asyncio
 import time

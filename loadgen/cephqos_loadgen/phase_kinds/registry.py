@@ -1,4 +1,4 @@
-"""All kinds of phases. To add one: a file beside this one, and a line here."""
+"""All kinds of phases. To add one: a file in this folder, and a line here."""
 
 from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.phase_kinds.change import Change

@@ -45,7 +45,7 @@ class Action(ABC):
 
     @abstractmethod
     def expected_seconds(self) -> float | None:
-        """About how long its own work takes; None where it goes on until it is told to end."""
+        """About how long its own work takes; None if it runs until it is told to end."""
 
     @abstractmethod
     def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:

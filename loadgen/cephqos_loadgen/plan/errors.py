@@ -18,7 +18,7 @@ class HostLacks(UsageError):
 
 
 class ClusterUnfit(UsageError):
-    """The cluster cannot be reached, is not the one that was named, or is not at rest."""
+    """The cluster cannot be reached, is not the named one, or is not clean."""
 
     exit_status = 4
 

@@ -31,7 +31,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When a phase ends. `done`: when its own work is; nothing goes on beyond `at_most`."""
+    """When a phase ends. `done`: with its own work. `at_most` ends every phase."""
 
     kind: Ending
     at_most: float
@@ -46,13 +46,13 @@ QUIET = ("balancer", "autoscaler", "scrubs")
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One thing that goes on for a while, beside others or alone."""
+    """One thing that runs for a while, at the same time as others or alone."""
 
     name: str
     action: Action
     start: Start
     until: Until
-    # A fault in this load is what the scenario is about: it is recorded, the run goes on.
+    # The scenario expects this load to fail: the error is recorded, and the run continues.
     may_fail: bool = False
 
 
@@ -97,7 +97,7 @@ class Find:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All that a run will do. Nothing in it changes once it exists."""
+    """All that a run will do."""
 
     scenario: str
     about: str
@@ -108,7 +108,7 @@ class Plan:
     repeats: int = 1
     points: tuple[Point, ...] = ()
     find: Find | None = None
-    quiet: tuple[str, ...] = ()  # of QUIET: off while the run goes on
+    quiet: tuple[str, ...] = ()  # of QUIET: off during the run
 
     @property
     def runs(self) -> list[tuple[Point, int]]:

@@ -88,7 +88,7 @@ def read_lines(path: Path) -> Iterator[Any]:
 
 
 def write_json(path: Path, data: Any) -> None:
-    """A whole JSON file or none: written beside and renamed."""
+    """Write a new file, then rename it: readers never see half of it."""
     beside = path.with_name(path.name + ".new")
     with beside.open("wb") as file:
         file.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))

@@ -26,7 +26,7 @@ archive.json, repeat.json, host.json and the lines of intervals.jsonl.gz are the
 RepeatRecord, HostUse (by phase) and Interval of `cephqos_loadgen.results`; results of phases are in
 `cephqos_loadgen.phase_kinds`. Times are seconds since the epoch, in fields `…_unix_seconds`.
 
-While a run goes on its folder is called `ID.partial`; it is renamed when it is whole.
+During a run the folder is called `ID.partial`; it is renamed at the end.
 """
 
 from pathlib import Path

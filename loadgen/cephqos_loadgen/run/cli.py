@@ -10,6 +10,7 @@ from cephqos_loadgen.check.options import DEFAULT_RELEASE, RunOptions
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
+from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.run.resume import recorded_plan
@@ -19,86 +20,117 @@ from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
 from cephqos_loadgen.scenario.source import load, variable_from_text
 
 DEFAULT_OUT = "cephqos-runs"
+# argparse has no public name for what add_argument_group returns.
+Group = argparse._ArgumentGroup
 
 
 def add_run_options(run: Parser) -> None:
-    run.add_argument("scenario", nargs="?", help="a shipped scenario's name, or a .yaml file")
-    _add_plan(run)
-    _add_cluster(run)
-    _add_recording(run)
+    run.add_argument(
+        "scenario",
+        nargs="?",
+        help="name of a shipped scenario (cephqos scenarios lists them) or a .yaml file",
+    )
+    _add_plan(run.add_argument_group("what to run"))
+    _add_cluster(run.add_argument_group("which cluster (without --lab or --conf: a new lab)"))
+    _add_recording(run.add_argument_group("recording and live metrics"))
     run.set_defaults(run=_run)
 
 
 def add_scenarios_options(scenarios: Parser) -> None:
-    scenarios.add_argument("--show", metavar="NAME", help="print one")
+    scenarios.add_argument("--show", metavar="NAME", help="print the YAML of one scenario")
     scenarios.set_defaults(run=_scenarios)
 
 
-def _add_plan(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--check", action="store_true", help="validate, print the plan, do nothing")
-    run.add_argument("--dry-run", action="store_true", help="as --check, with every command line")
-    run.add_argument("--scale", help="tiny, lab (default), study")
-    run.add_argument("--repeats", type=int, help="instead of the scenario's")
-    run.add_argument(
-        "--var", action="append", default=[], metavar="NAME=VALUE", help="set a variable"
+def _add_plan(group: Group) -> None:
+    group.add_argument("--check", action="store_true", help="check and print the plan, then stop")
+    group.add_argument(
+        "--dry-run", action="store_true", help="the same, with every command line of the run"
     )
-    run.add_argument(
+    group.add_argument(
+        "--scale",
+        help="size of the run: tiny (minutes), lab (default), study (as published, hours)",
+    )
+    group.add_argument("--repeats", type=int, help="repeats of each point (default: scenario's)")
+    group.add_argument(
+        "--var",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="set a variable of the scenario (repeatable)",
+    )
+    group.add_argument(
         "--only",
         action="append",
         default=[],
         metavar="AXIS=VALUE[,VALUE]",
-        help="these values of an axis of the matrix only",
+        help="run only these values of an axis of the matrix (repeatable)",
     )
-    run.add_argument(
+    group.add_argument(
         "--resume",
         type=Path,
         metavar="ARCHIVE",
-        help="go on with an interrupted run: finished repeats are taken along",
+        help="continue an interrupted run: keep its finished repeats, run the others",
     )
 
 
-def _add_cluster(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--lab", help="a lab that is up (default: one is made for the run)")
-    run.add_argument("--release", help="of the lab that is made (default reef)")
-    run.add_argument("--conf", type=Path, help="an existing cluster's ceph.conf")
-    run.add_argument("--keyring", type=Path, help="its keyring")
-    run.add_argument("--user", default="admin", help="the client (default admin)")
-    run.add_argument(
+def _add_cluster(group: Group) -> None:
+    group.add_argument("--lab", metavar="NAME", help="a running lab (cephqos lab list)")
+    group.add_argument("--release", help="Ceph release of the new lab (default reef)")
+    group.add_argument("--conf", type=Path, help="ceph.conf of an existing cluster")
+    group.add_argument("--keyring", type=Path, help="keyring of the client, with --conf")
+    group.add_argument("--user", default="admin", help="name of the client (default admin)")
+    group.add_argument(
         "--i-know-this-cluster",
         metavar="FSID",
         dest="known_fsid",
-        help="required with --conf: the run changes and loads that cluster",
+        help="required with --conf: the run changes settings of this cluster and loads it",
     )
     defaults = RunOptions(out=Path())
-    run.add_argument(
-        "--python", default=defaults.python, help="a Python with the rados module (%(default)s)"
+    group.add_argument(
+        "--python",
+        default=defaults.python,
+        help="Python interpreter that can import rados (default %(default)s)",
     )
-    run.add_argument(
-        "--work", type=Path, default=defaults.work, help="sockets and conf (default %(default)s)"
+    group.add_argument(
+        "--work",
+        type=Path,
+        default=defaults.work,
+        help="folder for sockets and the clients' ceph.conf (default %(default)s)",
     )
-    run.add_argument(
-        "--keep", action="store_true", help="leave the pools for the next run that needs them"
+    group.add_argument(
+        "--keep", action="store_true", help="do not remove filled pools, so the next run skips that"
     )
-    run.add_argument(
+    group.add_argument(
         "--take-over",
         action="store_true",
-        help="after a run that died: undo what it left, then go on",
+        help="another run died and left the cluster changed: undo its changes first",
     )
 
 
-def _add_recording(run: argparse.ArgumentParser) -> None:
-    run.add_argument("--out", type=Path, default=Path(DEFAULT_OUT), help="where archives go")
-    run.add_argument(
+def _add_recording(group: Group) -> None:
+    group.add_argument(
+        "--out",
+        type=Path,
+        default=Path(DEFAULT_OUT),
+        help="folder of archives (default %(default)s)",
+    )
+    group.add_argument(
         "--exporter",
         action="append",
         default=[],
         metavar="URL",
-        help="record this exporter (repeatable); default: one of its own where sockets are",
+        help="record this cephqos-exporter (repeatable; default: start one if OSDs are local)",
     )
-    run.add_argument("--sockets", type=Path, help="admin sockets of OSDs on this host")
-    run.add_argument("--listen", help=f"where to serve live metrics (default {DEFAULT_LISTEN})")
-    run.add_argument("--grafana", metavar="URL", help="annotate phase changes")
-    run.add_argument("--loki", metavar="URL", help="log phase changes")
+    group.add_argument("--sockets", type=Path, help="folder of admin sockets of local OSDs")
+    group.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help=f"address of the run's own /metrics (default {DEFAULT_LISTEN})",
+    )
+    group.add_argument(
+        "--grafana", metavar="URL", help=f"annotate phases there (token in {TOKEN_VARIABLE})"
+    )
+    group.add_argument("--loki", metavar="URL", help="log phases there")
 
 
 def _pairs(option: str, texts: list[str]) -> dict[str, str]:

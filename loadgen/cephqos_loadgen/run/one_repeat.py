@@ -142,7 +142,7 @@ class Repeat:
             moved |= {key: after[key] - before[key] for key in after}
 
     async def _save_log(self, since: float) -> None:
-        """What the cluster logged meanwhile."""
+        """Save what the cluster logged during the repeat."""
         with suppress(ClusterUnreachable, CommandFailed, OSError):
             entries = await self._session.cluster.once(
                 "log last", num=_LOG_LINES, level="debug", channel="*"

@@ -54,7 +54,7 @@ def check_cluster(source: Path, fsid: str) -> None:
     if before != fsid:
         raise ClusterUnfit(
             f"--resume {source}: it ran on the cluster {before}, this is {fsid};"
-            f" name that one, or start anew without --resume"
+            f" name that one, or start a new run without --resume"
         )
 
 

@@ -50,7 +50,7 @@ class Choices:
     variables: Mapping[str, yaml.Node] = field(default_factory=dict)
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     repeats: int | None = None
-    keep: bool = False  # every pool that is not made anew for each repeat
+    keep: bool = False  # every pool that is not fresh
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def _pool(value: Value, keep: bool) -> PlannedPool:
     if "keep" in table:
         keep = table["keep"].boolean()
         if keep and fresh:
-            table["keep"].fail("fresh (made anew for every repeat) or keep, not both", "both")
+            table["keep"].fail("fresh (created again for every repeat) or keep, not both", "both")
     images = None
     if "images" in table:
         entry = table["images"].table(("count", "size", "prefill"), ("size",))
