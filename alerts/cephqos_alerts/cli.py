@@ -47,6 +47,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_SLOS,
         help="SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
     )
+    parser.add_argument("--no-slo", action="store_true", help="write no SLOs")
     parser.add_argument(
         "--out",
         type=Path,
@@ -146,7 +147,7 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
     """Every file and its content."""
     settings = _settings(arguments)
     out, alertmanager = _places(arguments)
-    rules = build_rules(settings, load_slos(arguments.slo))
+    rules = build_rules(settings, [] if arguments.no_slo else load_slos(arguments.slo))
     files = {out / name: text for name, text in rules.items()}
     if alertmanager is not None:
         files[alertmanager] = _alertmanager(settings, arguments)

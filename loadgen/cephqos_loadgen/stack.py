@@ -17,10 +17,6 @@ from typing import Any, Self
 
 import yaml
 
-from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
-from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import Settings
-from cephqos_alerts.slo_spec import Slo
 from cephqos_base.units import duration
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
@@ -37,20 +33,22 @@ class StackSpec:
     name: str = "stack"  # of its directory; a lab can have several
     scrape_interval: float = 1.0
     time_scale: float = 1 / 30
-    slos: Sequence[Slo] = ()
-    webhook: str = DEFAULT_WEBHOOK
+    slos: Path | None = None  # a file of SLOs
+    webhook: str | None = None
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
     dashboard_url: str = "/d"
     targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
 
-    @property
-    def settings(self) -> Settings:
-        return Settings(
-            scrape_interval=self.scrape_interval,
-            time_scale=self.time_scale,
-            dashboard_url=self.dashboard_url,
-        )
+    def rules_argv(self, directory: Path) -> list[str]:
+        """The command that writes rules and Alertmanager's configuration."""
+        argv = [sys.executable, "-m", "cephqos_base", "rules", "build"]
+        argv += [f"--out={directory / 'rules'}"]
+        argv += [f"--alertmanager={directory / 'alertmanager.yml'}"]
+        argv += [f"--scrape-interval={self.scrape_interval}", f"--time-scale={self.time_scale}"]
+        argv += [f"--dashboard-url={self.dashboard_url}"]
+        argv += [f"--webhook={self.webhook}"] if self.webhook else []
+        return [*argv, f"--slo={self.slos}" if self.slos else "--no-slo"]
 
 
 class Stack:
@@ -81,7 +79,7 @@ class Stack:
 
     async def __aenter__(self) -> Self:
         try:
-            self._write_files()
+            await self._write_files()
             await self._start("exporter", self._exporter(), f"{self.exporter_url}/-/ready")
             await self._start(
                 "alertmanager", self._alertmanager(), f"{self.alertmanager_url}/-/ready"
@@ -108,14 +106,15 @@ class Stack:
         found: list[dict[str, Any]] = reply["data"]["alerts"]
         return found
 
-    def _write_files(self) -> None:
-        rules = self.dir / "rules"
-        rules.mkdir(parents=True, exist_ok=True)
-        settings = self.spec.settings
-        for name, text in build_rules(settings, self.spec.slos).items():
-            (rules / name).write_text(text, encoding="utf-8")
-        config = alertmanager_config(settings, self.spec.webhook)
-        (self.dir / "alertmanager.yml").write_text(config, encoding="utf-8")
+    async def _write_files(self) -> None:
+        process = await asyncio.create_subprocess_exec(
+            *self.spec.rules_argv(self.dir),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await asyncio.wait_for(process.communicate(), _START_TIMEOUT)
+        if process.returncode:
+            raise LabError(f"no rules for {self.spec.name}: {said.decode().strip()}")
         text = yaml.safe_dump(self._prometheus_config(), sort_keys=False)
         (self.dir / "prometheus.yml").write_text(text, encoding="utf-8")
 

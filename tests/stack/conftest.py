@@ -7,12 +7,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.lab.conftest import LabPool, lab_name
 
-from cephqos_alerts.slo_spec import Slo
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec, Setting
@@ -23,7 +23,7 @@ MEDIA = "ssd"
 CAPACITY = f"osd_mclock_max_capacity_iops_{MEDIA}"
 # Saturated writes take a tenth of this on a machine like the one CI has; those held back by a
 # small limit take much longer.
-SLO = Slo(name="e2e", source="osd", op="write", threshold=0.8192, objective=0.99)
+SLOS = Path(__file__).parent / "slos.yaml"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -219,7 +219,7 @@ def watched(labs: LabPool, spec: LabSpec) -> Iterator[Watched]:
 def watching(labs: LabPool, lab: RunningLab, name: str, *options: str) -> Iterator[Watched]:
     """New watchers of a running lab, which remember nothing of what was before."""
     webhook = Webhook()
-    spec = StackSpec(name=name, slos=(SLO,), webhook=webhook.url, exporter_options=options)
+    spec = StackSpec(name=name, slos=SLOS, webhook=webhook.url, exporter_options=options)
     stack = Stack(lab, spec)
     try:
         labs.call(stack.__aenter__())

@@ -1,0 +1,38 @@
+"""Which package may import which: a lower floor knows nothing of a higher one."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+# What each package may import of ours, besides itself.
+MAY_IMPORT = {
+    "exporter/cephqos_base": set(),
+    "exporter/cephqos_exporter": {"cephqos_base"},
+    "alerts/cephqos_alerts": {"cephqos_base"},
+    "dashboards/cephqos_dashboards": {"cephqos_base"},
+    "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
+}
+
+
+def imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_a_package_imports_only_lower_floors(package: str) -> None:
+    allowed = MAY_IMPORT[package] | {Path(package).name}
+    files = sorted(Path(package).rglob("*.py"))
+    assert files
+    wrong = [
+        f"{file} imports {name}"
+        for file in files
+        for name in imported(file)
+        if name.startswith("cephqos_") and name not in allowed
+    ]
+    assert not wrong
