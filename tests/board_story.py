@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_alerts.slo_spec import Slo
 from cephqos_base.units import GIB
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
@@ -26,7 +25,10 @@ from cephqos_loadgen.stack import Stack, StackSpec, free_ports
 VICTIM: Final = 1
 WRITES_PER_SECOND: Final = 60
 CAPACITY: Final = "osd_mclock_max_capacity_iops_ssd"
-SLO: Final = Slo(name="writes", source="osd", op="write", threshold=0.0512, objective=0.9)
+SLOS: Final = """version: 1
+slos:
+  - {name: writes, source: osd, op: write, threshold: 0.0512, objective: 0.9}
+"""
 LAST: Final = "squeezed"
 SCENARIO: Final = """
 scenario: dashboards
@@ -115,9 +117,11 @@ async def story(lab: RunningLab, folder: Path, *, climax: float = 60) -> AsyncIt
     """The story, up to its climax, which lasts for so many seconds."""
     (port,) = free_ports(1)
     await _probed_pool(lab)
+    slos = folder / "slos.yaml"
+    slos.write_text(SLOS, encoding="utf-8")
     spec = StackSpec(
         name="story",
-        slos=(SLO,),
+        slos=slos,
         exporter_options=(
             *("--role=osd,cluster,probe", "--probe.pools=probed", "--probe.rate=10"),
             "--probe.timeout=5",
