@@ -1,13 +1,17 @@
 """The pure parts of a run: what counts as the same value, as steady, as placed, as found."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.replay.host_tree import HostTree
 
-from cephqos_base.errors import UsageError
+from cephqos_base.errors import ConfigError, UsageError
+from cephqos_exporter.strategy import strategy_of
+from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
@@ -250,6 +254,46 @@ def test_by_osd_takes_turns_on_the_sockets_and_by_socket_spreads_each() -> None:
     assert place_osds(cpus, [0, 1], "default", 2) == {0: (0, 1), 1: (2, 3)}
     assert place_osds(cpus, [0, 1], "by_osd", 2) == {0: (0, 1), 1: (4, 5)}
     assert place_osds(cpus, [0, 1], "by_socket", 2) == {0: (0, 4), 1: (1, 5)}
+
+
+def test_the_parity_of_the_id_says_the_socket_whatever_ids_are_missing() -> None:
+    cpus = parse_lscpu(lscpu(2, 4, 1))
+    found = place_osds(cpus, [1, 2, 5], "by_osd", 1)
+    assert found == {1: (4,), 2: (0,), 5: (5,)}
+    assert place_osds(cpus, [3, 4], "by_socket", 3) == {3: (0, 4, 5), 4: (1, 2, 6)}
+
+
+def test_eight_osds_of_five_cores_are_spread_as_the_exporter_recognises(tmp_path: Path) -> None:
+    host = HostTree(tmp_path)
+    host.cpus(sockets=2, cores=28, smt=2)
+    topology = read_topology(host.host.sys)
+    cpus = parse_lscpu(lscpu(2, 28, 2))
+    for excluded in ((), (0, 1, 29, 84)):
+        for strategy in ("default", "by_osd", "by_socket"):
+            placed = place_osds(cpus, range(8), strategy, 5, excluded)
+            homes = {str(osd): frozenset(own) for osd, own in placed.items()}
+            without = {c for cpu in excluded for c in (cpu, *topology.siblings(cpu))}
+            assert strategy_of(homes, topology, frozenset(without)) == strategy
+            assert not without & {cpu for own in homes.values() for cpu in own}
+
+
+def test_a_core_with_an_excluded_cpu_is_given_to_nobody() -> None:
+    cpus = parse_lscpu(lscpu(1, 3, 2))
+    assert place_osds(cpus, [0, 1], "default", 1, (3,)) == {0: (1, 4), 1: (2, 5)}
+    with pytest.raises(UsageError, match="this host has 1 that are not excluded"):
+        place_osds(cpus, [0, 1], "default", 1, (0, 1))
+
+
+def test_cpus_to_exclude_are_a_variable_of_the_scenario() -> None:
+    text, file = library.read("cpu-placement")
+    variables = {"apply": scalar("false"), "exclude": scalar("0,4")}
+    plan = parse(text, file, Choices(scale="tiny", variables=variables))
+    cpus = parse_lscpu(lscpu(2, 4, 1))
+    lines = "\n".join(plan_text.lines(plan, Place(), commands=True, cpus=cpus))
+    assert "would pin osd.0 to CPUs 1" in lines
+    assert "never to CPUs 0,4" in lines
+    with pytest.raises(ConfigError, match="found 'all'; allowed: CPUs such as 0-1,56-57"):
+        parse(text, file, Choices(scale="tiny", variables={"exclude": scalar("all")}))
 
 
 @given(

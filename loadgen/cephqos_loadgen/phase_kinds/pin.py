@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.errors import UsageError
-from cephqos_base.units import format_cpu_list
+from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.undo import Undo, set_affinity
 from cephqos_loadgen.engines.place import Place
@@ -47,18 +47,22 @@ class Pin(PhaseKind):
     strategy: str
     cpus_per_osd: int
     apply: bool = True
+    exclude: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, value: Value) -> Self:
-        table = value.table(("strategy", "cpus_per_osd", "apply"), ("strategy",))
+        table = value.table(("strategy", "cpus_per_osd", "apply", "exclude"), ("strategy",))
         return cls(
             strategy=table["strategy"].choice(STRATEGIES),
             cpus_per_osd=read_integer(table, "cpus_per_osd", 1, 64),
             apply=table["apply"].boolean() if "apply" in table else True,
+            exclude=_cpu_list(table["exclude"]) if "exclude" in table else (),
         )
 
     def describe(self) -> str:
-        return f"OSDs pinned, {count(self.cpus_per_osd, 'CPU')} each, strategy {self.strategy}"
+        without = f", never to CPUs {format_cpu_list(self.exclude)}" if self.exclude else ""
+        each = count(self.cpus_per_osd, "CPU")
+        return f"OSDs pinned, {each} each, strategy {self.strategy}{without}"
 
     def pools(self) -> tuple[str, ...]:
         return ()
@@ -75,7 +79,7 @@ class Pin(PhaseKind):
     def on_this_host(self, osds: int, cpus: Sequence[Cpu]) -> list[str]:
         """Where each OSD would go, or why that cannot be."""
         try:
-            placed = place_osds(cpus, range(osds), self.strategy, self.cpus_per_osd)
+            placed = self._place(cpus, range(osds))
         except UsageError as error:
             return [f"cannot be: {error}"]
         verb = "pin" if self.apply else "would pin"
@@ -84,12 +88,25 @@ class Pin(PhaseKind):
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> PinResult:
         """The plan goes into the archive also where it is not applied."""
         osds = sorted(await context.cluster.osds())
-        placed = place_osds(await cpus_of_this_host(), osds, self.strategy, self.cpus_per_osd)
+        placed = self._place(await cpus_of_this_host(), osds)
         plan = {f"osd.{osd}": cpus for osd, cpus in placed.items()}
-        context.recorder.event("placement", strategy=self.strategy, plan=plan)
+        without = format_cpu_list(self.exclude)
+        context.recorder.event("placement", strategy=self.strategy, plan=plan, excluded=without)
         if self.apply:
             await _pin(context, plan)
         return PinResult(self.strategy, plan, self.apply)
+
+    def _place(self, cpus: Sequence[Cpu], osds: Sequence[int]) -> dict[int, tuple[int, ...]]:
+        return place_osds(cpus, osds, self.strategy, self.cpus_per_osd, self.exclude)
+
+
+def _cpu_list(value: Value) -> tuple[int, ...]:
+    """CPUs as the kernel writes them; nothing for none."""
+    plain = value.plain()
+    try:
+        return parse_cpu_list("" if plain is None else str(plain))
+    except UsageError:
+        value.fail("CPUs such as 0-1,56-57")
 
 
 async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:
