@@ -37,7 +37,7 @@ def documented(name: str, entity: str) -> list[str]:
 
 async def make_key(lab: RunningLab, entity: str) -> str:
     """Make a documented key; its keyring."""
-    argv = documented("README.md", entity)
+    argv = documented("SECURITY.md", entity)
     keyring = str(lab.paths.keyring(entity))
     argv[argv.index("-o") + 1] = keyring  # one name inside and outside of the lab
     await lab.exec(argv)
@@ -78,9 +78,9 @@ async def restricted(guarded: RunningLab) -> AsyncIterator[MonClient]:
 
 
 def test_all_documents_tell_to_make_the_same_keys() -> None:
-    readme = documented("README.md", "client.cephqos")
+    readme = documented("SECURITY.md", "client.cephqos")
     assert documented("CLUSTER.md", "client.cephqos") == readme
-    probe = documented("README.md", "client.cephqos-probe")
+    probe = documented("SECURITY.md", "client.cephqos-probe")
     assert documented("PROBE.md", "client.cephqos-probe") == probe
 
 
