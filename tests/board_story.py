@@ -117,6 +117,7 @@ async def story(lab: RunningLab, folder: Path, *, climax: float = 60) -> AsyncIt
     """The story, up to its climax, which lasts for so many seconds."""
     (port,) = free_ports(1)
     await _probed_pool(lab)
+    folder.mkdir(parents=True, exist_ok=True)
     slos = folder / "slos.yaml"
     slos.write_text(SLOS, encoding="utf-8")
     spec = StackSpec(

@@ -1,4 +1,4 @@
-"""The configuration of Alertmanager: who hears what, what belongs together, what silences what."""
+"""The configuration of Alertmanager: routing, grouping, inhibition."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -70,7 +70,7 @@ class Group:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Expressions of several lines stay readable, and what is there twice is written twice."""
+    """Keeps expressions of several lines readable, and writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -20,8 +20,8 @@ SAMPLES_PER_RATE: Final = 4
 # Seconds, before scaling.
 WINDOWS: Final[Mapping[str, float]] = {
     "rate": 60,  # rates of counters
-    "sustained": 60,  # for so long a state must hold in every sample to be called one
-    "hold": 300,  # for so long a violation must last to be told to anyone
+    "sustained": 60,  # how long a state must hold, in every sample
+    "hold": 300,  # how long a violation must last before an alert fires
     "long_hold": 900,
     "hour": 3600,
     "day": 86400,

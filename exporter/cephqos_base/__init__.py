@@ -1,6 +1,6 @@
 """What every other package of cephqos needs. The lowest floor: it imports none of them.
 
-errors    what is told to a user: one line and an exit status
+errors    errors for users: one line and an exit status
 command   the `cephqos` command: the table of its commands, Ctrl-C, exit status
 yamlfile  the one YAML reader: every value knows its file, line and key
 units     sizes, durations, CPU lists

@@ -2,7 +2,7 @@
 
     f"{PerClass.SHORTFALL_OPS}{{class='client'}}"
 
-A suffix tells two of one figure apart: `CLIENT_PRESENT_MIN`, `CLIENT_PRESENT_RATE`.
+Two series of one figure differ by a suffix: `CLIENT_PRESENT_MIN`, `CLIENT_PRESENT_RATE`.
 """
 
 from typing import Final

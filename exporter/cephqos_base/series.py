@@ -1,4 +1,4 @@
-"""Names of our series, of the labels they are told apart by, and of what labels can say.
+"""Names of our series and label sets, and the values of the labels class and cause.
 
 Rules, dashboards, top, reports and the demo take names from here, so that a name that is misspelt
 is an error and not an empty graph. recorded.py has those that our rules record.

@@ -1,7 +1,7 @@
 """The YAML reader for every file of ours: each value knows its file, line and key.
 
-A file is first read as a whole (`read`, `parse`), within limits, so that neither a deep nor a huge
-one, nor one whose aliases multiply, does harm. Then each value is asked for what it should be;
+A file is first read as a whole (`read`, `parse`), within limits, so that a deep or huge file,
+or one whose aliases multiply, does no harm. Then each value is asked for what it should be;
 whatever is wrong raises ConfigError, one line.
 
     top = read(path).table(allowed=("version", "targets"), required=("version",))
@@ -87,7 +87,7 @@ def compose(text: str, file: str) -> yaml.Node:
 
 
 def _refuse_repeated_keys(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
-    """Not left to whoever reads the mapping: a part that nobody reads may hold one too."""
+    """Here and not in `entries`, so that a part that nobody reads is checked too."""
     if id(node) in seen:
         return
     seen.add(id(node))
