@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.background import in_background
-from cephqos_loadgen.errors import CephqosError, LabError, UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.progress import Progress, Say

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
-from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.lab import RunningLab

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import trees
 from cephqos_loadgen.lab.releases import RELEASES
 from cephqos_loadgen.progress import Silent

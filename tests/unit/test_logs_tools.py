@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen import tools
-from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.progress import Silent
 
 

@@ -5,7 +5,8 @@ import os
 import time
 from pathlib import Path
 
-from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.errors import LabError
 
 _V1 = Path("/sys/fs/cgroup/blkio")
 _V2 = Path("/sys/fs/cgroup")

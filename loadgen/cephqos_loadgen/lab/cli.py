@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB, parse_cpu_list, parse_size
-from cephqos_loadgen.errors import UsageError
 from cephqos_loadgen.lab import keeper
 from cephqos_loadgen.lab.faults import FULL_STATES
 from cephqos_loadgen.lab.lab import RunningLab, end_lab

@@ -4,9 +4,10 @@ import os
 import signal
 from typing import Any
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
-from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import cgroups, process
 from cephqos_loadgen.lab.bringup import BringUp
 from cephqos_loadgen.lab.handle import LabHandle

@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any
 
-from cephqos_loadgen.errors import CephqosError, LabError, UsageError
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Progress, Say

@@ -13,7 +13,8 @@ import sys
 import uuid
 from typing import Any, Self
 
-from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import checks, process
 from cephqos_loadgen.lab.bringup import BringUp
 from cephqos_loadgen.lab.ceph_conf import mon_addresses

@@ -4,7 +4,7 @@ import contextlib
 import errno
 import socket
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
 
 # Every lab has this many ports of its own; an OSD listens on up to 16 (4 messengers, 2 protocols,
 # some slack while it restarts).

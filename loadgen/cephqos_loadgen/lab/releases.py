@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cephqos_loadgen.errors import UsageError
+from cephqos_base.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
