@@ -47,6 +47,7 @@ check_system() {
     [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || missing+=(debian-archive-keyring)
     command -v unshare >/dev/null && command -v nsenter >/dev/null || missing+=(util-linux)
     command -v mount >/dev/null || missing+=(mount)
+    command -v tmux >/dev/null || missing+=(tmux)
     if ((${#missing[@]})); then
         install_packages "${missing[@]}"
     fi

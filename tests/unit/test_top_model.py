@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -228,8 +229,6 @@ def test_json_has_what_the_screen_has_and_null_for_what_is_not_known() -> None:
     osd = next(osd for osd in data["osds"] if osd["name"] == "osd.3")
     assert osd["classes"][0]["attainment"] == pytest.approx(140 / 1030)
     assert osd["classes"][-1]["reserved"] is None
-    assert data["detail"]["throttles"] == {"bluestore": 1.0}
-    assert "detail" not in to_json(model(), "x")
 
 
 def test_keys_move_open_and_step_back() -> None:
@@ -262,3 +261,30 @@ def test_the_next_cluster_follows_in_a_circle() -> None:
     shown = replace(model(), clusters=("a", "b"), cluster="b")
     assert View().next_cluster(shown).cluster == "a"
     assert View().next_cluster(model()) == View()
+
+
+def test_every_field_of_the_json_is_documented_and_every_documented_field_is_there() -> None:
+    page = (Path(__file__).parents[2] / "loadgen" / "TOP.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| `([a-z_.\[\]]+)`[^|]* \| (.*) \|$", page.split("## JSON")[1], re.MULTILINE
+    )
+    documented = {
+        name: set(re.findall(r"`([a-z_0-9]+)(?:\[\])?`", fields)) for name, fields in rows
+    }
+    data = to_json(model(osd="osd.3"), "x")
+    for name in (
+        "classes",
+        "osds",
+        "latency",
+        "recovery",
+        "scrubs",
+        "threads",
+        "devices",
+        "alerts",
+    ):
+        assert set(data[name][0]) <= documented[f"{name}[]"], name
+        assert documented[f"{name}[]"] <= {*data[name][0], "osd", "client"}, name
+    assert set(data["osds"][0]["classes"][0]) == documented["osds[].classes[]"]
+    assert set(data["runs"][0]) == documented["runs[]"]
+    top_level = page.split("## JSON")[1]
+    assert not {name for name in data if f"`{name}" not in top_level}

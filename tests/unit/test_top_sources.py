@@ -26,7 +26,7 @@ async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[str]]]:
     async def start(handler: Handler) -> str:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", handler)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
         runners.append(runner)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

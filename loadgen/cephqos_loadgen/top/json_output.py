@@ -13,10 +13,8 @@ VERSION: Final = 1
 def to_json(model: Model, source: str) -> dict[str, Any]:
     """Plain data; what is not known is null."""
     data = asdict(model)
-    detail = data.pop("detail")
+    del data["detail"]  # of an opened OSD: only the live view has one
     for osd, written in zip(model.osds, data["osds"], strict=True):
         for part, fields in zip(osd.classes, written["classes"], strict=True):
             fields["attainment"] = part.attainment
-    return {"version": VERSION, "source": source, **data} | (
-        {"detail": detail} if detail is not None else {}
-    )
+    return {"version": VERSION, "source": source, **data}
