@@ -219,7 +219,7 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
             terminal.type("?")
             await terminal.shows("^KEYS")
             terminal.type("q")
-            await terminal.shows(r"[#$] $")
+            await terminal.shows(r"^[#$]$")
             assert "KEYS" not in terminal.screen()
 
 
@@ -235,7 +235,7 @@ async def test_a_signal_leaves_the_terminal_as_it_was(loaded: Watched) -> None:
         shell = psutil.Process(int(terminal.tmux("list-panes", "-F", "#{pane_pid}")))
         for child in shell.children():
             child.terminate()
-        await terminal.shows(r"[#$] $")
+        await terminal.shows(r"^[#$]$")
         terminal.type("echo still $((40+2))", "Enter")
         await terminal.shows("^still 42")
         assert terminal.tmux("display-message", "-p", "#{alternate_on}").strip() == "0"
