@@ -24,8 +24,8 @@ from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import annotation, push
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import curves
-from cephqos_loadgen.load.cluster_watch import read_progress
 from cephqos_loadgen.load.curves import Search, Sweep
+from cephqos_loadgen.load.recovery import read_look
 from cephqos_loadgen.load.start_and_end import is_steady
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
@@ -450,15 +450,16 @@ def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
 
 
 def test_progress_is_read_from_status_and_pools() -> None:
-    pools = {"pool_stats": [{"stat_sum": {"num_objects_recovered": 3, "num_objects_misplaced": 2}}]}
+    sums = {"num_objects_recovered": 3, "num_objects_misplaced": 2}
+    pools = {"pool_stats": [{"poolid": 7, "stat_sum": sums}]}
     state = {"state_name": "active+remapped+backfilling", "count": 4}
-    now = read_progress(1.0, {"pgmap": {"pgs_by_state": [state]}}, pools)
+    now = read_look(1.0, {"pgmap": {"pgs_by_state": [state]}}, pools)
     assert now.recovering
     assert not now.calm
-    assert (now.recovered_objects, now.misplaced) == (3, 2)
+    assert (now.objects, now.misplaced) == ({7: 3}, 2)
     calm = {"state_name": "active+clean", "count": 4}
-    none: dict[str, Any] = {"pool_stats": [{"stat_sum": {}}]}
-    assert read_progress(1.0, {"pgmap": {"pgs_by_state": [calm]}}, none).calm
+    none: dict[str, Any] = {"pool_stats": [{"poolid": 7, "stat_sum": {}}]}
+    assert read_look(1.0, {"pgmap": {"pgs_by_state": [calm]}}, none).calm
 
 
 def test_annotations_and_log_lines_name_run_and_phase() -> None:

@@ -47,7 +47,6 @@ class Context:
     rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     # when the phase that moves data last started: recovery is looked for from there on
     moved: float = 0.0
-    recovered_before: dict[str, int] = field(default_factory=dict)  # as of then
 
     def __post_init__(self) -> None:
         self.marks = {phase.name: Marks() for phase in self.point.phases}

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.load.cluster_watch import recovered
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.load.start_and_end import wait_for_end, wait_for_start
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.model import Phase, Until
+from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
 from cephqos_loadgen.results.host import HostUse
-from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, Recovery
+from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, PhaseResult
 
 _CLIENT_LOOK_SECONDS = 1.0
+# Ends that clients come to by themselves.
+_OWN_ENDS = ("done", "duration")
 
 
 @dataclass(slots=True)
@@ -50,8 +51,7 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
     marks.start_time = time.time()
     if phase.action.moves_data:
         context.moved = marks.start_time
-        context.recovered_before = await recovered(context.cluster)
-        context.watcher.expect_recovery()
+        context.watcher.follower.expect()
     context.live.begin(phase)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()
@@ -59,7 +59,8 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
     try:
         record, recorded.hosts[phase.name] = await _with_host_figures(context, phase, since, record)
     except (CephqosError, CommandFailed) as error:
-        record = replace(record, ended_by="failed", error=str(error))
+        how: EndedBy = "cut_off" if isinstance(error, TooLong) else "failed"
+        record = replace(record, ended_by=how, error=str(error))
         if not phase.may_fail:
             raise RunError(f"phase {phase.name}: {error}") from error
     finally:
@@ -113,37 +114,35 @@ async def _within_limit(
         await wait_for_end(context, phase, since)
         came = True
 
+    kind = phase.action
+    if not isinstance(kind, PhaseKind):
+        raise TypeError(f"{kind} is no kind of phase")
     # What is asked to end gets a little time for it beyond the limit.
     limit = until.at_most + (60.0 if until.kind == "duration" else 30.0)
     try:
         async with asyncio.timeout(limit):
-            kind = phase.action
-            if not isinstance(kind, PhaseKind):
-                raise TypeError(f"{kind} is no kind of phase")
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
-            recovery = await _recovery(context) if until.kind == "recovery_done" else None
     except TimeoutError:
-        raise RunError(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
-    return replace(record, ended_by=ended_by(until, came), result=result, recovery=recovery)
+        raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
+    recovery = await context.watcher.recovery() if until.kind == "recovery_done" else None
+    how = ended_by(phase, came, result)
+    return replace(record, ended_by=how, result=result, recovery=recovery)
 
 
-def ended_by(until: Until, came: bool) -> EndedBy:
-    """What ended a phase; `came`: the end that the scenario sets was seen."""
-    if until.kind in ("done", "duration"):
-        return "done" if until.kind == "done" else "duration"
-    if not came:
+class TooLong(RunError):
+    """A phase whose end did not come."""
+
+
+def ended_by(phase: Phase, came: bool, result: PhaseResult) -> EndedBy:
+    """What ended a phase; `came`: the end that the scenario sets was seen.
+
+    Clients run for `at_most` by themselves: if nothing told them to end, they were cut off.
+    """
+    until = phase.until
+    if result.cut_off or (phase.action.has_clients and until.kind not in _OWN_ENDS and not came):
         return "cut_off"
+    if until.kind == "duration":
+        return "duration"
+    if not came:
+        return "done"
     return "other_phase" if until.kind == "phase" else "condition"
-
-
-async def _recovery(context: Context) -> Recovery | None:
-    """What was recovered since the phase that caused it."""
-    after, before = await recovered(context.cluster), context.recovered_before
-    if not after or not before:
-        return None
-    return Recovery(
-        objects=after["objects"] - before["objects"],
-        bytes=after["bytes"] - before["bytes"],
-        seconds=context.watcher.recovery_seconds,
-        finished=context.watcher.recovery_seconds > 0,
-    )

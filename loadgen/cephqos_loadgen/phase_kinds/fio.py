@@ -63,6 +63,10 @@ class FioResult(LoadResult):
         within = [step for step in self.steps if step.within_target]
         return max(within, key=lambda step: step.total.iops, default=self.steps[0])
 
+    @property
+    def cut_off(self) -> bool:
+        return self.steady is False
+
     def headline(self) -> Mapping[str, float]:
         found = LoadResult.headline(self)
         if self.mode == "search" and not self.reached:

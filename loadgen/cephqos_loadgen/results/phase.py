@@ -30,6 +30,11 @@ class PhaseResult(ABC):
     def version(self) -> int:
         """Goes up when a field changes its name or its meaning."""
 
+    @property
+    def cut_off(self) -> bool:
+        """Its time was up before its work was done."""
+        return False
+
     @abstractmethod
     def headline(self) -> Mapping[str, float]:
         """The few figures that lists and means over repeats show, by name with unit."""
@@ -84,8 +89,11 @@ class LoadResult(PhaseResult):
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """What was recovered. `seconds` is from the first look that found it to the last; `finished`:
-    nothing was left then."""
+    """What was recovered: copies of objects, and bytes.
+
+    `seconds` is from the first look at the cluster that found recovery to the first that found
+    nothing left of it, a second apart; where it is not `finished`, to the end of the phase.
+    """
 
     objects: int
     bytes: int
@@ -122,5 +130,6 @@ class PhaseRecord:
         found = dict(self.result.headline()) if self.result else {}
         if self.recovery:
             found["objects_recovered"] = float(self.recovery.objects)
-            found["recovery_seconds"] = self.recovery.seconds
+            if self.recovery.finished:
+                found["recovery_seconds"] = self.recovery.seconds
         return found

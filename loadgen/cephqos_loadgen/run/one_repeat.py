@@ -14,7 +14,7 @@ from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
 from cephqos_loadgen.cluster.pools import Pools
 from cephqos_loadgen.cluster.session import Session
 from cephqos_loadgen.live.state import Live
-from cephqos_loadgen.load.cluster_watch import ClusterWatch, recovered
+from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.plan.model import Point
@@ -123,23 +123,21 @@ class Repeat:
     ) -> None:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
-        before = await recovered(context.cluster)
         context.started = time.time()
         try:
             async with AsyncExitStack() as stack:
                 tasks = [
                     asyncio.create_task(context.watcher.run()),
                     asyncio.create_task(metrics.run()),
-                    asyncio.create_task(_follow(context, before.get("objects", 0))),
+                    asyncio.create_task(_follow(context)),
                 ]
                 await stack.enter_async_context(beside(*tasks))
                 await _phases(context, tasks, recorded)
             await metrics.finish()
+            await context.watcher.latest()
         finally:
             write_json(self._recorder.folder / "host.json", to_json(recorded.hosts))
-        after = await recovered(context.cluster)
-        if before and after:
-            moved |= {key: after[key] - before[key] for key in after}
+            moved["objects"], moved["bytes"] = context.watcher.follower.recovered
 
     async def _save_log(self, since: float) -> None:
         """Save what the cluster logged during the repeat."""
@@ -171,13 +169,13 @@ async def _phases(
         await asyncio.gather(phases, return_exceptions=True)
 
 
-async def _follow(context: Context, recovered_before: int) -> None:
+async def _follow(context: Context) -> None:
     """Keep the live figures of recovery current."""
     while True:
         await asyncio.sleep(1.0)
-        now = context.watcher.now
-        if now.time and context.watcher.recovery_seen:
-            done = now.recovered_objects - recovered_before
+        follower = context.watcher.follower
+        if follower.seen:
+            now, (done, _) = follower.now, follower.recovered
             context.live.recovering(now.time, done, now.misplaced + now.degraded)
 
 

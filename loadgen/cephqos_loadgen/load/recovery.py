@@ -1,0 +1,140 @@
+"""Follows recovery from one look at the cluster to the next. Pure: `cluster_watch` looks."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cephqos_loadgen.results.phase import Recovery
+
+_RECOVERING = ("recovering", "backfilling")
+_WAITING = ("recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull")
+# Recovery counts as over when two looks in a row find nothing left of it.
+_CALM_LOOKS = 2
+
+
+@dataclass(slots=True)
+class ClusterLook:
+    """What one look found. `objects` and `bytes` are recovered so far, by pool; Ceph's sums fall
+    when a placement group gets another primary."""
+
+    time: float = 0.0
+    states: dict[str, int] = field(default_factory=dict)
+    objects: Mapping[int, int] = field(default_factory=dict)
+    bytes: Mapping[int, int] = field(default_factory=dict)
+    misplaced: int = 0
+    degraded: int = 0
+
+    @property
+    def recovering(self) -> bool:
+        return any(part in _RECOVERING for state in self.states for part in state.split("+"))
+
+    @property
+    def calm(self) -> bool:
+        """Nothing recovers, waits to, or ought to."""
+        parts = {part for state in self.states for part in state.split("+")}
+        busy = {*_RECOVERING, *_WAITING, "degraded", "undersized", "peering", "remapped"}
+        return bool(parts) and not parts & busy and not self.misplaced and not self.degraded
+
+
+def read_look(now: float, status: Mapping[str, Any], dump: Mapping[str, Any]) -> ClusterLook:
+    """What `status` and `pg dump pools` say, taken together."""
+    pools = {int(pool["poolid"]): pool["stat_sum"] for pool in dump["pool_stats"]}
+
+    def each(key: str) -> dict[int, int]:
+        return {pool: int(sums.get(key, 0)) for pool, sums in pools.items()}
+
+    return ClusterLook(
+        time=now,
+        states={s["state_name"]: s["count"] for s in status["pgmap"].get("pgs_by_state", [])},
+        objects=each("num_objects_recovered"),
+        bytes=each("num_bytes_recovered"),
+        misplaced=sum(each("num_objects_misplaced").values()),
+        degraded=sum(each("num_objects_degraded").values()),
+    )
+
+
+@dataclass(slots=True)
+class _GrowingSum:
+    """Adds up how much the pools' sums grow, and leaves out where they fall."""
+
+    total: int = 0
+    _last: Mapping[int, int] | None = None
+
+    def follow(self, values: Mapping[int, int]) -> int:
+        """Take the sums of a look; how much they grew since the one before."""
+        before = self._last
+        grown = 0
+        if before is not None:
+            grown = sum(max(0, value - before.get(pool, 0)) for pool, value in values.items())
+        self._last = dict(values)
+        self.total += grown
+        return grown
+
+
+class RecoveryFollower:
+    """When recovery was under way, and what it recovered since `expect`.
+
+    Times are exact to the interval between two looks: recovery begins with the first look that
+    finds it, and ends with the first that finds nothing left of it. One that is over within an
+    interval began with the look before.
+    """
+
+    def __init__(self) -> None:
+        self._objects, self._bytes = _GrowingSum(), _GrowingSum()
+        self.now = ClusterLook()
+        self.seen = 0.0  # the last look that found recovery under way
+        self._began = 0.0  # 0: none was found since `expect`
+        self._calm_since = 0.0  # 0: the last look was not calm
+        self._calm_looks = 0
+        self._finished = False
+        self._marks = (0, 0)  # the totals at `expect`
+
+    @property
+    def recovered(self) -> tuple[int, int]:
+        """Objects and bytes since the first look."""
+        return self._objects.total, self._bytes.total
+
+    @property
+    def calm(self) -> bool:
+        return self._calm_looks >= _CALM_LOOKS
+
+    def expect(self) -> None:
+        """Data is about to be moved: what was under way before does not count."""
+        self._began = 0.0
+        self._finished = False
+        self._marks = self.recovered
+
+    def take(self, look: ClusterLook) -> str:
+        """Take a look; the event that it makes, or nothing."""
+        before, self.now = self.now, look
+        grown = self._objects.follow(look.objects)
+        self._bytes.follow(look.bytes)
+        event = ""
+        if look.recovering or grown:
+            if not self._began:
+                self._began = before.time if before.time and not look.recovering else look.time
+                event = "recovery_started"
+            self.seen = look.time
+            self._finished = False
+        if not look.calm:
+            self._calm_since, self._calm_looks = 0.0, 0
+            return event
+        if grown:  # it ended since the look before
+            self._calm_since, self._calm_looks = 0.0, 0
+        self._calm_since = self._calm_since or look.time
+        self._calm_looks += 1
+        if self._began and self.calm and not self._finished:
+            self._finished = True
+            event = "recovery_done"
+        return event
+
+    def recovery(self) -> Recovery:
+        """What was recovered since `expect`, up to now where it is not finished."""
+        objects, size = self.recovered
+        end = self._calm_since if self._finished else self.now.time
+        return Recovery(
+            objects=objects - self._marks[0],
+            bytes=size - self._marks[1],
+            seconds=max(0.0, end - self._began) if self._began else 0.0,
+            finished=self._finished,
+        )

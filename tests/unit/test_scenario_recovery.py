@@ -1,0 +1,111 @@
+"""What is said of recovery is what happened: counts that never fall, times, what was cut off."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from cephqos_loadgen.load.phase_runner import ended_by
+from cephqos_loadgen.load.recovery import ClusterLook, RecoveryFollower
+from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
+from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
+from cephqos_loadgen.plan.model import Phase, Start, Until
+from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, PhaseResult
+
+CLEAN = {"active+clean": 8}
+MOVING = {"active+clean": 6, "active+remapped+backfilling": 2}
+
+
+def look(time: float, states: dict[str, int], objects: Mapping[int, int]) -> ClusterLook:
+    sizes = {pool: count * 4096 for pool, count in objects.items()}
+    return ClusterLook(1000 + time, states, objects, sizes)
+
+
+def followed(*looks: ClusterLook) -> tuple[RecoveryFollower, list[str]]:
+    """All looks; data is moved after the first."""
+    follower = RecoveryFollower()
+    follower.take(looks[0])
+    follower.expect()
+    events = [follower.take(each) for each in looks[1:]]
+    return follower, [event for event in events if event]
+
+
+def test_a_sum_that_falls_when_a_primary_changes_takes_nothing_away() -> None:
+    follower, _ = followed(
+        look(0, CLEAN, {1: 40, 2: 10}),
+        look(1, MOVING, {1: 100, 2: 10}),
+        look(2, MOVING, {1: 65, 2: 20}),  # a placement group of pool 1 has a new primary
+        look(3, MOVING, {1: 117, 2: 30}),
+        look(4, CLEAN, {1: 117, 2: 30}),
+        look(5, CLEAN, {1: 117, 2: 30}),
+    )
+    recovery = follower.recovery()
+    assert recovery.objects == 60 + 52 + 20, "the difference of the sums is 97"
+    assert recovery.bytes == recovery.objects * 4096
+
+
+def test_recovery_lasts_to_the_first_calm_look_and_is_done_with_the_second() -> None:
+    follower, events = followed(
+        look(0, CLEAN, {1: 0}),
+        look(1, MOVING, {1: 5}),
+        look(2, MOVING, {1: 10}),
+        look(3, CLEAN, {1: 10}),
+        look(4, CLEAN, {1: 10}),
+    )
+    assert events == ["recovery_started", "recovery_done"]
+    assert follower.recovery().seconds == 2.0
+    assert follower.recovery().finished
+
+
+def test_recovery_between_two_looks_took_as_long_as_they_are_apart_and_not_nothing() -> None:
+    follower, events = followed(
+        look(0, CLEAN, {1: 0}), look(1, CLEAN, {1: 9}), look(2, CLEAN, {1: 9})
+    )
+    assert events == ["recovery_started", "recovery_done"]
+    recovery = follower.recovery()
+    assert (recovery.objects, recovery.seconds, recovery.finished) == (9, 1.0, True)
+
+
+def test_recovery_that_is_still_under_way_says_how_long_so_far_and_that_it_is_not_finished() -> (
+    None
+):
+    follower, _ = followed(
+        look(0, CLEAN, {1: 0}), look(1, MOVING, {1: 5}), look(3.5, MOVING, {1: 8})
+    )
+    recovery = follower.recovery()
+    assert (recovery.objects, recovery.seconds, recovery.finished) == (8, 2.5, False)
+    record = PhaseRecord("fio", 0.0, 4.0, "cut_off", recovery=recovery)
+    assert "recovery_seconds" not in record.headline(), "no mean over repeats is made of it"
+
+
+def test_what_recovered_before_data_was_moved_does_not_count() -> None:
+    follower, _ = followed(look(0, MOVING, {1: 50}), look(1, CLEAN, {1: 50}))
+    assert follower.recovery().objects == 0
+    assert not follower.recovery().finished
+
+
+STEADY = FioResult("rbd", "load", (), steady=True)
+UNSTEADY = FioResult("rbd", "load", (), steady=False)
+LOAD = Fio(engine="rbd", rw="read", block_size=4096, depth=1, pool="p")
+
+
+@pytest.mark.parametrize(
+    ("until", "came", "result", "how"),
+    [
+        ("recovery_done", False, FioResult("rbd", "load", ()), "cut_off"),
+        ("recovery_done", True, FioResult("rbd", "load", ()), "condition"),
+        ("phase", True, FioResult("rbd", "load", ()), "other_phase"),
+        ("duration", False, FioResult("rbd", "load", ()), "duration"),
+        ("done", False, STEADY, "done"),
+        ("done", False, UNSTEADY, "cut_off"),
+    ],
+)
+def test_what_ended_a_load_is_recorded(
+    until: str, came: bool, result: PhaseResult, how: EndedBy
+) -> None:
+    phase = Phase("load", LOAD, Start("at"), Until(until, 2.0, 2.0))  # type: ignore[arg-type]
+    assert ended_by(phase, came, result) == how
+
+
+def test_work_that_is_done_before_its_end_comes_is_done() -> None:
+    phase = Phase("w", Wait(), Start("at"), Until("scrub_done", 2.0, 2.0))
+    assert ended_by(phase, False, WaitResult(0.0)) == "done"
