@@ -234,8 +234,8 @@ def test_texts_tell_the_times_that_hold() -> None:
     assert "Violated for" in plain
     assert "of the last 1h." in plain
     assert "of the last 4m." in fast
-    assert "So for 15m at least." in plain
-    assert "So for 1m at least." in fast
+    assert "This has lasted for at least 15m." in plain
+    assert "This has lasted for at least 1m." in fast
 
 
 @pytest.mark.parametrize("seconds", [0.5, 1, 4, 60, 90, 3600, 5400, 86400, 30 * 86400])
