@@ -18,7 +18,7 @@ from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
 from cephqos_exporter.probe import options as probe_options
-from cephqos_exporter.scrape import ClusterSource, Scraper
+from cephqos_exporter.scrape import PageSource, Scraper
 from cephqos_exporter.web.server import (
     AddressMissing,
     Server,
@@ -83,9 +83,9 @@ def build_scraper(settings: Settings) -> Scraper:
     )
 
 
-def _sources(settings: Settings) -> Sequence[ClusterSource]:
+def _sources(settings: Settings) -> Sequence[PageSource]:
     roles = settings[options.ROLE]
-    found: list[ClusterSource] = []
+    found: list[PageSource] = []
     if "cluster" in roles:
         found.append(cluster_options.build_source(settings))
     if "probe" in roles:

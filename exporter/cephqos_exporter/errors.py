@@ -91,7 +91,7 @@ class Malformed(DaemonError):
     reason = "malformed"
 
 
-class CommandFailed(DaemonError):
+class ErrorReply(DaemonError):
     """The daemon answered with an error."""
 
     reason = "failed"

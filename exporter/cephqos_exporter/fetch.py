@@ -20,8 +20,8 @@ from cephqos_exporter.ceph.commands import encode_request
 from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify
 from cephqos_exporter.errors import (
     Busy,
-    CommandFailed,
     DaemonError,
+    ErrorReply,
     TimedOut,
     UnknownCommand,
 )
@@ -206,7 +206,7 @@ class DaemonFetcher:
             self._kept.pop(prefix, None)
             if isinstance(error, UnknownCommand):
                 self._unknown[prefix] = now + UNKNOWN_SECONDS
-            answered = answered or isinstance(error, UnknownCommand | CommandFailed)
+            answered = answered or isinstance(error, UnknownCommand | ErrorReply)
             log.debug("%s: %s: %s", self._path, prefix, error)
         result.up = answered and not answers.stopped
         if answers.stopped:

@@ -1,4 +1,4 @@
-"""Rendered labels, kept: rendering them anew for each sample is what an exposition costs most."""
+"""Rendered labels, kept: rendering them for each sample costs an exposition most."""
 
 from cephqos_exporter.model import LabelText, extend_labels
 

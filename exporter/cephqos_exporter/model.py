@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NewType, Protocol
 
-# Rendered once, reused for every sample of every scrape: `ceph_daemon="osd.3",cluster="…"`.
-# Rendering labels anew for each sample was the largest cost of writing an exposition.
+# Rendered once and used for every sample of every scrape: `ceph_daemon="osd.3",cluster="…"`.
+# Rendering labels for each sample was the largest cost of writing an exposition.
 LabelText = NewType("LabelText", str)
 
 FamilyType = Literal["counter", "gauge", "histogram", "summary", "info", "unknown"]

@@ -4,7 +4,7 @@ What a read costs decides how this is done. Per thread, measured on Linux 6.18 f
 `open()` and `read()` of `stat` 11.9 µs, the three bare system calls 6.7 µs, `pread` on a
 descriptor that stays open 3.0 µs; of `schedstat` 9.5, 4.5 and 0.8 µs; of `status` 16, 10.8 and
 6.9 µs. So what is read at every scrape stays open (`Descriptors` says how much of it may), and
-what is dear is read only when `schedstat` says that the thread has run.
+what is expensive is read only when `schedstat` says that the thread has run.
 """
 
 import errno
@@ -137,7 +137,7 @@ def parse_stat(raw: bytes) -> Stat:
     )
 
 
-class Status(NamedTuple):
+class ThreadStatus(NamedTuple):
     """What the collectors need of /proc/PID/task/TID/status."""
 
     allowed: str  # CPU list
@@ -145,7 +145,7 @@ class Status(NamedTuple):
     involuntary: int
 
 
-def parse_status(raw: bytes) -> Status:
+def parse_status(raw: bytes) -> ThreadStatus:
     """Parse a status file. Only these lines: turning all of it into text would cost as much again.
 
     The switches are the last two lines, and the CPU list stands before a mask of up to 400 bytes.
@@ -153,7 +153,7 @@ def parse_status(raw: bytes) -> Status:
     voluntary = raw.rindex(b"\nvoluntary_ctxt_switches:") + 25
     middle = raw.index(b"\nnonvoluntary_ctxt_switches:", voluntary)
     allowed = raw.rindex(b"\nCpus_allowed_list:", 0, voluntary) + 19
-    return Status(
+    return ThreadStatus(
         raw[allowed : raw.index(b"\n", allowed)].strip().decode(),
         int(raw[voluntary:middle]),
         int(raw[middle + 28 : raw.index(b"\n", middle + 28)]),

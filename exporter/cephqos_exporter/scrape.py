@@ -25,13 +25,13 @@ from cephqos_exporter.rounds import DaemonRounds, Rounds, Speakers, Waiting, wai
 
 log = logging.getLogger(__name__)
 
-__all__ = ["ClusterSource", "DaemonReport", "Reporter", "ScrapeReport", "Scraper"]
+__all__ = ["DaemonReport", "PageSource", "Reporter", "ScrapeReport", "Scraper"]
 
 # Most series of one daemon, unless it is set otherwise.
 MAX_SERIES = 20_000
 
 
-class ClusterSource(Protocol):
+class PageSource(Protocol):
     """Something about the cluster rather than a daemon of this host (`--role cluster`).
 
     `start` is called once, before the first scrape. `collect` is called once per scrape, beside the
@@ -67,7 +67,7 @@ class Scraper:
         host: Host,
         find: Callable[[], Sequence[Socket]],
         collectors: Sequence[Collector],
-        sources: Sequence[ClusterSource] = (),
+        sources: Sequence[PageSource] = (),
         reporter: Reporter,
         patience: float = 0.5,
         max_series: int = MAX_SERIES,
@@ -226,7 +226,7 @@ class Scraper:
 class _SourceRounds(Rounds):
     """The rounds of a cluster source."""
 
-    def __init__(self, source: ClusterSource) -> None:
+    def __init__(self, source: PageSource) -> None:
         super().__init__(source.name)
         self.source = source
 

@@ -28,7 +28,7 @@ import orjson
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
-from cephqos_exporter.errors import CommandFailed, DaemonError, ExporterError, UnknownCommand
+from cephqos_exporter.errors import DaemonError, ErrorReply, ExporterError, UnknownCommand
 
 _HEADER: Final = struct.Struct(">I")
 _GZIP_FROM_BYTES: Final = 8192
@@ -96,7 +96,7 @@ async def record(path: Path, *, seconds: float = 10.0) -> Recording:
         arguments = {"var": "fsid"} if prefix == "config get" else None
         try:
             answer = await asok.ask(str(path), prefix, arguments, timeout=seconds)
-        except (UnknownCommand, CommandFailed):
+        except (UnknownCommand, ErrorReply):
             continue
         replies[prefix] = orjson.dumps(answer.value)
     return Recording(replies)

@@ -9,7 +9,7 @@ from tests.replay.daemons import ReplayedHost
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.model import Collector, Command, Daemon, DaemonView, Family, Host
-from cephqos_exporter.scrape import ClusterSource, Scraper
+from cephqos_exporter.scrape import PageSource, Scraper
 
 FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"
 REPLIES = {
@@ -97,7 +97,7 @@ class RaisingCollector(StatusCollector):
 async def scraping(
     host: ReplayedHost,
     collectors: Sequence[Collector],
-    sources: Sequence[ClusterSource] = (),
+    sources: Sequence[PageSource] = (),
     *,
     patience: float = 0.05,
     max_series: int = 20_000,

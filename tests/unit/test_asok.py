@@ -16,10 +16,10 @@ from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS, encode_request
 from cephqos_exporter.errors import (
     ClosedEarly,
-    CommandFailed,
     CommandRefused,
     ConnectionRefused,
     DaemonError,
+    ErrorReply,
     Malformed,
     PermissionMissing,
     SocketGone,
@@ -106,7 +106,7 @@ async def test_a_command_that_a_release_does_not_have_is_told_from_one_that_fail
 ) -> None:
     with pytest.raises(UnknownCommand):
         await ask(daemon, "dump_metrics")
-    with pytest.raises(CommandFailed, match="not today"):
+    with pytest.raises(ErrorReply, match="not today"):
         await ask(daemon, "ops")
 
 

@@ -14,7 +14,7 @@ from cephqos_exporter.cluster.recovery import (
     cluster_families,
     is_recovering,
 )
-from cephqos_exporter.cluster.replies import Status, parse_pool_totals, parse_status
+from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals, parse_status
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
@@ -37,9 +37,9 @@ def sums(recovered: int = 0, degraded: int = 0, misplaced: int = 0) -> Mapping[s
     }
 
 
-def status(**pgs_by_state: int) -> Status:
+def status(**pgs_by_state: int) -> ClusterStatus:
     states = {name.replace("_and_", "+"): count for name, count in pgs_by_state.items()}
-    return Status("f", 1, True, sum(states.values()), states)
+    return ClusterStatus("f", 1, True, sum(states.values()), states)
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -97,7 +97,7 @@ class Transport(Protocol):
 
 
 class CephCommand:
-    """The `ceph` command, run anew for each question: one child, killed at the deadline."""
+    """The `ceph` command, started for each question: one child, killed at the deadline."""
 
     def __init__(
         self, connection: Connection, argv: Sequence[str] = ("ceph",), *, max_bytes: int

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.errors import CommandFailed, Malformed, UnknownCommand
+from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
 
 # Relative to the root of the run directory or of the host. Rook's operator keeps the daemons'
@@ -121,7 +121,7 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
 async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
     """The cluster that the daemon is configured for, or else the one it reports; and its pid."""
     loop = asyncio.get_running_loop()
-    with contextlib.suppress(CommandFailed, UnknownCommand):
+    with contextlib.suppress(ErrorReply, UnknownCommand):
         configured = await asok.ask(
             path, "config get", {"var": "fsid"}, timeout=deadline - loop.time()
         )

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from cephqos_exporter.errors import CommandFailed, Malformed, TooLarge, UnknownCommand
+from cephqos_exporter.errors import ErrorReply, Malformed, TooLarge, UnknownCommand
 
 # As objects, replies are ten times their size, and `{}` thirty times: what is kept of a reply is
 # bounded by its values, which take about 100 bytes each. Schemas have 12,000.
@@ -65,4 +65,4 @@ def decode_reply(body: bytes | bytearray) -> Any:
         # Releases word it differently; all of them use EINVAL and say that they do not know it.
         if "unknown command" in message or "unrecognized command" in message:
             raise UnknownCommand(message) from exc
-        raise CommandFailed(message) from exc
+        raise ErrorReply(message) from exc

@@ -27,8 +27,8 @@ from cephqos_exporter.ceph.cluster import (
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster.recovery import RecoveryTotals, is_recovering
 from cephqos_exporter.cluster.replies import (
+    ClusterStatus,
     OsdMap,
-    Status,
     count_states,
     count_states_by_pool,
     parse_osd_dump,
@@ -56,7 +56,7 @@ _OSD_MAP_INTERVAL_SECONDS: Final = 10.0
 class ClusterState:
     """All that is known; times are of the wall clock."""
 
-    status: Status
+    status: ClusterStatus
     osd_map: OsdMap
     options: Mapping[str, float]
     read_at: float
@@ -70,7 +70,7 @@ class ClusterState:
 
 @dataclass(slots=True)
 class _Slow:
-    """When something dear may be read again."""
+    """When something expensive may be read again."""
 
     due: float = 0.0
 
@@ -184,7 +184,7 @@ class Poller:
     def _pools(self) -> set[int]:
         return set(self._osd_map.pools) if self._osd_map else set()
 
-    async def _read_osd_map(self, status: Status, unknown: set[int], now: float) -> OsdMap:
+    async def _read_osd_map(self, status: ClusterStatus, unknown: set[int], now: float) -> OsdMap:
         known = self._osd_map
         new = known is None or known.epoch != status.epoch
         if known is None or (new and (unknown or now >= self._due.osd_map.due)):
@@ -202,7 +202,7 @@ class Poller:
             self._options[key] = float(await self.reader.ask(option(who, key)))
         self._due.options = now + _OPTIONS_INTERVAL_SECONDS
 
-    async def _read_scrubs(self, status: Status) -> None:
+    async def _read_scrubs(self, status: ClusterStatus) -> None:
         """Those being scrubbed: OSDs take on few at once, so the list is short."""
         any_now = "scrubbing" in count_states(status.pgs_by_state)
         if any_now or self._scrub.running:

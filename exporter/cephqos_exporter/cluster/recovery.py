@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
-from cephqos_exporter.cluster.replies import Pool, Status, count_states
+from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Family
 
@@ -180,12 +180,12 @@ class RecoveryTotals:
         return family
 
 
-def is_recovering(status: Status) -> bool:
+def is_recovering(status: ClusterStatus) -> bool:
     """Whether any placement group is in a state that is shown."""
     return not count_states(status.pgs_by_state).keys().isdisjoint(STATES)
 
 
-def cluster_families(status: Status, labels: Labels) -> Iterable[Family]:
+def cluster_families(status: ClusterStatus, labels: Labels) -> Iterable[Family]:
     """Placement groups of the cluster by state, and why those recover that do."""
     counts = count_states(status.pgs_by_state)
     by_state = Family(

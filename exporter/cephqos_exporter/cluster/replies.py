@@ -13,7 +13,7 @@ _POOL_INTERVALS: Final = ("scrub_min_interval", "scrub_max_interval", "deep_scru
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class ClusterStatus:
     """The part of `status` that is needed."""
 
     fsid: str
@@ -80,9 +80,9 @@ class PgStat:
         return "deep" if self.deep_scrubbed >= self.scrubbed else "shallow"
 
 
-def parse_status(reply: Mapping[str, Any]) -> Status:
+def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
     states = reply["pgmap"]["pgs_by_state"]
-    return Status(
+    return ClusterStatus(
         fsid=reply["fsid"],
         epoch=int(reply["osdmap"]["epoch"]),
         manager=bool(reply["mgrmap"]["available"]),

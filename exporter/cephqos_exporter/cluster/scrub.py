@@ -147,7 +147,7 @@ class ScrubProgress:
             if pg.objects_scrubbed == record.left_over != 0:
                 return
             record.left_over = None
-        if pg.objects_scrubbed < record.credited:  # given up and begun anew
+        if pg.objects_scrubbed < record.credited:  # given up and started again
             record.credited = 0
         self._credit(pg, pg.level, pg.objects_scrubbed - record.credited)
         record.credited = pg.objects_scrubbed

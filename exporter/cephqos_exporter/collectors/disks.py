@@ -102,7 +102,7 @@ class DisksCollector(DaemonCollector[_Osd]):
     Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
     beneath; a disk that the OSD opens itself shows as `disk` only); `data_dirs`, where to look for
     data directories that the daemon's own view does not give; `devices_interval` and
-    `queue_interval`, the seconds after which the disks beneath and queue settings are read anew.
+    `queue_interval`, the seconds between reads of the disks beneath and of queue settings.
     """
 
     name = "disks"

@@ -85,7 +85,7 @@ class ProbeSilent(ExporterError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """How an operation went; `error` is the name of what it failed with."""
 
     seconds: float
@@ -124,7 +124,7 @@ class ProbeChild:
         child.fsid = hello["fsid"]
         return child
 
-    async def ask(self, pool: str, op: str, name: str, within: float) -> Answer:
+    async def ask(self, pool: str, op: str, name: str, within: float) -> ProbeResult:
         assert self._process.stdin is not None  # noqa: S101 - it was asked for
         try:
             self._process.stdin.write(json.dumps([pool, op, name]).encode() + b"\n")
@@ -132,7 +132,7 @@ class ProbeChild:
         except OSError as exc:
             raise ProbeSilent("the child has ended") from exc
         reply = await self._line(within)
-        return Answer(reply["seconds"], reply.get("error"))
+        return ProbeResult(reply["seconds"], reply.get("error"))
 
     async def _line(self, within: float) -> dict[str, Any]:
         assert self._process.stdout is not None  # noqa: S101 - it was asked for

@@ -29,7 +29,7 @@ class WaitedSum:
 
     def at(self, seconds: float) -> float:
         seconds = max(seconds, 0.0)
-        # After `perf reset` the sums start anew, and so does this.
+        # After `perf reset` the sums start again from 0, and so does this.
         if seconds > self.seconds or seconds < self.seconds / 2:
             self.seconds = seconds
         return self.seconds
