@@ -58,9 +58,15 @@ def _stderr(process: "subprocess.Popen[str]") -> IO[str]:
 
 
 @contextmanager
-def exporter(*flags: str, environment: dict[str, str] | None = None) -> Iterator[Exporter]:
-    """The real command on a free port of the loopback; ended with the block."""
-    argv = [COMMAND, "--web.listen-address=127.0.0.1:0", *flags]
+def exporter(
+    *flags: str, environment: dict[str, str] | None = None, limit: int = 0
+) -> Iterator[Exporter]:
+    """The real command on a free port of the loopback; ended with the block.
+
+    `limit`: of its file descriptors.
+    """
+    limited = ["prlimit", f"--nofile={limit}"] if limit else []
+    argv = [*limited, COMMAND, "--web.listen-address=127.0.0.1:0", *flags]
     process = subprocess.Popen(
         tied(argv),
         stderr=subprocess.PIPE,

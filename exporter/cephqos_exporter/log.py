@@ -3,8 +3,11 @@
 import json
 import logging
 import sys
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 
+_LONGEST = 8000
 _NAMES = {"WARNING": "warn", "CRITICAL": "error"}
 
 
@@ -15,11 +18,16 @@ class _Lines(logging.Formatter):
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": _NAMES.get(record.levelname, record.levelname.lower()),
             "source": record.name.removeprefix("cephqos_exporter."),
-            "msg": record.getMessage(),
+            "msg": _cut(record.getMessage()),
         }
         if record.exc_info:
-            found["error"] = self.formatException(record.exc_info)
+            found["error"] = _cut(self.formatException(record.exc_info))
         return found
+
+
+def _cut(text: str) -> str:
+    """A text of bounded length: what daemons and clients say may be in it."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
 class _Logfmt(_Lines):
@@ -32,6 +40,52 @@ class _Json(_Lines):
         return json.dumps(self.fields(record))
 
 
+class Bounded(logging.Filter):
+    """Lets so many lines of a kind pass, then counts them: nobody can fill a disk by misbehaving.
+
+    A kind is a message of a logger, whatever is put into it. asyncio and aiohttp put what happened
+    into the message itself, so that all of theirs are one kind. Debug lines are not bounded.
+    """
+
+    def __init__(
+        self,
+        *,
+        lines: int = 10,
+        seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__()
+        self._lines = lines
+        self._seconds = seconds
+        self._clock = clock
+        self._began = clock()
+        self._kinds: dict[tuple[str, str], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno <= logging.DEBUG:
+            return True
+        logger = record.name.partition(".")[0]
+        own = logger not in ("asyncio", "aiohttp")
+        kind = (record.name, str(record.msg)[:200]) if own else (logger, "")
+        left_out = 0
+        if self._clock() - self._began >= self._seconds:
+            left_out = max(0, self._kinds.get(kind, 0) - self._lines)
+            self._began = self._clock()
+            self._kinds.clear()
+        self._kinds[kind] = self._kinds.get(kind, 0) + 1
+        if self._kinds[kind] > self._lines:
+            return False
+        if left_out or self._kinds[kind] == self._lines:
+            record.msg = f"{record.getMessage()} ({self._more(left_out)})"
+            record.args = ()
+        return True
+
+    def _more(self, left_out: int) -> str:
+        if left_out:
+            return f"{left_out} more like it were left out"
+        return f"more like it are left out for up to {self._seconds:g} s"
+
+
 def _quoted(value: str) -> str:
     plain = value and all(c.isprintable() and c not in ' ="' for c in value)
     return value if plain else json.dumps(value, ensure_ascii=False)
@@ -40,6 +94,7 @@ def _quoted(value: str) -> str:
 def set_up(level: str, form: str) -> None:
     """Send the exporter's log to standard error, from `level` up."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(Bounded())
     handler.setFormatter(_Json() if form == "json" else _Logfmt())
     root = logging.getLogger()
     root.handlers[:] = [handler]

@@ -40,13 +40,16 @@ class Scrapes:
     def __init__(self) -> None:
         self.seconds: list[float] = []
         self.hold: asyncio.Event | None = None
+        self.samples = 1
 
     async def page(self, seconds: float) -> Page:
         self.seconds.append(seconds)
         if self.hold is not None:
             await self.hold.wait()
         page = Page()
-        page.add_families([Family("x_total", "counter", "Help.", [("", LabelText(""), 1)])])
+        labels = [LabelText("")] + [LabelText(f'n="{i}"') for i in range(1, self.samples)]
+        family = Family("x_total", "counter", "Help.", [("", text, 1) for text in labels])
+        page.add_families([family])
         return page
 
     def service(self, **changes: object) -> Service:
@@ -70,6 +73,20 @@ class Client:
         self.server = server
         self._base = base
         self._session = session
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._base.rsplit("//", 1)[1].split(":")
+        return host, int(port)
+
+    async def raw(self, request: bytes) -> bytes:
+        """What comes for these bytes until the connection ends."""
+        reader, writer = await asyncio.open_connection(*self.address)
+        writer.write(request)
+        async with asyncio.timeout(10):
+            answer = await reader.read()
+        writer.close()
+        return answer
 
     async def get(
         self, path: str, *, tls: ssl.SSLContext | None = None, **headers: str

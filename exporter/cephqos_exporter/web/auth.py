@@ -1,4 +1,9 @@
-"""Basic authentication with bcrypt hashes, and the rate limit."""
+"""Basic authentication with bcrypt hashes, and the rate limits.
+
+bcrypt takes 70 ms or more of a core, so guessing is also an attack on the time of all others.
+Hence: what was right is remembered and costs nothing again, whatever else is tried meanwhile; who
+guesses is held up by address; checks are made one at a time, the addresses in turn.
+"""
 
 import asyncio
 import base64
@@ -7,30 +12,52 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 import bcrypt
 
 from cephqos_exporter.web.config import RateLimit
 
-_CACHED: Final = 100
-# Hashed for users that do not exist, so that the time taken does not tell which ones do.
-_NOBODY: Final = "$2b$10$QOauhQNbBCuQDKes6eFzPeMqBSjb7Mr5DUmpZ/VcEd00UAV/LDeSi"
+# Failures of one address: so many at once, then one each second.
+FAILURES: Final = RateLimit(interval=1.0, burst=20)
+_ADDRESSES: Final = 10_000  # that are remembered
+_BAD: Final = 100
+_WAITING: Final = 64  # checks, over all addresses
+_LEAST_COST: Final = 4
+_SALT: Final = "QOauhQNbBCuQDKes6eFzPe"
+
+
+class TooManyFailures(Exception):
+    """Credentials that are not known to be right came too fast to be checked."""
 
 
 class BasicAuth:
-    """Checks credentials; remembers a good or bad outcome, because bcrypt takes 70 ms."""
+    """Checks credentials; `limit` is for what fails, of each address."""
 
-    def __init__(self, users: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        users: Mapping[str, str],
+        limit: RateLimit = FAILURES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._users = dict(users)
-        self._known: OrderedDict[bytes, bool] = OrderedDict()
+        self._cost = max((_cost(hashed) for hashed in users.values()), default=_LEAST_COST)
+        self._good: set[bytes] = set()  # at most one for each user
+        self._bad: OrderedDict[bytes, None] = OrderedDict()  # tried again and again
+        self._limit = limit if limit.interval else FAILURES
         self._salt = secrets.token_bytes(16)  # what is remembered tells nothing about passwords
-        self._lock = asyncio.Lock()  # one bcrypt at a time: a flood must not take every core
+        self._clock = clock
+        self._limits: OrderedDict[str, RateLimiter] = OrderedDict()
+        self._turns = _Turns()
 
-    async def allows(self, header: str | None) -> bool:
-        """Whether an Authorization header names a user and that user's password."""
+    async def allows(self, header: str | None, address: str = "") -> bool:
+        """Whether an Authorization header names a user and that user's password.
+
+        TooManyFailures if it would have to be checked, and its address has failed too often.
+        """
         credentials = _decode(header)
         if credentials is None:
             return False
@@ -39,13 +66,108 @@ class BasicAuth:
         key = hashlib.blake2b(
             b"\0".join((user.encode(), (hashed or "").encode(), password)), key=self._salt
         ).digest()
-        if key not in self._known:
-            async with self._lock:
-                good = await asyncio.to_thread(_matches, password, hashed or _NOBODY)
-            self._known[key] = good and hashed is not None
-            if len(self._known) > _CACHED:
-                self._known.popitem(last=False)
-        return self._known[key]
+        if key in self._good:
+            return True
+        if key in self._bad:
+            return False
+        limiter = self._limiter(_network(address))
+        if not limiter.allows() or self._turns.waiting >= _WAITING:
+            raise TooManyFailures
+        async with self._turns.of(_network(address)):
+            if key in self._good:  # by another request meanwhile
+                return True
+            good = await asyncio.to_thread(_check, password, hashed, self._cost)
+        if good:
+            self._good.add(key)
+            limiter.give_back()
+        else:
+            self._bad[key] = None
+            if len(self._bad) > _BAD:
+                self._bad.popitem(last=False)
+        return good
+
+    def _limiter(self, network: str) -> "RateLimiter":
+        found = self._limits.setdefault(network, RateLimiter(self._limit, self._clock))
+        self._limits.move_to_end(network)
+        if len(self._limits) > _ADDRESSES:
+            self._limits.popitem(last=False)
+        return found
+
+
+def _network(address: str) -> str:
+    """The address, or the network of an IPv6 address: one host has as many as it likes in it."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(parsed, IPv6Address):
+        return str(parsed.ipv4_mapped) if parsed.ipv4_mapped else parsed.exploded[:19]
+    return address
+
+
+class _Turns:
+    """One at a time, the addresses in turn: a flood from one of them delays others by one check."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        self._taken = False
+
+    def of(self, address: str) -> "_Turn":
+        return _Turn(self, address)
+
+    async def take(self, address: str) -> None:
+        if not self._taken:
+            self._taken = True
+            return
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queues.setdefault(address, deque()).append(future)
+        self.waiting += 1
+        try:
+            await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.give()  # it was ours already
+            raise
+        finally:
+            self.waiting -= 1
+
+    def give(self) -> None:
+        while self._queues:
+            address, queue = self._queues.popitem(last=False)
+            future = queue.popleft()
+            if queue:
+                self._queues[address] = queue  # behind all others
+            if not future.done():
+                future.set_result(None)
+                return
+        self._taken = False
+
+
+class _Turn:
+    def __init__(self, turns: _Turns, address: str) -> None:
+        self._turns = turns
+        self._address = address
+
+    async def __aenter__(self) -> None:
+        await self._turns.take(self._address)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._turns.give()
+
+
+def _check(password: bytes, hashed: str | None, cost: int) -> bool:
+    """Whether it is the password; if not, this takes as long for every user, and for none."""
+    if hashed is not None and _matches(password, hashed):
+        return True
+    # A cost is the logarithm of the work: 4, 5, 6 … 9 make up for what 4 lacks of 10.
+    for missing in range(_cost(hashed), cost) if hashed is not None else [cost]:
+        bcrypt.hashpw(password[:72], f"$2b${missing:02}${_SALT}".encode())
+    return False
+
+
+def _cost(hashed: str) -> int:
+    return int(hashed.split("$")[2])
 
 
 def _matches(password: bytes, hashed: str) -> bool:
@@ -92,3 +214,7 @@ class RateLimiter:
             return False
         self._tokens -= 1
         return True
+
+    def give_back(self) -> None:
+        """Undo the last `allows`."""
+        self._tokens += 1

@@ -15,14 +15,13 @@ from cephqos_base import units, yamlfile
 from cephqos_base.errors import MISSING, ConfigError, Described
 from cephqos_base.yamlfile import Value
 
+# TLS 1.0 and 1.1 are the schema's too; OpenSSL as it is built today completes neither.
 TLS_VERSIONS: Final = {
-    "TLS10": ssl.TLSVersion.TLSv1,
-    "TLS11": ssl.TLSVersion.TLSv1_1,
     "TLS12": ssl.TLSVersion.TLSv1_2,
     "TLS13": ssl.TLSVersion.TLSv1_3,
 }
 
-# Go's names (the schema's) and OpenSSL's. TLS 1.3 suites cannot be chosen in either.
+# Go's names (the schema's) and OpenSSL's, of TLS 1.2.
 CIPHER_SUITES: Final = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
     "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
@@ -34,10 +33,10 @@ CIPHER_SUITES: Final = {
     "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_AES_128_GCM_SHA256": "",
-    "TLS_AES_256_GCM_SHA384": "",
-    "TLS_CHACHA20_POLY1305_SHA256": "",
 }
+TLS13_SUITES: Final = frozenset(
+    {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}
+)
 
 # OpenSSL's names. X25519 cannot be forced through Python's ssl module.
 CURVES: Final = {"CurveP256": "prime256v1", "CurveP384": "secp384r1", "CurveP521": "secp521r1"}
@@ -57,7 +56,9 @@ HEADERS: Final[Mapping[str, tuple[str, ...] | None]] = {
     "Strict-Transport-Security": None,
 }
 
-_BCRYPT_HASH: Final = re.compile(r"\$2[aby]?\$\d\d\$[./A-Za-z0-9]{53}")
+# A cost above 16 takes 5 s and more for each check, which is a way to stop a server.
+_BCRYPT_HASH: Final = re.compile(r"\$2[aby]?\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
+_HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,7 +143,7 @@ class _Reader:
                 "client_allowed_sans": _texts,
                 "min_version": _one_of(TLS_VERSIONS),
                 "max_version": _one_of(TLS_VERSIONS),
-                "cipher_suites": _many_of(CIPHER_SUITES),
+                "cipher_suites": _suites,
                 "curve_preferences": _curves,
                 "prefer_server_cipher_suites": Value.boolean,
             },
@@ -186,9 +187,19 @@ def _headers(node: Value) -> Mapping[str, str]:
     found = {}
     for header, value in table.items():
         allowed = HEADERS[header]
-        if text := value.string():
+        if text := _header_value(value):
             found[header] = text if allowed is None else value.choice(allowed)
     return found
+
+
+def _header_value(value: Value) -> str:
+    """What can be sent. `X-XSS-Protection: 1` is a number in YAML and a text in the schema."""
+    plain = value.plain()
+    is_number = isinstance(plain, int | float) and not isinstance(plain, bool)
+    text = str(plain) if is_number else value.string()
+    if text and not _HEADER_VALUE.fullmatch(text):
+        value.fail("one line of printable ASCII")
+    return text
 
 
 def _users(node: Value) -> Mapping[str, str]:
@@ -197,11 +208,15 @@ def _users(node: Value) -> Mapping[str, str]:
     if not node.is_mapping:
         node.fail("a mapping of user names to bcrypt hashes", hidden)
     found = {}
+    if not node.entries():
+        node.fail("at least one user, or no such key", "no user")
     for user, value in node.entries().items():
+        if ":" in user:
+            node.fail("user names without a colon, which ends them", Described(repr(user)))
         if not value.is_string:
             value.fail("a bcrypt hash", "no text")
         if not _BCRYPT_HASH.fullmatch(value.string()):
-            value.fail("a bcrypt hash such as $2b$10$…", hidden)
+            value.fail("a bcrypt hash such as $2b$10$…, of a cost from 4 to 16", hidden)
         found[user] = value.string()
     return found
 
@@ -210,7 +225,12 @@ def _rate_limit(node: Value) -> RateLimit:
     def count(value: Value) -> int:
         return value.integer(allowed="a whole number, 0 or more")
 
-    return RateLimit(**_section(node, {"interval": _duration, "burst": count}))
+    limit = RateLimit(**_section(node, {"interval": _duration, "burst": count}))
+    if bool(limit.interval) != bool(limit.burst):  # no limit at all, or nobody ever gets in
+        missing = "burst" if limit.interval else "interval"
+        allowed = "interval and burst, both above 0"
+        raise node.error(MISSING, allowed, key=f"{node.key}.{missing}")
+    return limit
 
 
 def _check_pairs(node: Value, tls: TlsConfig) -> None:
@@ -237,6 +257,9 @@ def _check_pairs(node: Value, tls: TlsConfig) -> None:
         raise wrong("client_auth_type", tls.client_auth_type, allowed)
     if TLS_VERSIONS[tls.min_version] > TLS_VERSIONS[tls.max_version]:
         raise wrong("min_version", tls.min_version, f"at most max_version, {tls.max_version}")
+    if tls.cipher_suites and tls.min_version == "TLS13":
+        allowed = "TLS12 with cipher_suites, which are those of TLS 1.2"
+        raise wrong("min_version", tls.min_version, allowed)
 
 
 def _client_auth(value: Value) -> str:
@@ -245,6 +268,14 @@ def _client_auth(value: Value) -> str:
         found = f"{text!r}, which takes certificates without verifying them"
         value.fail(", ".join(CLIENT_AUTH_TYPES), found)
     return value.choice(tuple(CLIENT_AUTH_TYPES))
+
+
+def _suites(value: Value) -> tuple[str, ...]:
+    for item in value.sequence():
+        if item.plain() in TLS13_SUITES:
+            found = f"{item.plain()!r}, of TLS 1.3, whose suites cannot be chosen"
+            item.fail(", ".join(CIPHER_SUITES), found)
+    return _many_of(CIPHER_SUITES)(value)
 
 
 def _curves(value: Value) -> tuple[str, ...]:

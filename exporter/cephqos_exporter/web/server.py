@@ -17,11 +17,12 @@ from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.errors import ExporterError
 from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.model import Daemon
-from cephqos_exporter.web.auth import BasicAuth, RateLimiter
+from cephqos_exporter.web.auth import BasicAuth, RateLimiter, TooManyFailures
 from cephqos_exporter.web.config import WebConfig, load
+from cephqos_exporter.web.connections import Connection, Connections
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
-from cephqos_exporter.web.tls import names_of, server_context
+from cephqos_exporter.web.tls import Credentials, Doorway, authority_of, names_of
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +36,6 @@ _BACKLOG: Final = 128
 
 # What is answered beside the metrics.
 OTHER_PATHS: Final = frozenset({"/", "/sd", "/-/healthy", "/-/ready"})
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,15 +62,12 @@ class Server:
         self._config = WebConfig()
         self._auth = BasicAuth({})
         self._limiter = RateLimiter(self._config.rate_limit)
-        self._context: ssl.SSLContext | None = None
+        self._credentials: Credentials | None = None
         self._scrapes = 0
         self._draining = False
         self._serving = False
-        app = web.Application(middlewares=[self._guard])
-        app.router.add_get("/{path:.*}", self._route)  # the metrics' path may change
-        self._runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=drain_seconds, handle_signals=False
-        )
+        self._drain_seconds = drain_seconds
+        self._runner: web.ServerRunner | None = None
         self.reload_web_config()
 
     def reload_web_config(self) -> None:
@@ -82,8 +78,8 @@ class Server:
         config = load(self._path)
         marks = (mark, *map(_mark, _tls_files(config)))  # before they are read, not after
         self._take_tls(config)
-        if config.users != self._config.users:
-            self._auth = BasicAuth(config.users)
+        if (config.users, config.rate_limit) != (self._config.users, self._config.rate_limit):
+            self._auth = BasicAuth(config.users, config.rate_limit)
         if config.rate_limit != self._config.rate_limit:
             self._limiter = RateLimiter(config.rate_limit)
         self._config = config
@@ -92,28 +88,23 @@ class Server:
     def _take_tls(self, config: WebConfig) -> None:
         """Serve new connections with the certificates and the client CA as they are now.
 
-        Connections begin with the context that the sockets were opened with; its callback hands
-        each over to the present one. Whether and how clients are asked for certificates is settled
-        by then, so that changing it takes a restart.
+        Whether and how clients are asked for certificates takes a restart to change.
         """
         assert self._path is not None  # noqa: S101 - only called where there is such a file
-        fresh = server_context(config.tls, self._path) if config.tls is not None else None
-        if self._serving and _manner(fresh) != _manner(self._context):
+        fresh = Credentials(config.tls, self._path) if config.tls is not None else None
+        if self._serving and _manner(config) != _manner(self._config):
             found = Described("TLS switched on or off, or another client_auth_type or version")
             allowed = "the same ones until a restart"
             raise ConfigError(
                 where=self._path, key="tls_server_config", found=found, allowed=allowed
             )
-        if fresh is not None and not self._serving:
-            fresh.sni_callback = self._hand_over
-        self._context = fresh
+        self._credentials = fresh
 
-    def _hand_over(
-        self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
-    ) -> None:
-        self._follow_web_config()  # a renewed certificate is for this connection already
-        if self._context is not None:
-            connection.context = self._context
+    def _context(self) -> ssl.SSLContext:
+        """The context for a connection that begins: a renewed certificate is for it already."""
+        self._follow_web_config()
+        assert self._credentials is not None  # noqa: S101 - TLS is not switched off while it serves
+        return self._credentials.context()
 
     def _follow_web_config(self) -> None:
         """As exporter-toolkit does, notice a changed file without being told: certificates too."""
@@ -132,40 +123,62 @@ class Server:
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Begin to serve on sockets that listen_on() or systemd_sockets() gave."""
         self._serving = True
+        connections = Connections(self._answer, lambda: self._config.headers)
+        self._runner = web.ServerRunner(connections, shutdown_timeout=self._drain_seconds)
         await self._runner.setup()
+        doorway = Doorway(self._context) if self._credentials is not None else None
         for sock in sockets:
-            await web.SockSite(self._runner, sock, ssl_context=self._context).start()
-            scheme = "https" if self._context else "http"
+            await web.SockSite(self._runner, sock, ssl_context=doorway).start()
+            scheme = "https" if doorway else "http"
             log.info("listening on %s://%s", scheme, _shown(sock))
 
     async def drain(self) -> None:
         """Say that we are not ready, let requests under way finish, stop."""
         self._draining = True
-        await self._runner.cleanup()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
-    @web.middleware
-    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if isinstance(request.protocol, Connection):
+            request.protocol.begin()
         self._follow_web_config()
-        response = await self._refusal(request) or await handler(request)
-        for name, value in self._config.headers.items():
-            response.headers.setdefault(name, value)
-        return response
+        return await self._refusal(request) or await self._route(request)
 
-    async def _refusal(self, request: web.Request) -> web.Response | None:
-        tls = self._config.tls
-        if tls is not None and tls.client_allowed_sans:
-            transport = request.transport
-            certificate = transport.get_extra_info("peercert") if transport else None
-            if not names_of(certificate) & set(tls.client_allowed_sans):
-                return web.Response(status=403, text="no allowed name in the certificate\n")
-        if self._config.users and not await self._auth.allows(request.headers.get("Authorization")):
-            headers = {"WWW-Authenticate": "Basic"}
-            return web.Response(status=401, text="Unauthorized\n", headers=headers)
+    async def _refusal(self, request: web.BaseRequest) -> web.Response | None:
+        refusal = self._refusal_of_certificate(request)
+        if refusal is not None:
+            return refusal
+        if self._config.users:
+            try:
+                header = request.headers.get("Authorization")
+                if not await self._auth.allows(header, request.remote or ""):
+                    headers = {"WWW-Authenticate": "Basic"}
+                    return web.Response(status=401, text="Unauthorized\n", headers=headers)
+            except TooManyFailures:
+                return web.Response(status=429, text="too many failures\n")
         if not self._limiter.allows():
             return web.Response(status=429, text="too many requests\n")
         return None
 
-    async def _route(self, request: web.Request) -> web.StreamResponse:
+    def _refusal_of_certificate(self, request: web.BaseRequest) -> web.Response | None:
+        tls = self._config.tls
+        if tls is None or self._credentials is None or not self._credentials.authority:
+            return None
+        transport = request.transport
+        connection = transport.get_extra_info("ssl_object") if transport else None
+        if authority_of(connection) != self._credentials.authority:
+            response = web.Response(status=403, text="the client CA was replaced: connect anew\n")
+            response.force_close()
+            return response
+        certificate = transport.get_extra_info("peercert") if transport else None
+        if tls.client_allowed_sans and not names_of(certificate) & set(tls.client_allowed_sans):
+            return web.Response(status=403, text="no allowed name in the certificate\n")
+        return None
+
+    async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            allow = {"Allow": "GET, HEAD"}
+            return web.Response(status=405, text="only GET and HEAD\n", headers=allow)
         if request.path == self.service.telemetry_path:
             return await self._metrics(request)
         match request.path:
@@ -183,7 +196,7 @@ class Server:
                 return web.Response(text=text, content_type="text/html")
         return web.Response(status=404, text="not found\n")
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.BaseRequest) -> web.Response:
         service = self.service
         if service.max_requests and self._scrapes >= service.max_requests:
             return web.Response(status=503, text=f"{self._scrapes} scrapes under way already\n")
@@ -200,11 +213,11 @@ class Server:
         finally:
             self._scrapes -= 1
 
-    def _targets(self, request: web.Request) -> list[dict[str, object]]:
+    def _targets(self, request: web.BaseRequest) -> list[dict[str, object]]:
         daemons = self.service.daemons()
         labels = {
             "__metrics_path__": self.service.telemetry_path,
-            "__scheme__": "https" if self._context else "http",
+            "__scheme__": "https" if self._credentials else "http",
             "__meta_cephqos_role": ",".join(self.service.roles),
             "__meta_cephqos_daemons": ",".join(daemon.name for daemon in daemons),
             "__meta_cephqos_clusters": ",".join(sorted({daemon.cluster for daemon in daemons})),
@@ -212,7 +225,7 @@ class Server:
         return [{"targets": [request.host], "labels": labels}]
 
 
-async def _written(page: Page, request: web.Request) -> web.Response:
+async def _written(page: Page, request: web.BaseRequest) -> web.Response:
     openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
     body = page.body(openmetrics=openmetrics)
     kind = OPENMETRICS_CONTENT_TYPE if openmetrics else TEXT_CONTENT_TYPE
@@ -230,11 +243,10 @@ def _gzip(body: bytes) -> bytes:
     return compressor.compress(body) + compressor.flush()
 
 
-def _manner(context: ssl.SSLContext | None) -> object:
+def _manner(config: WebConfig) -> object:
     """What of a TLS configuration cannot change while it serves."""
-    if context is None:
-        return None
-    return context.verify_mode, context.minimum_version, context.maximum_version
+    tls = config.tls
+    return tls and (tls.client_auth_type, tls.min_version, tls.max_version)
 
 
 def _tls_files(config: WebConfig) -> list[Path]:

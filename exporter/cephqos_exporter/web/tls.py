@@ -1,8 +1,9 @@
 """A server's TLS context from a checked configuration, and the check of clients' names."""
 
+import contextlib
+import os
 import ssl
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,37 +26,116 @@ _SSL_REASONS = {
 }
 
 
+class Credentials:
+    """What a server's TLS contexts are made from, read once; ConfigError if it is no good."""
+
+    def __init__(self, tls: TlsConfig, where: Path) -> None:
+        self._tls = tls
+        self._where = where
+        self._certificate = _content(tls.cert_file, tls.cert)
+        self._key = _content(tls.key_file, tls.key)
+        self.authority = _content(tls.client_ca_file, tls.client_ca)
+        self._shared = self._make()
+        for name, version in TLS_VERSIONS.items():
+            if TLS_VERSIONS[tls.min_version] <= version <= TLS_VERSIONS[tls.max_version]:
+                self._try_out(name, version)
+
+    def context(self) -> ssl.SSLContext:
+        """The context for a new connection.
+
+        One of its own where clients show certificates: a context remembers TLS sessions, and one
+        that is resumed would not be asked for its certificate again.
+        """
+        return self._make() if self.authority else self._shared
+
+    def _make(self) -> ssl.SSLContext:
+        tls = self._tls
+        context = _Context(ssl.PROTOCOL_TLS_SERVER)
+        context.authority = self.authority
+        context.minimum_version = TLS_VERSIONS[tls.min_version]
+        context.maximum_version = TLS_VERSIONS[tls.max_version]
+        ciphers = [CIPHER_SUITES[name] for name in tls.cipher_suites]
+        if ciphers:
+            context.set_ciphers(":".join(ciphers))
+        if tls.prefer_server_cipher_suites:
+            context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+        if tls.curve_preferences:
+            context.set_ecdh_curve(CURVES[tls.curve_preferences[0]])
+        self._load(context)
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        context.verify_mode = CLIENT_AUTH_TYPES[tls.client_auth_type]
+        return context
+
+    def _load(self, context: ssl.SSLContext) -> None:
+        try:
+            with _as_file(self._certificate) as certificate, _as_file(self._key) as key:
+                context.load_cert_chain(certificate, key, password=_no_password)
+        except (OSError, ValueError) as exc:
+            allowed = "a PEM certificate and the key to it"
+            raise _bad(self._where, "cert_file", exc, allowed) from exc
+        if self._tls.client_auth_type == "NoClientCert":
+            return
+        try:
+            context.load_verify_locations(cadata=self.authority.decode("ascii", "replace"))
+        except (OSError, ValueError) as exc:
+            raise _bad(self._where, "client_ca_file", exc, "PEM certificates") from exc
+
+    def _try_out(self, name: str, version: ssl.TLSVersion) -> None:
+        """Make a connection in memory: suites, curve and certificate may not go together."""
+        server = self._make()
+        server.verify_mode = ssl.CERT_NONE
+        client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+        client.minimum_version = client.maximum_version = version
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        ends = (client.wrap_bio(to_client, to_server), server.wrap_bio(to_server, to_client, True))
+        try:
+            for end in ends * 4:
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    end.do_handshake()
+        except ssl.SSLError as exc:
+            found = Described(f"no {name} connection with these and this certificate: {exc.reason}")
+            raise ConfigError(
+                where=self._where,
+                key="tls_server_config.cipher_suites",
+                found=found,
+                allowed="suites and a curve that go with the certificate and the versions",
+            ) from exc
+
+
+class _Context(ssl.SSLContext):
+    """A context that knows which client CA it trusts."""
+
+    authority = b""
+
+
+class Doorway(ssl.SSLContext):
+    """Stands for whichever context is in force when a connection begins."""
+
+    def __new__(cls, _choose: Callable[[], ssl.SSLContext]) -> "Doorway":
+        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+
+    def __init__(self, choose: Callable[[], ssl.SSLContext]) -> None:
+        self._choose = choose
+
+    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
+        return self._choose().wrap_bio(*arguments, **named)
+
+
+def authority_of(connection: ssl.SSLObject | None) -> bytes:
+    """The client CA that the connection's certificate was verified with."""
+    context = connection.context if connection is not None else None
+    return context.authority if isinstance(context, _Context) else b""
+
+
 def server_context(tls: TlsConfig, where: Path) -> ssl.SSLContext:
     """The context to serve with; ConfigError if certificate, key or CA are no good."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = TLS_VERSIONS[tls.min_version]
-    context.maximum_version = TLS_VERSIONS[tls.max_version]
-    ciphers = [CIPHER_SUITES[name] for name in tls.cipher_suites if CIPHER_SUITES[name]]
-    if ciphers:
-        context.set_ciphers(":".join(ciphers))
-    if tls.prefer_server_cipher_suites:
-        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
-    if tls.curve_preferences:
-        context.set_ecdh_curve(CURVES[tls.curve_preferences[0]])
-    _load_certificates(context, tls, where)
-    # Nothing here needs them, and they would let a client resume what a new CA no longer allows.
-    context.options |= ssl.OP_NO_TICKET
-    context.verify_mode = CLIENT_AUTH_TYPES[tls.client_auth_type]
-    return context
+    return Credentials(tls, where).context()
 
 
-def _load_certificates(context: ssl.SSLContext, tls: TlsConfig, where: Path) -> None:
-    try:
-        with _pair(tls) as (certificate, key):
-            context.load_cert_chain(certificate, key, password=_no_password)
-    except (OSError, ValueError) as exc:
-        raise _bad(where, "cert_file", exc, "a PEM certificate and the key to it") from exc
-    if tls.client_auth_type == "NoClientCert":
-        return
-    try:
-        context.load_verify_locations(tls.client_ca_file or None, cadata=tls.client_ca or None)
-    except (OSError, ValueError) as exc:
-        raise _bad(where, "client_ca_file", exc, "PEM certificates") from exc
+def _content(file: str, inline: str) -> bytes:
+    return Path(file).read_bytes() if file else inline.encode()
 
 
 def _bad(where: Path, key: str, exc: Exception, allowed: str) -> ConfigError:
@@ -69,19 +149,14 @@ def _no_password() -> str:
 
 
 @contextmanager
-def _pair(tls: TlsConfig) -> Iterator[tuple[str, str]]:
-    """Paths of certificate and key; inline ones go through files, as Python's ssl reads no text."""
-    with tempfile.TemporaryDirectory(prefix="cephqos-tls-") as directory:  # mode 0700
-        paths = []
-        for name, file, inline in (
-            ("cert", tls.cert_file, tls.cert),
-            ("key", tls.key_file, tls.key),
-        ):
-            path = Path(file or f"{directory}/{name}.pem")
-            if not file:
-                path.write_text(inline)
-            paths.append(str(path))
-        yield paths[0], paths[1]
+def _as_file(content: bytes) -> Iterator[str]:
+    """A path to read it at, as Python's ssl reads files only; in memory, on no disk."""
+    fd = os.memfd_create("cephqos-tls")
+    try:
+        os.write(fd, content)
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
 
 
 def names_of(certificate: dict[str, Any] | None) -> set[str]:

@@ -1,0 +1,283 @@
+"""Who may not scrape, or does not speak HTTP, costs those who do nothing."""
+
+import asyncio
+import base64
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import ssl
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import aiohttp
+import bcrypt
+import pytest
+from tests.exporter_process import COMMAND, exporter
+
+from cephqos_exporter.log import Bounded
+from cephqos_exporter.web import auth, connections
+from cephqos_exporter.web.auth import BasicAuth, TooManyFailures
+
+from .test_web_server import HASH, MUTUAL, Scrapes, basic, serving, trusting, web_file
+
+
+def connect(address: str) -> socket.socket:
+    host, port = address.rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+# --- what is not HTTP
+
+
+async def test_half_open_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
+    async with serving(Scrapes()) as client:
+        for begun in (b"", b"GET /metrics HT", b"GET /metrics HTTP/1.1\r\nHost: x\r\n"):
+            reader, writer = await asyncio.open_connection(*client.address)
+            writer.write(begun)
+            async with asyncio.timeout(5):
+                assert await reader.read() == b""
+            writer.close()
+        # A further request on a connection that is kept has a deadline too; being idle has not.
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200 OK" in await reader.readuntil(b"healthy\n")
+        await asyncio.sleep(0.5)
+        assert not reader.at_eof()
+        writer.write(b"GET /-/healthy HTTP/1.1\r\n")
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+
+
+async def test_who_does_not_take_the_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.2)
+    scrapes = Scrapes()
+    scrapes.samples = 200_000
+    async with serving(scrapes) as client:
+        reader, writer = await asyncio.open_connection(*client.address, limit=1024)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        await asyncio.sleep(1)
+        with contextlib.suppress(ConnectionError):
+            assert len(await reader.read()) < 5_000_000
+        writer.close()
+
+
+async def test_a_flood_of_connections_closes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 20)
+    async with serving(Scrapes()) as client:
+        flood = [await asyncio.open_connection(*client.address) for _ in range(100)]
+        assert (await client.get("/metrics"))[0] == 200
+        for _, writer in flood:
+            writer.close()
+
+
+def test_malformed_requests_take_a_bounded_number_of_lines(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    flags = (f"--discovery.sockets={tmp_path}", "--web.listen-address=127.0.0.1:0")
+    with log.open("w") as stderr:
+        process = subprocess.Popen([COMMAND, *flags], stderr=stderr, process_group=0)
+    try:
+        deadline = time.monotonic() + 20
+        while "listening" not in log.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        address = log.read_text().rsplit("//", 1)[1].split()[0].rstrip('"')
+        junk = (b"\x16\x03\x01junk\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET\r\n\r\n", b"GET /\xff")
+        for i in range(500):
+            with connect(address) as sock, contextlib.suppress(OSError):
+                sock.sendall(junk[i % len(junk)] + b"\r\n\r\n")
+                sock.recv(1000)
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+    assert log.stat().st_size < 10_000
+    assert "Traceback" not in log.read_text()
+    assert "more like it are left out" in log.read_text()
+
+
+def test_three_hundred_half_open_connections_at_256_descriptors_end_no_scrape(
+    tmp_path: Path,
+) -> None:
+    with exporter(f"--discovery.sockets={tmp_path}", limit=256) as running:
+        held = [connect(running.address) for _ in range(300)]
+        try:
+            assert "cephqos_exporter_build_info" in running.get(timeout=5)
+        finally:
+            for sock in held:
+                sock.close()
+
+
+def test_lines_of_a_kind_are_bounded_and_what_was_left_out_is_counted() -> None:
+    now = 0.0
+    bounded = Bounded(lines=3, seconds=60, clock=lambda: now)
+
+    def passed(name: str, message: str, level: int = logging.INFO) -> bool:
+        return bounded.filter(logging.LogRecord(name, level, "", 0, message, (), None))
+
+    assert [passed("a", "x %s") for _ in range(5)] == [True, True, True, False, False]
+    assert passed("a", "another")
+    assert [passed("asyncio", f"at {i}") for i in range(4)] == [True, True, True, False]
+    assert all(passed("a", "x %s", logging.DEBUG) for _ in range(5))
+    now = 61.0
+    record = logging.LogRecord("a", logging.INFO, "", 0, "x %s", (), None)
+    assert bounded.filter(record)
+    assert record.getMessage() == "x %s (2 more like it were left out)"
+
+
+# --- answers
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE"])
+async def test_other_methods_are_refused_with_the_configured_headers(
+    tmp_path: Path, method: str
+) -> None:
+    config = tmp_path / "web.yml"
+    config.write_text("http_server_config: {headers: {X-Frame-Options: deny}}")
+    async with serving(Scrapes(), web_config=config) as client:
+        request = f"{method} /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        answer = await client.raw(request.encode())
+        assert answer.startswith(b"HTTP/1.1 405")
+        assert b"X-Frame-Options: deny" in answer
+        bad = await client.raw(b"GET /metrics HTTP/1.1\r\nbad header\r\n\r\n")
+        assert bad.startswith((b"HTTP/1.0 400", b"HTTP/1.1 400"))
+        assert b"X-Frame-Options: deny" in bad
+
+
+# --- mutual TLS
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_session_is_never_resumed_where_clients_show_certificates(
+    tmp_path: Path, certificates: Path, version: ssl.TLSVersion
+) -> None:
+    context = trusting(certificates, "client")
+    context.minimum_version = context.maximum_version = version
+    request = b"GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+    def ask(address: tuple[str, int], session: ssl.SSLSession | None) -> ssl.SSLSession | None:
+        with (
+            socket.create_connection(address, timeout=10) as raw,
+            context.wrap_socket(raw, server_hostname="127.0.0.1", session=session) as sock,
+        ):
+            sock.sendall(request)
+            if not sock.recv(4096).startswith(b"HTTP/1.1 200"):
+                raise ConnectionAbortedError("let nobody in")
+            assert not sock.session_reused
+            return sock.session
+
+    path = web_file(tmp_path, certificates, MUTUAL)
+    async with serving(Scrapes(), web_config=path) as client:
+        session = await asyncio.to_thread(ask, client.address, None)
+        await asyncio.to_thread(ask, client.address, session)
+        shutil.copy(certificates / "server.crt", tmp_path / "ca.crt")  # signed nobody
+        os.utime(path)
+        with pytest.raises(OSError):  # an alert, or the connection reset
+            await asyncio.to_thread(ask, client.address, session)
+
+
+async def test_a_connection_that_an_old_authority_let_in_is_closed(
+    tmp_path: Path, certificates: Path
+) -> None:
+    path = web_file(tmp_path, certificates, MUTUAL)
+    async with serving(Scrapes(), web_config=path) as client:
+        context = trusting(certificates, "client")
+        assert (await client.get("/metrics", tls=context))[0] == 200
+        shutil.copy(certificates / "server.crt", tmp_path / "ca.crt")
+        os.utime(path)
+        status, _, headers = await client.get("/metrics", tls=context)  # on the same connection
+        assert (status, headers["Connection"]) == (403, "close")
+        with pytest.raises(aiohttp.ClientError):
+            await client.get("/metrics", tls=context)
+
+
+# --- basic authentication
+
+
+async def test_wrong_passwords_do_not_make_the_right_one_be_checked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checks: list[bytes] = []
+
+    def check(password: bytes, hashed: str | None, cost: int) -> bool:
+        checks.append(password)
+        return password == b"secret"
+
+    monkeypatch.setattr(auth, "_check", check)
+    monkeypatch.setattr(auth, "_BAD", 10)
+    guarded = BasicAuth({"prometheus": HASH}, clock=lambda: 0.0)
+    assert await guarded.allows(basic("prometheus", "secret"), "10.0.0.1")
+    for i in range(1000):
+        with contextlib.suppress(TooManyFailures):
+            assert not await guarded.allows(basic("prometheus", f"wrong {i}"), "10.0.0.9")
+    assert len(checks) == 1 + auth.FAILURES.burst, "guessing is limited before it costs anything"
+    for address in ("10.0.0.1", "10.0.0.9"):
+        assert await guarded.allows(basic("prometheus", "secret"), address)
+    assert len(checks) == 1 + auth.FAILURES.burst
+
+
+async def test_a_flood_of_guesses_delays_others_by_one_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def check(password: bytes, hashed: str | None, cost: int) -> bool:
+        time.sleep(0.05)
+        return password == b"secret"
+
+    monkeypatch.setattr(auth, "_check", check)
+    guarded = BasicAuth({"prometheus": HASH})
+
+    async def guess(i: int) -> None:
+        with contextlib.suppress(TooManyFailures):
+            await guarded.allows(basic("prometheus", str(i)), "10.0.0.9")
+
+    flood = [asyncio.create_task(guess(i)) for i in range(200)]
+    await asyncio.sleep(0.01)
+    assert await guarded.allows(basic("prometheus", "secret"), "10.0.0.1")
+    assert sum(not task.done() for task in flood) > 10
+    await asyncio.gather(*flood)
+
+
+@pytest.mark.parametrize("costs", [(4, 9), (9, 4)])
+def test_a_user_that_exists_takes_as_long_as_one_that_does_not(costs: tuple[int, int]) -> None:
+    """CPU time, so that other work on the machine does not matter; at 9 it is 20 ms."""
+    hashes = [bcrypt.hashpw(b"x", bcrypt.gensalt(cost)).decode() for cost in costs]
+    took: dict[str | None, list[float]] = {one: [] for one in (*hashes, None)}
+    for _ in range(7):
+        for one, times in took.items():
+            started = time.thread_time()
+            assert not auth._check(b"wrong", one, max(costs))
+            times.append(time.thread_time() - started)
+    medians = [statistics.median(times) for times in took.values()]
+    assert max(medians) < 1.4 * min(medians)
+
+
+def test_networks_of_ipv6_are_one_address() -> None:
+    assert auth._network("2001:db8:1:2::1") == auth._network("2001:db8:1:2:ffff::9")
+    assert auth._network("2001:db8:1:3::1") != auth._network("2001:db8:1:2::1")
+    assert auth._network("::ffff:10.0.0.1") == auth._network("10.0.0.1") == "10.0.0.1"
+    assert auth._network("fe80::1%eth0") == auth._network("fe80::2")
+
+
+async def test_the_configured_limit_holds_for_guesses_and_leaves_those_who_know(
+    tmp_path: Path,
+) -> None:
+    config = tmp_path / "web.yml"
+    config.write_text(
+        f"basic_auth_users: {{prometheus: {HASH}}}\nrate_limit: {{interval: 1h, burst: 3}}"
+    )
+    async with serving(Scrapes(), web_config=config) as client:
+        good = basic("prometheus", "secret")
+        assert (await client.get("/metrics", Authorization=good))[0] == 200
+        statuses = [
+            (await client.get("/metrics", Authorization=basic("prometheus", str(i))))[0]
+            for i in range(6)
+        ]
+        assert statuses == [401, 401, 401, 429, 429, 429]
+        assert (await client.get("/metrics", Authorization=good))[0] == 200
+        assert base64.b64decode(good.split()[1]) == b"prometheus:secret"
