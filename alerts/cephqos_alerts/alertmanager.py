@@ -85,6 +85,26 @@ def _inhibitions() -> list[dict[str, Any]]:
     burn = _named("CephQosLatencySloBurn")
     return [
         _rule(_named("CephQosDaemonNotAnswering", "CephQosOsdDown"), _about("osd"), "ceph_daemon"),
+        # The OSD that is waited for is told of by its own promise, if that is broken too; those
+        # that wait for it are told of by it.
+        _rule(
+            [*_named("CephQosReservationViolated"), 'severity="page"'],
+            _named("CephQosReplicaSlow"),
+            "ceph_daemon",
+        ),
+        _rule(
+            _named("CephQosReplicaSlow"),
+            [
+                *_named("CephQosReservationViolated", "CephQosPolicyTargetMissed"),
+                'cause="replica"',
+            ],
+            "by",
+        ),
+        _rule(
+            _named("CephQosReservationViolated"),
+            _named("CephQosReservationViolatedRepeatedly"),
+            *("ceph_daemon", "class"),
+        ),
         _rule(
             _named("CephQosReservationViolatedClusterWide"),
             _named("CephQosReservationViolated"),

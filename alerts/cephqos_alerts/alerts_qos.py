@@ -7,29 +7,43 @@ from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
 
 # Causes that an operator can end at night. All others can wait until morning.
-_PAGING: Final = "interference|limit|skew|device|cpu"
+_PAGING: Final = "interference|limit|skew|device|cpu|network"
 _PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
-_TICKETED: Final = (f'class="client", cause!~"{_PAGING}"', 'class=~"background_.*"')
+# Time spent on another OSD is told there; who is to blame may take a while to be seen.
+_TICKETED: Final = (
+    f'class="client", cause!~"{_PAGING}|replica"',
+    'class="client", cause="replica", by!=""',
+    'class=~"background_.*"',
+)
+_AWAY: Final = 'class="client", cause="replica", by=""'
+_TICKETED_WIDE: Final = (_TICKETED[0], _TICKETED[2])
 
 
-def _lasting(series: str) -> str:
+def _lasting(series: str, window: str = "hold") -> str:
     """True in every sample of the hold, and seen in most of it.
 
     Inside the expression and not as `for`, so that a change of the cause does not restart the hold.
     """
     return (
-        f"min_over_time({series}[@hold@]) == 1"
-        f" and count_over_time({series}[@hold@]) >= @hold_samples@"
+        f"min_over_time({series}[@{window}@]) == 1"
+        f" and count_over_time({series}[@{window}@]) >= @{window}_samples@"
     )
 
 
-def _violated(*selectors: str) -> str:
+# Under WPQ a policy's target stands for a reservation that nobody made.
+_ONLY_A_TARGET: Final = f"""
+({PerClass.TARGET_OPS} == {PerClass.RESERVED_OPS})
+  and on ({OSD}) {Qos.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
+"""
+
+
+def _violated(*selectors: str, window: str = "hold") -> str:
     causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     (
       ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED} * 0)
-        and on ({OSD_CLASS}) ({_lasting(PerClass.VIOLATED)})
-        unless on ({OSD_CLASS}) ({PerClass.TARGET_OPS} == {PerClass.RESERVED_OPS})
+        and on ({OSD_CLASS}) ({_lasting(PerClass.VIOLATED, window)})
+        unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     )
     * on ({OSD_CLASS}) group_left (cause, by) ({causes})
     """
@@ -47,6 +61,30 @@ def _look_up(series: str, formatted: str) -> str:
     return _OF_OSD.replace("SERIES", series).replace("FORMAT", formatted)
 
 
+def _of_osd(series: str, formatted: str) -> str:
+    """A figure of the same OSD, put into a description."""
+    return (
+        _OF_OSD.replace(',class=\\"%s\\"', "")
+        .replace(" $labels.class", "")
+        .replace("SERIES", series)
+        .replace("FORMAT", formatted)
+        .replace("an unknown share", "an unknown time")
+    )
+
+
+_MAIN_CAUSE: Final = (
+    f'{{{{ with printf "{PerClass.MAIN_CAUSE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
+    'class=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.class | query }}'
+    "{{ with . | first }}{{ .Labels.cause }}{{ with .Labels.by }} by {{ . }}{{ end }}{{ end }}"
+    "{{ else }}not known at this moment{{ end }}"
+)
+# Other causes that have lasted as well.
+_ALSO: Final = (
+    f'{{{{ range printf "{PerClass.LASTING_EVIDENCE}{{cluster=\\"%s\\",'
+    'ceph_daemon=\\"%s\\",class=\\"%s\\",cause!~\\"unknown|%s\\"}"'
+    " $labels.cluster $labels.ceph_daemon $labels.class $labels.cause | query }}"
+    " Also: {{ .Labels.cause }}{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}"
+)
 _BY: Final = "{{ with $labels.by }} by {{ . }}{{ end }}"
 _SHORT_SUMMARY: Final = (
     "{{ $labels.ceph_daemon }}: {{ $labels.class }} does not get its reservation"
@@ -58,20 +96,61 @@ unmet demand and is {{{{ $value | printf "%.0f" }}}} normalised ops/s short of i
 gets {_look_up(PerClass.ATTAINMENT, "humanizePercentage")} of its
 reservation. Violated for
 {_look_up(PerClass.VIOLATED_SECONDS, "humanizeDuration")} of the last @hour@.
-Likely cause: {{{{ $labels.cause }}}}{_BY}.
+Likely cause: {{{{ $labels.cause }}}}{_BY}.{_ALSO}
 """
 
 
-def _reservation(severity: Severity, *selectors: str) -> Alert:
+def _reservation(severity: Severity, expr: str) -> Alert:
     return Alert(
         name="CephQosReservationViolated",
         about=("osd", "load"),
-        expr=_violated(*selectors),
+        expr=expr,
         severity=severity,
         summary=_SHORT_SUMMARY,
         description=_SHORT_DESCRIPTION,
     )
 
+
+_REPLICA_SLOW: Final = Alert(
+    name="CephQosReplicaSlow",
+    about=("osd", "load"),
+    expr=f"""
+    {PerOsd.WAITED_FOR}
+      and on ({OSD}) (count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @hold_samples@)
+    """,
+    severity="page",
+    labels={"cause": "replica"},
+    summary="{{ $labels.ceph_daemon }}: clients of {{ $value }} other OSDs wait for it",
+    description=f"""
+    Writes of {{{{ $value }}}} other OSDs of cluster {{{{ $labels.cluster }}}} have waited for
+    {{{{ $labels.ceph_daemon }}}} for @hold@, whether it has clients of its own or not. A replica
+    write takes {_of_osd(PerOsd.REPLICA_WRITE_SECONDS, "humanizeDuration")} on it,
+    {_of_osd(PerOsd.REPLICA_SLOWNESS, 'printf "%.0f"')} times the median of its peers. Look at its
+    device first, then at its CPU.
+    """,
+)
+
+_REPEATED: Final = Alert(
+    name="CephQosReservationViolatedRepeatedly",
+    about=("osd", "load"),
+    expr=f"""
+    {PerClass.VIOLATED_SECONDS} > @repeated@
+      and on ({OSD_CLASS}) last_over_time({PerClass.MAIN_CAUSE}{{cause!="replica"}}[@hold@])
+      unless on ({OSD_CLASS}) max by ({OSD_CLASS}) (
+        count_over_time(
+          ALERTS{{alertname="CephQosReservationViolated", alertstate="firing"}}[@hour@]
+        )
+      )
+    """,
+    severity="ticket",
+    summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is broken again and"
+    " again",
+    description=f"""
+    The reservation of {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
+    {{{{ $labels.cluster }}}} was violated for {{{{ $value | humanizeDuration }}}} of the last
+    @hour@, in pieces that are too short for an alert of their own. Likely cause: {_MAIN_CAUSE}.
+    """,
+)
 
 _TARGETS: Final = (
     Recording(
@@ -95,6 +174,7 @@ _TARGETS: Final = (
           {PerClusterClass.DEMAND_OSDS}
           >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
         )
+        * on (cluster) group_left () ({PerCluster.COVERAGE} >= bool 1)
         * (
           {PerClusterClass.ATTAINED_OPS}
           < bool (@shortfall@ * ({PerClusterClass.TARGET_OPS} > 0))
@@ -219,6 +299,7 @@ _CAPACITY: Final = (
           and on ({OSD}) (
             count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
           )
+          and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="capacity"}})
         """,
         severity="ticket",
         labels={"cause": "capacity"},
@@ -327,10 +408,14 @@ RESTARTS: Final = Recording(
 QOS: Final = Group(
     name="cephqos-qos-alerts",
     rules=(
-        _reservation("page", *_PAGED),
-        _reservation("ticket", *_TICKETED),
+        _reservation("page", _violated(*_PAGED)),
+        _reservation(
+            "ticket", f"({_violated(*_TICKETED)}) or ({_violated(_AWAY, window='long_hold')})"
+        ),
+        _REPLICA_SLOW,
+        _REPEATED,
         _cluster_wide("page", *_PAGED),
-        _cluster_wide("ticket", *_TICKETED),
+        _cluster_wide("ticket", *_TICKETED_WIDE),
         *_TARGETS,
         *_LIMIT,
         *_CAPACITY,

@@ -93,8 +93,10 @@ RECOVERY: Final = Group(
             about=("load", "recovery"),
             expr=f"""
             ({_LEFT.strip()}) > 0
-              and on (cluster, pool) (
-                max by (cluster, pool) (increase({Recovery.POOL_OBJECTS}[@hold@])) == 0
+              and on (cluster) (
+                sum by (cluster) (
+                  max by (cluster, pool) (increase({Recovery.POOL_OBJECTS}[@hold@]))
+                ) == 0
               )
             """,
             severity="ticket",

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from cephqos_alerts.across import ACROSS
+from cephqos_alerts.alerts_blind import BLIND
 from cephqos_alerts.alerts_qos import QOS, RESTARTS
 from cephqos_alerts.alerts_state import COVERAGE, RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.cause import CAUSE
@@ -14,10 +16,21 @@ from cephqos_alerts.slo_spec import Slo
 _RESTARTS = Group(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
 
 FILES: dict[str, tuple[Group, ...]] = {
-    "recording.yml": (PROMISES, WORK, DEMAND, VIOLATION, CAUSE, ROLLUPS, HISTORY, _RESTARTS),
+    "recording.yml": (
+        PROMISES,
+        WORK,
+        DEMAND,
+        VIOLATION,
+        ACROSS,
+        CAUSE,
+        ROLLUPS,
+        HISTORY,
+        _RESTARTS,
+    ),
     "qos.yml": (QOS,),
     "state.yml": (SCRUB, RECOVERY, SATURATION),
     "coverage.yml": (COVERAGE,),
+    "blind.yml": (BLIND,),
 }
 
 

@@ -1,27 +1,63 @@
-"""Why a class of an OSD gets no more: the first of these that its own evidence supports.
+"""Why a class of an OSD gets no more: every cause that its own evidence supports, the first leads.
 
 Each condition gives a series per OSD and class with demand, whether its reservation is violated or
-not; `or` keeps the first. DESIGN.md has the reasoning and the blind spots of each.
+not. Several can hold at once; all are recorded, and the most urgent is called the cause. DESIGN.md
+has the reasoning and the blind spots of each.
 """
 
 from typing import Final
 
 from cephqos_alerts.rules import Group, Recording
-from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED
+from cephqos_base.recorded import (
+    PerClass,
+    PerClusterClass,
+    PerMedia,
+    PerOsd,
+    PerOsdPeer,
+    PerOsdPlace,
+)
+from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, Network, Op, Qos
+
+# The higher leads where several hold. A failure that somebody can mend now goes before a state
+# that needs a decision; evidence of its own goes before the absence of other evidence.
+RANKS: Final = {
+    "device": 90,
+    "cpu": 85,
+    "limit": 80,
+    "skew": 75,
+    "interference": 70,
+    "immediate": 60,
+    "replica": 55,
+    "network": 50,
+    "capacity": 40,
+    "unknown": 1,
+}
+# What another OSD did is told there.
+ELSEWHERE: Final = "replica"
+# An OSD whose threads are busy, and that still does its usual work.
+_BUSY_CPU_RANK: Final = 35
+# Time spent elsewhere, by an OSD that cannot be told.
+_AWAY_RANK: Final = 45
+
+_WANTS: Final = f"{PerClass.DEMAND} == 1"
 
 
 def _wanting(condition: str) -> str:
     """Those with demand for whose OSD the condition holds."""
     return f"""
-    ({PerClass.DEMAND} == 1)
+    ({_WANTS})
       and on ({OSD}) ({condition})
     """
 
 
+# What is delivered is all that there is: pools that no counter shows leave it a lower bound.
+_COUNTED: Final = f"""
+  unless on ({OSD}) (max by ({OSD}) ({Qos.DELIVERED_IS_LOWER_BOUND}) == 1)
+"""
+
 # Replica work fills the OSD, and without it the class would have had what it is owed.
 _IMMEDIATE: Final = f"""
-({PerClass.DEMAND} == 1)
+({_WANTS})
   and on ({OSD_CLASS}) (
     ({PerClass.SHORTFALL_OPS} or {PerClass.DEMAND} * 0)
     <= on ({OSD}) group_left () sum by ({OSD})
@@ -35,7 +71,7 @@ _IMMEDIATE: Final = f"""
 """
 
 _LIMIT: Final = f"""
-({PerClass.DEMAND} == 1)
+({_WANTS})
   and on ({OSD_CLASS}) (
     {PerClass.ATTAINED_OPS} > @at_limit@ * ({PerClass.LIMIT_OPS} > 0)
     or on ({OSD_CLASS})
@@ -44,42 +80,94 @@ _LIMIT: Final = f"""
 """
 
 _SKEW: Final = f"""
-({PerClass.DEMAND} == 1)
+({_WANTS})
   and on ({OSD_CLASS}) ({PerClass.SHARDS_WANTING} <= @skew@)
   and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
 """
 
-# Ever delivered, that is in the last day, and only while demand was there to deliver it to.
-_CAPACITY: Final = _wanting(f"{PerOsd.CAPACITY_OPS} > @overstated@ * {PerOsd.PROVEN_OPS}")
-
-# Slow by itself or by its own history; how busy it is says nothing of an SSD or an array.
-_DEVICE: Final = _wanting(
+# More than was ever delivered while clients wanted more, in the last day. Where operations are
+# large, bytes are what ran out, and the capacity in IOPS proves nothing.
+_OVERSTATED: Final = _wanting(
     f"""
-    {PerOsd.STORE_STALLED} == 1
-    or ({PerOsd.KV_COMMIT_SECONDS_RATE} > @device_latency_ssd@
-      or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_latency_ssd@)
-      and on ({OSD}) {PerOsd.MEDIA}{{media="ssd"}}
-    or {PerOsd.KV_COMMIT_SECONDS_RATE} > @device_latency_hdd@
-    or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_latency_hdd@
-    or ({PerOsd.KV_COMMIT_SECONDS_RATE} > @device_floor@)
-      > @device_history@ * {PerOsd.KV_COMMIT_SECONDS_MEDIAN1D}
-    or ({PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @device_floor@)
-      > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
+    {PerOsd.CAPACITY_OPS} > @overstated@ * {PerOsd.PROVEN_OPS}
+    {_COUNTED.strip()}
     """
 )
-
-_CPU: Final = _wanting(
-    f"{PerOsd.THREAD_CEILING} > @thread_ceiling@ or {PerOsd.CPU_WAITING} > @cpu_waiting@"
+_CAPACITY: Final = f"""
+label_replace(
+  ({_OVERSTATED}) and on ({OSD}) ({PerOsd.COST_PER_OP} > @large_ops@),
+  "by", "bandwidth", "", ""
 )
+or on ({OSD_CLASS}) ({_OVERSTATED})
+"""
 
-_UNKNOWN: Final = f"{PerClass.DEMAND} == 1"
+# A device is a cause where it is slow and its OSD does far less than it used to, or is far slower
+# than the others. Slow alone is what a disk is.
+_DEVICE: Final = _wanting(f"{PerOsd.DEVICE_FAILING} == 1")
+
+_CPU: Final = _wanting(f"{PerOsd.CPU_SHORT} == 1 and on ({OSD}) {PerOsd.COLLAPSED} == 1")
+_CPU_BUSY: Final = _wanting(f"{PerOsd.CPU_SHORT} == 1")
+
+# Its clients' writes spend their time neither in the queue nor in its own store.
+_AWAY: Final = f"""
+({PerClass.DEMAND}{{class="client"}} == 1)
+  and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
+"""
+_CULPRITS: Final = f"""
+{PerOsd.HOLDS_REPLICA_WRITES} == 1
+or {PerOsd.DEVICE_FAILING} == 1
+"""
+# One that ends nothing any more shows no ratio.
+_WORST: Final = f"""
+({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES} == 1)
+or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES} == 1
+or on (cluster) {PerOsd.DEVICE_FAILING} == 1
+"""
+
+
+def _away_because_of(culprits: str) -> str:
+    """Those that wait for others, with `by`: the one they were seen to wait for, or the worst."""
+    named = f'label_replace(({culprits}) * 0 + 1, "by", "$1", "ceph_daemon", "(.+)")'
+    return f"""
+    (
+      ({_AWAY}) * on ({OSD}) group_left (by) (
+        ({PerOsdPeer.WAITS_FOR} * 0 + 1)
+          and on (cluster, by) {named}
+      )
+      or on ({OSD_CLASS})
+      ({_AWAY}) * on (cluster) group_left (by) (
+        topk by (cluster) (1, label_replace({_WORST}, "by", "$1", "ceph_daemon", "(.+)")) * 0 + 1
+      )
+    )
+    unless on ({OSD}) ({culprits})
+    """
+
+
+_NETWORK: Final = f"""
+label_replace(
+  ({_AWAY}) * on ({OSD}) group_left (peer) (
+    topk by ({OSD}) (1,
+      max by ({OSD}, peer) ({Network.WORST_PEER_INFO})
+        and on ({OSD}) max by ({OSD}) ({Network.SLOW_PEERS}) > 0
+    ) * 0 + 1
+  ),
+  "by", "$1", "peer", "(.+)"
+)
+"""
+
+# Where what is delivered is not known, nothing is left that could be unknown.
+_UNKNOWN: Final = f"""
+({_WANTS})
+  {_COUNTED.strip()}
+"""
 
 
 def _interference(victim: str, culprit: str) -> str:
-    """`culprit` has more than its reservation, much of what is delivered, most of all others."""
+    """`culprit` has more than its reservation, most of all others, and enough to explain it."""
     others = "|".join(cls for cls in SCHEDULED if cls not in (victim, culprit))
     excess = f'{PerClass.EXCESS_OPS}{{class="{culprit}"}}'
     other = f'{PerClass.EXCESS_OPS}{{class="{others}"}}'
+    short = f'{PerClass.SHORTFALL_OPS}{{class="{victim}"}}'
     return f"""
     label_replace(
       ({PerClass.DEMAND}{{class="{victim}"}} == 1)
@@ -88,6 +176,9 @@ def _interference(victim: str, culprit: str) -> str:
           > on ({OSD}) @interference@ * {PerOsd.DELIVERED_OPS}
         )
         and on ({OSD}) ({excess} >= on ({OSD}) ({other} or on ({OSD}) {excess} * 0))
+        and on ({OSD}) (
+          {excess} >= on ({OSD}) (@interference_size@ * {short} or on ({OSD}) {excess} * 0)
+        )
         {_SHORT[victim]},
       "by", "{culprit}", "", ""
     )
@@ -107,38 +198,124 @@ _SHORT: Final = {
 }
 
 
-def _marked(cause: str, expr: str) -> str:
-    return f'label_replace({expr}, "cause", "{cause}", "", "")'
+def _ranked(cause: str, expr: str, rank: int | None = None) -> str:
+    value = RANKS[cause] if rank is None else rank
+    return f'label_replace(({expr.strip()}) * 0 + {value}, "cause", "{cause}", "", "")'
 
 
-def _candidates() -> list[str]:
-    interference = [
-        _marked("interference", _interference(victim, culprit))
+def _evidence() -> str:
+    """All causes that hold. The labels `cause` and `by` keep them apart."""
+    interference = f"\nor on ({OSD_CLASS}) ".join(
+        _interference(victim, culprit).strip()
         for victim in SCHEDULED
         for culprit in SCHEDULED
         if victim != culprit
-    ]
+    )
     immediate = f'label_replace({_IMMEDIATE}, "by", "immediate", "", "")'
-    return [
-        _marked("immediate", immediate),
-        *interference,
-        _marked("limit", _LIMIT),
-        _marked("skew", _SKEW),
-        _marked("capacity", _CAPACITY),
-        _marked("device", _DEVICE),
-        _marked("cpu", _CPU),
-        _marked("unknown", _UNKNOWN),
+    named = f"sum by ({OSD_CLASS}, by) ({_away_because_of(_CULPRITS)})"
+    away = _ranked("replica", _AWAY, _AWAY_RANK)
+    parts = [
+        _ranked("device", _DEVICE),
+        f"({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})",
+        _ranked("limit", _LIMIT),
+        _ranked("skew", _SKEW),
+        _ranked("interference", interference),
+        _ranked("immediate", immediate),
+        f"({_ranked('replica', named)} or on ({OSD_CLASS}) {away})",
+        _ranked("network", f"sum by ({OSD_CLASS}, by) ({_NETWORK})"),
+        _ranked("capacity", _CAPACITY),
+        _ranked("unknown", _UNKNOWN),
     ]
+    return "\nor ".join(parts)
 
 
-def _first_that_holds() -> str:
-    return f"\nor on ({OSD_CLASS}) ".join(candidate.strip() for candidate in _candidates())
+_SLOW: Final = f"""
+{PerOsd.KV_COMMIT_SECONDS_RATE} > @slow@
+or {PerOsd.READ_WAIT_SECONDS_RATE} > @slow@
+or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @slow@
+"""
 
+
+def _slow(media: str) -> str:
+    return _SLOW.replace("@slow@", f"@device_latency_{media}@")
+
+
+def _beyond(series: str) -> str:
+    """Far above the OSD's own usual figure."""
+    return f"({series}:rate > @device_floor@) > @device_history@ * {series}:median1d"
+
+
+_RESOURCES: Final = (
+    # Neither in operations nor in bytes does it do what it did at its best.
+    Recording(
+        record=PerOsd.COLLAPSED,
+        expr=f"""
+        ({PerOsd.DELIVERED_OPS}
+          < bool on ({OSD}) (@collapsed@ * {PerOsd.DELIVERED_OPS_MAX1D}))
+        * on ({OSD}) (
+          ({PerOsd.DEVICE_BYTES_RATE}
+            < bool on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_BYTES_MAX1D}))
+          or {PerOsd.DELIVERED_OPS} * 0 + 1
+        )
+        """,
+    ),
+    Recording(
+        record=PerOsd.DEVICE_FAILING,
+        expr=f"""
+        ({PerOsd.STORE_STALLED} == 1)
+        or on ({OSD}) clamp_max(
+          (
+            {PerOsd.COLLAPSED} == 1
+            and on ({OSD}) (
+              ({_slow("ssd").strip()})
+                and on ({OSD}) {PerOsd.MEDIA}{{media="ssd"}}
+              or {_slow("hdd").strip()}
+              or {_beyond("osd:cephqos_kv_commit_seconds")}
+              or {_beyond("osd:cephqos_read_wait_seconds")}
+              or {_beyond("osd:cephqos_device_latency_seconds")}
+            )
+          )
+          or on ({OSD}) 0 * max by ({OSD}) (
+            (
+              ({PerOsdPlace.DEVICE_SECONDS} > @device_floor@)
+              * on ({OSD}) group_left (media) {PerOsd.MEDIA}
+            )
+            > on (cluster, media, at) group_left ()
+            (@device_peers@ * {PerMedia.DEVICE_SECONDS})
+          ) + 1,
+          1
+        )
+        """,
+    ),
+    Recording(
+        record=PerOsd.CPU_SHORT,
+        expr=f"""
+        clamp_max(
+          (({PerOsd.THREAD_CEILING} > bool @thread_ceiling@)
+            or {PerOsd.CPU_WAITING} * 0)
+          + on ({OSD}) (({PerOsd.CPU_WAITING} > bool @cpu_waiting@)
+            or {PerOsd.THREAD_CEILING} * 0),
+          1
+        )
+        """,
+    ),
+    Recording(
+        record=PerOsd.COST_PER_OP,
+        expr=f"""
+        {PerClass.ATTAINED_OPS}{{class="client"}}
+        / on ({OSD}) (
+          sum by ({OSD}) (max by ({OSD}, op) (rate({Op.LATENCY_SECONDS}_count[@rate@])))
+          > 0
+        )
+        """,
+    ),
+)
 
 CAUSE: Final = Group(
     name="cephqos-cause",
     rules=(
-        # An OSD that cannot give more: its clients wait, and not for a limit or for one shard.
+        # An OSD that cannot give more: its clients wait, and not for a limit, for one shard or for
+        # another OSD.
         Recording(
             record=PerOsd.SATURATED_OPS,
             expr=f"""
@@ -157,13 +334,44 @@ CAUSE: Final = Group(
                 {PerClass.SHARDS_WANTING}{{class="client"}} <= @skew@
                   and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
               )
+              unless on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
             """,
         ),
-        Recording(record=PerClass.CAUSE, expr=_first_that_holds()),
-        # The main one of the last minutes: it labels alerts, which must not flap with it.
+        *_RESOURCES,
+        Recording(record=PerClass.EVIDENCE, expr=_evidence()),
+        Recording(
+            record=PerClass.CAUSE,
+            expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
+        ),
+        # What lasts leads: it labels alerts, which must not flap with it. What has lasted may be
+        # absent for longer than what has not.
+        Recording(
+            record=PerClass.LASTING_EVIDENCE,
+            expr=f"""
+            max_over_time({PerClass.EVIDENCE}[@hold@]) and (
+              count_over_time({PerClass.EVIDENCE}[@hold@])
+                >= @lasting@ * @hold_evaluations@
+              or count_over_time({PerClass.EVIDENCE}[@hold@])
+                >= @ending@ * @hold_evaluations@
+                and {PerClass.LASTING_EVIDENCE}
+            )
+            """,
+        ),
         Recording(
             record=PerClass.MAIN_CAUSE,
-            expr=f"topk by ({OSD_CLASS}) (1, sum_over_time({PerClass.CAUSE}[@hold@])) * 0 + 1",
+            expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
+        ),
+        # How many OSDs wait for this one.
+        Recording(
+            record=PerOsd.WAITED_FOR,
+            expr=f"""
+            label_replace(
+              count by (cluster, by) (
+                {PerClass.EVIDENCE}{{cause="{ELSEWHERE}", by!=""}}
+              ),
+              "ceph_daemon", "$1", "by", "(.+)"
+            )
+            """,
         ),
         Recording(
             record=PerClusterClass.CAUSE_OSDS,

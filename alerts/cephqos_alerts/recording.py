@@ -49,7 +49,8 @@ PROMISES: Final = Group(
         _per_osd(PerOsd.CAPACITY_OPS, Qos.CAPACITY_OPS),
         Recording(
             record=PerOsd.MEDIA,
-            expr=f"max by (cluster, ceph_daemon, media) ({Qos.SCHEDULER_INFO})",
+            # Two exporters that do not agree on the media must not stop every rule.
+            expr=f"topk by ({OSD}) (1, max by ({OSD}, media) ({Qos.SCHEDULER_INFO}))",
         ),
         # Which target speaks for an OSD, so that sums per host count it once.
         Recording(
@@ -101,6 +102,18 @@ WORK: Final = Group(
             record=PerOsd.KV_COMMIT_SECONDS_RATE,
             expr=_mean_seconds(Qos.STORE_KV_COMMIT_SECONDS, Qos.STORE_KV_COMMITS),
         ),
+        Recording(
+            record=PerOsd.READ_WAIT_SECONDS_RATE,
+            expr=_mean_seconds(Qos.STORE_READ_WAIT_SECONDS, Qos.STORE_READ_WAITS),
+        ),
+        Recording(
+            record=PerOsd.DEVICE_BYTES_RATE,
+            expr=f"""
+            max by ({OSD}) (
+              sum by ({OSD}, instance, device) (rate({Disks.BYTES}{{layer="osd"}}[@rate@]))
+            )
+            """,
+        ),
         # A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
         Recording(
             record=PerOsd.THREAD_CEILING,
@@ -144,7 +157,7 @@ DEMAND: Final = Group(
             record=PerClass.SHARDS_WANTING,
             expr=f"""
             count by ({OSD_CLASS}) (
-              max_over_time({PerShard.QUEUE_LENGTH}[@sustained@])
+              max_over_time({PerShard.QUEUE_LENGTH}[@hold@])
             )
             / on ({OSD}) group_left () max by ({OSD}) ({Qos.SHARDS})
             """,
@@ -252,6 +265,8 @@ DEMAND: Final = Group(
 VIOLATION: Final = Group(
     name="cephqos-violation",
     rules=(
+        # Work done between a restart and the next scrape is in no counter: a rate is too low.
+        _per_osd(PerOsd.COUNTER_RESETS, f"resets({Qos.DELIVERED_OPS}[@rate@])"),
         Recording(
             record=PerClass.OWED_OPS,
             expr=f"""
@@ -282,6 +297,7 @@ VIOLATION: Final = Group(
               ),
               1
             )
+            unless on ({OSD}) ({PerOsd.COUNTER_RESETS} > 0)
             """,
         ),
         Recording(
@@ -376,6 +392,18 @@ HISTORY: Final = Group(
         Recording(
             record=PerOsd.PROVEN_OPS,
             expr=f"max_over_time({PerOsd.SATURATED_OPS}[@day@:@rate@])",
+        ),
+        Recording(
+            record=PerOsd.DELIVERED_OPS_MAX1D,
+            expr=f"max_over_time({PerOsd.DELIVERED_OPS}[@day@:@rate@])",
+        ),
+        Recording(
+            record=PerOsd.DEVICE_BYTES_MAX1D,
+            expr=f"max_over_time({PerOsd.DEVICE_BYTES_RATE}[@day@:@rate@])",
+        ),
+        Recording(
+            record=PerOsd.READ_WAIT_SECONDS_MEDIAN1D,
+            expr=_usual(PerOsd.READ_WAIT_SECONDS_RATE),
         ),
         Recording(
             record=PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D,

@@ -47,17 +47,28 @@ class Thresholds:
     immediate_share: float = 0.3  # of what is delivered
     full: float = 0.67  # delivered above this share of the capacity fills the OSD: 1 / overstated
     interference: float = 0.1  # of what is delivered
+    interference_size: float = 0.5  # of the shortfall that the excess of another class explains
     skew: float = 0.25  # at most this share of the shards has work
     overstated: float = 1.5  # capacity above this multiple of what was ever delivered
     device_latency_ssd: float = 0.04  # seconds
     device_latency_hdd: float = 0.15
     device_history: float = 5  # times its own median of a day
+    device_peers: float = 5  # times the median of the OSDs on the same media
     device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
+    collapsed: float = 0.4  # of the most that was delivered in a day
     thread_ceiling: float = 0.95
     cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU
+    own_store: float = 0.3  # of a client write: below, the time is spent elsewhere
+    replica_slow: float = 4  # times the median of replica writes on the same media
+    replica_share: float = 3  # times the median of replica writes under way
+    large_ops: float = 2  # normalised operations in one: above, bytes are what it costs
+    lasting: float = 0.5  # of the samples of a hold
+    ending: float = 0.25  # of the samples of a hold: below, what lasted lasts no more
     cluster_share: float = 0.5  # of the OSDs
     cluster_osds: float = 4
     coverage: float = 0.8  # of the samples that a window should hold
+    repeated: float = 900  # seconds of an hour in which a promise was broken
+    restarts: float = 3  # of what is scraped in an hour
     oversubscribed: float = 1.01
     scrape_seconds: float = 8  # of a deadline of 10
     series_per_osd: float = 750  # 20.2 with a DB device shows 728 with nothing switched on
@@ -100,6 +111,9 @@ class Settings:
             # How many evaluations of a window must have found something, at the least.
             seconds = self.window(WINDOWS[name.removesuffix("_samples")])
             return f"{self.thresholds.coverage * seconds / self.scrape_interval:g}"
+        if name.endswith("_evaluations"):
+            seconds = self.window(WINDOWS[name.removesuffix("_evaluations")])
+            return f"{seconds / self.scrape_interval:g}"
         if name == "interval_seconds":
             return f"{self.scrape_interval:g}"
         if name in {field.name for field in fields(Thresholds)}:

@@ -113,6 +113,14 @@ def _errors(slo: Slo, seconds: float) -> str:
     return f"1 - {good} / ({total} > 0)"
 
 
+# Not a label: an alert whose cause changes is still the same alert.
+_CAUSE: Final = (
+    f'{{{{ with printf "{PerClusterClass.MAIN_CAUSE}{{class=\\"client\\",cluster=\\"%s\\"}}"'
+    " $labels.cluster | query }}{{ with . | first }}{{ .Labels.cause }}"
+    "{{ with .Labels.by }} by {{ . }}{{ end }}{{ end }}{{ else }}unknown{{ end }}"
+)
+
+
 def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
     limit = burn.factor(slo) * slo.budget
     long, short = (
@@ -133,20 +141,16 @@ def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
         about=SLO_SUBJECTS,
         expr=f"""
         {burning}
-          * on (cluster) group_left (cause, by)
-            {PerClusterClass.MAIN_CAUSE}{{class="client"}}
-        or on ({keys}) label_replace({burning}, "cause", "unknown", "", "")
         """,
         severity=burn.severity,
         dashboard="cluster",
         labels={"slo": slo.name, "op": slo.op, "window": duration(burn.long)},
         summary=f"SLO {slo.name}: {{{{ $value | humanizePercentage }}}} of {slo.op} operations are"
-        " too slow (cause: {{ $labels.cause }})",
+        " too slow",
         description=f"""
         Objective: {objective}, over {duration(slo.window)}. In the last
         {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer
         (cluster {{{{ $labels.cluster }}}}). The error budget burns at least {burn.factor(slo):g}
-        times too fast. Likely cause of client waits, on most OSDs:
-        {{{{ $labels.cause }}}}{{{{ with $labels.by }}}} by {{{{ . }}}}{{{{ end }}}}.
+        times too fast. Likely cause of client waits, on most OSDs: {_CAUSE}.
         """,
     )

@@ -17,16 +17,31 @@ class PerOsd:
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
     CLIENT_STEADY: Final = "osd:cephqos_client_steady:bool"
     CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
+    COLLAPSED: Final = "osd:cephqos_collapsed:bool"
+    COST_PER_OP: Final = "osd:cephqos_cost_per_op:ratio"
+    COUNTER_RESETS: Final = "osd:cephqos_counters:resets"
+    CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"
     CPU_WAITING: Final = "osd:cephqos_cpu_waiting:rate"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
+    DELIVERED_OPS_MAX1D: Final = "osd:cephqos_delivered_ops:max1d"
+    DEVICE_BYTES_MAX1D: Final = "osd:cephqos_device_bytes:max1d"
+    DEVICE_BYTES_RATE: Final = "osd:cephqos_device_bytes:rate"
     DEVICE_DEPTH: Final = "osd:cephqos_device_depth:rate"
+    DEVICE_FAILING: Final = "osd:cephqos_device_failing:bool"
     DEVICE_LATENCY_SECONDS_MEDIAN1D: Final = "osd:cephqos_device_latency_seconds:median1d"
     DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
+    HOLDS_REPLICA_WRITES: Final = "osd:cephqos_holds_replica_writes:bool"
     INSTANCE: Final = "osd:cephqos_instance:info"
     KV_COMMIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_kv_commit_seconds:median1d"
     KV_COMMIT_SECONDS_RATE: Final = "osd:cephqos_kv_commit_seconds:rate"
     MEDIA: Final = "osd:cephqos_media:info"
+    OWN_STORE: Final = "osd:cephqos_own_store:ratio"
     PROVEN_OPS: Final = "osd:cephqos_proven_ops:max1d"
+    READ_WAIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_read_wait_seconds:median1d"
+    READ_WAIT_SECONDS_RATE: Final = "osd:cephqos_read_wait_seconds:rate"
+    REPLICA_SLOWNESS: Final = "osd:cephqos_replica_slowness:ratio"
+    REPLICA_WRITE_SECONDS: Final = "osd:cephqos_replica_write_seconds:rate"
+    REPLICA_WRITES_IN_PROGRESS: Final = "osd:cephqos_replica_writes_in_progress:rate"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
     STORE_IN_PROGRESS: Final = "osd:cephqos_store_in_progress:rate"
     STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
@@ -34,6 +49,27 @@ class PerOsd:
     STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"
     STORE_USED: Final = "osd:cephqos_store_used:ratio"
     THREAD_CEILING: Final = "osd:cephqos_thread_ceiling:max"
+    WAITED_FOR: Final = "osd:cephqos_waited_for:count"
+
+
+class PerOsdPlace:
+    """Recorded per OSD and place at which its device is timed: commit, read, device."""
+
+    DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
+
+
+class PerOsdPeer:
+    """Recorded per OSD and another one, `by`."""
+
+    WAITS_FOR: Final = "osd_by:cephqos_waits_for:info"
+
+
+class PerMedia:
+    """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place."""
+
+    DEVICE_SECONDS: Final = "media_at:cephqos_device_seconds:median"
+    REPLICA_WRITE_SECONDS: Final = "media:cephqos_replica_write_seconds:median"
+    REPLICA_WRITES_IN_PROGRESS: Final = "media:cephqos_replica_writes_in_progress:median"
 
 
 class PerClass:
@@ -43,8 +79,10 @@ class PerClass:
     ATTAINMENT: Final = "osd_class:cephqos_attainment:ratio"
     CAUSE: Final = "osd_class:cephqos_cause"
     DEMAND: Final = "osd_class:cephqos_demand:bool"
+    EVIDENCE: Final = "osd_class:cephqos_evidence:rank"
     EXCESS_OPS: Final = "osd_class:cephqos_excess_ops:rate"
     HELD_WHILE_IDLE: Final = "osd_class:cephqos_held_while_idle:bool"
+    LASTING_EVIDENCE: Final = "osd_class:cephqos_lasting_evidence:rank"
     LIMIT_HOLD_SECONDS: Final = "osd_class:cephqos_limit_hold_seconds:max"
     LIMIT_OPS: Final = "osd_class:cephqos_limit_ops"
     MAIN_CAUSE: Final = "osd_class:cephqos_main_cause"
@@ -70,6 +108,7 @@ class PerCluster:
     """Recorded per cluster."""
 
     CAPACITY_OPS: Final = "cluster:cephqos_capacity_ops:sum"
+    COVERAGE: Final = "cluster:cephqos_coverage:ratio"
     DELIVERED_OPS: Final = "cluster:cephqos_delivered_ops:sum"
     OSD_RESTARTS: Final = "cluster:cephqos_osd_restarts:sum1h"
     OSDS: Final = "cluster:cephqos_osds:count"

@@ -31,13 +31,15 @@ CLASSES: Final = (*SCHEDULED, IMMEDIATE)
 
 # Why a class gets no more, values of the label `cause`, most urgent first.
 CAUSES: Final = (
-    "immediate",
-    "interference",
-    "limit",
-    "skew",
-    "capacity",
     "device",
     "cpu",
+    "limit",
+    "skew",
+    "interference",
+    "immediate",
+    "replica",
+    "network",
+    "capacity",
     "unknown",
 )
 

@@ -18,7 +18,7 @@ from .series import STEP, Series
 TESTS = Path("alerts/tests")
 # What each file of tests loads (more rules make every step slower), and how often it evaluates.
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "qos": ("recording.yml", "qos.yml", "state.yml", "coverage.yml"),
+    "qos": ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml"),
     "state": ("state.yml", "coverage.yml"),
     "overdue": ("state.yml",),
     "slo": ("recording.yml", "slo.yml"),

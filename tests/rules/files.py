@@ -2,12 +2,14 @@
 
 from pathlib import Path
 
-from . import coverage, promises, qos, slo, state
+from . import across, blind, coverage, promises, qos, slo, state
 from .cases import TESTS, Case, promtool_file
 
 CASES: list[Case] = [
     *qos.CASES,
     *promises.CASES,
+    *across.CASES,
+    *blind.CASES,
     *state.CASES,
     *coverage.CASES,
     *slo.CASES,

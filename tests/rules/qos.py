@@ -31,6 +31,10 @@ def without(prefixes: tuple[str, ...], osd: Osd) -> Series:
     return {name: values for name, values in osd.series().items() if not name.startswith(prefixes)}
 
 
+# OSDs under WPQ, for which a policy's target is all there is.
+TARGET_OSDS: dict[str, object] = {"in_force": "wpq", "capacity": None, "reserved": {}}
+
+
 def violated(severity: str, cause: str, **more: str) -> dict[str, str]:
     return {**OSD0, "severity": severity, "cause": cause, **more}
 

@@ -36,6 +36,11 @@ class State:
     device_ops: float = 10.0
     depth: float = 0.1
     kv_commit: float = 0.001
+    read_wait: float | None = None  # seconds; None: no reads
+    device_bytes: float | None = None  # per second; None: 4 KiB for each piece of work
+    write_latency: float | None = None  # of client writes; None: twice their store's
+    replica_writes: float = 0.0
+    replica_latency: float = 0.004
     thread: float = 0.1
     cpu_waiting: float = 0.1
     up: float | None = 1.0
@@ -119,7 +124,7 @@ def counter(timeline: Timeline, rate: Callable[[State], float]) -> str:
     for minutes, state in timeline:
         count, step = _samples(minutes), rate(state) * STEP
         if state.scrape:
-            parts.append(f"{total:g}+{step:g}x{count - 1}")
+            parts.append(f"{total:.12g}+{step:.12g}x{count - 1}")
         else:
             parts.append(f"_x{count}")
         total += step * count
@@ -221,10 +226,23 @@ def _add_work(add_counter: Callable[..., None]) -> None:
     )
     histogram = "cephqos_osd_op_latency_seconds"
     for op in ("read", "write"):
-        add_counter(f"{histogram}_sum", lambda s: _present(s) / 2, op=op)
+        add_counter(f"{histogram}_sum", lambda s, op=op: _op_seconds(s, op), op=op)
         add_counter(f"{histogram}_count", lambda s: s.client, op=op)
         for le in ("0.0128", "0.0512", "0.1024", "0.2048"):
             add_counter(f"{histogram}_bucket", lambda s: s.client * s.good, op=op, le=le)
+
+
+def _device_bytes(state: State) -> float:
+    if state.device_bytes is not None:
+        return state.device_bytes
+    return 4096 * (state.client + state.immediate + state.recovery)
+
+
+def _op_seconds(state: State, op: str) -> float:
+    """Of the operations that are there on average, those that write take as long as it says."""
+    latency = state.write_latency or 2 * state.store_latency
+    writes = min(state.client * latency, _present(state))
+    return writes if op == "write" else _present(state) - writes
 
 
 def _present(state: State) -> float:
@@ -244,9 +262,16 @@ def _add_resources(
         **disk,
     )
     add_counter("cephqos_disks_ops_total", lambda s: s.device_ops, op="write", **disk)
+    add_counter("cephqos_disks_bytes_total", _device_bytes, op="write", **disk)
     add_counter("cephqos_disks_weighted_seconds_total", lambda s: s.depth, **disk)
     add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: 100 * s.kv_commit)
     add_counter("cephqos_qos_store_kv_commits_total", lambda s: 100)
+    add_counter("cephqos_qos_store_read_waits_total", lambda s: 100 * (s.read_wait is not None))
+    add_counter("cephqos_qos_store_read_wait_seconds_total", lambda s: 100 * (s.read_wait or 0.0))
+    add_counter("cephqos_qos_replica_writes_total", lambda s: s.replica_writes)
+    add_counter(
+        "cephqos_qos_replica_write_seconds_total", lambda s: s.replica_writes * s.replica_latency
+    )
     name = "cephqos_threads_busiest_cpu_seconds_total"
     add_counter(name, lambda s: s.thread, group="bstore_kv_sync")
     add_counter(name, lambda s: 0.99, group="other")

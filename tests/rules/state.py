@@ -113,6 +113,19 @@ RECOVERY = [
     ),
     case(
         "CephQosRecoveryStalled",
+        "a pool that waits for its turn while another one recovers",
+        merged(
+            _recovery("0x240", "1000x240"),
+            {
+                name.replace('pool="p"', 'pool="q"'): values
+                for name, values in _recovery("0+10x240", "9000-10x240").items()
+            },
+        ),
+        silent(30),
+        silent(59),
+    ),
+    case(
+        "CephQosRecoveryStalled",
         "recovery that is slow but moves",
         _recovery("0+0.1x240", "1000x240"),
         silent(30),

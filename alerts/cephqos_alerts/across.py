@@ -1,0 +1,131 @@
+"""Where the time of an OSD's clients is spent: here, on another OSD, or on the network.
+
+A replicated write ends when the slowest replica has it. So a primary shows demand, and a shortfall,
+because of an OSD elsewhere. The finding belongs to the OSD on which the time is spent; these series
+tell which one that is.
+"""
+
+from typing import Final
+
+from cephqos_alerts.rules import Group, Recording
+from cephqos_base.recorded import PerMedia, PerOsd, PerOsdPeer, PerOsdPlace
+from cephqos_base.series import OSD, Daemon, Op, Ops, Qos
+
+# What an OSD waits for when it writes or reads, by where it is measured. A throttled device shows
+# in commits and read waits only: its requests are held back before the kernel counts them.
+_DEVICE_SECONDS: Final = f"""
+label_replace({PerOsd.KV_COMMIT_SECONDS_RATE}, "at", "commit", "", "")
+or label_replace({PerOsd.READ_WAIT_SECONDS_RATE}, "at", "read", "", "")
+or label_replace({PerOsd.DEVICE_LATENCY_SECONDS_RATE}, "at", "device", "", "")
+"""
+
+
+def _among_peers(series: str, extra: str = "") -> str:
+    """The median of the OSDs of a cluster on the same media, where there are at least three."""
+    by = f"cluster, media{extra}"
+    joined = f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+    return f"""
+    quantile by ({by}) (0.5, {joined})
+      and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3
+    """
+
+
+def _to_peers(series: str, median: str, extra: str = "") -> str:
+    """How many times the median of its peers an OSD's figure is."""
+    return f"""
+    max by ({OSD}{extra}) (
+      ({series} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
+      / on (cluster, media{extra}) group_left () ({median} > 0)
+    )
+    """
+
+
+ACROSS: Final = Group(
+    name="cephqos-across",
+    rules=(
+        Recording(record=PerOsdPlace.DEVICE_SECONDS, expr=_DEVICE_SECONDS),
+        Recording(
+            record=PerMedia.DEVICE_SECONDS,
+            expr=_among_peers(PerOsdPlace.DEVICE_SECONDS, ", at"),
+        ),
+        Recording(
+            record=PerOsd.REPLICA_WRITE_SECONDS,
+            expr=f"""
+            max by ({OSD}) (rate({Qos.REPLICA_WRITE_SECONDS}[@rate@]))
+            / (max by ({OSD}) (rate({Qos.REPLICA_WRITES}[@rate@])) > 0)
+            """,
+        ),
+        Recording(
+            record=PerOsd.REPLICA_WRITES_IN_PROGRESS,
+            expr=f"max by ({OSD}) (rate({Qos.REPLICA_WRITE_SECONDS}[@rate@]))",
+        ),
+        Recording(
+            record=PerMedia.REPLICA_WRITE_SECONDS,
+            expr=_among_peers(PerOsd.REPLICA_WRITE_SECONDS),
+        ),
+        Recording(
+            record=PerMedia.REPLICA_WRITES_IN_PROGRESS,
+            expr=_among_peers(PerOsd.REPLICA_WRITES_IN_PROGRESS),
+        ),
+        # How many times slower than on its peers replica writes are on this OSD.
+        Recording(
+            record=PerOsd.REPLICA_SLOWNESS,
+            expr=_to_peers(
+                PerOsd.REPLICA_WRITE_SECONDS,
+                PerMedia.REPLICA_WRITE_SECONDS,
+            ),
+        ),
+        # Both: each replica write takes longer here, and more of them are under way here.
+        Recording(
+            record=PerOsd.HOLDS_REPLICA_WRITES,
+            expr=f"""
+            0 * (
+            ({PerOsd.REPLICA_SLOWNESS} > @replica_slow@)
+              and on ({OSD}) ({PerOsd.REPLICA_WRITES_IN_PROGRESS} > 1)
+              and on ({OSD}) ({
+                _to_peers(
+                    PerOsd.REPLICA_WRITES_IN_PROGRESS,
+                    PerMedia.REPLICA_WRITES_IN_PROGRESS,
+                ).strip()
+            } > @replica_share@)
+              and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+            or on ({OSD}) ({PerOsd.STORE_STALLED} == 1)
+            or on ({OSD}) (max by ({OSD}) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}) == 0)
+            ) + 1
+            """,
+        ),
+        # The share of a client write, once it has left the scheduler, that its own store takes.
+        Recording(
+            record=PerOsd.OWN_STORE,
+            expr=f"""
+            {PerOsd.STORE_LATENCY_SECONDS}
+            / on ({OSD}) (
+              max by ({OSD}) (rate({Op.LATENCY_SECONDS}_sum{{op="write"}}[@rate@]))
+              / (max by ({OSD}) (rate({Op.LATENCY_SECONDS}_count{{op="write"}}[@rate@]))
+                > 0)
+              * on ({OSD}) clamp_min(
+                1 - max by ({OSD}) (rate({Qos.CLIENT_WAIT_SECONDS}[@rate@]))
+                / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0),
+                0.05
+              )
+              > 0
+            )
+            """,
+        ),
+        # What operations of an OSD's clients were seen to wait for most, among other OSDs.
+        Recording(
+            record=PerOsdPeer.WAITS_FOR,
+            expr=f"""
+            topk by ({OSD}) (1,
+              label_replace(
+                max by ({OSD}, peer) (
+                  rate({Ops.SAMPLED_WAIT_SECONDS}{{
+                    kind="client", event="subops", peer=~"osd.+"}}[@hold@])
+                ) > 0,
+                "by", "$1", "peer", "(.+)"
+              )
+            )
+            """,
+        ),
+    ),
+)

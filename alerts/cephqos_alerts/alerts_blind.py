@@ -1,0 +1,103 @@
+"""Alerts that say that the other rules cannot see: nothing fires without the figures it needs."""
+
+from typing import Final
+
+from cephqos_alerts.rules import Alert, Group, Recording
+from cephqos_base.recorded import PerClass, PerCluster
+from cephqos_base.series import OSD, Cluster, Daemon, Qos
+
+BLIND: Final = Group(
+    name="cephqos-blind-alerts",
+    rules=(
+        # Of the OSDs that are up in the map; where nobody reads the map, of those of the last hour.
+        Recording(
+            record=PerCluster.COVERAGE,
+            expr=f"""
+            {PerCluster.OSDS}
+            / on (cluster) (
+              count by (cluster) (max by ({OSD}) ({Cluster.OSD_UP}) == 1)
+              or max_over_time({PerCluster.OSDS}[@hour@])
+            )
+            """,
+        ),
+        Alert(
+            name="CephQosTooFewSamples",
+            about=(),
+            expr="""
+            sum_over_time(up{job=~"@job@"}[@long_hold@]) < @long_hold_samples@
+              and sum_over_time(up{job=~"@job@"}[@hold@]) <= @hold_samples@
+              and sum_over_time(up{job=~"@job@"}[@hold@]) > 0
+              and up{job=~"@job@"} offset @long_hold@
+            """,
+            severity="ticket",
+            dashboard="exporter",
+            summary="{{ $labels.instance }}: {{ $value }} good scrapes in @long_hold@ are too few for"
+            " the rules",
+            description="""
+            Only {{ $value }} scrapes of {{ $labels.instance }} (job {{ $labels.job }}) succeeded in
+            the last @long_hold@; the rules are made for one every @interval_seconds@ s and need
+            @long_hold_samples@. Alerts about the OSDs of this exporter cannot fire. Scrape more often,
+            or make the rules for the interval that you use: cephqos rules build --scrape-interval.
+            """,
+        ),
+        Alert(
+            name="CephQosFiguresMissing",
+            about=(),
+            expr=f"""
+            count by (cluster, instance) (
+              (max by ({OSD}, instance) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}) == 1)
+                and on ({OSD}) (
+                  count_over_time(
+                    (max by ({OSD}) ({Daemon.UP}))[@hold@:@rate@]
+                  ) > 1
+                )
+                unless on ({OSD}) {PerClass.ATTAINED_OPS}
+            )
+            """,
+            severity="ticket",
+            hold=600,
+            dashboard="exporter",
+            summary="{{ $labels.instance }}: {{ $value }} OSDs answer, but their work is not known",
+            description="""
+            {{ $value }} OSDs of cluster {{ $labels.cluster }} at {{ $labels.instance }} answer, and
+            there is no rate of the work that their classes get. Without it no promise can be
+            judged. The collector mclock may be off or failing, its series may be dropped when
+            scraped, or the interval of the scrapes may be too long for the rules.
+            """,
+        ),
+        Alert(
+            name="CephQosExporterRestarts",
+            about=(),
+            expr=f"""
+            max by (cluster, instance) (
+              resets({Qos.DELIVERED_OPS}[@hour@])
+            ) > @restarts@
+            """,
+            severity="ticket",
+            dashboard="exporter",
+            summary="{{ $labels.instance }}: figures began anew {{ $value }} times in @hour@",
+            description="""
+            The counters of an OSD at {{ $labels.instance }} (cluster {{ $labels.cluster }}) began
+            at zero {{ $value }} times in the last @hour@: the exporter or the OSD restarts again
+            and again. A promise is not judged for @rate@ after each restart.
+            """,
+        ),
+        Alert(
+            name="CephQosClusterLabelTaken",
+            about=(),
+            expr=f"""
+            count by (cluster, instance) ({Daemon.UP}{{exported_cluster!=""}})
+            """,
+            severity="ticket",
+            hold=300,
+            dashboard="exporter",
+            summary="{{ $labels.instance }}: Prometheus' own cluster label hides the FSID",
+            description="""
+            Prometheus gives the series of {{ $labels.instance }} a label cluster of its own
+            ({{ $labels.cluster }}), so the FSID is in exported_cluster. OSDs of the same number in
+            two Ceph clusters are taken for one. Set honor_labels: true for this job, or name your
+            own label otherwise.
+            """,
+        ),
+    ),
+)
