@@ -12,7 +12,7 @@ _BAD = replace(BUSY, client=1500, good=0.5, thread=0.98)
 _FINE = State(client=500, in_progress=(1, 0, 2), waiting=0.2, store=1)
 
 
-def _burn(severity: str, window: str, cause: str, op: str = "write") -> dict[str, str]:
+def _burn(severity: str, window: str, op: str = "write") -> dict[str, str]:
     name = f"ssd-{op}"
     return {
         "cluster": CLUSTER,
@@ -20,14 +20,13 @@ def _burn(severity: str, window: str, cause: str, op: str = "write") -> dict[str
         "slo": name,
         "severity": severity,
         "window": window,
-        "cause": cause,
     }
 
 
 _TICKETS = (("ticket", "1d"), ("ticket", "3d"))
 
 
-def _both(*burns: tuple[str, str, str]) -> list[dict[str, str]]:
+def _both(*burns: tuple[str, str]) -> list[dict[str, str]]:
     """Reads and writes alike: the made-up OSDs do the same with both."""
     return [_burn(*burn, op=op) for burn in burns for op in ("read", "write")]
 
@@ -38,24 +37,24 @@ CASES = [
         "half of the operations too slow pages after eight minutes and ends soon after",
         merged(Osd(((60, _FINE), (20, _BAD), (20, _FINE)))),
         silent(60.5),
-        firing(61, *_both(("ticket", "3d", "unknown"))),
+        firing(61, *_both(("ticket", "3d"))),
         firing(
             67.5,
-            *_both(("page", "6h", "cpu"), ("ticket", "1d", "cpu"), ("ticket", "3d", "cpu")),
+            *_both(("page", "6h"), ("ticket", "1d"), ("ticket", "3d")),
         ),
         firing(
             68,
             *_both(
-                ("page", "1h", "cpu"),
-                ("page", "6h", "cpu"),
-                ("ticket", "1d", "cpu"),
-                ("ticket", "3d", "cpu"),
+                ("page", "1h"),
+                ("page", "6h"),
+                ("ticket", "1d"),
+                ("ticket", "3d"),
             ),
         ),
         Moment(
             95,
             _both(
-                ("page", "6h", "unknown"), ("ticket", "1d", "unknown"), ("ticket", "3d", "unknown")
+                ("page", "6h"), ("ticket", "1d"), ("ticket", "3d")
             ),
         ),
         group="slo",
@@ -67,7 +66,7 @@ CASES = [
             merged(
                 *(Osd(((20, replace(_BAD, good=0.9)),), instance=host) for host in ("h1", "h2"))
             ),
-            firing(19, *_both(*((*it, "cpu") for it in (("page", "6h"), *_TICKETS)))),
+            firing(19, *_both(("page", "6h"), *_TICKETS)),
             group="slo",
         ),
         values=(
@@ -80,8 +79,8 @@ CASES = [
         "the last ticket of a bad quarter of an hour ends when six hours have been good",
         merged(Osd(((60, _FINE), (15, _BAD), (480, _FINE)))),
         silent(60),
-        firing(120, *_both(("ticket", "1d", "unknown"), ("ticket", "3d", "unknown"))),
-        firing(435, *_both(("ticket", "3d", "unknown"))),
+        firing(120, *_both(("ticket", "1d"), ("ticket", "3d"))),
+        firing(435, *_both(("ticket", "3d"))),
         silent(450),
         group="budget",
     ),

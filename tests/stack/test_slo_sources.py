@@ -50,7 +50,7 @@ def _alerts(slo: Slo, *burns: tuple[str, str]) -> list[dict[str, Any]]:
     (name, _) = _series(slo, "count")
     kept = ("cluster", "pool") if slo.source == "probe" else ("cluster", "run", "load")
     own = {key: value for key, value in re.findall(r'(\w+)="([^"]*)"', name) if key in kept}
-    base = {"alertname": "CephQosLatencySloBurn", "alertstate": "firing", "cause": "unknown"}
+    base = {"alertname": "CephQosLatencySloBurn", "alertstate": "firing"}
     base |= {"slo": slo.name, "op": "write", **LABELS, **own}
     samples = []
     for severity, window in burns:

@@ -27,7 +27,8 @@ README: Final = Path("alerts/README.md").read_text(encoding="utf-8")
 PAGE: Final = Path("tests/golden/example_host.prom")
 # What Prometheus adds to every scrape itself.
 PROMETHEUS: Final = {"up", "scrape_duration_seconds", "scrape_samples_post_metric_relabeling"}
-TARGET: Final = {"job", "instance"}
+# What Prometheus adds; the last where its own labels and ours have the same name.
+TARGET: Final = {"job", "instance", "exported_cluster"}
 FIO: Final = Slo(name="fio", source="fio", op="write", threshold=0.016, objective=0.9)
 _SELECTOR: Final = re.compile(r"(?<![\w:])((?:ceph|up\b|scrape)\w*(?![\w:]))(?:\{([^}]*)\})?")
 _LABEL: Final = re.compile(r'(\w+)="')

@@ -13,6 +13,7 @@ from tests.rules.cases import Case
 
 from cephqos_alerts.alertmanager import alertmanager_config
 from cephqos_alerts.build import FILES, build_rules
+from cephqos_alerts.cause import RANKS
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import Alert, Recording
 from cephqos_alerts.settings import WINDOWS, Settings
@@ -147,13 +148,16 @@ def test_the_text_of_an_alert_names_all_that_it_is_about_and_for_how_long(name: 
 UNMEASURED = {
     *("CephQosCapacityNeverMeasured", "CephQosSchedulersMixed", "CephQosExporterDown"),
     *("CephQosOsdNotScraped", "CephQosClusterExporterAbsent", "CephQosCollectorFailing"),
+    "CephQosClusterLabelTaken",
 }
 
 
 def test_every_cause_of_the_vocabulary_is_in_the_cause_rule_in_its_order() -> None:
-    expr = next(r["expr"] for r in RULES if r.get("record") == "osd_class:cephqos_cause")
+    expr = next(r["expr"] for r in RULES if r.get("record") == "osd_class:cephqos_evidence:rank")
     found = list(dict.fromkeys(re.findall(r'"cause", "(\w+)"', expr)))
     assert tuple(found) == CAUSES
+    ranks = [RANKS[cause] for cause in CAUSES]
+    assert ranks == sorted(set(ranks), reverse=True)
 
 
 def test_recorded_series_that_rules_use_are_recorded() -> None:
