@@ -31,13 +31,13 @@ BLIND: Final = Group(
             """,
             severity="ticket",
             dashboard="exporter",
-            summary="{{ $labels.instance }}: {{ $value }} good scrapes in @long_hold@ are too few for"
-            " the rules",
+            summary="{{ $labels.instance }}: {{ $value }} good scrapes in @long_hold@ are too few"
+            " for the rules",
             description="""
             Only {{ $value }} scrapes of {{ $labels.instance }} (job {{ $labels.job }}) succeeded in
             the last @long_hold@; the rules are made for one every @interval_seconds@ s and need
-            @long_hold_samples@. Alerts about the OSDs of this exporter cannot fire. Scrape more often,
-            or make the rules for the interval that you use: cephqos rules build --scrape-interval.
+            @long_hold_samples@. Alerts about the OSDs of this exporter cannot fire. Scrape more
+            often, or build the rules for your interval: cephqos rules build --scrape-interval.
             """,
         ),
         Alert(

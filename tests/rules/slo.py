@@ -53,9 +53,7 @@ CASES = [
         ),
         Moment(
             95,
-            _both(
-                ("page", "6h"), ("ticket", "1d"), ("ticket", "3d")
-            ),
+            _both(("page", "6h"), ("ticket", "1d"), ("ticket", "3d")),
         ),
         group="slo",
     ),
