@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
+from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
@@ -58,6 +59,12 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="file to write Alertmanager's configuration to (default: none with --out, otherwise"
         " alerts/alertmanager/alertmanager.yml of the checkout)",
+    )
+    parser.add_argument(
+        "--loki",
+        type=Path,
+        help="file to write the rules for Loki's ruler to (default: none with --out, otherwise"
+        " alerts/loki/fake/logs.yml of the checkout)",
     )
     parser.add_argument("--webhook", help=f"URL to send alerts to (default {DEFAULT_WEBHOOK})")
     parser.add_argument(
@@ -149,6 +156,8 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
     out, alertmanager = _places(arguments)
     rules = build_rules(settings, [] if arguments.no_slo else load_slos(arguments.slo))
     files = {out / name: text for name, text in rules.items()}
+    if arguments.loki or arguments.out is None:
+        files[arguments.loki or out.parent / "loki" / "fake" / "logs.yml"] = log_rules(settings)
     if alertmanager is not None:
         files[alertmanager] = _alertmanager(settings, arguments)
     elif arguments.webhook or arguments.receivers:

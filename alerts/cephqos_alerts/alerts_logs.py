@@ -1,0 +1,153 @@
+"""Alerts from what daemons log, for Loki's ruler.
+
+Each expression first takes the streams that its lines are in (deploy/LOGS.md has the labels), so
+that little is read: warnings, errors and fatal lines of OSDs. The dump of recent events that a
+crash writes repeats such lines; it is of severity `debug` and never counted.
+"""
+
+from cephqos_alerts.rules import Alert, Group, render, to_yaml
+from cephqos_alerts.settings import Settings
+
+# What OSDs of 16.2, 18.2 and 20.2 write; before 18.2.5 they said `exceeded`. Each is RE2.
+BENCHMARK_REJECTED = (
+    r"OSD bench result of (?P<measured>[0-9.]+) IOPS (?:is not within|exceeded) the threshold limit"
+)
+SETTING_REVERTED = r"Change to (?P<option>[a-z_]+) on osd\.[0-9]+ did not take effect"
+SLOW_REQUESTS = r"log \[WRN\] : (?P<slow>[0-9]+) slow requests "
+HEARTBEAT_MISSED = r"heartbeat_check: no reply from .* (?P<peer>osd\.[0-9]+) (?:since|ever)"
+SCRUB_ERRORS = r"log \[ERR\] : (?P<pg>[0-9]+\.[0-9a-f]+) (?:deep-)?scrub (?P<errors>[0-9]+) errors"
+
+# Slow requests of one OSD at once that are a burst and no straggler.
+_BURST = 10
+
+LOGS = Group(
+    name="cephqos-logs",
+    slow=True,
+    rules=(
+        Alert(
+            name="CephQosBenchmarkRejected",
+            expr=f"""
+                max by (cluster, ceph_daemon) (
+                  max_over_time(
+                    {{log="osd", severity="warning"}} |= `OSD bench result of`
+                      | regexp `{BENCHMARK_REJECTED}` | measured != `` | unwrap measured [1h]
+                  )
+                )
+            """,
+            severity="ticket",
+            summary=(
+                "{{ $labels.ceph_daemon }} measured {{ $value | printf `%.0f` }} IOPS when it"
+                " started and did not believe it"
+            ),
+            description="""
+                The result of its benchmark is outside of the range that the OSD accepts, so it
+                keeps the capacity that it had, Ceph's default if nobody set one. All reservations
+                and limits are shares of that capacity. Measure the device with fio and set
+                osd_mclock_max_capacity_iops_hdd or _ssd of this OSD.
+            """,
+        ),
+        Alert(
+            name="CephQosSettingReverted",
+            expr=f"""
+                count by (cluster, option) (
+                  sum by (cluster, ceph_daemon, option) (
+                    count_over_time(
+                      {{log="osd", severity="warning"}} |= `did not take effect`
+                        | regexp `{SETTING_REVERTED}` | option != `` [1h]
+                    )
+                  )
+                )
+            """,
+            severity="info",
+            dashboard="cluster",
+            summary="{{ $value }} OSDs took back a change to {{ $labels.option }}",
+            description="""
+                mClock sets this option itself. Somebody's change was undone, and a value in the
+                monitors' database was removed. Whoever made the change believes that it is in
+                force. It takes osd_mclock_override_recovery_settings to change it.
+            """,
+        ),
+        Alert(
+            name="CephQosSlowRequestBurst",
+            expr=f"""
+                max by (cluster, ceph_daemon) (
+                  max_over_time(
+                    {{log="osd", severity="warning"}} |= ` slow requests `
+                      | regexp `{SLOW_REQUESTS}` | slow != `` | unwrap slow [5m]
+                  )
+                ) >= {_BURST}
+            """,
+            severity="ticket",
+            summary=(
+                "{{ $labels.ceph_daemon }} had {{ $value }} requests at once that took longer than"
+                " osd_op_complaint_time"
+            ),
+            description="""
+                Seen in its log within the last 5 minutes. The line says at which step the requests
+                wait and which pool they are for. Steps such as `waiting for sub ops` point at
+                another OSD.
+            """,
+        ),
+        Alert(
+            name="CephQosHeartbeatMissed",
+            expr=f"""
+                label_replace(
+                  count by (cluster, peer) (
+                    sum by (cluster, ceph_daemon, peer) (
+                      count_over_time(
+                        {{log="osd", severity="error"}} |= `heartbeat_check: no reply from`
+                          | regexp `{HEARTBEAT_MISSED}` | peer != `` [5m]
+                      )
+                    )
+                  ),
+                  "ceph_daemon", "$1", "peer", "(.+)"
+                )
+            """,
+            severity="ticket",
+            summary="{{ $labels.ceph_daemon }} did not answer heartbeats of {{ $value }} OSDs",
+            description="""
+                Seen in their logs within the last 5 minutes; the OSD may be down by now, or up
+                again. One peer that misses it: the network between the two. Many peers: the OSD
+                is stuck, its host is overloaded, or its network is.
+            """,
+        ),
+        Alert(
+            name="CephQosScrubErrors",
+            expr=f"""
+                max by (cluster, ceph_daemon, pg) (
+                  max_over_time(
+                    {{log="osd", severity="error"}} |~ `scrub [0-9]+ errors`
+                      | regexp `{SCRUB_ERRORS}` | pg != `` | unwrap errors [1h]
+                  )
+                ) > 0
+            """,
+            severity="ticket",
+            summary="A scrub of PG {{ $labels.pg }} found {{ $value }} errors",
+            description="""
+                Copies of an object differ or one cannot be read. The lines above it in the log of
+                {{ $labels.ceph_daemon }} name objects and OSDs. Look at the devices before
+                repairing: a repair trusts the copy that can be read.
+            """,
+        ),
+        Alert(
+            name="CephQosDaemonCrashed",
+            expr="""
+                sum by (cluster, ceph_daemon, log) (
+                  count_over_time({log=~"osd|mon|mgr|mds", severity="fatal"} [15m])
+                )
+            """,
+            severity="ticket",
+            summary="{{ $labels.ceph_daemon }} crashed: a failed assertion or a fatal signal",
+            description="""
+                Within the last 15 minutes. Its log has the assertion and the backtrace in one
+                entry, and what happened before in the dump that follows. A daemon that crashes
+                again and again causes recovery each time.
+            """,
+        ),
+    ),
+)
+
+
+def log_rules(settings: Settings) -> str:
+    """The file of rules as Loki's ruler reads it. Windows do not scale: Loki sees lines at once."""
+    return to_yaml(render((LOGS,), settings))

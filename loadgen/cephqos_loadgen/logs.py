@@ -1,0 +1,173 @@
+"""Loki and the collector, beside a lab or any folder of Ceph's logs.
+
+    async with LogPipeline(LogSpec(folder=..., logs=lab.paths.logs, cluster=fsid)) as logs:
+        await logs.count('{log="osd"}')
+
+Both run with the configuration that deployments use (deploy/loki, deploy/collector). Nothing waits
+for them: Ceph writes its files, the collector reads them when it can.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import time
+import urllib.parse
+from asyncio.subprocess import Process
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+from cephqos_loadgen.background import in_background
+from cephqos_loadgen.errors import LabError, UsageError
+from cephqos_loadgen.scraping import fetch
+from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.tools import find_tool
+
+_DEPLOY: Final = Path(__file__).parents[2] / "deploy"
+LOKI_CONFIG: Final = _DEPLOY / "loki" / "loki.yaml"
+COLLECTOR_CONFIG: Final = _DEPLOY / "collector" / "collector.yaml"
+# Offsets are stored only after their lines are in the queue on disk.
+COLLECTOR_GATES: Final = "--feature-gates=stanza.synchronousLogEmitter"
+_START_TIMEOUT = 60.0
+_NO_ARCHIVES: Final = Path("/nonexistent")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSpec:
+    """What to collect and where to keep it."""
+
+    folder: Path  # data, state and output of both
+    logs: Path  # Ceph's log files
+    cluster: str  # fsid
+    host: str = "lab"
+    archives: Path = _NO_ARCHIVES  # of the load generator
+    rules: str = ""  # for Loki's ruler, YAML
+    alertmanager_url: str = "http://127.0.0.1:9093"
+
+
+class LogPipeline:
+    """A Loki and a collector that can be stopped and started again on the same data."""
+
+    def __init__(self, spec: LogSpec) -> None:
+        self.spec = spec
+        self._loki_port, self._grpc_port, self._health_port = free_ports(3)
+        self._loki = contextlib.AsyncExitStack()
+        self._collector = contextlib.AsyncExitStack()
+        self._process: Process | None = None
+        self._loki_process: Process | None = None
+
+    @property
+    def loki_url(self) -> str:
+        return f"http://127.0.0.1:{self._loki_port}"
+
+    async def __aenter__(self) -> Self:
+        rules = self.spec.folder / "rules" / "fake"
+        rules.mkdir(parents=True, exist_ok=True)
+        if self.spec.rules:
+            (rules / "logs.yml").write_text(self.spec.rules)
+        try:
+            await self.start_loki()
+            await self.start_collector()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._collector.aclose()
+        await self._loki.aclose()
+
+    async def start_loki(self) -> None:
+        argv = ["env", *_environment(self._loki_environment()), _needed("loki")]
+        argv += [f"-config.file={LOKI_CONFIG}", "-config.expand-env=true"]
+        output = self.spec.folder / "loki.out"
+        self._loki_process = await self._loki.enter_async_context(in_background(argv, output))
+        await _answers(f"{self.loki_url}/ready", self._loki_process, output)
+
+    async def start_collector(self) -> None:
+        argv = ["env", *_environment(self._collector_environment()), _needed("cephqos-collector")]
+        argv += [f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
+        output = self.spec.folder / "collector.out"
+        self._process = await self._collector.enter_async_context(in_background(argv, output))
+        await _answers(f"http://127.0.0.1:{self._health_port}/", self._process, output)
+
+    async def stop_loki(self, *, kill: bool = False) -> None:
+        await _stop(self._loki, self._loki_process if kill else None)
+
+    async def stop_collector(self, *, kill: bool = False) -> None:
+        await _stop(self._collector, self._process if kill else None)
+
+    async def count(self, selector: str, window: str = "6h") -> int:
+        """How many entries a selector with its filters finds."""
+        found = await self.query(f"sum(count_over_time({selector}[{window}]))")
+        return int(found[0]["value"][1]) if found else 0
+
+    async def query(self, expr: str) -> list[dict[str, Any]]:
+        """An instant query; the result vector."""
+        return await self._get("query", {"query": expr, "time": f"{time.time() + 1:.3f}"})
+
+    async def lines(self, selector: str, limit: int = 5000) -> list[dict[str, Any]]:
+        """Streams of the last hours with their entries, oldest first."""
+        since = f"{time.time() - 6 * 3600:.0f}"
+        wanted = {"query": selector, "start": since, "limit": str(limit), "direction": "forward"}
+        return await self._get("query_range", wanted)
+
+    async def _get(self, what: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
+        text = urllib.parse.urlencode(parameters)
+        reply = json.loads(await fetch(f"{self.loki_url}/loki/api/v1/{what}?{text}", within=30))
+        found: list[dict[str, Any]] = reply["data"]["result"]
+        return found
+
+    def _loki_environment(self) -> dict[str, object]:
+        return {
+            "LOKI_DATA": self.spec.folder / "loki",
+            "LOKI_RULES": self.spec.folder / "rules",
+            "LOKI_PORT": self._loki_port,
+            "LOKI_GRPC_PORT": self._grpc_port,
+            "ALERTMANAGER_URL": self.spec.alertmanager_url,
+        }
+
+    def _collector_environment(self) -> dict[str, object]:
+        return {
+            "LOKI_URL": self.loki_url,
+            "CEPH_CLUSTER": self.spec.cluster,
+            "CEPH_LOGS": self.spec.logs,
+            "CEPHQOS_ARCHIVES": self.spec.archives,
+            "COLLECTOR_HOST": self.spec.host,
+            "COLLECTOR_STATE": self.spec.folder / "collector",
+            "COLLECTOR_HEALTH": f"127.0.0.1:{self._health_port}",
+        }
+
+
+def _needed(name: str) -> str:
+    if (found := find_tool(name)) is None:
+        raise UsageError(f"{name} is not there: `make tools` builds it")
+    return str(found)
+
+
+def _environment(values: Mapping[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+async def _answers(url: str, process: Process, output: Path) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _START_TIMEOUT
+    while True:
+        with contextlib.suppress(OSError):
+            await fetch(url, within=2.0)
+            return
+        if process.returncode is not None or loop.time() > deadline:
+            said = output.read_text(errors="replace").strip()[-800:]
+            raise LabError(f"{url} did not answer: {said}")
+        await asyncio.sleep(0.2)
+
+
+async def _stop(running: contextlib.AsyncExitStack, kill: Process | None) -> None:
+    if kill is not None and kill.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(kill.pid, signal.SIGKILL)
+        await kill.wait()
+    await running.aclose()
