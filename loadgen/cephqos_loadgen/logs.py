@@ -160,9 +160,12 @@ async def _answers(url: str, process: Process, output: Path) -> None:
             await fetch(url, within=2.0)
             return
         if process.returncode is not None or loop.time() > deadline:
-            said = output.read_text(errors="replace").strip()[-800:]
-            raise LabError(f"{url} did not answer: {said}")
+            raise LabError(f"{url} did not answer: {_end_of(output)}")
         await asyncio.sleep(0.2)
+
+
+def _end_of(output: Path) -> str:
+    return output.read_text(errors="replace").strip()[-800:]
 
 
 async def _stop(running: contextlib.AsyncExitStack, kill: Process | None) -> None:
