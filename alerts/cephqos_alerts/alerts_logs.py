@@ -26,6 +26,7 @@ LOGS = Group(
     rules=(
         Alert(
             name="CephQosBenchmarkRejected",
+            about=(),
             expr=f"""
                 max by (cluster, ceph_daemon) (
                   max_over_time(
@@ -48,6 +49,7 @@ LOGS = Group(
         ),
         Alert(
             name="CephQosSettingReverted",
+            about=("load",),
             expr=f"""
                 count by (cluster, option) (
                   sum by (cluster, ceph_daemon, option) (
@@ -69,6 +71,7 @@ LOGS = Group(
         ),
         Alert(
             name="CephQosSlowRequestBurst",
+            about=("load", "osd"),
             expr=f"""
                 max by (cluster, ceph_daemon) (
                   max_over_time(
@@ -90,6 +93,7 @@ LOGS = Group(
         ),
         Alert(
             name="CephQosHeartbeatMissed",
+            about=("load", "absence"),
             expr=f"""
                 label_replace(
                   count by (cluster, peer) (
@@ -113,6 +117,7 @@ LOGS = Group(
         ),
         Alert(
             name="CephQosScrubErrors",
+            about=(),
             expr=f"""
                 max by (cluster, ceph_daemon, pg) (
                   max_over_time(
@@ -131,6 +136,7 @@ LOGS = Group(
         ),
         Alert(
             name="CephQosDaemonCrashed",
+            about=(),
             expr="""
                 sum by (cluster, ceph_daemon, log) (
                   count_over_time({log=~"osd|mon|mgr|mds", severity="fatal"} [15m])
