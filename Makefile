@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools demo test test-fast check format lock bench-exporter bench-lab bench-rules bench-top clean
+.PHONY: help venv tools demo test test-fast check format lock test-grafana bench-exporter bench-lab bench-rules bench-top clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -58,6 +58,11 @@ lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links \
 	  --python-version 3.11 --extra loadgen --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
+
+test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium)
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
 	$(BIN)/python -m tests.bench.exporter

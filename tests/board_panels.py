@@ -19,7 +19,7 @@ UIDS: Final = (
     "cephqos-run",
     "cephqos-exporter",
 )
-_VARIABLE: Final = re.compile(r"\$\{?(\w+)\}?")
+_VARIABLE: Final = re.compile(r"\$\{?([a-z_]\w*)\}?")  # not the $1 of label_replace
 # What Grafana puts in by itself, for a Prometheus that scrapes every second.
 BUILT_IN: Final = {"__rate_interval": "4s", "__range": "180s", "__interval": "1s"}
 

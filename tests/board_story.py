@@ -70,7 +70,7 @@ phases:
 """
 
 
-def story_lab(name: str, release: str = "tentacle") -> LabSpec:
+def story_lab(name: str, release: str = "tentacle", op_queue: str = "mclock_scheduler") -> LabSpec:
     """Three OSDs on loop devices that count as SSDs."""
     settings = (
         Setting("osd", "osd_mclock_skip_benchmark", "true"),
@@ -85,7 +85,7 @@ def story_lab(name: str, release: str = "tentacle") -> LabSpec:
         osd_size=4 * GIB,
         backing="loop",
         rotational=False,
-        op_queue="mclock_scheduler",
+        op_queue=op_queue,
         settings=settings,
     )
 

@@ -180,6 +180,8 @@ def lines(
         panel.stacking(common.StackingConfig().mode(kinds.StackingMode.NORMAL).group("A"))
     tooltip = common.VizTooltipOptions().mode(kinds.TooltipDisplayMode.MULTI)
     panel.tooltip(tooltip.sort(kinds.SortOrder.DESCENDING))
+    if sparse:  # too many names; colours are the classes' own
+        return panel.legend(common.VizLegendOptions().show_legend(False))
     return panel.legend(_legend(values=values))
 
 
@@ -286,7 +288,7 @@ def rows(
             panel.override_by_name(column.title, column.values())
     if sort:
         panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(not rising)])
-    return panel.cell_height(kinds.TableCellHeight.SM)
+    return panel.min_width(70).cell_height(kinds.TableCellHeight.SM)
 
 
 def _organize(queries: Sequence[Query], columns: Sequence[Column]) -> DataTransformerConfig:

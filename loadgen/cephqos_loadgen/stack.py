@@ -38,6 +38,7 @@ class StackSpec:
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
     dashboard_url: str = "/d"
+    rules: bool = True  # whether Prometheus loads them
     targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
 
     def rules_argv(self, directory: Path) -> list[str]:
@@ -126,7 +127,7 @@ class Stack:
                 "scrape_timeout": interval,
                 "evaluation_interval": interval,
             },
-            "rule_files": [str(self.dir / "rules" / "*.yml")],
+            "rule_files": [str(self.dir / "rules" / "*.yml")] if self.spec.rules else [],
             "alerting": {"alertmanagers": [_targets(self._alertmanager_port)]},
             "scrape_configs": [
                 {"job_name": "cephqos", **_targets(self._exporter_port)},

@@ -53,8 +53,8 @@ _NOW = (
     ),
     figure(
         About(
-            title="Series of all exporters",
-            reads="After relabelling. About 750 per OSD are expected.",
+            title="Series",
+            reads="Of all exporters, after relabelling. About 750 per OSD are expected.",
             blind="series of other jobs.",
             empty=_NONE,
             width=4,
@@ -65,8 +65,8 @@ _NOW = (
     ),
     figure(
         About(
-            title="Alerting works",
-            reads="The Watchdog alert fires always; without it no alert does.",
+            title="Alerting",
+            reads="Works: the Watchdog alert fires always; without it no alert does.",
             blind="the way from Alertmanager to people.",
             empty="The rules of cephqos are not loaded.",
             width=3,

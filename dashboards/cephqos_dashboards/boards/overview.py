@@ -74,7 +74,7 @@ _WHERE = (
     states(
         About(
             title="Broken promises, by OSD and class, coloured by cause",
-            reads="""One row per OSD and class, those broken longest in this time range first. The
+            reads="""One row per OSD and class: the 20 broken longest in this time range. The
             colour and the text say the likely cause at that time. Click a row to open the OSD.""",
             blind=f"more than 20 rows. {TOO_LARGE}",
             empty=TOO_LARGE,
@@ -131,7 +131,7 @@ _WHERE = (
             Column(source="attained", title="Gets", unit=Unit.OPS),
             Column(source="owed", title="Is owed", unit=Unit.OPS),
             Column(source="lag", title="Reservation lag", unit=Unit.SECONDS),
-            Column(source="violated", title="Broken in the last hour", unit=Unit.SECONDS),
+            Column(source="violated", title="Broken, last hour", unit=Unit.SECONDS),
         ),
         sort="Missing",
     ),
@@ -233,8 +233,8 @@ _BACKGROUND = (
     ),
     figure(
         About(
-            title="Placement groups overdue for a scrub",
-            reads="Last scrubbed so long ago that Ceph warns, deep and shallow together.",
+            title="Overdue for a scrub",
+            reads="Placement groups whose last scrub is so old that Ceph warns.",
             blind="how old the oldest is: the scrub dashboard shows that.",
             empty="The cluster role of the exporter does not run.",
             width=6,

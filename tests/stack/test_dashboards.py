@@ -1,0 +1,149 @@
+"""Every query of every dashboard, answered with data by a real Prometheus that watches real OSDs.
+
+The golden file has a line per query: dashboard, panel, query, how many series, their labels. To
+write it anew after a wanted change: pytest tests/stack/test_dashboards.py --regenerate
+"""
+
+import asyncio
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from tests.board_panels import PanelQuery, fill, other_promql, promql
+from tests.board_story import Told, story, story_lab
+from tests.lab.conftest import LabPool, lab_name
+
+from .conftest import tool
+from .test_rules_tools import RELEASES, run
+
+GOLDEN: Final = Path("tests/golden/dashboard_shapes.tsv")
+MOST_SERIES: Final = 50
+# What this cluster cannot show, and why.
+_CRIMSON: Final = "the lab has classic OSDs"
+_LOKI: Final = "no Loki runs beside this stack"
+_HEALTHY: Final = "every daemon answers and every collector works"
+ABSENT: Final[Mapping[str, str]] = {
+    "cephqos-cpu: Reactor utilisation A": _CRIMSON,
+    "cephqos-cpu: Reactors: time stolen A": _CRIMSON,
+    "cephqos-cpu: Reactors that share a CPU A": _CRIMSON,
+    "cephqos-exporter: Daemons that do not answer A": _HEALTHY,
+    "cephqos-exporter: Collectors that fail A": _HEALTHY,
+    "cephqos-exporter: Log lines that Loki received A": _LOKI,
+    "cephqos-exporter: Log lines that were lost A": _LOKI,
+    "cephqos-exporter: Log lines that were lost B": _LOKI,
+    "cephqos-background: Copies left to recover, by pool B": "backfill may be over between polls",
+    "cephqos-latency: OSDs with blocked operations A": "no operation takes 30 s",
+    "cephqos-latency: The probe's failures A": "no operation of the probe fails",
+}
+
+
+@pytest.fixture(scope="module")
+def told(labs: LabPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    lab = labs.start(story_lab(lab_name("boards")))
+    telling = story(lab, tmp_path_factory.mktemp("archives"), climax=60)
+    try:
+        yield labs.call(telling.__aenter__())
+    finally:
+        labs.call(telling.__aexit__(None, None, None))
+        labs.end(lab)
+
+
+def ask(url: str, path: str, **parameters: str) -> Any:
+    """The result of a query; an error says what Prometheus said."""
+    body = urllib.parse.urlencode(parameters).encode()
+    try:
+        with urllib.request.urlopen(f"{url}/api/v1/{path}", body, timeout=30) as reply:  # noqa: S310
+            return json.load(reply)["data"]["result"]
+    except urllib.error.HTTPError as error:
+        raise AssertionError(f"{parameters['query']}: {error.read().decode()}") from None
+
+
+def over_time(url: str, query: PanelQuery, values: Mapping[str, str], begin: float) -> Any:
+    """Its answers from the begin until now. One of now alone depends on the moment."""
+    window = {"start": f"{begin:.0f}", "end": f"{time.time():.0f}", "step": "1"}
+    return ask(url, "query_range", query=query.filled(values), **window)
+
+
+def shape(query: PanelQuery, result: Any) -> str:
+    labels = sorted({name for series in result for name in series["metric"]} - {"__name__"})
+    count = "one" if len(result) == 1 else "some"
+    return "\t".join([query.uid, query.panel, query.ref, count, " ".join(labels)])
+
+
+async def test_every_query_is_answered_with_the_shape_that_its_panel_expects(
+    told: Told, request: pytest.FixtureRequest
+) -> None:
+    await asyncio.sleep(5)  # rules of the slow groups are evaluated once a minute, scaled
+    shapes, empty, many = [], [], []
+    for query in promql():
+        result = over_time(told.stack.prometheus_url, query, told.variables, told.begin)
+        if not result:
+            empty.append(query.where)
+        else:
+            shapes.append(shape(query, result))
+        if len(result) > MOST_SERIES:
+            many.append(query.where)
+    assert not many
+    assert set(empty) - set(ABSENT) == set()
+    text = "\n".join(["dashboard\tpanel\tquery\tseries\tlabels", *shapes]) + "\n"
+    if request.config.getoption("--regenerate"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    absent = {where for where in ABSENT if where in empty}
+    assert _known(text) == _known(GOLDEN.read_text(encoding="utf-8")), f"absent: {absent}"
+
+
+def _known(text: str) -> list[str]:
+    """Lines that every run has: not those of what is usually absent."""
+    lines = [line.split("\t") for line in text.splitlines()]
+    return ["\t".join(it) for it in lines if f"{it[0]}: {it[1]} {it[2]}" not in ABSENT]
+
+
+async def test_variables_and_annotations_are_answered(told: Told) -> None:
+    for where, expr in other_promql().items():
+        filled = fill(expr, told.variables)
+        assert ask(told.stack.prometheus_url, "query", query=filled), where
+
+
+async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
+    """The home page names the class, the OSD and the cause while the alert fires."""
+    by_title = {(query.panel, query.ref): query for query in promql()}
+
+    def now(panel: str, ref: str = "A") -> Any:
+        query = by_title[panel, ref].filled(told.variables)
+        return ask(told.stack.prometheus_url, "query", query=query)
+
+    broken = {
+        it["metric"]["class"]: it["value"][1] for it in now("OSDs that break a promise, by class")
+    }
+    assert broken["client"] != "0"
+    assert now("Worst attainment")[0]["metric"]["class"] == "client"
+    assert ("osd.1", "client") in {
+        (it["metric"]["ceph_daemon"], it["metric"]["class"]) for it in now("Worst OSDs")
+    }
+    assert "CephQosReservationViolated" in {
+        it["metric"]["alertname"] for it in now("Alerts that fire")
+    }
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_prometheus_own_parser_of_every_release_takes_every_query(
+    release: str, tmp_path: Path
+) -> None:
+    values = dict.fromkeys(("cluster", "detail", "osd", "run", "second"), "x") | {"shift": "5"}
+    exprs = {query.where: query.filled(values) for query in promql()}
+    exprs |= {where: fill(expr, values) for where, expr in other_promql().items()}
+    rules = [
+        {"record": "a:query", "expr": expr, "labels": {"where": where}}
+        for where, expr in exprs.items()
+    ]
+    file = tmp_path / "queries.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
+    said = run([*tool(release, "promtool"), "check", "rules", "--lint=none", str(file)])
+    assert f"{len(rules)} rules found" in said
