@@ -7,18 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_base import dashboards
 from cephqos_dashboards.cli import GENERATED
 
-UIDS: Final = (
-    "cephqos-overview",
-    "cephqos-latency",
-    "cephqos-background",
-    "cephqos-osd",
-    "cephqos-cpu",
-    "cephqos-devices",
-    "cephqos-run",
-    "cephqos-exporter",
-)
+UIDS: Final = dashboards.ALL
 _VARIABLE: Final = re.compile(r"\$\{?([a-z_]\w*)\}?")  # not the $1 of label_replace
 # What Grafana puts in by itself, for a Prometheus that scrapes every second.
 BUILT_IN: Final = {"__rate_interval": "4s", "__range": "180s", "__interval": "1s"}

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 import yaml
 
 from cephqos_alerts.settings import Settings
+from cephqos_base import dashboards
 from cephqos_base.units import duration
 
 Severity = Literal["page", "ticket", "info", "none"]
@@ -24,12 +25,13 @@ HEADER: Final = (
     "# spots: alerts/DESIGN.md. What to do about each alert: alerts/runbooks.md.\n"
 )
 
-# Stable uids of the dashboards that show what an alert is about.
+_CLUSTER: Final = "var-cluster={{ $labels.cluster }}"
+# The dashboards that show what an alert is about.
 DASHBOARDS: Final[Mapping[str, str]] = {
-    "osd": "cephqos-osd?var-cluster={{ $labels.cluster }}&var-osd={{ $labels.ceph_daemon }}",
-    "cluster": "cephqos-overview?var-cluster={{ $labels.cluster }}",
-    "background": "cephqos-background?var-cluster={{ $labels.cluster }}",
-    "exporter": "cephqos-exporter",
+    "osd": f"{dashboards.OSD}?{_CLUSTER}&var-osd={{{{ $labels.ceph_daemon }}}}",
+    "cluster": f"{dashboards.OVERVIEW}?{_CLUSTER}",
+    "background": f"{dashboards.BACKGROUND}?{_CLUSTER}",
+    "exporter": dashboards.EXPORTER,
 }
 
 

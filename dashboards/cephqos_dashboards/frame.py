@@ -8,6 +8,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import dashboard as models
 
+from cephqos_base import dashboards
 from cephqos_dashboards import theme
 from cephqos_dashboards.panels import PROMETHEUS, AnyPanel
 from cephqos_dashboards.queries import common
@@ -15,7 +16,7 @@ from cephqos_dashboards.queries import common
 TAG: Final = "cephqos"
 # Where a click on a series or a row leads: the OSD, with cluster, data source and time range.
 _OSD_LINK: Final = (
-    "/d/cephqos-osd?var-datasource=${datasource}&var-cluster=${cluster}"
+    f"/d/{dashboards.OSD}?var-datasource=${{datasource}}&var-cluster=${{cluster}}"
     "&var-osd=OSD&${__url_time_range}"
 )
 OSD_OF_SERIES: Final = _OSD_LINK.replace("OSD", "${__field.labels.ceph_daemon}")

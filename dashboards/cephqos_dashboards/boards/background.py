@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import (
@@ -243,7 +244,7 @@ _SCRUB = (
 )
 
 BOARD = Board(
-    uid="cephqos-background",
+    uid=dashboards.BACKGROUND,
     title="Scrub & recovery",
     about="How far are recovery and scrub, when are they done, and what do clients pay for them?",
     rows=(

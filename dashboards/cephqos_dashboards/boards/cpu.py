@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, Column, Look, figure, lines, matrix, rows
@@ -167,7 +168,7 @@ _CRIMSON = (
 )
 
 BOARD = Board(
-    uid="cephqos-cpu",
+    uid=dashboards.CPU,
     title="CPU & placement",
     about="Which threads are at their ceiling, who waits for a CPU, and where do OSDs run?",
     rows=(

@@ -1,5 +1,6 @@
 """Devices and their I/O schedulers: time per request, depth, size, busy."""
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, Column, Look, lines, rows
@@ -158,7 +159,7 @@ _ALL = (
 )
 
 BOARD = Board(
-    uid="cephqos-devices",
+    uid=dashboards.DEVICES,
     title="Devices & I/O schedulers",
     about="Which devices are slow or full, and how do their I/O schedulers compare?",
     rows=(

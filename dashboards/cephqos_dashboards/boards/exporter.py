@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
+from cephqos_base import dashboards
 from cephqos_dashboards import theme
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, Column, Look, figure, lines, rows, states
@@ -290,7 +291,7 @@ _LOGS = (
 )
 
 BOARD = Board(
-    uid="cephqos-exporter",
+    uid=dashboards.EXPORTER,
     title="cephqos itself",
     about="Is everything seen, what does it cost, and what fails?",
     rows=(

@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, AnyPanel, Look, figure, heat, lines
@@ -157,7 +158,7 @@ _WHO = (
 )
 
 BOARD = Board(
-    uid="cephqos-latency",
+    uid=dashboards.LATENCY,
     title="Client latency & SLO",
     about="How long do clients wait, and how much of the error budget is left?",
     rows=(

@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import (
@@ -287,7 +288,7 @@ _LOGS = (
 )
 
 BOARD = Board(
-    uid="cephqos-osd",
+    uid=dashboards.OSD,
     title="OSD",
     about="One OSD: what each class is promised, gets and is owed, and which resource ran out.",
     rows=(

@@ -2,6 +2,7 @@
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, Column, Look, figure, lines, rows, states
@@ -258,7 +259,7 @@ _BACKGROUND = (
 )
 
 BOARD = Board(
-    uid="cephqos-overview",
+    uid=dashboards.OVERVIEW,
     title="QoS overview",
     about="Are promises kept; if not, whose, on which OSD, why, and since when?",
     rows=(

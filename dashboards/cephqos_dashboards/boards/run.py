@@ -4,6 +4,7 @@ from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models.common import BigValueTextMode
 from grafana_foundation_sdk.models.dashboard import VariableHide
 
+from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Annotation, Board, Row
 from cephqos_dashboards.panels import About, Look, bars, figure, lines, log_lines, states
@@ -212,7 +213,7 @@ def _variables() -> tuple[dashboard.QueryVariable, ...]:
 
 
 BOARD = Board(
-    uid="cephqos-run",
+    uid=dashboards.RUN,
     title="Test run",
     about="A test run, live or replayed: client, OSD, device and CPU on one time axis.",
     rows=(

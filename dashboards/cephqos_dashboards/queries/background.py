@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from cephqos_base.recorded import PerClusterClass
+from cephqos_base.series import Cluster, Op, Recovery, Scrub, count, total
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import CLUSTER, DETAIL, top
 
@@ -11,115 +13,104 @@ def _pools(series: str, by: str = "pool", selector: str = CLUSTER) -> str:
 
 
 _LEFT: Final = (
-    f"{_pools('cephqos_recovery_pool_degraded_objects')}"
-    f" + {_pools('cephqos_recovery_pool_misplaced_objects')}"
+    f"{_pools(Recovery.POOL_DEGRADED_OBJECTS)} + {_pools(Recovery.POOL_MISPLACED_OBJECTS)}"
 )
 COPIES_LEFT: Final = Query(f"sum({_LEFT})", "copies to recover")
-RECOVERY_ETA: Final = Query(
-    f"max({_pools('cephqos_recovery_pool_eta_seconds')})", "recovery is done in"
-)
+RECOVERY_ETA: Final = Query(f"max({_pools(Recovery.POOL_ETA_SECONDS)})", "recovery is done in")
 OVERDUE: Final = Query(
-    'sum(max by (pool, level) (cephqos_scrub_pool_schedule_pgs{cluster="$cluster",'
-    ' state="overdue"}))',
+    f'sum(max by (pool, level) ({Scrub.POOL_SCHEDULE_PGS}{{cluster="$cluster", state="overdue"}}))',
     "overdue scrubs",
 )
 SCRUB_ETA: Final = Query(
-    f"max by (level) ({_pools('cephqos_scrub_pool_backlog_eta_seconds', 'pool, level')})",
+    f"max by (level) ({_pools(Scrub.POOL_BACKLOG_ETA_SECONDS, 'pool, level')})",
     "{{level}} scrubs are done in",
 )
-UNFOUND: Final = Query(f"sum({_pools('cephqos_recovery_pool_unfound_objects')})", "unfound objects")
-SCRUBBING: Final = Query(
-    f"max by (level) (cephqos_scrub_cluster_pgs{{{CLUSTER}}})", "{{level}} scrubs"
-)
-FLAGS: Final = Query(f"max by (flag) (cephqos_cluster_flag{{{CLUSTER}}}) > 0", "{{flag}}")
+UNFOUND: Final = Query(f"sum({_pools(Recovery.POOL_UNFOUND_OBJECTS)})", "unfound objects")
+SCRUBBING: Final = Query(f"max by (level) ({Scrub.CLUSTER_PGS}{{{CLUSTER}}})", "{{level}} scrubs")
+FLAGS: Final = Query(f"max by (flag) ({Cluster.FLAG}{{{CLUSTER}}}) > 0", "{{flag}}")
 
 REMAINING: Final = (
+    Query(top(_pools(Recovery.POOL_DEGRADED_OBJECTS) + " > 0", "pool"), "{{pool}} degraded"),
     Query(
-        top(_pools("cephqos_recovery_pool_degraded_objects") + " > 0", "pool"), "{{pool}} degraded"
-    ),
-    Query(
-        top(_pools("cephqos_recovery_pool_misplaced_objects") + " > 0", "pool"),
+        top(_pools(Recovery.POOL_MISPLACED_OBJECTS) + " > 0", "pool"),
         "{{pool}} misplaced",
     ),
 )
-RECOVERY_RATE: Final = Query(
-    top(_pools("cephqos_recovery_pool_objects_per_second"), "pool"), "{{pool}}"
-)
+RECOVERY_RATE: Final = Query(top(_pools(Recovery.POOL_OBJECTS_PER_SECOND), "pool"), "{{pool}}")
 RECOVERY_STATES: Final = Query(
-    f"max by (state) (cephqos_recovery_cluster_pgs{{{CLUSTER}}}) > 0", "{{state}}"
+    f"max by (state) ({Recovery.CLUSTER_PGS}{{{CLUSTER}}}) > 0", "{{state}}"
 )
 RECOVERY_SLOTS: Final = (
     Query(
         "sum by (side, state) (max by (ceph_daemon, side, state, kind)"
-        f" (cephqos_recovery_reservations{{{DETAIL}}}))",
+        f" ({Recovery.RESERVATIONS}{{{DETAIL}}}))",
         "{{side}} {{state}}",
     ),
     Query(
-        "sum by (side) (max by (ceph_daemon, side)"
-        f" (cephqos_recovery_reservations_max{{{DETAIL}}}))",
+        f"sum by (side) (max by (ceph_daemon, side) ({Recovery.RESERVATIONS_MAX}{{{DETAIL}}}))",
         "{{side}} limit",
     ),
 )
 
-_RUNNING: Final = "cephqos_scrub_pool_running_objects"
+_RUNNING: Final = Scrub.POOL_RUNNING_OBJECTS
 SCRUB_PROGRESS: Final = (
     Query(f"sum by (level) ({_pools(_RUNNING + '_done', 'pool, level')})", "{{level}} done"),
     Query(f"sum by (level) ({_pools(_RUNNING + '_left', 'pool, level')})", "{{level}} left"),
 )
 SCRUB_RATE: Final = Query(
-    top(_pools("cephqos_scrub_pool_objects_per_second", "pool, level"), "pool, level"),
+    top(_pools(Scrub.POOL_OBJECTS_PER_SECOND, "pool, level"), "pool, level"),
     "{{pool}} {{level}}",
 )
 SCHEDULE: Final = Query(
     "sum by (level, state)"
-    ' (max by (pool, level, state) (cephqos_scrub_pool_schedule_pgs{cluster="$cluster"}))',
+    f' (max by (pool, level, state) ({Scrub.POOL_SCHEDULE_PGS}{{cluster="$cluster"}}))',
     "{{level}} {{state}}",
 )
 OLDEST: Final = (
-    Query(_pools("cephqos_scrub_pool_oldest_seconds", "pool, level"), name="oldest"),
-    Query(_pools("cephqos_scrub_pool_interval_seconds", "pool, level"), name="interval"),
-    Query(_pools("cephqos_scrub_pool_overdue_after_seconds", "pool, level"), name="overdue"),
-    Query(_pools("cephqos_scrub_pool_backlog_objects", "pool, level"), name="backlog"),
-    Query(_pools("cephqos_scrub_pool_allowed", "pool, level"), name="allowed"),
+    Query(_pools(Scrub.POOL_OLDEST_SECONDS, "pool, level"), name="oldest"),
+    Query(_pools(Scrub.POOL_INTERVAL_SECONDS, "pool, level"), name="interval"),
+    Query(_pools(Scrub.POOL_OVERDUE_AFTER_SECONDS, "pool, level"), name="overdue"),
+    Query(_pools(Scrub.POOL_BACKLOG_OBJECTS, "pool, level"), name="backlog"),
+    Query(_pools(Scrub.POOL_ALLOWED, "pool, level"), name="allowed"),
 )
 SCRUB_SLOTS: Final = (
     Query(
-        f"sum by (side) (max by (ceph_daemon, side) (cephqos_scrub_reservations{{{DETAIL}}}))",
+        f"sum by (side) (max by (ceph_daemon, side) ({Scrub.RESERVATIONS}{{{DETAIL}}}))",
         "{{side}}",
     ),
     Query(
-        f"sum(max by (ceph_daemon) (cephqos_scrub_reservations_max{{{DETAIL}}}))",
+        f"sum(max by (ceph_daemon) ({Scrub.RESERVATIONS_MAX}{{{DETAIL}}}))",
         "each side limit",
     ),
 )
 SCRUB_TROUBLE: Final = (
     Query(
         "sum(max by (ceph_daemon, pool_type)"
-        f" (rate(cephqos_scrub_reservation_failures_total{{{DETAIL}}}[$__rate_interval])))",
+        f" (rate({Scrub.RESERVATION_FAILURES}{{{DETAIL}}}[$__rate_interval])))",
         "no replica had a slot",
     ),
     Query(
         "sum(max by (ceph_daemon, level, pool_type)"
-        f" (rate(cephqos_scrub_writes_blocked_total{{{DETAIL}}}[$__rate_interval])))",
+        f" (rate({Scrub.WRITES_BLOCKED}{{{DETAIL}}}[$__rate_interval])))",
         "client writes that waited",
     ),
     Query(
         "sum(max by (ceph_daemon, level, pool_type)"
-        f" (rate(cephqos_scrub_preemptions_total{{{DETAIL}}}[$__rate_interval])))",
+        f" (rate({Scrub.PREEMPTIONS}{{{DETAIL}}}[$__rate_interval])))",
         "chunks given up for a client",
     ),
 )
 
 _MEAN: Final = (
     "sum(max by (ceph_daemon, op)"
-    f" (rate(cephqos_osd_op_latency_seconds_sum{{{DETAIL}}}[$__rate_interval])))"
+    f" (rate({total(Op.LATENCY_SECONDS)}{{{DETAIL}}}[$__rate_interval])))"
     " / (sum(max by (ceph_daemon, op)"
-    f" (rate(cephqos_osd_op_latency_seconds_count{{{DETAIL}}}[$__rate_interval]))) > 0)"
+    f" (rate({count(Op.LATENCY_SECONDS)}{{{DETAIL}}}[$__rate_interval]))) > 0)"
 )
 WHO_PAYS: Final = (
     Query(_MEAN, "mean latency of clients"),
     Query(
-        'max by (class) (cluster_class:cephqos_attained_ops:sum{cluster="$cluster",'
+        f'max by (class) ({PerClusterClass.ATTAINED_OPS}{{cluster="$cluster",'
         ' class=~"background_.*|client"})',
         "{{class}} work",
     ),

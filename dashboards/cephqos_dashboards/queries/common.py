@@ -3,20 +3,23 @@
 import re
 from typing import Final
 
+from cephqos_base.recorded import PerCluster
+from cephqos_base.series import Daemon
+
 # So many OSDs are read one by one; a larger cluster shows its sums and those of its hosts.
 MOST_OSDS: Final = 5000
 # So many lines, rows and bars a panel draws at most.
 TOP: Final = 10
 ROWS: Final = 20
 
-CLUSTERS: Final = "label_values(cephqos_daemon_up, cluster)"
+CLUSTERS: Final = f"label_values({Daemon.UP}, cluster)"
 OSDS_OF_CLUSTER: Final = (
-    'label_values(cephqos_daemon_up{cluster="$cluster", ceph_daemon=~"osd.*"}, ceph_daemon)'
+    f'label_values({Daemon.UP}{{cluster="$cluster", ceph_daemon=~"osd.*"}}, ceph_daemon)'
 )
 # Works without our rules, too.
 DETAIL_OF_CLUSTER: Final = (
-    'query_result(group by (cluster) (cephqos_daemon_up{cluster="$cluster"})'
-    f' unless on (cluster) cluster:cephqos_osds:count{{cluster="$cluster"}} > {MOST_OSDS})'
+    f'query_result(group by (cluster) ({Daemon.UP}{{cluster="$cluster"}})'
+    f' unless on (cluster) {PerCluster.OSDS}{{cluster="$cluster"}} > {MOST_OSDS})'
 )
 
 CLUSTER: Final = 'cluster="$cluster"'

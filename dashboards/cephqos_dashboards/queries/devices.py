@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_base.series import Disks
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import DETAIL, ROWS, top
 
@@ -14,10 +15,10 @@ def _rate(series: str, by: str = _KEY) -> str:
 
 
 _OP: Final = _KEY + ", op"
-_TIME: Final = _rate("cephqos_disks_time_seconds_total", _OP)
-_OPS: Final = _rate("cephqos_disks_ops_total", _OP)
-_BYTES: Final = _rate("cephqos_disks_bytes_total", _OP)
-_INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) (cephqos_disks_info{{{_OSD}}})"
+_TIME: Final = _rate(Disks.TIME_SECONDS, _OP)
+_OPS: Final = _rate(Disks.OPS, _OP)
+_BYTES: Final = _rate(Disks.BYTES, _OP)
+_INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) ({Disks.INFO}{{{_OSD}}})"
 
 
 def _by_setting(total: str, count: str) -> str:
@@ -31,18 +32,14 @@ def _by_setting(total: str, count: str) -> str:
 
 
 TIME: Final = Query(top(f"{_TIME} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
-DEPTH: Final = Query(
-    top(_rate("cephqos_disks_weighted_seconds_total"), _KEY), "{{ceph_daemon}} {{device}}"
-)
+DEPTH: Final = Query(top(_rate(Disks.WEIGHTED_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
 SIZE: Final = Query(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
-BUSY: Final = Query(
-    top(_rate("cephqos_disks_busy_seconds_total"), _KEY), "{{ceph_daemon}} {{device}}"
-)
+BUSY: Final = Query(top(_rate(Disks.BUSY_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
 OPS: Final = Query(f"sum by (op) ({_OPS})", "{{op}}")
 BYTES: Final = Query(f"sum by (op) ({_BYTES})", "{{op}}")
 MERGED: Final = Query(
-    f"sum by (op) ({_rate('cephqos_disks_merged_total', _OP)})"
-    f" / (sum by (op) ({_OPS} + {_rate('cephqos_disks_merged_total', _OP)}) > 0)",
+    f"sum by (op) ({_rate(Disks.MERGED, _OP)})"
+    f" / (sum by (op) ({_OPS} + {_rate(Disks.MERGED, _OP)}) > 0)",
     "{{op}}",
 )
 TIME_BY_SETTING: Final = Query(
@@ -56,7 +53,7 @@ SIZE_BY_SETTING: Final = Query(
 COUNT_BY_SETTING: Final = Query(
     f"count by (scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"
     f" (max by ({_KEY}, scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"
-    f" (cephqos_disks_info{{{_OSD}}}))",
+    f" ({Disks.INFO}{{{_OSD}}}))",
     name="devices",
 )
 WORST: Final = f"topk({ROWS}, sum by ({_KEY}) ({_TIME}))"
@@ -64,6 +61,6 @@ WORST_DEVICES: Final = (
     Query(WORST, name="depth"),
     Query(f"sum by ({_KEY}) ({_OPS}) and {WORST}", name="ops"),
     Query(f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"),
-    Query(f"{_rate('cephqos_disks_busy_seconds_total')} and {WORST}", name="busy"),
+    Query(f"{_rate(Disks.BUSY_SECONDS)} and {WORST}", name="busy"),
     Query(f"{_INFO} and on ({_KEY}) {WORST}", name="info"),
 )

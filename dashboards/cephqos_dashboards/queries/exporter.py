@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_base.series import OSD, Cluster, Daemon, Exporter
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import ROWS, top
 
@@ -12,16 +13,16 @@ UP: Final = (
     Query(f"count(up{{{JOB}}} == 0) or vector(0)", "down"),
 )
 DAEMONS: Final = (
-    Query("count(max by (cluster, ceph_daemon) (cephqos_daemon_up) == 1)", "answer"),
-    Query("count(max by (cluster, ceph_daemon) (cephqos_daemon_up) == 0) or vector(0)", "silent"),
+    Query(f"count(max by (cluster, ceph_daemon) ({Daemon.UP}) == 1)", "answer"),
+    Query(f"count(max by (cluster, ceph_daemon) ({Daemon.UP}) == 0) or vector(0)", "silent"),
 )
 FAILING: Final = Query(
-    "count(min by (cluster, ceph_daemon, collector) (cephqos_collector_success) == 0) or vector(0)",
+    f"count(min by ({OSD}, collector) ({Exporter.COLLECTOR_SUCCESS}) == 0) or vector(0)",
     "failing collectors",
 )
-CLUSTER: Final = Query("min by (cluster) (cephqos_cluster_up)", "{{cluster}}")
+CLUSTER: Final = Query(f"min by (cluster) ({Cluster.UP})", "{{cluster}}")
 SERIES: Final = Query(f"sum(scrape_samples_post_metric_relabeling{{{JOB}}})", "series")
-VERSIONS: Final = Query("count by (version) (cephqos_exporter_build_info)", "{{version}}")
+VERSIONS: Final = Query(f"count by (version) ({Exporter.BUILD_INFO})", "{{version}}")
 WATCHDOG: Final = Query(
     'count(ALERTS{alertname="Watchdog", alertstate="firing"}) or vector(0)', "watchdog"
 )
@@ -49,26 +50,26 @@ MEMORY: Final = Query(
     top(f"max by (instance) (process_resident_memory_bytes{{{JOB}}})", "instance"), "{{instance}}"
 )
 COLLECTORS: Final = Query(
-    "max by (collector) (cephqos_collector_duration_seconds)", "{{collector}}"
+    f"max by (collector) ({Exporter.COLLECTOR_DURATION_SECONDS})", "{{collector}}"
 )
 DAEMON_TIME: Final = Query(
     top(
-        'max by (ceph_daemon) (cephqos_daemon_scrape_duration_seconds{ceph_daemon=~".+"})',
+        f'max by (ceph_daemon) ({Daemon.SCRAPE_DURATION_SECONDS}{{ceph_daemon=~".+"}})',
         "ceph_daemon",
     ),
     "{{ceph_daemon}}",
 )
 MISSING: Final = Query(
-    f"topk({ROWS}, max by (cluster, ceph_daemon, collector) (cephqos_collector_success == 0) + 1)",
+    f"topk({ROWS}, max by ({OSD}, collector) ({Exporter.COLLECTOR_SUCCESS} == 0) + 1)",
     name="failing",
 )
 SILENT: Final = Query(
-    f"topk({ROWS}, max by (cluster, ceph_daemon, instance, reason) (cephqos_daemon_up == 0) + 1)",
+    f"topk({ROWS}, max by (cluster, ceph_daemon, instance, reason) ({Daemon.UP} == 0) + 1)",
     name="silent",
 )
-CLUSTER_AGE: Final = Query("max by (part) (cephqos_cluster_data_age_seconds)", "{{part}}")
+CLUSTER_AGE: Final = Query(f"max by (part) ({Cluster.DATA_AGE_SECONDS})", "{{part}}")
 CLUSTER_COMMANDS: Final = Query(
-    "sum by (command) (rate(cephqos_cluster_command_seconds_total[$__rate_interval]))",
+    f"sum by (command) (rate({Cluster.COMMAND_SECONDS}[$__rate_interval]))",
     "{{command}}",
 )
 RULES: Final = Query(

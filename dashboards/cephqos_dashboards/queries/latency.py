@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from cephqos_base.recorded import PerSlo
+from cephqos_base.series import Client, Op, Ops, Probe, bucket, count, total
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, top
 
@@ -9,7 +11,7 @@ SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPS: Final = ("read", "write", "rw")
 
 _BUCKETS: Final = (
-    "sum by (le) (max by (ceph_daemon, le) (rate(cephqos_osd_op_latency_seconds_bucket"
+    f"sum by (le) (max by (ceph_daemon, le) (rate({bucket(Op.LATENCY_SECONDS)}"
     f'{{{DETAIL}, op="OP"}}[$__rate_interval])))'
 )
 
@@ -28,24 +30,24 @@ NOW: Final = tuple(
 )
 RATE: Final = Query(
     "sum by (op) (max by (ceph_daemon, op)"
-    f" (rate(cephqos_osd_op_latency_seconds_count{{{DETAIL}}}[$__rate_interval])))",
+    f" (rate({count(Op.LATENCY_SECONDS)}{{{DETAIL}}}[$__rate_interval])))",
     "{{op}}",
 )
 BUDGET: Final = Query(
-    f"min by (slo, pool, load) (cephqos_slo:budget_left:ratio{{{CLUSTER}}})",
+    f"min by (slo, pool, load) ({PerSlo.BUDGET_LEFT}{{{CLUSTER}}})",
     "{{slo}} {{pool}} {{load}}",
 )
 BURN: Final = Query(
     f"""
-    max by (slo, window) (cephqos_slo:errors:ratio{{{CLUSTER}, window=~"5m|1h|6h|3d"}})
-    / on (slo) group_left () (1 - max by (slo) (cephqos_slo:objective:ratio))
+    max by (slo, window) ({PerSlo.ERRORS}{{{CLUSTER}, window=~"5m|1h|6h|3d"}})
+    / on (slo) group_left () (1 - max by (slo) ({PerSlo.OBJECTIVE}))
     """,
     "{{slo}} over {{window}}",
 )
 TOO_SLOW: Final = Query(
     f"""
-    1 - sum by (slo) (cephqos_slo:good:rate{{{CLUSTER}}})
-    / (sum by (slo) (cephqos_slo:total:rate{{{CLUSTER}}}) > 0)
+    1 - sum by (slo) ({PerSlo.GOOD}{{{CLUSTER}}})
+    / (sum by (slo) ({PerSlo.TOTAL}{{{CLUSTER}}}) > 0)
     """,
     "{{slo}}",
 )
@@ -59,31 +61,30 @@ def views(op: str) -> tuple[Query, ...]:
     """The same operations as the OSD, the probe and fio see them."""
     return (
         Query(quantiles(_BUCKETS.replace("OP", op), 0.99), "OSD p99"),
-        Query(quantiles(_client("cephqos_probe_latency_seconds", "le", op), 0.99), "probe p99"),
-        Query(quantiles(_client("cephqos_client_latency_seconds", "le", op), 0.99), "fio p99"),
+        Query(quantiles(_client(Probe.LATENCY_SECONDS, "le", op), 0.99), "probe p99"),
+        Query(quantiles(_client(Client.LATENCY_SECONDS, "le", op), 0.99), "fio p99"),
         Query(quantiles(_BUCKETS.replace("OP", op), 0.5), "OSD p50"),
-        Query(quantiles(_client("cephqos_probe_latency_seconds", "le", op), 0.5), "probe p50"),
-        Query(quantiles(_client("cephqos_client_latency_seconds", "le", op), 0.5), "fio p50"),
+        Query(quantiles(_client(Probe.LATENCY_SECONDS, "le", op), 0.5), "probe p50"),
+        Query(quantiles(_client(Client.LATENCY_SECONDS, "le", op), 0.5), "fio p50"),
     )
 
 
 PROBE_FAILURES: Final = Query(
-    "sum by (pool, op, reason)"
-    f" (rate(cephqos_probe_failures_total{{{CLUSTER}}}[$__rate_interval]))",
+    f"sum by (pool, op, reason) (rate({Probe.FAILURES}{{{CLUSTER}}}[$__rate_interval]))",
     "{{pool}} {{op}} {{reason}}",
 )
 
 
-def _mean_part(part: str) -> str:
-    return f"(rate(cephqos_osd_op_latency_seconds_{part}{{{DETAIL}}}[$__rate_interval]))"
+def _rate(series: str) -> str:
+    return f"(rate({series}{{{DETAIL}}}[$__rate_interval]))"
 
 
 SLOWEST: Final = Query(
     top(
         f"""
     max by (ceph_daemon) (
-      sum by (ceph_daemon, instance) {_mean_part("sum")}
-      / (sum by (ceph_daemon, instance) {_mean_part("count")} > 0)
+      sum by (ceph_daemon, instance) {_rate(total(Op.LATENCY_SECONDS))}
+      / (sum by (ceph_daemon, instance) {_rate(count(Op.LATENCY_SECONDS))} > 0)
     )
     """,
         "ceph_daemon",
@@ -91,6 +92,6 @@ SLOWEST: Final = Query(
     "{{ceph_daemon}}",
 )
 SLOW_OPS: Final = Query(
-    top(f"max by (ceph_daemon) (cephqos_ops_blocked{{{DETAIL}}}) > 0", "ceph_daemon"),
+    top(f"max by (ceph_daemon) ({Ops.BLOCKED}{{{DETAIL}}}) > 0", "ceph_daemon"),
     "{{ceph_daemon}}",
 )

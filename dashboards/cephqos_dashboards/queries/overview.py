@@ -2,22 +2,21 @@
 
 from typing import Final
 
+from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS
 from cephqos_dashboards.theme import CAUSES
 
-_VIOLATED: Final = f"osd_class:cephqos_violated:bool{{{DETAIL}}}"
-_IN_DEMAND: Final = f"osd_class:cephqos_demand:bool{{{DETAIL}}} == 1"
-_CAUSE: Final = f"osd_class:cephqos_main_cause{{{DETAIL}}}"
+_VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
+_IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
+_CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
-BROKEN: Final = Query(
-    f"max by (class) (cluster_class:cephqos_violated_osds:sum{{{CLUSTER}}})", "{{class}}"
-)
+BROKEN: Final = Query(f"max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})", "{{class}}")
 WORST: Final = Query(
     f"""
     bottomk(1,
-      max by (ceph_daemon, class) (osd_class:cephqos_attained_ops:rate{{{DETAIL}}})
-      / max by (ceph_daemon, class) (osd_class:cephqos_owed_ops{{{DETAIL}}} > 0)
+      max by (ceph_daemon, class) ({PerClass.ATTAINED_OPS}{{{DETAIL}}})
+      / max by (ceph_daemon, class) ({PerClass.OWED_OPS}{{{DETAIL}}} > 0)
       and on (ceph_daemon, class) ({_IN_DEMAND})
     )
     """,
@@ -50,16 +49,16 @@ ALERTS: Final = Query(
 
 WORK: Final = (
     Query(
-        f'max by (class) (cluster_class:cephqos_attained_ops:sum{{{CLUSTER}, class!="immediate"}})',
+        f'max by (class) ({PerClusterClass.ATTAINED_OPS}{{{CLUSTER}, class!="immediate"}})',
         "{{class}}",
     ),
     Query(
-        f'max(cluster_class:cephqos_attained_ops:sum{{{CLUSTER}, class="immediate"}})',
+        f'max({PerClusterClass.ATTAINED_OPS}{{{CLUSTER}, class="immediate"}})',
         "immediate (replica writes)",
     ),
-    Query(f"max(cluster:cephqos_capacity_ops:sum{{{CLUSTER}}})", "capacity"),
+    Query(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
     Query(
-        f"max by (class) (cluster_class:cephqos_reserved_ops:sum{{{CLUSTER}}} > 0)",
+        f"max by (class) ({PerClusterClass.RESERVED_OPS}{{{CLUSTER}}} > 0)",
         "{{class}} reservation",
     ),
 )
@@ -72,7 +71,7 @@ def _map() -> str:
     """
     key = "ceph_daemon, class"
     codes = "\n      or ".join(
-        f'{code} * max by ({key}) (osd_class:cephqos_main_cause{{{DETAIL}, cause="{cause.name}"}})'
+        f'{code} * max by ({key}) ({PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{cause.name}"}})'
         for code, cause in enumerate(CAUSES, 1)
     )
     return f"""
@@ -97,7 +96,7 @@ MAP: Final = Query(_map(), "{{ceph_daemon}} {{class}}")
 
 _WORST_ROWS: Final = f"""
     topk({ROWS}, max by (ceph_daemon, class) (
-      osd_class:cephqos_shortfall_ops:rate{{{DETAIL}}} and on ({ALL_OF}) {_VIOLATED} == 1
+      {PerClass.SHORTFALL_OPS}{{{DETAIL}}} and on ({ALL_OF}) {_VIOLATED} == 1
     ))
 """
 
@@ -111,18 +110,16 @@ def _of_worst(series: str, labels: str = "ceph_daemon, class") -> str:
 
 WORST_OSDS: Final = (
     Query(_WORST_ROWS, name="shortfall"),
-    Query(_of_worst("osd_class:cephqos_attained_ops:rate"), name="attained"),
-    Query(_of_worst("osd_class:cephqos_owed_ops"), name="owed"),
-    Query(_of_worst("osd_class:cephqos_reservation_lag_seconds:max"), name="lag"),
-    Query(_of_worst("osd_class:cephqos_violated_seconds:sum1h"), name="violated"),
-    Query(
-        _of_worst("osd_class:cephqos_main_cause", "ceph_daemon, class, cause, by"), name="cause_"
-    ),
+    Query(_of_worst(PerClass.ATTAINED_OPS), name="attained"),
+    Query(_of_worst(PerClass.OWED_OPS), name="owed"),
+    Query(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
+    Query(_of_worst(PerClass.VIOLATED_SECONDS), name="violated"),
+    Query(_of_worst(PerClass.MAIN_CAUSE, "ceph_daemon, class, cause, by"), name="cause_"),
 )
 
 _HOSTS: Final = f"""
     topk({ROWS}, max by (instance, class) (
-      instance_class:cephqos_violated_osds:sum{{{CLUSTER}}} > 0
+      {PerHostClass.VIOLATED_OSDS}{{{CLUSTER}}} > 0
     ))
 """
 
@@ -133,27 +130,27 @@ def _of_hosts(series: str) -> str:
 
 HOSTS: Final = (
     Query(_HOSTS, name="violated"),
-    Query(_of_hosts("instance_class:cephqos_demand_osds:sum"), name="demand"),
-    Query(_of_hosts("instance_class:cephqos_shortfall_ops:sum"), name="shortfall"),
-    Query(_of_hosts("instance_class:cephqos_attained_ops:sum"), name="attained"),
-    Query(_of_hosts("instance_class:cephqos_reserved_ops:sum"), name="reserved"),
+    Query(_of_hosts(PerHostClass.DEMAND_OSDS), name="demand"),
+    Query(_of_hosts(PerHostClass.SHORTFALL_OPS), name="shortfall"),
+    Query(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),
+    Query(_of_hosts(PerHostClass.RESERVED_OPS), name="reserved"),
 )
 
 _OVERSTATED: Final = f"""
     topk({ROWS},
-      max by (ceph_daemon) (osd:cephqos_capacity_ops{{{DETAIL}}})
-      / max by (ceph_daemon) (osd:cephqos_proven_ops:max1d{{{DETAIL}}} > 0)
+      max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})
+      / max by (ceph_daemon) ({PerOsd.PROVEN_OPS}{{{DETAIL}}} > 0)
     )
 """
 CAPACITY: Final = (
     Query(_OVERSTATED, name="ratio"),
     Query(
-        f"max by (ceph_daemon) (osd:cephqos_capacity_ops{{{DETAIL}}})"
+        f"max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
         name="capacity",
     ),
     Query(
-        f"max by (ceph_daemon) (osd:cephqos_proven_ops:max1d{{{DETAIL}}})"
+        f"max by (ceph_daemon) ({PerOsd.PROVEN_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
         name="proven",
     ),

@@ -7,12 +7,13 @@ is live; both are read, and the maximum per OSD makes one of two. The second run
 
 from typing import Final
 
+from cephqos_base.series import Client, Disks, Op, Qos, Run, Threads, bucket, count, total
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import quantiles
 
-START: Final = "cephqos_run_start_timestamp_seconds"
-RUNS: Final = "label_values(cephqos_run_info, run)"
-CLUSTERS: Final = 'label_values(cephqos_run_info{run="$run"}, cluster)'
+START: Final = Run.START_TIMESTAMP_SECONDS
+RUNS: Final = f"label_values({Run.INFO}, run)"
+CLUSTERS: Final = f'label_values({Run.INFO}{{run="$run"}}, cluster)'
 # Of the last month, and none of them first: a second run is shown when one is chosen.
 SECOND_RUNS: Final = (
     f'query_result(group by (run) (last_over_time({START}{{run=~".+"}}[30d]))'
@@ -30,22 +31,22 @@ _BY_RUN: Final = f"{{{RUN}}}"
 OF_RUN: Final = 'cluster="$cluster", run=~"|$run"'
 _AGAIN: Final = 'run=~"|$second"'
 
-PHASE: Final = f'max by (phase) (cephqos_run_info{{{RUN}, phase!=""}})'
+PHASE: Final = f'max by (phase) ({Run.INFO}{{{RUN}, phase!=""}})'
 WHERE: Final = Query(
-    f"max by (scenario, point, repeat) (cephqos_run_info{_BY_RUN})",
+    f"max by (scenario, point, repeat) ({Run.INFO}{_BY_RUN})",
     "{{scenario}}: {{point}}, repeat {{repeat}}",
 )
 PHASES: Final = Query(
     f"{PHASE} or label_replace(vector(0) unless on ()"
-    f" count(last_over_time(cephqos_run_info{_BY_RUN}[$__range] @ end())),"
+    f" count(last_over_time({Run.INFO}{_BY_RUN}[$__range] @ end())),"
     ' "phase", "no phase", "", "")',
     "{{phase}}",
 )
 PROGRESS: Final = Query(
-    f"max(cephqos_run_repeats_done{_BY_RUN}) / max(cephqos_run_repeats{_BY_RUN})", "repeats done"
+    f"max({Run.REPEATS_DONE}{_BY_RUN}) / max({Run.REPEATS}{_BY_RUN})", "repeats done"
 )
-REMAINING: Final = Query(f"max(cephqos_run_remaining_seconds{_BY_RUN})", "to the end")
-FILL: Final = Query(f"max by (pool, unit) (cephqos_run_fill_ratio{_BY_RUN})", "{{pool}} {{unit}}")
+REMAINING: Final = Query(f"max({Run.REMAINING_SECONDS}{_BY_RUN})", "to the end")
+FILL: Final = Query(f"max by (pool, unit) ({Run.FILL_RATIO}{_BY_RUN})", "{{pool}} {{unit}}")
 
 
 def _again(expr: str) -> str:
@@ -63,14 +64,12 @@ def both(expr: str, legend: str) -> tuple[Query, Query]:
 
 
 _LATENCY: Final = (
-    f"sum by (load, le) (rate(cephqos_client_latency_seconds_bucket{_BY_RUN}[$__rate_interval]))"
+    f"sum by (load, le) (rate({bucket(Client.LATENCY_SECONDS)}{_BY_RUN}[$__rate_interval]))"
 )
-IOPS: Final = both(f"sum by (load, op) (cephqos_client_iops{_BY_RUN})", "{{load}} {{op}}")
+IOPS: Final = both(f"sum by (load, op) ({Client.IOPS}{_BY_RUN})", "{{load}} {{op}}")
 P99: Final = both(quantiles(_LATENCY, 0.99), "{{load}} p99")
 P50: Final = Query(quantiles(_LATENCY, 0.5), "{{load}} p50")
-MEAN: Final = Query(
-    f"avg by (load) (cephqos_client_latency_mean_seconds{_BY_RUN})", "{{load}} mean"
-)
+MEAN: Final = Query(f"avg by (load) ({Client.LATENCY_MEAN_SECONDS}{_BY_RUN})", "{{load}} mean")
 
 
 def _osd(series: str, by: str = "ceph_daemon", more: str = "") -> str:
@@ -78,34 +77,30 @@ def _osd(series: str, by: str = "ceph_daemon", more: str = "") -> str:
 
 
 WORK: Final = both(
-    f"sum by (class) ({_osd('cephqos_qos_normalised_ops_total', 'ceph_daemon, class')})",
+    f"sum by (class) ({_osd(Qos.OPS, 'ceph_daemon, class')})",
     "{{class}}",
 )
 OSD_LATENCY: Final = both(
-    f"sum({_osd('cephqos_osd_op_latency_seconds_sum', 'ceph_daemon, op')})"
-    f" / (sum({_osd('cephqos_osd_op_latency_seconds_count', 'ceph_daemon, op')}) > 0)",
+    f"sum({_osd(total(Op.LATENCY_SECONDS), 'ceph_daemon, op')})"
+    f" / (sum({_osd(count(Op.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
     "mean of all OSDs",
 )
 _DISKS: Final = ', layer="osd"'
 DEVICE_TIME: Final = both(
     "sum("
-    + _osd("cephqos_disks_time_seconds_total", "ceph_daemon, device, op", _DISKS)
+    + _osd(Disks.TIME_SECONDS, "ceph_daemon, device, op", _DISKS)
     + ") / (sum("
-    + _osd("cephqos_disks_ops_total", "ceph_daemon, device, op", _DISKS)
+    + _osd(Disks.OPS, "ceph_daemon, device, op", _DISKS)
     + ") > 0)",
     "mean of all devices",
 )
-CPU: Final = both(
-    f"sum({_osd('cephqos_threads_cpu_seconds_total', 'ceph_daemon, group, mode')})", "all OSDs"
-)
+CPU: Final = both(f"sum({_osd(Threads.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs")
 BUSIEST: Final = Query(
-    "max("
-    + _osd("cephqos_threads_busiest_cpu_seconds_total", "ceph_daemon, group", ', group!="reactor"')
-    + ")",
+    "max(" + _osd(Threads.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!="reactor"') + ")",
     "busiest thread",
 )
 BACKGROUND: Final = (
-    Query(f"max(cephqos_run_scrub_left_objects{_BY_RUN})", "objects to scrub"),
-    Query(f"max(cephqos_run_recovery_left_objects{_BY_RUN})", "copies to recover"),
+    Query(f"max({Run.SCRUB_LEFT_OBJECTS}{_BY_RUN})", "objects to scrub"),
+    Query(f"max({Run.RECOVERY_LEFT_OBJECTS}{_BY_RUN})", "copies to recover"),
 )
 EVENTS: Final = '{cluster="$cluster", log="run"} | run="$run"'
