@@ -36,7 +36,7 @@ class Command:
 
 COMMANDS: Final = (
     Command("demo", "show a real cluster under load, and one broken QoS promise",
-            "cephqos_loadgen.demo.cli:add_options", extra="loadgen", needs=("rich",)),
+            "cephqos_loadgen.demo.cli:add_options", extra="top", needs=("textual",)),
     Command("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
     Command("top", "show live in a terminal whether QoS promises are kept",

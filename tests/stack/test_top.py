@@ -21,6 +21,7 @@ from cephqos_loadgen.top.figures import FIGURES, Selection
 
 from .conftest import Watched, until, watching
 
+PROMPT = "^[#$]$"
 TOP = [sys.executable, "-m", "cephqos_base", "top"]
 
 
@@ -199,6 +200,7 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
     prometheus = int(loaded.stack.prometheus_url.rpartition(":")[2])
     url = f"http://127.0.0.1:{port}"
     with Terminal(80, 24) as terminal:
+        await terminal.shows(PROMPT)
         terminal.type(f"{' '.join(TOP)} --interval 0.5 --url {url}", "Enter")
         await terminal.shows("NO ANSWER. Asking every 0.5 s: connection refused", 60)
         async with forwarded(port, prometheus):
@@ -219,7 +221,7 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
             terminal.type("?")
             await terminal.shows("^KEYS")
             terminal.type("q")
-            await terminal.shows(r"^[#$]$")
+            await terminal.shows(PROMPT)
             assert "KEYS" not in terminal.screen()
 
 
@@ -228,6 +230,7 @@ async def test_a_signal_leaves_the_terminal_as_it_was(loaded: Watched) -> None:
         pytest.skip("no tmux: deploy/bootstrap.sh system installs it")
     with Terminal(80, 24) as terminal:
         command = f"NO_COLOR=1 {' '.join(TOP)} --url {loaded.stack.prometheus_url}"
+        await terminal.shows(PROMPT)
         terminal.type(command, "Enter")
         await terminal.shows("^(KEPT|BROKEN|BEHIND)", 60)
         coloured = re.findall(r"\x1b\[[0-9;]*3[0-7]m", terminal.tmux("capture-pane", "-p", "-e"))
@@ -235,7 +238,7 @@ async def test_a_signal_leaves_the_terminal_as_it_was(loaded: Watched) -> None:
         shell = psutil.Process(int(terminal.tmux("list-panes", "-F", "#{pane_pid}")))
         for child in shell.children():
             child.terminate()
-        await terminal.shows(r"^[#$]$")
+        await terminal.shows(PROMPT)
         terminal.type("echo still $((40+2))", "Enter")
-        await terminal.shows("^still 42")
+        await terminal.shows("still 42$")
         assert terminal.tmux("display-message", "-p", "#{alternate_on}").strip() == "0"

@@ -23,7 +23,7 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import METRICS, families
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
 from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
-from cephqos_loadgen.scraping import quantile
+from cephqos_loadgen.quantile import quantile
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 README = Path(__file__).parents[2] / "loadgen" / "README.md"

@@ -45,7 +45,7 @@ def add_options(parser: Parser) -> None:
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    from cephqos_loadgen.demo.screen import Screen  # needs rich, which no other command does
+    from cephqos_loadgen.demo.screen import Screen  # needs Textual, which few commands do
 
     if arguments.osds < 2:
         raise UsageError(

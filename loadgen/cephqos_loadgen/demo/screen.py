@@ -1,26 +1,35 @@
-"""The demo's screen: a terminal shows one table that is updated; a pipe gets one after another."""
+"""The demo's screen: `cephqos top` with the story above it; a pipe gets the same as plain lines."""
 
 import argparse
 import asyncio
-import contextlib
+import sys
 import time
-
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
+from collections.abc import Coroutine
+from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
-from cephqos_loadgen.demo.osd_table import rows, table
 from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import folded
-from cephqos_loadgen.scraping import Scrape, scrape
 from cephqos_loadgen.stack import Stack
+from cephqos_loadgen.top.app import Top
+from cephqos_loadgen.top.layout import Line, Span, line, plain
+from cephqos_loadgen.top.page import whole
+from cephqos_loadgen.top.prometheus import Prometheus
+from cephqos_loadgen.top.source import Address, Connection
+from cephqos_loadgen.top.text import printable
+from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.watch import Watch
+
+# The rules' rate window, at the demo's pace.
+_WINDOW = 10.0
+_COLUMNS = 100
+_EVENTS = 3
 
 
 class Screen:
-    """Shows the table of OSDs, and the events of the story above it."""
+    """Shows the cluster, and tells the story."""
 
     def __init__(
         self,
@@ -33,76 +42,93 @@ class Screen:
         self._lab = lab
         self._client = client
         self._load = load
-        self._url = f"{stack.exporter_url}/metrics"
         self._stack = stack
         self._arguments = arguments
-        self._console = Console()
         self._begin = time.monotonic()
+        self._told: list[str] = []
+        self._health = ""
+        self._live = sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
 
     async def run(self) -> None:
-        """Run until --duration has passed, the story is over (with --once), or Ctrl-C."""
-        for name, address in addresses(self._stack).items():
-            self._tell(f"{name + ':':13} {address}")
-        self._tell(f"ceph:         cephqos lab exec --name {self._lab.paths.name} -- ceph -s")
+        """Run until --duration has passed, the story is over (with --once), `q` or Ctrl-C."""
+        where = [f"{name + ':':13} {url}" for name, url in addresses(self._stack).items()]
+        where.append(f"ceph:         cephqos lab exec --name {self._lab.paths.name} -- ceph -s")
+        print(*where, sep="\n", flush=True)
+        address = Address.parse(self._stack.prometheus_url, "--url")
+        async with Connection(address) as connection:
+            watch = Watch(Prometheus(connection, _WINDOW), self._arguments.interval)
+            await self._together(self._show(watch))
+        if self._live:  # the screen is gone: what happened stays
+            print(*where, *self._told, sep="\n")
+
+    async def _together(self, showing: Coroutine[Any, Any, None]) -> None:
+        """Show, tell and watch the load, until the first of them that ends the demo."""
         try:
             async with asyncio.TaskGroup() as group:
-                refreshing = group.create_task(self._refresh())
-                telling = None if self._arguments.calm else group.create_task(self._story())
-                last = telling if self._arguments.once and telling else refreshing
-                await asyncio.wait([last], timeout=self._arguments.duration)
-                for task in filter(None, (refreshing, telling)):
+                shown = group.create_task(showing)
+                tasks = [shown, group.create_task(self._watch_cluster())]
+                last = {shown}
+                if not self._arguments.calm:
+                    tasks.append(group.create_task(self._story()))
+                    last |= {tasks[-1]} if self._arguments.once else set()
+                await asyncio.wait(
+                    last,
+                    timeout=self._arguments.duration,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for task in tasks:
                     task.cancel()
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None
 
-    def _tell(self, line: str) -> None:
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
+    def _tell(self, words: str) -> None:
+        told = f"{time.monotonic() - self._begin:5.0f} s  {words}"
+        self._told.append(told)
+        if not self._live:
+            print(folded(told, _COLUMNS), flush=True)
 
     async def _story(self) -> None:
-        def tell(line: str) -> None:
-            line = f"{time.monotonic() - self._begin:5.0f} s  {line}"
-            self._tell(folded(line, self._console.width))
+        watch = AlertWatch(self._stack, self._tell)
+        await tell_story(self._lab, self._stack, watch, STORY_POOL, self._tell)
 
-        watch = AlertWatch(self._stack, tell)
-        await tell_story(self._lab, self._stack, watch, STORY_POOL, tell)
+    async def _watch_cluster(self) -> None:
+        """The cluster's health, and an error if the load ends."""
+        while True:
+            if self._load.returncode is not None:
+                said = (self._lab.paths.logs / "fio.out").read_text(errors="replace")
+                raise LabError(f"fio ended with status {self._load.returncode}: {said[-500:]}")
+            try:
+                status = await self._client.command("status", within=2.0)
+                states = status["pgmap"].get("pgs_by_state", [])
+                pgs = ", ".join(f"{state['count']} PGs {state['state_name']}" for state in states)
+                self._health = f"{status['health']['status']}, {pgs}"
+            except (ClusterUnreachable, CommandFailed) as error:
+                self._health = f"no answer from the monitor: {error}"
+            await asyncio.sleep(self._arguments.interval)
 
-    async def _refresh(self) -> None:
-        before = await self._scrape()
-        live = Live(console=self._console, auto_refresh=False)
-        with live if self._console.is_terminal else contextlib.nullcontext():
-            while True:
-                await asyncio.sleep(self._arguments.interval)
-                if self._load.returncode is not None:
-                    said = (self._lab.paths.logs / "fio.out").read_text(errors="replace")
-                    status = self._load.returncode
-                    raise LabError(f"fio ended with status {status}: {said[-500:]}")
-                now = await self._scrape()
-                view = await self._view(before, now)
-                if self._console.is_terminal:
-                    # An empty row for the echo of ^C, which would otherwise move the table.
-                    live.update(Group(view, ""), refresh=True)
-                else:
-                    self._console.print(view)
-                before = now
+    async def _show(self, watch: Watch) -> None:
+        if self._live:
+            await Top(watch, View(), above=self._headline).run_async()
+            return
+        while True:
+            await watch.refresh()
+            if watch.model is not None:
+                rest = whole(watch.model, watch.status(), View(), _COLUMNS)
+                print(*map(plain, [self._title(), *rest]), sep="\n", flush=True)
+            await asyncio.sleep(self._arguments.interval)
 
-    async def _scrape(self) -> Scrape:
-        try:
-            return await scrape(self._url)
-        except (OSError, ValueError) as error:
-            raise LabError(f"no metrics from the exporter: {error}") from error
-
-    async def _view(self, before: Scrape, now: Scrape) -> Table:
-        try:
-            status = await self._client.command("status", within=2.0)
-            health = status["health"]["status"]
-            states = status["pgmap"].get("pgs_by_state", [])
-            pgs = ", ".join(f"{state['count']} PGs {state['state_name']}" for state in states)
-        except (ClusterUnreachable, CommandFailed) as error:
-            health, pgs = f"monitor: {error}", "PGs unknown"
+    def _title(self) -> Line:
         ceph = self._lab.spec.ceph
         seconds = time.monotonic() - self._begin
-        title = f"Ceph {ceph.version} ({ceph.name}) · {health} · {pgs} · {seconds:.0f} s"
-        caption = (
-            "Rates are in normalised ops/s: 1 op is one cost_per_io of work. Ctrl-C ends the demo."
+        return line(
+            Span(f"Ceph {ceph.version} ({ceph.name})", "title"),
+            f"  {printable(self._health)}  {seconds:.0f} s",
         )
-        return table(title, caption, rows(before, now))
+
+    def _headline(self) -> list[Line]:
+        """What happened last, above the cluster's state."""
+        events = self._told[-_EVENTS:]
+        lines = [line(Span(printable(event), "dim")) for event in events[:-1]]
+        lines += [line(Span(printable(event), "warn")) for event in events[-1:]]
+        lines += [()] * (_EVENTS - len(lines))
+        return [self._title(), *lines, ()]

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.scraping import fetch
-from cephqos_loadgen.stack import Stack
+from cephqos_loadgen.stack import Stack, fetch
 
 VICTIM = 1
 WRITES_PER_SECOND = 100

@@ -1,5 +1,6 @@
 """The live screen. Textual brings lines to the terminal and keys to the view, and nothing else."""
 
+from collections.abc import Callable
 from typing import Final
 
 from rich.segment import Segment
@@ -10,7 +11,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.layout import Line, Style
+from cephqos_loadgen.top.layout import Line, Style, cut
 from cephqos_loadgen.top.page import draw
 from cephqos_loadgen.top.view import View, pressed
 from cephqos_loadgen.top.watch import Watch
@@ -57,11 +58,20 @@ class Top(App[None]):
     CSS = "Screen { background: ansi_default; }"
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, watch: Watch, view: View, *, ascii_only: bool = False) -> None:
+    def __init__(
+        self,
+        watch: Watch,
+        view: View,
+        *,
+        ascii_only: bool = False,
+        above: Callable[[], list[Line]] = list,
+    ) -> None:
+        """`above`: lines to show above those of the cluster."""
         super().__init__(ansi_color=True)
         self.feed = watch
         self.view = view
         self._ascii_only = ascii_only
+        self._above = above
         self._fetching = False
 
     def compose(self) -> ComposeResult:
@@ -106,7 +116,9 @@ class Top(App[None]):
 
     def _draw(self) -> None:
         """Draw the last model: also when nothing new came, since its age is shown."""
-        size = (self.size.width, self.size.height)
-        lines = draw(self.feed.model, self.feed.status(), self.view, size, self._ascii_only)
+        columns, rows = self.size
+        lines = [cut(one, columns) for one in self._above()]
+        size = (columns, max(0, rows - len(lines)))
+        lines += draw(self.feed.model, self.feed.status(), self.view, size, self._ascii_only)
         for widget in self.query(Lines):
             widget.show(lines)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from cephqos_base.series import CLASSES, CLIENT, CLUSTER
-from cephqos_loadgen.scraping import quantile
+from cephqos_loadgen.quantile import quantile
 from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.model import (
