@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.top.exporters import Exporters, parse_page
+from cephqos_loadgen.top.exporters import Exporters, PageReader
 from cephqos_loadgen.top.figures import FIGURES, Scrape, Selection
 from cephqos_loadgen.top.prometheus import Prometheus, Refused, parse_vector
 from cephqos_loadgen.top.source import Address, Connection, SourceDown
@@ -213,6 +213,8 @@ def test_a_selection_becomes_matchers_and_their_text_cannot_leave_the_quotes() -
     )
 
 
+ATTAINED = FIGURES["attained"].metric
+
 # --- exporters -----------------------------------------------------------------------------------
 
 
@@ -234,7 +236,7 @@ cephqos_osd_op_latency_seconds_bucket{{{who},op="read",le="+Inf"}} {ops}
 
 
 def scrape(ops: float, when: float) -> Scrape:
-    return parse_page(page(ops).encode(), when)
+    return PageReader().read(page(ops).encode(), when)
 
 
 def test_only_what_the_view_needs_is_read_from_a_page() -> None:
@@ -258,6 +260,21 @@ def test_queues_add_up_over_shards() -> None:
     assert found == {(FSID, "osd.1", "client"): 5.0}
 
 
+def test_a_reader_that_knows_its_series_reads_new_values_and_new_series() -> None:
+    reader = PageReader()
+    reader.read(page(1).encode(), 0)
+    again = reader.read((page(7) + page(9, "osd.2")).encode(), 1)
+    values = {labels["ceph_daemon"]: value for labels, value in again.samples[ATTAINED].values()}
+    assert values == {"osd.1": 7.0, "osd.2": 9.0}
+
+
+def test_a_name_with_braces_spaces_and_quotes_is_one_name() -> None:
+    metric = FIGURES["degraded"].metric
+    line = metric + '{cluster="f",pool="a } b \\"c\\" 1"} 5\n'
+    (sample,) = PageReader().read(line.encode(), 0).samples[metric].values()
+    assert sample == ({"cluster": "f", "pool": 'a } b "c" 1'}, 5.0)
+
+
 def test_both_sources_name_buckets_alike() -> None:
     found = FIGURES["latency"].computed(scrape(100, 10), scrape(300, 12), Selection())
     assert found == {(FSID, "read", "0.1"): 100.0, (FSID, "read", "+Inf"): 100.0}
@@ -266,7 +283,7 @@ def test_both_sources_name_buckets_alike() -> None:
 @pytest.mark.parametrize("body", [b"<html></html>", b"", b"\xff\xfe"])
 def test_a_page_that_is_not_one_of_metrics_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match="not a page of metrics"):
-        parse_page(body, 0)
+        PageReader().read(body, 0)
 
 
 async def test_an_exporter_that_goes_away_keeps_its_last_values_with_their_age(

@@ -1,19 +1,19 @@
 """Samples straight from exporters. Rates are computed here, from the last two scrapes."""
 
 import asyncio
-import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cephqos_loadgen.top.figures import WANTED, Scrape, Selection, Values, wanted_now
+from cephqos_loadgen.top.figures import WANTED, Labels, Scrape, Selection, Values, wanted_now
 from cephqos_loadgen.top.model import Missing, Samples
 from cephqos_loadgen.top.source import Connection, SourceDown
 from cephqos_loadgen.top.text import duration
 
-_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+# How the lines begin that are read.
+_PREFIXES: Final = tuple(f"{name}{end}" for name in sorted(WANTED) for end in "{ ")
 
 
 class _Exporter:
@@ -21,6 +21,7 @@ class _Exporter:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self._reader = PageReader()
         self.before: Scrape | None = None
         self.now: Scrape | None = None
         self.trouble = ""
@@ -29,7 +30,7 @@ class _Exporter:
         try:
             page = await self.connection.get("/metrics")
             # A large page takes seconds to parse: in a thread, keys are answered meanwhile.
-            found = await asyncio.to_thread(parse_page, page, time.time())
+            found = await asyncio.to_thread(self._reader.read, page, time.time())
         except (SourceDown, ValueError) as error:
             self.trouble = str(error)
             return
@@ -86,19 +87,39 @@ def _figures(exporters: Iterable[_Exporter], selection: Selection) -> dict[str, 
     return found
 
 
-def parse_page(page: bytes, when: float) -> Scrape:
-    """The wanted samples of an exporter's page; ValueError if it is no such page."""
-    text = page.decode(errors="replace")
-    lines = [line for line in text.split("\n") if _is_wanted(line)]
-    if not lines and "# TYPE" not in text:
-        raise ValueError("this is not a page of metrics")
-    samples: dict[str, list[tuple[Mapping[str, str], float]]] = {}
-    for family in text_string_to_metric_families("\n".join([*lines, ""])):
-        for sample in family.samples:
-            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
-    return Scrape(when, samples)
+class PageReader:
+    """Reads the pages of one exporter. The text of a series is parsed when it is first seen: of a
+    later page only the values are read, which takes a quarter of the time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, Labels]] = {}
+
+    def read(self, page: bytes, when: float) -> Scrape:
+        """The wanted samples of a page; ValueError if it is none."""
+        text = page.decode(errors="replace")
+        values = {}
+        for line in text.split("\n"):
+            if line.startswith(_PREFIXES):
+                series_text, _, value = line.rpartition(" ")
+                values[series_text] = float(value)
+        if not values and "# TYPE" not in text:
+            raise ValueError("this is not a page of metrics")
+        known = self._known
+        fresh = _parsed(series_text for series_text in values if series_text not in known)
+        self._known = {it: known[it] if it in known else fresh[it] for it in values}
+        samples: dict[str, dict[str, tuple[Labels, float]]] = {}
+        for series_text, value in values.items():
+            name, labels = self._known[series_text]
+            samples.setdefault(name, {})[series_text] = (labels, value)
+        return Scrape(when, samples)
 
 
-def _is_wanted(line: str) -> bool:
-    match = _NAME.match(line)
-    return match is not None and match[0] in WANTED
+def _parsed(series: Iterable[str]) -> dict[str, tuple[str, Labels]]:
+    """Name and labels of each series."""
+    found: dict[str, tuple[str, Labels]] = {}
+    for series_text in series:
+        for family in text_string_to_metric_families(f"{series_text} 0\n"):
+            for sample in family.samples:
+                found[series_text] = (sample.name, sample.labels)
+    return found

@@ -2,7 +2,7 @@
 Prometheus, and how to be computed from two scrapes of an exporter.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -27,7 +27,7 @@ from cephqos_base.series import (
 
 DAEMON: Final = "ceph_daemon"
 
-Labels = tuple[tuple[str, str], ...]
+Labels = Mapping[str, str]
 Key = tuple[str, ...]
 # The values of a figure: one for each set of values of its labels.
 Values = dict[Key, float]
@@ -35,10 +35,12 @@ Values = dict[Key, float]
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """The samples of one or more exporters at one time, by name; only names that are wanted."""
+    """The samples of an exporter at one time, by metric and by the text of their series; only
+    metrics that are wanted.
+    """
 
     time: float
-    samples: Mapping[str, list[tuple[Mapping[str, str], float]]]
+    samples: Mapping[str, Mapping[str, tuple[Labels, float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,16 @@ class Figure:
     def computed(self, before: Scrape | None, now: Scrape, selection: Selection) -> Values:
         """The figure from two scrapes; what needs two is empty while there is one."""
         found: Values = {}
-        samples = self._chosen(now, selection)
+        samples: Iterable[tuple[Labels, float]] = now.samples.get(self.metric, {}).values()
         if self.is_rate:
             if before is None or now.time <= before.time:
                 return {}
-            samples = _rates(self._chosen(before, selection), samples, now.time - before.time)
+            samples = _rates(before, now, self.metric)
+        wanted = self._wanted(selection)
         adds = self.how.endswith("sum")
         for labels, value in samples:
+            if any(labels.get(name, "") != text for name, text in wanted):
+                continue
             key = tuple(labels.get(name, "") for name in self.by)
             if key not in found:
                 found[key] = value
@@ -110,42 +115,23 @@ class Figure:
                 found[key] = found[key] + value if adds else max(found[key], value)
         return found
 
-    def _chosen(
-        self, scrape: Scrape, selection: Selection
-    ) -> list[tuple[Mapping[str, str], float]]:
-        samples = scrape.samples.get(self.metric, [])
+    def _wanted(self, selection: Selection) -> list[tuple[str, str]]:
         wanted = dict(self.where or {})
         if selection.cluster is not None and CLUSTER in self.by:
             wanted[CLUSTER] = selection.cluster
         if selection.osd is not None and self.opened:
             wanted[DAEMON] = selection.osd
-        if not wanted:
-            return samples
-        items = wanted.items()
-        return [
-            (labels, value)
-            for labels, value in samples
-            if all(labels.get(name, "") == text for name, text in items)
-        ]
+        return list(wanted.items())
 
 
-def _rates(
-    before: Iterable[tuple[Mapping[str, str], float]],
-    now: Iterable[tuple[Mapping[str, str], float]],
-    seconds: float,
-) -> list[tuple[Mapping[str, str], float]]:
+def _rates(before: Scrape, now: Scrape, metric: str) -> Iterator[tuple[Labels, float]]:
     """Increase per second. A counter that fell was reset: its value is the increase."""
-    old = {_identity(labels): value for labels, value in before}
-    rates = []
-    for labels, value in now:
-        earlier = old.get(_identity(labels))
-        if earlier is not None:
-            rates.append((labels, (value - earlier if value >= earlier else value) / seconds))
-    return rates
-
-
-def _identity(labels: Mapping[str, str]) -> Labels:
-    return tuple(sorted(labels.items()))
+    seconds = now.time - before.time
+    old = before.samples.get(metric, {})
+    for series_text, (labels, value) in now.samples.get(metric, {}).items():
+        if series_text in old:
+            earlier = old[series_text][1]
+            yield labels, (value - earlier if value >= earlier else value) / seconds
 
 
 def _names(labels: str) -> Key:

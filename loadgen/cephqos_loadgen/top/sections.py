@@ -192,7 +192,10 @@ def class_cells(part: OsdClass) -> Line:
         f"{number(part.attained):>8}{number(part.reserved):>9}{percent(part.attainment):>5}"
         f"{number(part.queued):>6}{latency(part.lag):>8}  "
     )
-    cause = f"{part.cause} by {short(part.by)}" if part.by else part.cause
+    # Rules know causes of classes that are kept, too; there they only distract.
+    cause = part.cause if part.state == "violated" else ""
+    if cause and part.by:
+        cause = f"{cause} by {short(part.by)}"
     return line(
         fit(short(part.name), 12),
         Span(fit(part.state, 10), state_style(part.state)),
