@@ -101,8 +101,8 @@ class PageReader:
         values = {}
         for line in text.split("\n"):
             if line.startswith(_PREFIXES):
-                series_text, _, value = line.rpartition(" ")
-                values[series_text] = float(value)
+                series_text, _, written = line.rpartition(" ")
+                values[series_text] = float(written)
         if not values and "# TYPE" not in text:
             raise ValueError("this is not a page of metrics")
         known = self._known

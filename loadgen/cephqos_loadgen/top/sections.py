@@ -214,7 +214,7 @@ def work(canvas: Canvas) -> Section:
         lines.append(line(fit(level, 12), _scrub_words(scrub)))
     if model.flags:
         lines.append(line(Span(f"flags       {', '.join(model.flags)}", "warn")))
-    without = any(missing.what == "recovery and scrub" for missing in model.missing)
+    without = any(it.what in ("recovery and scrub", "everything") for it in model.missing)
     empty = "not known" if without else "nothing recovers, no scrub runs or is overdue"
     title = line(Span("RECOVERY, SCRUB", "title"), Span("" if lines else f"  {empty}", "dim"))
 
