@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.scraping import fetch
+from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.stack import free_ports
 from cephqos_loadgen.tools import find_tool
 

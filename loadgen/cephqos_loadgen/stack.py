@@ -10,7 +10,6 @@ import json
 import socket
 import sys
 import urllib.parse
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ import yaml
 from cephqos_base.units import duration
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 
 _START_TIMEOUT = 30.0
@@ -187,17 +187,6 @@ class Stack:
                 said = log.read_text(errors="replace").strip()[-800:]
                 raise LabError(f"{name} did not start: {said}")
             await asyncio.sleep(0.1)
-
-
-async def fetch(url: str, within: float = 5.0) -> bytes:
-    """The body of a page; raises OSError, also for a status that is not a success."""
-
-    def get() -> bytes:
-        with urllib.request.urlopen(url, timeout=within) as reply:  # noqa: S310 - our own URL
-            body: bytes = reply.read()
-            return body
-
-    return await asyncio.to_thread(get)
 
 
 def _targets(port: int) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from tests.lab.conftest import LabPool
 
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.settings import Settings
+from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.logs import LogPipeline, LogSpec
-from cephqos_loadgen.scraping import fetch
 
 from .conftest import until
 from .log_files import RECORDED, RELEASES, STAMP, entries, need_tools, recorded_to

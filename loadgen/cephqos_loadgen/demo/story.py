@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.stack import Stack, fetch
+from cephqos_loadgen.stack import Stack
 
 VICTIM = 1
 WRITES_PER_SECOND = 100
