@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.bounds import FIO_BOUNDS
+from cephqos_base.errors import ConfigError
 from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.scenario.parse import parse
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 RELEASES = ("pacific", "reef", "tentacle")
@@ -217,3 +219,53 @@ def test_buckets_never_fall_and_hold_everything(bins: dict[int, int]) -> None:
 def test_bounds_contain_those_of_the_osds_own_histograms() -> None:
     osd = [100e-6 * 2**n for n in range(20)]
     assert all(any(abs(bound - own) < 1e-9 for own in FIO_BOUNDS) for bound in osd)
+
+
+# -- what the plan owns --------------------------------------------------------------------------
+
+
+def scenario(options: str) -> str:
+    return f"""\
+scenario: s
+pools: [{{name: p, images: {{size: 16M}}}}]
+phases:
+  - name: load
+    fio: {{engine: rbd, pool: p, rw: randread, bs: 4K, options: {{{options}}}}}
+    until: {{duration: 5s}}
+"""
+
+
+@pytest.mark.parametrize(
+    "option", ["numjobs: 4", "iodepth: 1", "runtime: 9", "output-format: normal", "rate_iops: 7"]
+)
+def test_an_option_that_the_plan_owns_is_refused_in_options(option: str) -> None:
+    with pytest.raises(ConfigError, match=rf"s.yaml:5: .*{option.split(':')[0]}.*other than"):
+        parse(scenario(option), "s.yaml")
+
+
+@pytest.mark.parametrize(
+    ("volumes", "clients", "each"), [(1, 1, "100"), (2, 1, "50"), (4, 2, "25"), (4, 4, "25")]
+)
+def test_a_rate_is_that_of_the_whole_phase(volumes: int, clients: int, each: str) -> None:
+    spec = action(volumes=volumes, clients=clients, rate_iops=100)
+    jobs = [
+        word
+        for client in spec.processes()
+        for word in spec.argv(client, PLACE, phase="load", seconds=1)
+        if word.startswith("--rate_iops")
+    ]
+    assert jobs == [f"--rate_iops={each}"] * volumes
+
+
+def test_a_ramp_is_added_to_the_time_that_a_load_may_take() -> None:
+    (point,) = parse(scenario("ramp_time: 45s"), "s.yaml").points
+    assert point.phases[0].action.ramp_seconds() == 45.0
+    with pytest.raises(ConfigError, match="ramp_time"):
+        parse(scenario("ramp_time: soon"), "s.yaml")
+
+
+def test_counts_that_begin_again_after_a_ramp_are_noticed() -> None:
+    first, last = statuses("reef", "two_jobs")[0], statuses("reef", "two_jobs")[-1]
+    for name in first.jobs:
+        assert first.jobs[name].counts_anew(last.jobs[name])
+        assert not last.jobs[name].counts_anew(first.jobs[name])

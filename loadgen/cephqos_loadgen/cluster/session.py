@@ -7,7 +7,14 @@ from typing import Any
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
-from cephqos_loadgen.cluster import background_work, device_queues, free_space, kept_pools, undo
+from cephqos_loadgen.cluster import (
+    background_work,
+    device_queues,
+    free_space,
+    kept_pools,
+    lab_fit,
+    undo,
+)
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
@@ -37,6 +44,7 @@ class Session:
         plan: Plan,
         *,
         take_over: bool,
+        given: bool = True,
         check: Callable[[str], None] = lambda fsid: None,
         note: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -48,6 +56,7 @@ class Session:
         self._plan = plan
         self._lock: ClusterLock | None = None
         self._take_over = take_over
+        self._given = given  # not a lab that the run has started for itself
         self._check = check  # raises if this cluster is not to be touched
         self._note = note
         self.journal = undo.Journal(self._save)
@@ -73,6 +82,8 @@ class Session:
             for line in undone:
                 self._note(f"  undone: {line}")
         await self._at_rest()
+        if self._given:
+            lab_fit.check(self._plan.points, await self.cluster.command("osd metadata"))
         await self.settings.check(_settings_of(self._plan))
         self.kept.found = await kept_pools.look(self.cluster, self._plan)
         await free_space.check(self.cluster, self._plan.points, self.kept.found)

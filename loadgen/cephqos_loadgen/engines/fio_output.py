@@ -84,14 +84,18 @@ class JobStatus:
     error: int = 0
     steady: bool | None = None
 
-    @property
-    def point(self) -> DoneSoFar:
-        """What it has done so far."""
+    def done_so_far(self, start: float) -> DoneSoFar:
+        """What it has done, at the moment that its runtime says."""
         return DoneSoFar(
-            self.start + self.runtime,
+            start + self.runtime,
             {direction: totals.ios for direction, totals in self.totals.items()},
             {direction: totals.bytes for direction, totals in self.totals.items()},
         )
+
+    def counts_anew(self, before: "JobStatus") -> bool:
+        """Its counts began again at zero: a ramp (`ramp_time`) is over."""
+        fell = (self.totals[d].ios < before.totals[d].ios for d in DIRECTIONS)
+        return self.runtime < before.runtime or any(fell)
 
 
 @dataclass(frozen=True, slots=True)

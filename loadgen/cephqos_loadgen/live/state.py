@@ -153,6 +153,8 @@ class Live:
         """A status document came; what happened since the one before it."""
         figures = self.clients[phase, client]
         previous = figures.last
+        if previous and status.total.ios < previous.total.ios:
+            previous = None  # a ramp is over: fio counts from zero again
         for direction in DIRECTIONS:
             earlier = previous.of(direction) if previous else IoTotals()
             figures.interval[direction] = since(status.of(direction), earlier)

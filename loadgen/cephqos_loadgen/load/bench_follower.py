@@ -45,5 +45,7 @@ class BenchFollower(Follower):
             latency_max=result.latency_max,
         )
         job = self._job(done, result.seconds)
-        self.points.setdefault(self.client, [DoneSoFar(job.start, {}, {})]).append(job.point)
+        self.points.setdefault(self.client, [DoneSoFar(job.start, {}, {})]).append(
+            job.done_so_far(job.start)
+        )
         self.last = ClientStatus(time.time(), {self.client: job})

@@ -65,6 +65,7 @@ class Follower:
         self.client = client
         self.last: ClientStatus | None = None
         self.points: dict[str, list[DoneSoFar]] = {}
+        self._starts: dict[str, float] = {}
         context.live.start_client(phase, client, engine)
 
     def __call__(self, data: bytes) -> None:
@@ -84,8 +85,15 @@ class Follower:
             rates.append((status.time, live.iops(self._phase)))
 
     def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
-        points = self.points.setdefault(name, [DoneSoFar(job.start, {}, {})])
-        points.append(job.point)
+        if before is not None and job.counts_anew(before):
+            before = None
+            self.points[name] = []
+            self._starts[name] = time - job.runtime
+        start = self._starts.setdefault(name, job.start)
+        points = self.points.setdefault(name, [])
+        if not points:
+            points.append(DoneSoFar(start, {}, {}))
+        points.append(job.done_so_far(start))
         parts = {
             d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
         }

@@ -16,6 +16,16 @@ class Sweep:
     dispersion: float | None = None
     latency: float | None = None
 
+    @property
+    def rules(self) -> list[str]:
+        """What ends it before its last depth."""
+        found = []
+        if self.dispersion is not None:
+            found.append(f"ends early when latency sd / mean reaches {self.dispersion:g}")
+        if self.latency is not None:
+            found.append(f"ends early above a mean of {self.latency * 1e3:g} ms")
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Search:

@@ -118,7 +118,7 @@ async def _within_limit(
     if not isinstance(kind, PhaseKind):
         raise TypeError(f"{kind} is no kind of phase")
     # What is asked to end gets a little time for it beyond the limit.
-    limit = until.at_most + (60.0 if until.kind == "duration" else 30.0)
+    limit = until.at_most + kind.ramp_seconds() + (60.0 if until.kind == "duration" else 30.0)
     try:
         async with asyncio.timeout(limit):
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)

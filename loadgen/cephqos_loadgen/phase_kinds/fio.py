@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
+from cephqos_base.units import parse_seconds
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
@@ -169,12 +170,22 @@ class Fio(PhaseKind):
         return (self.engine,)
 
     def expected_seconds(self) -> float | None:
+        between = _BETWEEN_STEPS_SECONDS + self._ramp
         if self.sweep:
-            return len(self.sweep.depths) * (self.sweep.dwell + _BETWEEN_STEPS_SECONDS)
+            return len(self.sweep.depths) * (self.sweep.dwell + between)
         if self.search:
             steps = max(1, (self.search.most - self.search.least).bit_length()) + 1
-            return steps * (self.search.dwell + _BETWEEN_STEPS_SECONDS)
+            return steps * (self.search.dwell + between)
         return _STEADY_SECONDS if self.ends_by_itself else None
+
+    def ramp_seconds(self) -> float:
+        steps = len(self.sweep.depths) if self.sweep else 1
+        return self._ramp * steps
+
+    @property
+    def _ramp(self) -> float:
+        """fio's `ramp_time`: it loads, and counts nothing yet."""
+        return parse_seconds(dict(self.options).get("ramp_time", "0"))
 
     @property
     def ends_by_itself(self) -> bool:
@@ -199,6 +210,7 @@ class Fio(PhaseKind):
         if self.engine == "nbd":
             words.append(f"cache {self.cache}")
         words += [f"{name} {value}" for name, value in self.options]
+        words += self.sweep.rules if self.sweep else []
         return f"fio, {self.fio.words} on {where}: {', '.join(words)}"
 
     def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
@@ -309,7 +321,7 @@ class Fio(PhaseKind):
                 )
                 followers.append(follower)
                 processes.append(ClientProcess(argv, follower))
-            await run_clients(context, phase, processes, seconds, end)
+            await run_clients(context, phase, processes, seconds + self._ramp, end)
         check_results(followers)
         step = step_of(followers, depth, started)
         steady = became_steady(followers) if self.ends_by_itself else None
@@ -329,6 +341,8 @@ def _read_options(value: Value) -> tuple[tuple[str, str], ...]:
     for name, setting in value.entries().items():
         if name.replace("-", "_") in _OWN_OPTIONS or not name.replace("_", "").isalnum():
             setting.fail(f"an option of fio other than {', '.join(_OWN_OPTIONS)}", name)
+        if name == "ramp_time":
+            setting.seconds()
         found.append((name, setting.text()))
     return tuple(found)
 
@@ -339,9 +353,14 @@ def read_sweep(value: Value) -> Sweep:
     return Sweep(
         depths=_read_depths(table["depths"]),
         dwell=table["dwell"].seconds(),
-        dispersion=stop["dispersion"].number(0.01, 100) if "dispersion" in stop else None,
-        latency=stop["latency"].seconds() if "latency" in stop else None,
+        dispersion=stop["dispersion"].number(0.01, 100) if _is_on(stop, "dispersion") else None,
+        latency=stop["latency"].seconds() if _is_on(stop, "latency") else None,
     )
+
+
+def _is_on(stop: Mapping[str, Value], rule: str) -> bool:
+    """A rule that is there, and not `off`."""
+    return rule in stop and stop[rule].text() != "off"
 
 
 def _read_depths(value: Value) -> tuple[int, ...]:

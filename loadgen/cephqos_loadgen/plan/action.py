@@ -53,6 +53,10 @@ class Action(ABC):
 
     # -- what few kinds have --------------------------------------------------------------------
 
+    def ramp_seconds(self) -> float:
+        """How long it runs before its own time begins to count."""
+        return 0.0
+
     def fio_engines(self) -> tuple[str, ...]:
         """The engines of fio that it needs."""
         return ()

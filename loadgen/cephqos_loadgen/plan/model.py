@@ -84,6 +84,7 @@ class Point:
     pools: tuple[PlannedPool, ...]
     phases: tuple[Phase, ...]
     lab: LabWish
+    lab_axes: tuple[str, ...] = ()  # fields of `lab` that an axis of the matrix decides
 
 
 @dataclass(frozen=True, slots=True)

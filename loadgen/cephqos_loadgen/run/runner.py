@@ -166,7 +166,13 @@ class Runner:
             take_over, check = self.options.take_over, self._check_known
             note = self.progress.note
             session = Session(
-                access, archive, self.plan, take_over=take_over, check=check, note=note
+                access,
+                archive,
+                self.plan,
+                take_over=take_over,
+                given=bool(self.options.lab or self.options.conf),
+                check=check,
+                note=note,
             )
             try:
                 self.stage = "preparing"

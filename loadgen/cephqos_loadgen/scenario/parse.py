@@ -1,7 +1,8 @@
 """From the text of a scenario to its frozen plan. No I/O: whatever is wrong is said here."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import yaml
@@ -185,6 +186,7 @@ def _point(document: Value, combination: Sequence[_Variant], keep: bool) -> mode
         pools=pools,
         phases=phases,
         lab=_lab(layers),
+        lab_axes=_lab_axes(layers, {name for v in combination for name in v.variables}),
     )
 
 
@@ -275,6 +277,17 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
         fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else None,
         settings=tuple(settings.values()),
     )
+
+
+def _lab_axes(layers: Sequence[Mapping[str, Value]], variables: Collection[str]) -> tuple[str, ...]:
+    """The keys of `lab` that axes decide: themselves, or through variables of theirs."""
+    found: dict[str, None] = {}
+    for number, layer in enumerate(layers):
+        for key, value in layer["lab"].entries().items() if "lab" in layer else ():
+            used = re.findall(r"\$\{(\w+)\}", str(value.raw.value))
+            if not _kept(value) and (number or any(name in variables for name in used)):
+                found[key] = None
+    return tuple(found)
 
 
 # -- pools ---------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""Whether a given cluster is the one that a point of the matrix is labelled with.
+
+A scenario's own `lab:` is a wish for a lab that a run starts for itself. What an axis decides about
+the lab is a different thing: it is in the name of the point, so the cluster must be so.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.plan.model import LabWish, Point
+
+Metadata = Sequence[Mapping[str, Any]]
+
+
+def check(points: Sequence[Point], metadata: Metadata) -> None:
+    """ClusterUnfit where a point says something of the lab that this cluster is not."""
+    for point in points:
+        wrong = list(differences(point.lab, point.lab_axes, metadata))
+        if wrong:
+            raise ClusterUnfit(
+                f"point {point.name} is not this cluster: {'; '.join(wrong)}. Choose points with"
+                " --only, another cluster, or neither --lab nor --conf: the run then starts a lab"
+                " for each"
+            )
+
+
+def differences(wish: LabWish, keys: Sequence[str], metadata: Metadata) -> Iterator[str]:
+    """One line for each of these keys of the wish that the OSDs' metadata contradict."""
+    for key in keys:
+        wanted = _shown(getattr(wish, key))
+        if key == "osds":
+            if wish.osds != len(metadata):
+                yield f"osds {wanted}: it has {len(metadata)}"
+        elif key in _READERS:
+            found = {str(osd["id"]): _READERS[key](osd) for osd in metadata}
+            wrong = {osd: value for osd, value in found.items() if value != _plain(wish, key)}
+            if wrong:
+                osd, value = next(iter(wrong.items()))
+                yield f"{key} {wanted}: osd.{osd} has {value or 'none'}"
+        else:
+            yield f"{key} {wanted}: this cannot be seen in a cluster that was not started for it"
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _plain(wish: LabWish, key: str) -> str:
+    """What the reader of this key must say."""
+    value = getattr(wish, key)
+    return "a DB apart" if key == "db_size" else _shown(value)
+
+
+def _rotational(osd: Mapping[str, Any]) -> str:
+    return "true" if str(osd.get("rotational", "")) == "1" else "false"
+
+
+def _objectstore(osd: Mapping[str, Any]) -> str:
+    return str(osd.get("osd_objectstore", ""))
+
+
+def _db(osd: Mapping[str, Any]) -> str:
+    return "a DB apart" if str(osd.get("bluefs_dedicated_db", "0")) == "1" else "no DB apart"
+
+
+_READERS = {"rotational": _rotational, "objectstore": _objectstore, "db_size": _db}
