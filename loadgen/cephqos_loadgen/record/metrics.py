@@ -3,15 +3,26 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 
 from cephqos_loadgen.record.columns import ColumnWriter
-from cephqos_loadgen.results.repeat import MetricsRecording
+from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0
+# A tick waits this long for slow sources. What comes later goes into the tick in which it comes.
+_TICK_SECONDS = 0.8
+# Without an answer for longer than this, metrics are missing: that is a gap.
+_GAP_SECONDS = 2.5
+# More than this share of a repeat without metrics of a source, and at least so many seconds, fails
+# the repeat.
+_MISSING_SHARE = 0.1
+_MISSING_SECONDS = 10.0
+
+Note = Callable[..., None]
 
 
 class PageReader:
@@ -43,58 +54,142 @@ class PageReader:
             self._describe(parts[2], parts[3], self._help.get(parts[2], ""))
 
 
-class MetricsRecorder:
-    """Scrapes all sources each second; a source that fails costs its own samples only."""
+@dataclass(slots=True)
+class _Source:
+    """One exporter that is scraped."""
 
-    def __init__(self, sources: Mapping[str, str], path: Path) -> None:
-        self._sources = sources
+    name: str
+    url: str
+    reader: PageReader
+    answered: float  # when it last did
+    pending: asyncio.Task[str] | None = None
+    failures: int = 0
+    gaps: list[Gap] = field(default_factory=list)
+
+
+class MetricsRecorder:
+    """Scrapes all sources each second. One that fails or hangs costs its own samples only.
+
+    A gap in a source's samples is an event, and is in the summary.
+    """
+
+    def __init__(self, sources: Mapping[str, str], path: Path, note: Note) -> None:
         self._writer = ColumnWriter(path)
-        self._readers = {name: PageReader(self._writer.describe) for name in sources}
+        self._note = note
+        now = time.time()
+        self._sources = [
+            _Source(name, url, PageReader(self._writer.describe), now)
+            for name, url in sources.items()
+        ]
+        # Which source had a series first: equal series of another one get its name as a label.
+        self._owners: dict[str, str] = {}
         self.scrapes = 0
-        self.failures: dict[str, int] = dict.fromkeys(sources, 0)
         self.last_error = ""
 
     async def run(self) -> None:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
+        for source in self._sources:
+            source.answered = time.time()
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout) as session:
-            due = loop.time()
-            while True:
-                await self._sample(session)
-                due = max(due + INTERVAL, loop.time())
-                await asyncio.sleep(due - loop.time())
+            try:
+                due = loop.time()
+                while True:
+                    await self._tick(session, _TICK_SECONDS)
+                    due = max(due + INTERVAL, loop.time())
+                    await asyncio.sleep(due - loop.time())
+            finally:
+                await self._cancel()
 
-    async def _sample(self, session: aiohttp.ClientSession) -> None:
+    async def _tick(self, session: aiohttp.ClientSession, within: float) -> None:
         now = time.time()
-        pages = await asyncio.gather(*(self._get(session, name) for name in self._sources))
+        for source in self._sources:
+            if source.pending is None:
+                source.pending = asyncio.create_task(self._get(session, source))
+        waiting = [source.pending for source in self._sources if source.pending]
+        if waiting:
+            await asyncio.wait(waiting, timeout=within)
         values: dict[str, float] = {}
-        for name, page in zip(self._sources, pages, strict=True):
-            if page:
-                values |= self._readers[name].read(page)
+        for source in self._sources:
+            if source.pending and source.pending.done():
+                page, source.pending = source.pending.result(), None
+                if page:
+                    self._answered(source, now)
+                    values |= self._own(source.name, source.reader.read(page))
         self.scrapes += 1
         self._writer.add(now, values)
 
-    async def _get(self, session: aiohttp.ClientSession, name: str) -> str:
+    def _own(self, name: str, values: Mapping[str, float]) -> dict[str, float]:
+        """A source's samples, apart from equal series of others."""
+        return {
+            series if self._owners.setdefault(series, name) == name else labelled(series, name): v
+            for series, v in values.items()
+        }
+
+    def _answered(self, source: _Source, now: float) -> None:
+        seconds = now - source.answered
+        if seconds > _GAP_SECONDS:
+            source.gaps.append(Gap(source.answered, seconds))
+            self._note("recording_gap", source=source.name, seconds=seconds)
+        source.answered = now
+
+    async def _get(self, session: aiohttp.ClientSession, source: _Source) -> str:
         try:
-            async with session.get(self._sources[name]) as response:
+            async with session.get(source.url) as response:
                 response.raise_for_status()
                 return await response.text()
         except (aiohttp.ClientError, TimeoutError) as error:
-            self.failures[name] += 1
-            self.last_error = f"{name}: {type(error).__name__} {error}"
+            source.failures += 1
+            self.last_error = f"{source.name}: {type(error).__name__} {error}"
             return ""
 
+    async def _cancel(self) -> None:
+        pending = [source.pending for source in self._sources if source.pending]
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        for source in self._sources:
+            source.pending = None
+
     async def finish(self) -> None:
-        """One sample more, of what came after the last."""
+        """One sample more, of what came after the last; then what is missing at the end."""
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout) as session:
-            await self._sample(session)
+            await self._tick(session, _TIMEOUT)
+            await self._cancel()
+        now = time.time()
+        for source in self._sources:
+            if now - source.answered > _GAP_SECONDS:
+                self._answered(source, now)
 
     def close(self) -> None:
         self._writer.close()
 
     def summary(self) -> MetricsRecording:
         return MetricsRecording(
-            self.scrapes, self._writer.samples, dict(self.failures), self.last_error
+            self.scrapes,
+            self._writer.samples,
+            {source.name: source.failures for source in self._sources},
+            self.last_error,
+            {source.name: tuple(source.gaps) for source in self._sources if source.gaps},
         )
+
+
+def labelled(series: str, source: str) -> str:
+    """The series with the name of its exporter, where another one has the same."""
+    label = f'exporter="{source}"'
+    name, _, labels = series.removesuffix("}").partition("{")
+    return f"{name}{{{labels},{label}}}" if labels else f"{name}{{{label}}}"
+
+
+def too_much_missing(recording: MetricsRecording, seconds: float) -> str:
+    """Why the metrics of a repeat that took so long cannot be used, or nothing."""
+    for source, gaps in recording.gaps.items():
+        missing = sum(gap.seconds for gap in gaps)
+        if missing > max(_MISSING_SECONDS, _MISSING_SHARE * seconds):
+            return (
+                f"recording failed: {source} gave no metrics for {missing:.0f} of {seconds:.0f} s"
+                f" ({recording.last_error or 'no answer'})"
+            )
+    return ""

@@ -5,22 +5,38 @@ the OSDs' admin sockets are on this host, the OSDs.
 """
 
 import asyncio
+import contextlib
 import shlex
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 import aiohttp
 
-from cephqos_loadgen.cluster.connection import Access
+from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 
 _START_SECONDS = 15.0
+_LOOK_SECONDS = 0.5
+_RESTARTS = 5
+
+Note = Callable[..., None]
 
 
-def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[str]:
+class Reach(Protocol):
+    """How the cluster is reached, as far as an exporter must know."""
+
+    @property
+    def conf(self) -> Path: ...
+    @property
+    def place(self) -> Place: ...
+    def argv(self, argv: Sequence[str]) -> list[str]: ...
+
+
+def argv(port: int, access: Reach, python: str, sockets: Path | None) -> list[str]:
     """The run's own exporter; `python` is one that has the rados module."""
     # Also when the run is killed: nobody else would end it.
     command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "cephqos_exporter.cli"]
@@ -38,18 +54,70 @@ def argv(port: int, access: Access, python: str, sockets: Path | None) -> list[s
     return [*command, "--cluster.interval=1", "--cluster.schedule-interval=5"]
 
 
+class OwnExporter:
+    """The run's own exporter. One that ends is started again, on the same port."""
+
+    def __init__(self, command: Sequence[str], url: str, output: Path, note: Note) -> None:
+        self._command, self.url, self._output, self._note = command, url, output, note
+        self._child: Child | None = None
+        self._starts = 0
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child and self._child.running else None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """For as long as the block."""
+        watching: asyncio.Task[None] | None = None
+        try:
+            await self._start()
+            watching = asyncio.create_task(self._keep_running(), name="exporter")
+            yield
+        finally:
+            if watching:
+                watching.cancel()
+                await asyncio.gather(watching, return_exceptions=True)
+            await self._end()
+
+    async def _start(self) -> None:
+        self._starts += 1
+        name = "exporter" if self._starts == 1 else f"exporter.{self._starts}"
+        self._child = Child(Launch(name, self._command, {}), self._output)
+        await self._child.__aenter__()
+        await _until_it_answers(self.url, self._child)
+
+    async def _end(self) -> None:
+        if self._child:
+            await self._child.__aexit__(None, None, None)
+
+    async def _keep_running(self) -> None:
+        while self._starts <= _RESTARTS:
+            await asyncio.sleep(_LOOK_SECONDS)
+            if self._child and not self._child.running:
+                self._note("exporter_ended", said=self._child.said)
+                with contextlib.suppress(ChildFailed, OSError):
+                    await self._end()
+                    await self._start()
+                    self._note("exporter_restarted", starts=self._starts)
+
+
 @asynccontextmanager
 async def exporters(
-    access: Access, python: str, sockets: Path | None, given: Sequence[str], output: Path
-) -> AsyncIterator[tuple[Mapping[str, str], Child]]:
-    """URLs to scrape by name, and the child that is one of them."""
+    access: Reach,
+    python: str,
+    sockets: Path | None,
+    given: Sequence[str],
+    output: Path,
+    note: Note,
+) -> AsyncIterator[tuple[Mapping[str, str], OwnExporter]]:
+    """URLs to scrape by name, and the one that is the run's own."""
     urls = {f"exporter.{n}": url for n, url in enumerate(given)}
     port = _free_port()
     command = argv(port, access, python, None if given else sockets)
-    async with Child(Launch("exporter", command, {}), output) as child:
-        url = f"http://127.0.0.1:{port}/metrics"
-        await _until_it_answers(url, child)
-        yield {**urls, "exporter": url}, child
+    own = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
+    async with own.running():
+        yield {**urls, "exporter": own.url}, own
 
 
 def _free_port() -> int:

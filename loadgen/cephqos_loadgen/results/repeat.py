@@ -37,13 +37,22 @@ class RecordingCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A time without metrics of one exporter."""
+
+    start_unix_seconds: float
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class MetricsRecording:
-    """How the exporters' metrics were recorded; failures by exporter."""
+    """How the exporters' metrics were recorded; failures and gaps by exporter."""
 
     scrapes: int
     samples: int
     failures: Mapping[str, int]
     last_error: str
+    gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

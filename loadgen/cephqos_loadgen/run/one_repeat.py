@@ -18,9 +18,10 @@ from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.plan.model import Point
-from cephqos_loadgen.record.child import Child, leaf
+from cephqos_loadgen.record.child import leaf
 from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.metrics import MetricsRecorder
+from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
+from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
@@ -40,7 +41,7 @@ class Repeat:
         live: Live,
         *,
         sources: Mapping[str, str],
-        exporter: Child | None,
+        exporter: OwnExporter | None,
         make_room: Callable[[], None],
     ) -> None:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
@@ -52,7 +53,9 @@ class Repeat:
         recorder, session = self._recorder, self._session
         recorder.in_place(session.access.argv, session.access.place.environment)
         record = replace(header, start_unix_seconds=time.time())
-        metrics = MetricsRecorder(self._sources, recorder.folder / "metrics.columns")
+        metrics = MetricsRecorder(
+            self._sources, recorder.folder / "metrics.columns", recorder.event
+        )
         context = self._context()
         self._live.new_repeat()
         mark = len(session.journal.entries)
@@ -62,6 +65,9 @@ class Repeat:
         try:
             await self._within(context, metrics, recorded, moved)
             record = replace(record, status="finished")
+            lacks = too_much_missing(metrics.summary(), time.time() - record.start_unix_seconds)
+            if lacks:
+                record = replace(record, status="failed", error=lacks)
         except (CephqosError, CommandFailed) as error:
             record = replace(record, status="failed", error=str(error))
         except OSError as error:
@@ -199,7 +205,7 @@ def new_record(folder: str, point: Point, number: int, in_force: InForce) -> Rep
 class CostMeter:
     """CPU that recording took beyond the exporter's own: this process and its cluster clients."""
 
-    def __init__(self, session: Session, exporter: Child | None) -> None:
+    def __init__(self, session: Session, exporter: OwnExporter | None) -> None:
         self._session, self._exporter = session, exporter
         self._wall = time.monotonic()
         self._own = time.process_time()
@@ -211,7 +217,8 @@ class CostMeter:
         return {pid: cpu_seconds(pid) for pid in map(_leaf, pids) if pid}
 
     def _exporter_cpu(self) -> float:
-        return cpu_seconds(self._exporter.pid) if self._exporter else 0.0
+        pid = self._exporter.pid if self._exporter else None
+        return cpu_seconds(pid) if pid else 0.0
 
     def spent(self) -> RecordingCost:
         wall = max(0.001, time.monotonic() - self._wall)
@@ -222,7 +229,8 @@ class CostMeter:
             wall_seconds=wall,
             own_cpu_seconds=own,
             client_cpu_seconds=commands,
-            exporter_cpu_seconds=self._exporter_cpu() - self._exporter_seconds,
+            # One that was started again begins at zero.
+            exporter_cpu_seconds=max(0.0, self._exporter_cpu() - self._exporter_seconds),
             core_share=(own + commands) / wall,
         )
 

@@ -30,9 +30,8 @@ from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.model import LabWish, Plan, Point
 from cephqos_loadgen.progress import Frame, Progress
-from cephqos_loadgen.record.child import Child
 from cephqos_loadgen.record.layout import repeat_folder
-from cephqos_loadgen.record.own_exporter import exporters
+from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.json_form import to_json
@@ -245,7 +244,8 @@ class Runner:
         preparing.in_place(session.access.argv, session.access.place.environment)
         try:
             python = self.options.python if self.options.conf else "python3"
-            own = (session.access, python, sockets, self.options.exporters, preparing.output)
+            given, output = self.options.exporters, preparing.output
+            own = (session.access, python, sockets, given, output, archive.event)
             async with exporters(*own) as found:
                 if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
@@ -261,7 +261,7 @@ class Runner:
         session: Session,
         point: Point,
         preparing: RepeatRecorder,
-        recorded: tuple[Mapping[str, str], Child | None],
+        recorded: tuple[Mapping[str, str], OwnExporter | None],
     ) -> None:
         """One point of the matrix: its pools and its configuration, then its repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
@@ -289,7 +289,7 @@ class Runner:
         archive: ArchiveWriter,
         session: Session,
         which: "RepeatToDo",
-        recorded: tuple[Mapping[str, str], Child | None],
+        recorded: tuple[Mapping[str, str], OwnExporter | None],
     ) -> None:
         point, number = which.point, which.number
         index = self.plan.runs.index((point, number)) + 1

@@ -1,0 +1,153 @@
+"""What is missing of the exporters' metrics is noticed, and one exporter does not cost another."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from cephqos_loadgen.record import metrics, own_exporter
+from cephqos_loadgen.record.columns import read
+from cephqos_loadgen.record.metrics import MetricsRecorder, labelled, too_much_missing
+from cephqos_loadgen.record.own_exporter import OwnExporter
+from cephqos_loadgen.results.repeat import Gap, MetricsRecording
+
+PAGE = "# HELP a A.\n# TYPE a gauge\na 1\n"
+
+
+class Source:
+    """An exporter that can be told to hang, or to fail."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.go.set()
+        self.status = 200
+
+    async def answer(self, request: web.Request) -> web.Response:
+        await self.go.wait()
+        return web.Response(text=PAGE, status=self.status)
+
+
+@asynccontextmanager
+async def served(source: Source) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_get("/metrics", source.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}/metrics"
+    finally:
+        source.go.set()
+        await runner.cleanup()
+
+
+@pytest.fixture
+def events() -> list[tuple[str, dict[str, Any]]]:
+    return []
+
+
+@pytest.fixture
+def fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything a tenth as long."""
+    for name in ("INTERVAL", "_TICK_SECONDS", "_GAP_SECONDS", "_TIMEOUT"):
+        monkeypatch.setattr(metrics, name, getattr(metrics, name) / 10)
+
+
+def noting(events: list[tuple[str, dict[str, Any]]]) -> Callable[..., None]:
+    return lambda kind, **details: events.append((kind, details))
+
+
+async def recorded(recorder: MetricsRecorder, seconds: float) -> None:
+    task = asyncio.create_task(recorder.run())
+    await asyncio.sleep(seconds)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.usefixtures("fast")
+async def test_a_source_that_hangs_does_not_slow_the_others_and_its_gap_is_an_event(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    good, hung = Source(), Source()
+    async with served(good) as first, served(hung) as second:
+        sources = {"good": first, "hung": second}
+        recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
+        hung.go.clear()
+        await recorded(recorder, 2.0)
+        hung.go.set()
+        await recorder.finish()
+        recorder.close()
+    series = read(tmp_path / "m.columns").series
+    assert len(series["a"]) >= 12, "one sample per interval, for two seconds"
+    summary = recorder.summary()
+    assert set(summary.gaps) == {"hung"}
+    assert sum(gap.seconds for gap in summary.gaps["hung"]) >= 1.5
+    assert [details["source"] for kind, details in events if kind == "recording_gap"] == ["hung"]
+
+
+@pytest.mark.usefixtures("fast")
+async def test_equal_series_of_two_exporters_are_both_kept(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    one, two = Source(), Source()
+    async with served(one) as first, served(two) as second:
+        sources = {"one": first, "two": second}
+        recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
+        await recorded(recorder, 0.5)
+        recorder.close()
+    series = read(tmp_path / "m.columns").series
+    assert {len(name.split("exporter=")) for name in series} == {1, 2}
+    assert len(series) == 2
+    assert events == []
+
+
+def test_a_label_is_added_to_series_with_and_without_labels() -> None:
+    assert labelled("a", "x") == 'a{exporter="x"}'
+    assert labelled('a{b="c"}', "x") == 'a{b="c",exporter="x"}'
+
+
+@pytest.mark.parametrize(
+    ("missing", "seconds", "failed"), [(8.0, 32.0, False), (23.0, 32.0, True), (23.0, 900.0, False)]
+)
+def test_a_repeat_that_lacks_too_much_is_failed(
+    missing: float, seconds: float, failed: bool
+) -> None:
+    gaps = {"exporter": (Gap(1.0, missing),)}
+    recording = MetricsRecording(32, 100, {"exporter": 9}, "gone", gaps)
+    said = too_much_missing(recording, seconds)
+    assert bool(said) is failed
+    if failed:
+        assert said == "recording failed: exporter gave no metrics for 23 of 32 s (gone)"
+
+
+SERVER = """
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(b"a 1\\n")
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
+"""
+
+
+async def test_an_exporter_that_ends_is_started_again_on_the_same_port(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    port = own_exporter._free_port()
+    command = [sys.executable, "-c", SERVER, str(port)]
+    own = OwnExporter(command, f"http://127.0.0.1:{port}/", tmp_path, noting(events))
+    async with own.running():
+        first = own.pid
+        assert first is not None
+        assert own._child is not None
+        await own._child.interrupt()
+        async with asyncio.timeout(20):
+            while own.pid in (None, first):
+                await asyncio.sleep(0.1)
+            while [kind for kind, _ in events] != ["exporter_ended", "exporter_restarted"]:
+                await asyncio.sleep(0.1)
+    assert own.pid is None, "it ends with the run"
