@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prepares a machine: `bootstrap.sh venv DIR` makes the Python environment, `bootstrap.sh system`
-# checks for what the lab needs. Missing Debian packages are installed after a question;
+# Prepares a machine: `bootstrap.sh venv DIR` makes the Python environment, `bootstrap.sh system [COMMAND ...]`
+# checks for what the lab needs, and for these commands. Missing Debian packages are installed after a question;
 # YES=1 or CI answers it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,7 +47,9 @@ check_system() {
     [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || missing+=(debian-archive-keyring)
     command -v unshare >/dev/null && command -v nsenter >/dev/null || missing+=(util-linux)
     command -v mount >/dev/null || missing+=(mount)
-    command -v tmux >/dev/null || missing+=(tmux)
+    for command in "$@"; do
+        command -v "$command" >/dev/null || missing+=("$command")
+    done
     if ((${#missing[@]})); then
         install_packages "${missing[@]}"
     fi
@@ -55,6 +57,6 @@ check_system() {
 
 case ${1:-} in
 venv) make_venv "${2:?the environment\'s folder}" ;;
-system) check_system ;;
+system) check_system "${@:2}" ;;
 *) fail "usage: bootstrap.sh venv DIR | system" ;;
 esac

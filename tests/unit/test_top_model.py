@@ -95,6 +95,12 @@ def test_latency_percentiles_are_interpolated_within_their_bucket() -> None:
     assert write.p99 > 0.02  # in the slow tail
 
 
+def test_a_bucket_whose_bound_is_no_number_is_passed_over() -> None:
+    values = example().of("latency")
+    odd = {**values, (FSID, "read", "many"): 5.0}
+    assert model(example(latency=odd)).latency == model().latency
+
+
 def test_alerts_that_differ_in_the_osd_only_are_one_and_pages_come_first() -> None:
     samples = example()
     again = {**samples.alerts[2], "ceph_daemon": "osd.10"}

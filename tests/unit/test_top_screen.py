@@ -116,6 +116,13 @@ async def test_while_paused_nothing_is_asked_and_the_screen_says_so() -> None:
         assert len(source.asked) > asked
 
 
+async def test_values_that_grow_old_without_a_failure_are_marked_with_their_age() -> None:
+    app = top(FakeSource(), age=12)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.3)
+        assert "cephqos top  12 s old" in shown(app).split("\n")[0]
+
+
 async def test_an_opened_osd_is_asked_for_at_once() -> None:
     source = FakeSource()
     app = top(source)

@@ -146,6 +146,24 @@ def test_an_answer_that_is_none_is_told_in_one_line(
     assert expected in str(caught.value)
 
 
+def test_what_is_no_number_is_no_figure() -> None:
+    body = json.dumps(
+        {
+            "status": "success",
+            "data": {
+                "resultType": "vector",
+                "result": [
+                    {"metric": {"n": text}, "value": [1.0, text]}
+                    for text in ("NaN", "+Inf", "-Inf", "1.5")
+                ],
+            },
+        }
+    )
+    assert parse_vector(200, body.encode()) == [({"n": "1.5"}, 1.5)]
+    metric = FIGURES["degraded"].metric
+    assert not PageReader().read(f'{metric}{{pool="p"}} NaN\n# TYPE x gauge'.encode(), 0).samples
+
+
 def test_an_error_of_prometheus_is_told_with_its_words() -> None:
     with pytest.raises(Refused, match="parse error"):
         parse_vector(400, b'{"status":"error","error":"parse error"}')

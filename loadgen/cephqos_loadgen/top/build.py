@@ -244,7 +244,10 @@ def _percentiles(who: str, values: Values) -> tuple[Percentiles, ...]:
     """Of buckets whose key ends with op, le."""
     ops: dict[str, dict[float, float]] = defaultdict(dict)
     for key, rate in values.items():
-        bound = float(key[-1])
+        try:
+            bound = float(key[-1])
+        except ValueError:  # not a histogram of ours
+            continue
         ops[key[-2]][bound] = ops[key[-2]].get(bound, 0.0) + rate
     return tuple(
         Percentiles(who, op, buckets[max(buckets)], *(quantile(buckets, q) for q in _QUANTILES))

@@ -1,6 +1,7 @@
 """Samples straight from exporters. Rates are computed here, from the last two scrapes."""
 
 import asyncio
+import math
 import time
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -102,7 +103,9 @@ class PageReader:
         for line in text.split("\n"):
             if line.startswith(_PREFIXES):
                 series_text, _, written = line.rpartition(" ")
-                values[series_text] = float(written)
+                value = float(written)
+                if math.isfinite(value):
+                    values[series_text] = value
         if not values and "# TYPE" not in text:
             raise ValueError("this is not a page of metrics")
         known = self._known

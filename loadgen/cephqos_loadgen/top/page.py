@@ -55,8 +55,10 @@ class Status:
     trouble: str = ""
 
     @property
-    def stale(self) -> bool:
-        return bool(self.trouble) and self.age is not None
+    def slow(self) -> bool:
+        """No answer for a while, and no failure either: it is paused, or the server is slow."""
+        late = max(5.0, 3 * self.interval)
+        return not self.trouble and self.age is not None and self.age > late
 
 
 def draw(
@@ -103,11 +105,12 @@ def whole(model: Model, status: Status, view: View, columns: int) -> list[Line]:
 
 def _header(model: Model | None, status: Status, view: View) -> list[Line]:
     cluster = model.cluster[:8] if model else ""
-    several = f" (1 of {len(model.clusters)})" if model and len(model.clusters) > 1 else ""
-    paused = Span("  PAUSED", "bad") if view.paused else Span("")
+    several = f", {len(model.clusters)} clusters" if model and len(model.clusters) > 1 else ""
+    state = ["PAUSED"] if view.paused else []
+    state += [f"{duration(status.age)} old"] if status.slow else []
     first = line(
         Span("cephqos top", "title"),
-        paused,
+        Span(f"  {', '.join(state)}" if state else "", "bad"),
         f"  {printable(status.source)}",
         f"  cluster {cluster}{several}" if cluster else "",
         f"  {status.clock}",

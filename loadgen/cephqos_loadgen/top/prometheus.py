@@ -1,6 +1,7 @@
 """Samples from Prometheus, or from anything with its query API (Thanos, Mimir, VictoriaMetrics)."""
 
 import asyncio
+import math
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -108,10 +109,9 @@ def parse_vector(status: int, body: bytes) -> Vector:
         data = reply["data"]
         if data["resultType"] != "vector":
             raise SourceDown(f"a vector was expected, not a {data['resultType']}")
-        # A histogram of the native kind has no value.
-        return [
-            (item["metric"], float(item["value"][1])) for item in data["result"] if "value" in item
-        ]
+        # A native histogram has no value; NaN and infinity are no figures.
+        found = [(it["metric"], float(it["value"][1])) for it in data["result"] if "value" in it]
+        return [(labels, value) for labels, value in found if math.isfinite(value)]
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, IndexError) as error:
         said = body[:60].decode(errors="replace")
         raise SourceDown(f"HTTP {status}, and no answer of Prometheus' API: {said!r}") from error

@@ -37,8 +37,9 @@ def _queued(osd: Osd) -> tuple[object, ...]:
 
 
 def _attainment(osd: Osd) -> tuple[object, ...]:
-    found = [part.attainment for part in osd.classes if part.attainment is not None]
-    return (_low_first(min(found, default=None)), _worst(osd))
+    found = [part.attainment for part in osd.classes if part.state != "idle"]
+    known = [attainment for attainment in found if attainment is not None]
+    return (_low_first(min(known, default=None)), _worst(osd))
 
 
 def _delivered(osd: Osd) -> tuple[object, ...]:
