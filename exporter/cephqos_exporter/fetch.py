@@ -221,6 +221,10 @@ class DaemonFetcher:
             share = self._share if before is None else 1.0
             self._kept[prefix] = _Kept(value, now, share, size)
 
+    def drop_kept(self) -> None:
+        """Ask for everything again."""
+        self._kept.clear()
+
     def _missed(self, *, silent: bool, hung: Iterable[str]) -> None:
         """A deadline passed: the daemon, or some of its commands, are left out until well."""
         self._silent = silent

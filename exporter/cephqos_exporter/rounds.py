@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from cephqos_exporter.errors import TimedOut, UnknownCommand
+from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
 from cephqos_exporter.exposition import Chunk, render
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
 from cephqos_exporter.model import (
@@ -37,6 +37,10 @@ _GRACE_SECONDS: Final = 0.1
 _FRESH_SECONDS: Final = 1.0
 # Bytes that a series takes on a page, at most, on average: labels can be long.
 _BYTES_PER_SERIES: Final = 512
+# A collector that fails on a daemon begins anew with it, so often at most.
+_ANEW_SECONDS: Final = 30.0
+# Reasons that say that nobody listens at the socket.
+_DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 
 
 @dataclass(slots=True)
@@ -142,6 +146,7 @@ class DaemonRounds(Rounds):
         self._speakers = speakers
         self._max_series = max_series
         self._failing: set[str] = set()  # collectors, as of the last round
+        self._anew: dict[str, float] = {}  # collectors -> when they may begin anew again
 
     async def round(self, deadline: float) -> Outcome:
         reason = await self._fetcher.identify(deadline)
@@ -224,6 +229,9 @@ class DaemonRounds(Rounds):
             host=self._host,
         )
         page = _DaemonPage(self._max_series)
+        if fetched.reason in _DEAD:  # its process number may be another's by now
+            fared.success = {collector.name: False for collector in self._collectors}
+            return outcome
         for collector in self._collectors:
             started = time.perf_counter()
             try:
@@ -236,12 +244,30 @@ class DaemonRounds(Rounds):
             except Exception:
                 fared.success[collector.name] = False
                 self._log_failure(collector)
+                self._begin_anew(collector)
             else:
                 fared.success[collector.name] = not left_out
                 self._failing.discard(collector.name)
+                if left_out:
+                    self._begin_anew(collector)
             outcome.seconds[collector.name] = time.perf_counter() - started
         outcome.chunks, fared.left_out = page.chunks, page.left_out
         return outcome
+
+    def _begin_anew(self, collector: Collector) -> None:
+        """Drop what a collector and the fetcher know of the daemon: one bad reply may be in it.
+
+        Not at every scrape for as long as it fails, as what is dropped is asked for again.
+        """
+        now = asyncio.get_running_loop().time()
+        if now < self._anew.get(collector.name, 0.0):
+            return
+        self._anew[collector.name] = now + _ANEW_SECONDS
+        self._fetcher.drop_kept()
+        try:
+            collector.forget(self.daemon)
+        except Exception:
+            log.exception("collector %s could not forget %s", collector.name, self.daemon.name)
 
     def _log_failure(self, collector: Collector) -> None:
         """With its traceback the first time, not at every scrape for as long as it lasts."""

@@ -251,7 +251,7 @@ class ProcessSample:
             if thread.start:  # the number was given to a new thread
                 raise ProcessLookupError
             thread.start = stat.start
-        name = stat.name.decode(errors="replace")
+        name = stat.name.decode(errors="replace") or "unnamed"  # a process may call a thread so
         if name != thread.name:
             self._rename(thread, name)
         group = self.groups[thread.group]
@@ -325,6 +325,7 @@ class Samples:
         self._groups = groups
         self._interval = switches_interval
         self._samples: dict[tuple[str, str], ProcessSample] = {}
+        self._gone: set[Daemon] = set()
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -340,6 +341,8 @@ class Samples:
         daemon = view.daemon
         if not daemon.pid:
             raise ReplyMissing("pid", "unknown")
+        if daemon in self._gone:  # whatever has its number now, it is another process
+            raise ReplyMissing("pid", "gone")
         key = (daemon.cluster, daemon.name)
         sample = self._samples.get(key)
         if sample and sample.pid != daemon.pid:
@@ -350,8 +353,10 @@ class Samples:
                 groups = self._groups if daemon.kind == "osd" else None
                 sample = self._samples[key] = self.open(view.host.proc, daemon.pid, groups)
             sample.update(view.time)
-        except ReplyMissing:
+        except ReplyMissing as exc:
             self.forget(daemon)
+            if exc.reason == "gone":
+                self._gone.add(daemon)
             raise
         return sample
 
@@ -367,6 +372,7 @@ class Samples:
 
     def forget(self, daemon: Daemon) -> None:
         """Drop the daemon's sample, unless it is already that of its successor."""
+        self._gone.discard(daemon)
         key = (daemon.cluster, daemon.name)
         sample = self._samples.get(key)
         if sample and sample.pid == daemon.pid:

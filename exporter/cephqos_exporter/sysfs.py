@@ -5,6 +5,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Final
 
 from cephqos_base.units import parse_cpu_list
 from cephqos_exporter.model import Daemon, Host
@@ -15,12 +16,26 @@ _ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "jo
 _LINK_LIMIT = 16
 
 
+_LARGEST_FILE: Final = 1 << 20
+
+
 def read_text(path: Path) -> str | None:
-    """A small file without its newline; None where it is not there or cannot be read."""
+    """A small file without its newline; None where it is not there or cannot be read.
+
+    Only a regular one, without waiting: where to look may have been told by a daemon.
+    """
     try:
-        return path.read_text().strip()
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except (OSError, ValueError):
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return None
+        return os.read(fd, _LARGEST_FILE).decode(errors="replace").strip()
     except OSError:
         return None
+    finally:
+        os.close(fd)
 
 
 def device_by_number(sys: Path, number: str) -> str | None:
@@ -231,7 +246,7 @@ def _file_system_device(host: Host, path: str, root: str, pid: int | None) -> st
 
 def _mounts(host: Host, pid: int) -> list[Mount]:
     try:
-        return parse_mountinfo((host.proc / str(pid) / "mountinfo").read_text())
+        return parse_mountinfo((host.proc / str(pid) / "mountinfo").read_text(errors="replace"))
     except OSError:
         return []
 

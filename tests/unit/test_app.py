@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -161,3 +162,31 @@ def test_help_shows_how_to_switch_off_what_is_on() -> None:
     assert "[default: true]" in words
     assert "[default: ]" not in words
     assert "True" not in words and "None" not in words
+
+
+def test_children_import_nothing_from_the_working_directory(tmp_path: Path) -> None:
+    """Whoever may write there would run code as the exporter's user."""
+    executed = tmp_path / "executed"
+    here = tmp_path / "here"
+    here.mkdir()
+    for module in ("rados", "json", "queue", "ctypes", "threading", "time", "math", "orjson"):
+        (here / f"{module}.py").write_text(f"open({str(executed)!r}, 'a').write({module!r})\n")
+    conf = tmp_path / "ceph.conf"
+    conf.write_text("[global]\n")
+    common = [COMMAND, "--cluster.python", sys.executable, "--cluster.conf", str(conf)]
+    for role in ("cluster", "probe"):
+        flags = [f"--role={role}", "--probe.pools=p", "--cluster.ceph=/bin/false"]
+        argv = [*common, *flags, "--config.check"]
+        subprocess.run(argv, cwd=here, capture_output=True, timeout=60, check=False)
+        argv = [*common, *flags, "--web.listen-address=127.0.0.1:0"]
+        with subprocess.Popen(argv, cwd=here, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stderr is not None
+            for line in process.stderr:
+                if "listening on" in line:
+                    address = line.rsplit("//", 1)[1].strip().rstrip('"')
+                    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30):  # noqa: S310
+                        time.sleep(1)
+                    break
+            process.terminate()
+            process.wait(timeout=20)
+    assert not executed.exists(), executed.read_text()

@@ -7,6 +7,7 @@ import resource
 import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.scrape import Scraper
+from cephqos_exporter.sysfs import read_text
 
 from .scraping import FSID, REPLIES, StatusCollector, names, scraping, text, up
 
@@ -227,3 +229,52 @@ async def test_sixty_daemons_at_128_descriptors_are_all_asked(tmp_path: Path) ->
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(up(page)) == 60
+
+
+async def test_one_absurd_reply_is_not_remembered(tmp_path: Path) -> None:
+    """Infinite work, and a schema that describes other counters than there are."""
+    huge = GOOD.replies["counter dump"].replace(b'"op_w":', b'"op_w": 1.5e308, "x":')
+    huge = huge.replace(b'"op_r":', b'"op_r": 1.5e308, "y":')
+    schema = json.loads(GOOD.replies["counter schema"])
+    schema["osd"][0]["counters"]["not_there"] = schema["osd"][0]["counters"]["op"]
+    async with hosting(tmp_path, GOOD) as (scraper, host):
+        for _ in range(3):
+            whole = await page_of(scraper)
+        assert not failed(whole)
+        daemon = host.daemons[0]
+        for bad in (changed(counter_dump=huge), changed(counter_schema=schema)):
+            daemon.recording = bad
+            daemon.stop()
+            daemon.start()
+            page = ""
+            for _ in range(3):
+                page = await page_of(scraper)
+                assert "NaN" not in page and "Inf " not in page
+            daemon.recording = GOOD
+            scraper._tracked[next(iter(scraper._tracked))]._anew.clear()  # half a minute passes
+            for _ in range(3):
+                page = await page_of(scraper)
+            assert not failed(page)
+            assert page.count('"osd.0"') >= whole.count('"osd.0"')
+
+
+async def test_a_dead_daemons_number_is_nobody_elses(tmp_path: Path) -> None:
+    """Its socket is left behind, and its pid goes on with another process: here, this one."""
+    async with hosting(tmp_path) as (scraper, host):
+        await page_of(scraper)
+        host.daemons[0].stop(unlink=False)
+        rounds = next(iter(scraper._tracked.values()))
+        assert rounds._fetcher.daemon is not None
+        rounds._fetcher.daemon = replace(rounds._fetcher.daemon, pid=os.getpid())
+        page = await page_of(scraper)
+    assert "cephqos_daemon_thread" not in page
+    assert 'collector="threads"} 0' in page
+    assert 'reason="refused"} 0' in page
+
+
+def test_a_file_that_is_none_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "whoami")
+    assert read_text(tmp_path / "whoami") is None
+    assert read_text(Path("/dev/zero")) is None
+    assert read_text(tmp_path) is None
+    assert read_text(Path("/proc/self/comm"))

@@ -48,7 +48,7 @@ except OSError:
 
 def tied(argv: Sequence[str]) -> list[str]:
     """The command line of a process that ends when the thread that started it does."""
-    return [sys.executable, "-c", _TIED, *argv]
+    return [sys.executable, "-I", "-c", _TIED, *argv]
 
 
 class CommandMissing(ClusterUnreachable):

@@ -151,10 +151,18 @@ def find_pid(socket: Socket, peer: int | None, host: Host) -> int | None:
     """
     if peer is not None and _looks_like(host, peer, socket.kind):
         return peer
-    if socket.kind == "client":
+    if socket.kind == "client" or (peer is not None and _is_own(host)):
         return None
     matches = [pid for pid in _pids(host) if _is_daemon(host, pid, socket.kind, socket.id)]
     return matches[0] if len(matches) == 1 else None
+
+
+def _is_own(host: Host) -> bool:
+    """Whether `host.proc` counts processes as we do, so that a peer is the one it says."""
+    try:
+        return (host.proc / "self").readlink().name == str(os.getpid())
+    except OSError:
+        return False
 
 
 def _looks_like(host: Host, pid: int, kind: str) -> bool:

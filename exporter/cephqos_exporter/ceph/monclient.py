@@ -24,6 +24,9 @@ import orjson
 
 from cephqos_exporter.errors import ExporterError
 
+# Before anything else of a child: it imports nothing from the working directory, whoever's that is.
+SAFE_START: Final = "import sys\nsys.path[:] = [p for p in sys.path if p]\n"
+
 # Runs in another Python than ours: standard library and rados only, any Python from 3.6 on.
 CHILD_SOURCE: Final = r"""
 import json, os, queue, sys, threading
@@ -233,7 +236,7 @@ class MonClient:
             "keyring": where.keyring,
             "timeout": max(1, math.floor(left - _CONNECT_MARGIN_SECONDS)),
         }
-        argv: Sequence[str] = [*where.python, "-c", CHILD_SOURCE, json.dumps(address)]
+        argv: Sequence[str] = [*where.python, "-c", SAFE_START + CHILD_SOURCE, json.dumps(address)]
         try:
             self._child = await asyncio.create_subprocess_exec(
                 *argv,

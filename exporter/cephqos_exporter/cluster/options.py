@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.ceph.cluster import ClusterReader
-from cephqos_exporter.ceph.monclient import Connection
+from cephqos_exporter.ceph.monclient import SAFE_START, Connection
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.config import Option, Settings, integer, number, text
@@ -124,7 +124,7 @@ def try_commands(settings: Settings) -> None:
 
 def try_python(settings: Settings) -> None:
     """Raise a ConfigError where no Python has the rados module."""
-    why = _why_not([*_argv(settings, PYTHON), "-c", "import rados"])
+    why = _why_not([*_argv(settings, PYTHON), "-c", f"{SAFE_START}import rados"])
     if why:
         raise settings.error(PYTHON, PYTHON_HINT, found=Described(f"{settings[PYTHON]!r} ({why})"))
 

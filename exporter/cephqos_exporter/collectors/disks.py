@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import choices, texts
@@ -96,6 +96,10 @@ class _Osd:
     queues_read: float | None = None
 
 
+# Scrapes may overlap where a daemon hangs: one's rows are not to be another's.
+_ROWS_SECONDS: Final = 1.0
+
+
 class DisksCollector(DaemonCollector[_Osd]):
     """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
 
@@ -123,6 +127,7 @@ class DisksCollector(DaemonCollector[_Osd]):
         self._devices_interval = devices_interval
         self._queue_interval = queue_interval
         self._rows: dict[bytes, list[bytes]] | None = None
+        self._rows_read = 0.0
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -144,8 +149,8 @@ class DisksCollector(DaemonCollector[_Osd]):
             raise ReplyMissing("data directory", state.missing)
         if _due(state.queues_read, view.time, self._queue_interval):
             _read_queues(state, view)
-        if self._rows is None:
-            self._rows = read_diskstats(view.host)
+        if self._rows is None or abs(view.time - self._rows_read) > _ROWS_SECONDS:
+            self._rows, self._rows_read = read_diskstats(view.host), view.time
         return [*_statistics(state, self._rows), _info(state)]
 
     def finish(self) -> Iterable[Family]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cephqos_exporter.ceph.monclient import Connection, end_group
+from cephqos_exporter.ceph.monclient import SAFE_START, Connection, end_group
 from cephqos_exporter.errors import ExporterError
 
 # Runs in the system's Python: standard library and rados only. Objects have fixed names, so that
@@ -112,7 +112,7 @@ class ProbeChild:
             "size": size,
             "timeout": max(1, round(within - _CONNECT_MARGIN)),
         }
-        argv = [*connection.python, "-c", CHILD_SOURCE, json.dumps(where)]
+        argv = [*connection.python, "-c", SAFE_START + CHILD_SOURCE, json.dumps(where)]
         child = cls(await _spawn(argv), "")
         try:
             hello = await child._line(within)
