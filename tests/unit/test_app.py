@@ -184,7 +184,7 @@ def test_children_import_nothing_from_the_working_directory(tmp_path: Path) -> N
             for line in process.stderr:
                 if "listening on" in line:
                     address = line.rsplit("//", 1)[1].strip().rstrip('"')
-                    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30):  # noqa: S310
+                    with urllib.request.urlopen(f"http://{address}/metrics", timeout=30):
                         time.sleep(1)
                     break
             process.terminate()
