@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.terminal import PROMPT, Terminal
 
 from .test_lab import wait_until_gone
 
@@ -63,6 +64,25 @@ def test_the_demo_tells_of_a_broken_promise_with_its_cause_and_of_its_mending() 
     assert re.search(f"MEASURED: .*PROVOKED: .*{fired}.*MENDED: .*{ended}.*story is over", told)
     assert "runbooks.md#cephqosreservationviolated" in told
     assert not re.search(r"FIRING \(page\): \S+ osd\.[02]", told), told
+
+
+async def test_in_a_terminal_the_demo_is_cephqos_top_with_the_story_above_it() -> None:
+    with Terminal(100, 30) as terminal:
+        await terminal.shows(PROMPT)
+        terminal.type(" ".join(DEMO), "Enter")
+        await terminal.shows(r"^Ceph 18\.2 \(reef\)  HEALTH_OK", 120)
+        await terminal.shows(r"^ +\d+ s  MEASURING: full load")
+        screen = await terminal.shows(r"^client .* of 3,000 ")
+        assert screen.index("MEASURING") < screen.index("cephqos top") < screen.index("CLASSES")
+        terminal.type("Enter")  # the keys of cephqos top work: an OSD opens
+        await terminal.shows(r"^osd\.\d  up  mclock_scheduler")
+        terminal.type("q")
+        # What happened stays on the screen, and the cluster is gone.
+        screen = await terminal.shows(PROMPT)
+        assert "MEASURING: full load" in screen
+        name = re.search(r"--name (demo-\d+)", screen)
+        assert name
+        wait_until_gone(name[1], within=5)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

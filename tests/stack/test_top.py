@@ -4,8 +4,6 @@ import asyncio
 import contextlib
 import json
 import re
-import secrets
-import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -15,13 +13,13 @@ from typing import Any
 import psutil
 import pytest
 from tests.lab.conftest import LabPool
+from tests.terminal import PROMPT, Terminal
 
 from cephqos_loadgen.stack import free_ports
 from cephqos_loadgen.top.figures import FIGURES, Selection
 
 from .conftest import Watched, until, watching
 
-PROMPT = "^[#$]$"
 TOP = [sys.executable, "-m", "cephqos_base", "top"]
 
 
@@ -133,41 +131,6 @@ async def test_a_release_without_mclock_is_told_as_such(pacific: Watched) -> Non
     assert "NO PROMISES: no OSD has a reservation" in printed
 
 
-class Terminal:
-    """A tmux of our own with one command in it."""
-
-    def __init__(self, columns: int, rows: int) -> None:
-        self._socket = f"cephqos-{secrets.token_hex(4)}"
-        self._size = ["-x", str(columns), "-y", str(rows)]
-
-    def tmux(self, *arguments: str) -> str:
-        argv = ["tmux", "-L", self._socket, "-f", "/dev/null", *arguments]
-        done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=20)
-        return done.stdout
-
-    def __enter__(self) -> "Terminal":
-        self.tmux("new-session", "-d", *self._size, "sh")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
-            self.tmux("kill-server")
-
-    def type(self, *keys: str) -> None:
-        self.tmux("send-keys", *keys)
-
-    def screen(self) -> str:
-        return self.tmux("capture-pane", "-p")
-
-    async def shows(self, pattern: str, within: float = 30) -> str:
-        async def look() -> str:
-            screen = await asyncio.to_thread(self.screen)
-            return screen if re.search(pattern, screen, re.MULTILINE) else ""
-
-        found: str = await until(look, lambda: f"{pattern!r} on\n{self.screen()}", within)
-        return found
-
-
 @asynccontextmanager
 async def forwarded(port: int, to: int) -> AsyncIterator[None]:
     """A port that leads to another one while the block runs, and is dead before and after."""
@@ -194,8 +157,6 @@ async def forwarded(port: int, to: int) -> AsyncIterator[None]:
 
 
 async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loaded: Watched) -> None:
-    if shutil.which("tmux") is None:
-        pytest.skip("no tmux: deploy/bootstrap.sh system installs it")
     (port,) = free_ports(1)
     prometheus = int(loaded.stack.prometheus_url.rpartition(":")[2])
     url = f"http://127.0.0.1:{port}"
@@ -226,8 +187,6 @@ async def test_in_a_real_terminal_keys_work_and_prometheus_may_go_and_come(loade
 
 
 async def test_a_signal_leaves_the_terminal_as_it_was(loaded: Watched) -> None:
-    if shutil.which("tmux") is None:
-        pytest.skip("no tmux: deploy/bootstrap.sh system installs it")
     with Terminal(80, 24) as terminal:
         command = f"NO_COLOR=1 {' '.join(TOP)} --url {loaded.stack.prometheus_url}"
         await terminal.shows(PROMPT)
