@@ -74,6 +74,12 @@ def test_no_answer_is_a_failure_with_status_one() -> None:
     assert caught.value.exit_status == 1
 
 
+def test_the_path_of_a_metrics_page_may_be_given_or_not() -> None:
+    for url in ("http://127.0.0.1:1", "127.0.0.1:1/metrics", "http://127.0.0.1:1/metrics/"):
+        with pytest.raises(CephqosError, match=r"exporter http://127\.0\.0\.1:1: "):
+            start("--once", "--exporter", url)
+
+
 def test_url_and_exporter_exclude_one_another() -> None:
     with pytest.raises(SystemExit):
         start("--url", "x", "--exporter", "y")

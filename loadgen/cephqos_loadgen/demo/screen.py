@@ -108,7 +108,7 @@ class Screen:
 
     async def _show(self, watch: Watch) -> None:
         if self._live:
-            await Top(watch, View(), above=self._headline).run_async()
+            await Top(watch, View(), above=self._headline).run_async(mouse=False)
             return
         while True:
             await watch.refresh()

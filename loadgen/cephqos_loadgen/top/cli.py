@@ -78,7 +78,8 @@ async def _top(arguments: argparse.Namespace) -> int:
             return await _print_once(watch, view, arguments)
         from cephqos_loadgen.top.app import Top  # needs Textual, which --once does not
 
-        await Top(watch, view, ascii_only=arguments.ascii or not _is_utf8()).run_async()
+        # The mouse stays the terminal's, so that text can be selected and copied.
+        await Top(watch, view, ascii_only=arguments.ascii or not _is_utf8()).run_async(mouse=False)
     return 0
 
 
@@ -109,7 +110,7 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
     async with contextlib.AsyncExitStack() as opened:
 
         async def connect(url: str, option: str) -> Connection:
-            address = Address.parse(url, option)
+            address = Address.parse(url.rstrip("/").removesuffix("/metrics"), option)
             return await opened.enter_async_context(Connection(address, ca_cert=arguments.ca_cert))
 
         if arguments.exporter:
