@@ -10,8 +10,11 @@ from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.phase_kinds.registry import KINDS, RESULTS
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_loadgen.results.findings import findings
+from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
 from cephqos_loadgen.results.json_form import Misfit, from_json, to_json
 from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult, Recovery, Step
+from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 
 FIGURES = LoadFigures(
     10, 5.0, 20480.0, 0.002, 0.001, 0.009, {"50": 0.002}, {2_000_000: 9, 9_000_000: 1}
@@ -80,3 +83,39 @@ def test_every_kind_of_phase_has_a_result_with_a_version() -> None:
     for name, result in RESULTS.items():
         assert result.__dict__["kind"] == name
         assert result.__dict__["version"] >= 1
+
+
+# -- findings ------------------------------------------------------------------------------------
+
+
+def host(user: float, osd: float, steal: float = 0.0) -> HostUse:
+    """Ten seconds of two CPUs."""
+    cpu = CpuUse(2, user, 0.0, 0.0, 0.0, steal, 20.0 - user - steal)
+    threads = {"tp_osd_tp": ThreadUse(osd, 0.0, 2, osd / 2)}
+    return HostUse(10.0, cpu, {}, {"osd.0": ProcessUse(1 << 30, threads)})
+
+
+QUIET = MetricsRecording(10, 100, {}, "")
+
+
+def test_a_machine_that_others_kept_busy_is_a_finding_and_the_runs_own_load_is_none() -> None:
+    assert findings({}, {"client": host(12.0, 11.0)}, QUIET) == ()
+    (busy,) = findings({}, {"client": host(12.0, 4.0)}, QUIET)
+    assert busy == "client: other programs used 40% of this host's CPUs"
+    (stolen,) = findings({}, {"client": host(2.0, 2.0, steal=3.0)}, QUIET)
+    assert stolen == "client: the hypervisor took 15% of this host's CPUs"
+
+
+def test_what_was_cut_off_stopped_early_or_never_seen_is_a_finding() -> None:
+    none = Recovery(0, 0, 0.0, finished=False)
+    phases = {
+        "client": PhaseRecord("fio", 1.0, 3.0, "cut_off", result=RESULT, recovery=none),
+        "scrub": PhaseRecord("scrub", 1.0, 2.0, "done", result=ScrubResult(4, 40, 9, 3.5, 2)),
+    }
+    gaps = {"exporter": (Gap(1.0, 4.0), Gap(9.0, 3.0))}
+    assert findings(phases, {}, MetricsRecording(10, 100, {}, "", gaps)) == (
+        "client: cut off by at_most before its end came",
+        "client: the curve ended at depth 4, before its last: dispersion",
+        "client: no recovery was seen",
+        "recording: no metrics of exporter for 7 s (2 gaps)",
+    )

@@ -92,12 +92,44 @@ def test_a_variable_of_the_command_line_must_be_one_of_the_scenarios() -> None:
         plan(BASE, variables={"dept": variable_from_text("3")})
 
 
-def test_repeats_run_point_by_point() -> None:
-    found = plan(BASE, repeats=2)
-    assert [(point.name, n) for point, n in found.runs[:3]] == [
+def order_of(**choices: object) -> list[tuple[str, int]]:
+    return [(point.name, n) for point, n in plan(BASE, repeats=2, **choices).runs]
+
+
+def test_repeats_run_point_by_point_where_that_is_asked_for() -> None:
+    assert order_of(order="grouped")[:3] == [
         ("queue=wpq,depth=1", 1),
         ("queue=wpq,depth=1", 2),
         ("queue=wpq,depth=8", 1),
+    ]
+
+
+def test_repeats_of_points_are_interleaved_so_that_drift_meets_all_alike() -> None:
+    found = order_of()
+    names = [name for name, n in found if n == 1]
+    assert found == [(name, n) for n in (1, 2) for name in names]
+    assert len(set(names)) == 4
+
+
+def test_a_random_order_is_that_of_its_seed_and_keeps_the_rounds() -> None:
+    found = order_of(order="random", seed=7)
+    assert found == order_of(order="random", seed=7)
+    assert found != order_of(order="random", seed=8) or found != order_of(order="random", seed=9)
+    assert sorted(found) == sorted(order_of())
+    assert [n for _, n in found] == [1] * 4 + [2] * 4
+
+
+def test_points_that_need_pools_or_labs_of_their_own_are_not_interleaved() -> None:
+    text = """\
+scenario: s
+repeats: 2
+pools: [{name: p, images: {size: "${size}"}}]
+matrix: {size: [16M, 32M]}
+phases: [{name: load, fio: {engine: rbd, pool: p, rw: read, bs: 4K}, until: {duration: 1s}}]
+"""
+    assert [(point.name, n) for point, n in plan(text).runs] == [
+        *(("size=16M", 1), ("size=16M", 2)),
+        *(("size=32M", 1), ("size=32M", 2)),
     ]
 
 
@@ -213,7 +245,7 @@ def test_a_dry_run_shows_every_command_line() -> None:
 
 def test_the_heading_says_how_many_runs_and_how_long() -> None:
     heading = "\n".join(plan_text.heading(plan(BASE, repeats=3)))
-    assert "4 points of the matrix x 3 repeats = 12 runs, about 7 min" in heading
+    assert "4 points of the matrix x 3 repeats = 12 runs, about 8 min" in heading
 
 
 def test_the_length_of_a_point_is_that_of_its_phases_laid_out() -> None:

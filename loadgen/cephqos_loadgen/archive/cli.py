@@ -9,8 +9,9 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import export, reader
-from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.record.layout import is_archive
+from cephqos_loadgen.results.findings import others_cpu_seconds
+from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
 
@@ -132,6 +133,8 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
     record = repeat.record
     yield f"{repeat.name}: {record.status} {record.error}".rstrip()
     yield f"  recording took {record.cost.core_share:.2%} of a core"
+    yield from (f"  finding: {finding}" for finding in record.findings)
+    hosts = repeat.host()
     for name in sorted(record.phases, key=order.index):
         phase = record.phases[name]
         shown = [figure(key, value) for key, value in phase.headline().items()]
@@ -141,8 +144,23 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
             yield f"    {phase.error}"
         if isinstance(phase.result, LoadResult) and len(phase.result.steps) > 1:
             yield from (f"    {line}" for line in _curve(phase.result))
-        if isinstance(phase.result, FioResult) and phase.result.stopped_because:
-            yield f"    ended before its last depth: {phase.result.stopped_because}"
+        if isinstance(phase.result, LoadResult) and name in hosts:
+            yield f"    host: {_host(hosts[name])}"
+
+
+def _host(use: HostUse) -> str:
+    """How busy the host was, and who made it so."""
+    if use.cpu is None or use.seconds <= 0:
+        return "not recorded"
+    whole = use.cpu.cpus * use.seconds
+    busy = use.cpu.user_seconds + use.cpu.system_seconds + use.cpu.irq_seconds
+    shares = (
+        ("CPUs busy", busy),
+        ("by others than OSDs and clients", others_cpu_seconds(use)),
+        ("waiting for disks", use.cpu.iowait_seconds),
+        ("stolen", use.cpu.steal_seconds),
+    )
+    return ", ".join(f"{seconds / whole:.0%} {what}" for what, seconds in shares)
 
 
 def _curve(result: LoadResult) -> Iterator[str]:

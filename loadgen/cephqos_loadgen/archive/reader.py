@@ -57,8 +57,10 @@ class RecordedRepeat:
         return columns.read(self.folder / "metrics.columns")
 
     def host(self) -> dict[str, HostUse]:
-        """CPUs, disks and threads per phase."""
+        """CPUs, disks and threads per phase; empty where the repeat failed before its first."""
         path = self.folder / "host.json"
+        if not path.exists():
+            return {}
         found: Mapping[str, Any] = json.loads(path.read_text())
         return {phase: typed(HostUse, use, path) for phase, use in found.items()}
 

@@ -23,6 +23,9 @@ def heading(plan: model.Plan) -> Iterator[str]:
         f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} run{'s'[: len(plan.runs) != 1]},"
         f" about {duration(run_seconds(plan))} in all"
     )
+    if points > 1 and repeats > 1:
+        seed = f", seed {plan.seed}" if plan.order == "random" else ""
+        yield f"  order of repeats: {plan.order}{seed}"
     if held := free_space.plan_bytes(plan.points):
         yield f"  pools of {words.size(held)} with all copies"
     for axis, values in axes(plan).items():

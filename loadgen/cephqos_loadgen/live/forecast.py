@@ -6,7 +6,7 @@ from cephqos_loadgen.plan.estimate import (
     fill_seconds,
     point_seconds,
 )
-from cephqos_loadgen.plan.model import Plan, Point
+from cephqos_loadgen.plan.model import Plan, Point, blocks
 from cephqos_loadgen.plan.parts import PlannedPool
 
 
@@ -52,8 +52,8 @@ class Forecast:
             return 0.0
         present = self._left[0][0]
         repeats = [self.repeat_seconds(point) for point, _ in self._left]
-        points = {point.name for point, _ in self._left} - {present.name if elapsed else ""}
-        seconds = max(0.0, repeats[0] - elapsed) + sum(repeats[1:]) + POINT_SECONDS * len(points)
+        changes = len(blocks(self._left)) - bool(elapsed)
+        seconds = max(0.0, repeats[0] - elapsed) + sum(repeats[1:]) + POINT_SECONDS * changes
         missing = {p for point, _ in self._left for p in point.pools if not p.fresh} - self._filled
         if filling is not None:
             seconds += filling

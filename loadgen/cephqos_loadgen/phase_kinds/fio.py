@@ -64,6 +64,12 @@ class FioResult(LoadResult):
         within = [step for step in self.steps if step.within_target]
         return max(within, key=lambda step: step.total.iops, default=self.steps[0])
 
+    def findings(self) -> tuple[str, ...]:
+        if self.stopped_because:
+            last = self.steps[-1].depth
+            return (f"the curve ended at depth {last}, before its last: {self.stopped_because}",)
+        return ("no depth kept the target",) if self.reached is False else ()
+
     @property
     def cut_off(self) -> bool:
         return self.steady is False

@@ -1,6 +1,6 @@
 """How long a plan will take, as far as that can be known before it runs."""
 
-from cephqos_loadgen.plan.model import Phase, Plan, Point
+from cephqos_loadgen.plan.model import Phase, Plan, Point, blocks
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
 
 # Applying, restarting and giving back around each point; settling and closing around each repeat.
@@ -58,6 +58,6 @@ def run_seconds(plan: Plan) -> float:
     """All points and repeats; pools that points share are filled once."""
     pools = {pool for point in plan.points for pool in point.pools if not pool.fresh}
     seconds = sum(fill_seconds(pool) for pool in pools)
-    for point in plan.points:
-        seconds += POINT_SECONDS + plan.repeats * (point_seconds(point) + REPEAT_SECONDS)
+    for point, repeats in blocks(plan.runs):
+        seconds += POINT_SECONDS + len(repeats) * (point_seconds(point) + REPEAT_SECONDS)
     return seconds

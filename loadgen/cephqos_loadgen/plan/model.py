@@ -1,6 +1,9 @@
 """What a scenario says, as frozen data: settings, pools, phases, and what starts and ends them."""
 
+import random
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Literal
 
 from cephqos_loadgen.plan.action import Action
@@ -8,6 +11,9 @@ from cephqos_loadgen.plan.parts import CephOption, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]
 EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
+# How the repeats of several points follow each other.
+Order = Literal["interleaved", "grouped", "random"]
+ORDERS: tuple[Order, ...] = ("interleaved", "grouped", "random")
 Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_state", "phase"]
 
 
@@ -111,7 +117,37 @@ class Plan:
     find: Find | None = None
     quiet: tuple[str, ...] = ()  # of QUIET: off during the run
 
+    order: Order = "interleaved"
+    seed: int = 0  # of the random order
+
     @property
     def runs(self) -> list[tuple[Point, int]]:
-        """Every repeat in the order in which they run: all repeats of a point, then the next."""
-        return [(point, n) for point in self.points for n in range(1, self.repeats + 1)]
+        """Every repeat in the order in which they run.
+
+        Points that need the same cluster and the same pools are interleaved: the first repeat of
+        each, then the second of each. What drifts with time then meets all points alike.
+        """
+        found: list[tuple[Point, int]] = []
+        rounds = range(1, self.repeats + 1)
+        chance = random.Random(self.seed)  # noqa: S311 - an order, and no secret
+        for _, group in groupby(self.points, key=_shared):
+            points = list(group)
+            if self.order == "grouped":
+                found += [(point, n) for point in points for n in rounds]
+                continue
+            for n in rounds:
+                each = chance.sample(points, len(points)) if self.order == "random" else points
+                found += [(point, n) for point in each]
+        return found
+
+
+def _shared(point: Point) -> tuple[LabWish, tuple[PlannedPool, ...]]:
+    """What points must have in common so that one can follow the other at little cost."""
+    return point.lab, tuple(pool for pool in point.pools if not pool.fresh)
+
+
+def blocks(runs: Iterable[tuple[Point, int]]) -> list[tuple[Point, list[int]]]:
+    """Repeats of the same point that follow each other: they share one configuration."""
+    return [
+        (point, [n for _, n in group]) for point, group in groupby(runs, key=lambda run: run[0])
+    ]

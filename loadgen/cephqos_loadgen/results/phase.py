@@ -35,6 +35,10 @@ class PhaseResult(ABC):
         """Its time was up before its work was done."""
         return False
 
+    def findings(self) -> tuple[str, ...]:
+        """What a reader must know before they trust the figures."""
+        return ()
+
     @abstractmethod
     def headline(self) -> Mapping[str, float]:
         """The few figures that lists and means over repeats show, by name with unit."""

@@ -79,7 +79,8 @@ class FileSum:
 
 @dataclass(frozen=True, slots=True)
 class RepeatRecord:
-    """One repeat of one point. `recovered_objects` and `_bytes` are of the whole repeat."""
+    """One repeat of one point. `recovered_objects` and `_bytes` are of the whole repeat; `findings`
+    are what a reader must know before they trust the figures."""
 
     version: ClassVar[int] = 1
 
@@ -98,6 +99,7 @@ class RepeatRecord:
     traceback: str = ""
     recovered_objects: int | None = None
     recovered_bytes: int | None = None
+    findings: tuple[str, ...] = ()
     children: tuple[ChildRecord, ...] = ()
     files: Mapping[str, FileSum] = field(default_factory=dict)
 

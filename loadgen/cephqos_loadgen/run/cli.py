@@ -1,7 +1,10 @@
 """`cephqos run` and `cephqos scenarios`."""
 
 import argparse
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
@@ -12,6 +15,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
+from cephqos_loadgen.plan.model import ORDERS
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
@@ -51,6 +55,13 @@ def _add_plan(group: Group) -> None:
         help="size of the run: tiny (minutes), lab (default), study (as published, hours)",
     )
     group.add_argument("--repeats", type=int, help="repeats of each point (default: scenario's)")
+    group.add_argument(
+        "--order",
+        choices=ORDERS,
+        help="interleaved (default): the first repeat of each point, then the second;"
+        " grouped: all repeats of a point together; random",
+    )
+    group.add_argument("--seed", type=int, help="of --order random (default: drawn and recorded)")
     group.add_argument(
         "--var",
         action="append",
@@ -154,8 +165,16 @@ def choices_from(arguments: argparse.Namespace) -> Choices:
         variables={n: variable_from_text(v) for n, v in _pairs("--var", arguments.var).items()},
         only={name: tuple(value.split(",")) for name, value in only.items()},
         repeats=arguments.repeats or before.get("repeats"),
+        order=arguments.order or before.get("order"),
+        seed=_seed(arguments, before),
         keep=arguments.keep,
     )
+
+
+def _seed(arguments: argparse.Namespace, before: Mapping[str, Any]) -> int:
+    if arguments.seed is not None:
+        return int(arguments.seed)
+    return int(before.get("seed", secrets.randbelow(1 << 31)))
 
 
 def options_from(arguments: argparse.Namespace) -> RunOptions:

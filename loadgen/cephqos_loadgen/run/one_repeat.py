@@ -23,6 +23,7 @@ from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
 from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
 
@@ -83,6 +84,7 @@ class Repeat:
                 phases=recorded.records,
                 cost=cost.spent(),
                 metrics=metrics.summary(),
+                findings=findings(recorded.records, recorded.hosts, metrics.summary()),
                 recovered_objects=moved.get("objects"),
                 recovered_bytes=moved.get("bytes"),
             )

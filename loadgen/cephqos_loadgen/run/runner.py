@@ -28,7 +28,7 @@ from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import Notifier
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
-from cephqos_loadgen.plan.model import LabWish, Plan, Point
+from cephqos_loadgen.plan.model import LabWish, Plan, Point, blocks
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
@@ -136,9 +136,10 @@ class Runner:
         if self.options.resume:
             self._finished = take_along(self.options.resume, self.plan, archive)
             self._records += self._finished
-            for point, number in self.plan.runs:
-                if number not in self._left(point):
-                    self._forecast.finished(point, number, None)
+            left = self._left()
+            for run in self.plan.runs:
+                if run not in left:
+                    self._forecast.finished(*run, None)
         fall_back = not self.options.listen_given
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(
@@ -149,18 +150,15 @@ class Runner:
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
             stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
-            for wish, points in groupby(self.plan.points, key=lambda point: point.lab):
-                await self._on_cluster(archive, wish, list(points))
+            for wish, runs in groupby(self._left(), key=lambda run: run[0].lab):
+                await self._on_cluster(archive, wish, list(runs))
 
     # -- clusters -------------------------------------------------------------------------------
 
     async def _on_cluster(
-        self, archive: ArchiveWriter, wish: LabWish, points: Sequence[Point]
+        self, archive: ArchiveWriter, wish: LabWish, runs: Sequence[tuple[Point, int]]
     ) -> None:
-        """All points that the same cluster serves."""
-        left = [point for point in points if self._left(point)]
-        if not left:
-            return
+        """All repeats that the same cluster serves."""
         async with self._access(wish) as access:
             take_over, check = self.options.take_over, self._check_known
             note = self.progress.note
@@ -177,7 +175,7 @@ class Runner:
                 self.stage = "preparing"
                 await session.begin()
                 self.live.where.cluster = session.cluster.fsid
-                await self._points(archive, session, left)
+                await self._points(archive, session, runs)
             finally:
                 self._touched |= session.journal.used
                 await self._give_back(session)
@@ -231,12 +229,13 @@ class Runner:
 
     # -- points and repeats ---------------------------------------------------------------------
 
-    def _left(self, point: Point) -> list[int]:
+    def _left(self) -> list[tuple[Point, int]]:
+        """The repeats that no earlier run has finished, in their order."""
         done = {(record.point, record.repeat) for record in self._finished}
-        return [n for n in range(1, self.plan.repeats + 1) if (point.name, n) not in done]
+        return [(point, n) for point, n in self.plan.runs if (point.name, n) not in done]
 
     async def _points(
-        self, archive: ArchiveWriter, session: Session, points: Sequence[Point]
+        self, archive: ArchiveWriter, session: Session, runs: Sequence[tuple[Point, int]]
     ) -> None:
         archive.json("environment.json", await environment.collect(session.cluster))
         sockets = self.options.sockets or session.access.sockets
@@ -249,8 +248,8 @@ class Runner:
             async with exporters(*own) as found:
                 if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
-                for point in points:
-                    await self._point(archive, session, point, preparing, found)
+                for point, numbers in blocks(runs):
+                    await self._point(archive, session, point, numbers, preparing, found)
         finally:
             with contextlib.suppress(OSError):
                 preparing.close_preparation()
@@ -260,10 +259,11 @@ class Runner:
         archive: ArchiveWriter,
         session: Session,
         point: Point,
+        numbers: Sequence[int],
         preparing: RepeatRecorder,
         recorded: tuple[Mapping[str, str], OwnExporter | None],
     ) -> None:
-        """One point of the matrix: its pools and its configuration, then its repeats."""
+        """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
         async with self._followed(f"preparing {point.name}"):
             lasting = [pool for pool in point.pools if not pool.fresh]
@@ -280,7 +280,7 @@ class Runner:
         for warning in in_force.warnings:
             self.progress.note(f"warning: {warning}")
         archive.event("point_ready", point=point.name, reused=reused, **to_json(in_force))
-        for number in self._left(point):
+        for number in numbers:
             await self._repeat(archive, session, RepeatToDo(point, number, in_force), recorded)
         await session.roll_back(mark)
 
@@ -318,6 +318,8 @@ class Runner:
 
     def _take(self, title: str, which: "RepeatToDo", record: RepeatRecord) -> None:
         self._records.append(record)
+        for finding in record.findings:
+            self.progress.note(f"finding: {finding}")
         if record.status != "finished":
             raise RunError(f"{title}: {record.error or record.status}")
         seconds = record.end_unix_seconds - record.start_unix_seconds

@@ -26,6 +26,7 @@ _KEYS = (
     "variables",
     "scales",
     "repeats",
+    "order",
     "lab",
     "settings",
     "client",
@@ -51,6 +52,8 @@ class Choices:
     variables: Mapping[str, yaml.Node] = field(default_factory=dict)
     only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     repeats: int | None = None
+    order: model.Order | None = None
+    seed: int = 0
     keep: bool = False  # every pool that is not fresh
 
 
@@ -86,7 +89,18 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
         points=points,
         find=_find(top["find"], points) if "find" in top else None,
         quiet=_quiet(top["quiet"]) if "quiet" in top else model.QUIET,
+        order=_order(top.get("order"), choices),
+        seed=choices.seed,
     )
+
+
+def _order(value: Value | None, choices: Choices) -> model.Order:
+    if choices.order is not None:
+        return choices.order
+    if value is None:
+        return "interleaved"
+    name = value.choice(model.ORDERS)
+    return next(order for order in model.ORDERS if order == name)
 
 
 def _variables(
