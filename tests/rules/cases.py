@@ -17,8 +17,9 @@ from .series import STEP, Series
 
 TESTS = Path("alerts/tests")
 # What each file of tests loads (more rules make every step slower), and how often it evaluates.
+_ALL: Final = ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml")
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
-    "qos": ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml"),
+    **dict.fromkeys(("qos", "promises", "across", "blind"), _ALL),
     "state": ("state.yml", "coverage.yml"),
     "overdue": ("state.yml",),
     "slo": ("recording.yml", "slo.yml"),

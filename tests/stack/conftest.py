@@ -26,10 +26,16 @@ CAPACITY = f"osd_mclock_max_capacity_iops_{MEDIA}"
 SLOS = Path(__file__).parent / "slos.yaml"
 
 
+# Whether a promise is kept depends on what else the machine does meanwhile.
+ALONE = ("test_end_to_end.py", "test_recovery_flood.py", "test_slow_disk.py", "test_staged.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "tests/stack/" in item.path.as_posix():
             item.add_marker(pytest.mark.lab)
+            if item.path.name in ALONE:
+                item.add_marker(pytest.mark.alone)
 
 
 def tool(release: str, name: str) -> list[str]:
