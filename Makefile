@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools demo test test-fast check format lock test-grafana bench-exporter bench-lab bench-rules bench-top clean
+.PHONY: help venv tools demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-rules bench-top clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -64,6 +64,10 @@ test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=.
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
+
+REPLIES ?= 1000000
+fuzz: $(STAMP) ## a million mutated replies against the exporter's pages (REPLIES=N, SEED=N; half an hour)
+	$(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
 	$(BIN)/python -m tests.bench.exporter
