@@ -16,6 +16,7 @@ from cephqos_loadgen.top.figures import Selection, Values
 from cephqos_loadgen.top.json_output import to_json
 from cephqos_loadgen.top.layout import cut, line, plain
 from cephqos_loadgen.top.model import Model, Samples
+from cephqos_loadgen.top.sections import headline
 from cephqos_loadgen.top.view import View, chosen_osds, pressed
 
 from .top_samples import CLIENT, FSID, HOSTILE, NOW, RECOVERY, example, without
@@ -227,6 +228,26 @@ def test_a_line_that_is_cut_says_so() -> None:
 )
 def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
     assert text.duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("samples", "expected"),
+    [
+        (example(), "BROKEN: client on 2 OSDs; 1 OSD not answering"),
+        (example(violated={}), "BEHIND at this moment: client on 1 OSD; 1 OSD not answering"),
+        (
+            without("violated", "queued", "lag"),
+            "KEPT: every class gets its reservation, or wants less (11 OSDs); 1 OSD not answering",
+        ),
+        (without("violated", "reserved"), "NO PROMISES: no OSD has a reservation; 1 OSD not"),
+        (without("violated", "attained"), "NOT KNOWN: the work of the classes is not known"),
+        (without("violated", "attained", with_rates=False), "Measuring"),
+        (example(up={(FSID, "osd.0", "timeout"): 0.0}, violated={}), "NO DATA: no OSD answers"),
+        (Samples(time=NOW, values={}, rules=False), "NO DATA: no OSD is known"),
+    ],
+)
+def test_the_headline_claims_no_more_than_is_known(samples: Samples, expected: str) -> None:
+    assert plain(headline(model(samples))).startswith(expected)
 
 
 def test_json_has_what_the_screen_has_and_null_for_what_is_not_known() -> None:

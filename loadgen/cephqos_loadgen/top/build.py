@@ -120,6 +120,8 @@ def _osds(samples: Samples, cluster: str) -> tuple[Osd, ...]:
         is_up, reason = up.get(name, (False, "no exporter sees it"))
         scheduler, profile, *_ = schedulers.get(name, ("", "", "", ""))
         of_osd = (cluster, name)
+        # Rates outlive an OSD by their window: they say nothing of one that does not answer.
+        parts = per_class.get(name, []) if is_up else []
         found.append(
             Osd(
                 name=name,
@@ -130,7 +132,7 @@ def _osds(samples: Samples, cluster: str) -> tuple[Osd, ...]:
                 capacity=samples.of("capacity").get(of_osd),
                 delivered=samples.of("delivered").get(of_osd),
                 blocked=samples.of("blocked").get(of_osd),
-                classes=tuple(sorted(per_class.get(name, ()), key=_badness)),
+                classes=tuple(sorted(parts, key=_badness)),
             )
         )
     return tuple(found)

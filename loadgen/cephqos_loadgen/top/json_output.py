@@ -14,6 +14,8 @@ def to_json(model: Model, source: str) -> dict[str, Any]:
     """Plain data; what is not known is null."""
     data = asdict(model)
     del data["detail"]  # of an opened OSD: only the live view has one
+    for total, fields in zip(model.classes, data["classes"], strict=True):
+        fields["attainment"] = total.attainment
     for osd, written in zip(model.osds, data["osds"], strict=True):
         for part, fields in zip(osd.classes, written["classes"], strict=True):
             fields["attainment"] = part.attainment

@@ -16,6 +16,10 @@ State = Literal["violated", "behind", "kept", "idle", "unpromised", "unknown"]
 STATES: Final[tuple[State, ...]] = ("violated", "behind", "kept", "idle", "unpromised", "unknown")
 
 
+def _ratio(attained: float | None, reserved: float | None) -> float | None:
+    return None if attained is None or not reserved else attained / reserved
+
+
 @dataclass(frozen=True, slots=True)
 class Percentiles:
     """Latency of one kind of operation."""
@@ -47,9 +51,7 @@ class OsdClass:
     @property
     def attainment(self) -> float | None:
         """Attained as a share of the reservation."""
-        if self.attained is None or not self.reserved:
-            return None
-        return self.attained / self.reserved
+        return _ratio(self.attained, self.reserved)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,11 @@ class Osd:
     classes: tuple[OsdClass, ...]
 
     @property
+    def judged(self) -> bool:
+        """Whether it is known of any class what it is promised and what it gets."""
+        return self.up and any(part.attainment is not None for part in self.classes)
+
+    @property
     def worst(self) -> OsdClass | None:
         return self.classes[0] if self.classes else None
 
@@ -80,6 +87,10 @@ class ClassTotal:
     reserved: float | None
     violated_osds: int
     behind_osds: int
+
+    @property
+    def attainment(self) -> float | None:
+        return _ratio(self.attained, self.reserved)
 
 
 @dataclass(frozen=True, slots=True)

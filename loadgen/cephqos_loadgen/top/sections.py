@@ -8,6 +8,7 @@ from cephqos_loadgen.top import text
 from cephqos_loadgen.top.layout import Line, Section, Span, Style, bar, line, titled
 from cephqos_loadgen.top.model import (
     Alert,
+    ClassTotal,
     Model,
     Osd,
     OsdClass,
@@ -64,13 +65,22 @@ def headline(model: Model) -> Line:
         return line(Span("BROKEN", "bad"), f": {', '.join(broken)}{tail}")
     if behind:
         return line(Span("BEHIND at this moment", "warn"), f": {', '.join(behind)}{tail}")
-    if not model.osds:
-        return line(Span("NO DATA", "warn"), ": no OSD is known")
+    return _unbroken(model, tail)
+
+
+def _unbroken(model: Model, tail: str) -> Line:
+    """No class is known to be short. That says something only where there is something to judge."""
+    if not any(osd.up for osd in model.osds):
+        known = "no OSD answers" if model.osds else "no OSD is known"
+        return line(Span("NO DATA", "warn"), f": {known}")
     if not any(part.reserved for part in model.classes):
         return line(Span("NO PROMISES", "warn"), f": no OSD has a reservation{tail}")
-    if not model.with_rates:
+    judged = sum(osd.judged for osd in model.osds)
+    if not judged and not model.with_rates:
         return line("Measuring …")
-    kept = f": every class gets its reservation, or wants less ({_osds(len(model.osds))})"
+    if not judged:
+        return line(Span("NOT KNOWN", "warn"), f": the work of the classes is not known{tail}")
+    kept = f": every class gets its reservation, or wants less ({_osds(judged)})"
     return line(Span("KEPT", "good"), f"{kept}{tail}")
 
 
@@ -87,32 +97,23 @@ def classes(canvas: Canvas) -> Section:
             default=0.0,
         )
         lines = [line(Span("CLASSES", "title"), Span("  attained of reserved, ops/s", "dim"))]
-        size = max(8, canvas.columns - 12 - 44)
-        for part in totals:
-            share = None if not part.reserved else (part.attained or 0.0) / part.reserved
-            figures = f" {number(part.attained):>9} of {number(part.reserved):<9}"
-            if not part.reserved:
-                figures = f" {number(part.attained):>9}{'':13}"
-            drawn = bar(
-                part.attained,
-                part.reserved,
-                largest,
-                size,
-                "bad" if part.violated_osds else "bar",
-                canvas.ascii_only,
-            )
-            lines.append(
-                line(
-                    fit(short(part.name), 12),
-                    *drawn,
-                    figures,
-                    f"{percent(share) if share is not None else '':>6}  ",
-                    *_class_state(part.violated_osds, part.behind_osds),
-                )
-            )
+        lines += [_class_row(part, largest, canvas) for part in totals]
         return lines[:rows]
 
     return Section(draw, wants=1 + len(totals), needs=1 + len(totals))
+
+
+def _class_row(part: ClassTotal, largest: float, canvas: Canvas) -> Line:
+    size = max(8, canvas.columns - 12 - 44)
+    style: Style = "bad" if part.violated_osds else "bar"
+    reserved = f" of {number(part.reserved):<9}" if part.reserved else " " * 13
+    share = "" if part.attainment is None else percent(part.attainment)
+    return line(
+        fit(short(part.name), 12),
+        *bar(part.attained, part.reserved, largest, size, style, canvas.ascii_only),
+        f" {number(part.attained):>9}{reserved}{share:>6}  ",
+        *_class_state(part.violated_osds, part.behind_osds),
+    )
 
 
 def _class_state(violated: int, behind: int) -> Line:
