@@ -149,6 +149,26 @@ def test_a_damaged_archive_is_not_exported_and_a_place_that_is_no_place_is_told_
         exported(tmp_path / "to")
 
 
+def test_an_archive_that_was_cut_off_somewhere_is_not_exported_in_part(
+    copy: Archive, tmp_path: Path
+) -> None:
+    path = copy.repeats[1].folder / "intervals.jsonl.gz"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    target = tmp_path / "to"
+    arguments = argparse.Namespace(archive=copy.folder, format="csv", to=target)
+    with pytest.raises(ArchiveDamaged, match=r"nothing was exported: .*intervals\.jsonl\.gz: "):
+        asyncio.run(cli._export(arguments))
+    assert not target.exists()
+
+
+def test_a_file_beside_the_recorded_ones_does_not_keep_an_archive_from_being_exported(
+    copy: Archive, tmp_path: Path
+) -> None:
+    (copy.folder / "note.txt").write_text("mine")
+    arguments = argparse.Namespace(archive=copy.folder, format="csv", to=tmp_path / "to")
+    assert asyncio.run(cli._export(arguments)) == 0
+
+
 def test_a_phase_that_was_interrupted_is_not_called_done_and_one_value_is_no_finding(
     copy: Archive,
 ) -> None:

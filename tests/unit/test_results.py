@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.phase_kinds.fio import FioResult
-from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchFigures, OsdBenchResult
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.phase_kinds.registry import KINDS, RESULTS
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
@@ -14,7 +14,7 @@ from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
 from cephqos_loadgen.results.json_form import Misfit, from_json, to_json
 from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult, Recovery, Step
-from cephqos_loadgen.results.repeat import Gap, MetricsRecording
+from cephqos_loadgen.results.repeat import BenchFigures, Gap, MetricsRecording
 
 FIGURES = LoadFigures(
     10, 5.0, 20480.0, 0.002, 0.001, 0.009, {"50": 0.002}, {2_000_000: 9, 9_000_000: 1}
@@ -28,7 +28,7 @@ RESULT = FioResult("rbd", "sweep", (STEP, STEP), stopped_because="dispersion")
     [
         RESULT,
         ScrubResult(4, 40, 1 << 20, 3.5, 2),
-        OsdBenchResult({"osd.0": OsdBenchFigures(1000.0, 4e6)}),
+        OsdBenchResult({"osd.0": BenchFigures(1000.0, 4e6)}),
         PinResult("by_osd", {"osd.0": (0, 2)}, applied=False),
     ],
 )

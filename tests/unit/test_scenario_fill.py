@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.cluster.pools import check_written, fill_limit
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.plan.parts import Objects
+from cephqos_loadgen.pools.pools import check_written, fill_limit
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 

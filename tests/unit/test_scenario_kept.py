@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.cluster import kept_pools
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.plan.parts import Images, PlannedPool
+from cephqos_loadgen.pools import kept_pools
 from cephqos_loadgen.scenario.parse import parse
 
 POOL = PlannedPool("client", size=2, pg_num=8, images=Images(1, 32 << 20))

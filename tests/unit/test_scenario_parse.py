@@ -4,12 +4,14 @@ import re
 
 import pytest
 
+from cephqos_base.errors import ConfigError
 from cephqos_loadgen.check import plan_text
+from cephqos_loadgen.cluster.capacity import capacity_option
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
-from cephqos_loadgen.plan.parts import CephOption
+from cephqos_loadgen.plan.parts import Capacity, CephOption
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
@@ -257,3 +259,25 @@ def test_the_length_of_a_point_is_that_of_its_phases_laid_out() -> None:
     found = plan(with_phases(phases))
     assert point_seconds(found.points[0]) == 55
     assert run_seconds(found) > 4 * 55
+
+
+# -- capacity ------------------------------------------------------------------------------------
+
+
+def test_capacity_is_measured_where_the_scenario_says_so_and_the_plan_shows_it() -> None:
+    text, file = library.read("client-vs-scrub")
+    found = parse(text, file, Choices(scale="study"))
+    assert found.capacity == Capacity(total=12000 << 10, block_size=4096)
+    lines = list(plan_text.lines(found, Place(), commands=False))
+    assert "  capacity of each OSD measured (11.7 MiB in writes of 4 KiB) and set" in lines
+    assert plan(BASE).capacity is None
+    assert plan("capacity: measured\n" + BASE).capacity == Capacity()
+    with pytest.raises(ConfigError, match="capacity: found 'guessed'"):
+        plan("capacity: guessed\n" + BASE)
+
+
+def test_what_was_measured_is_set_for_the_medium_of_the_osd() -> None:
+    assert capacity_option(3, True, 431.5) == CephOption(
+        "osd.3", "osd_mclock_max_capacity_iops_hdd", "431.50", optional=True
+    )
+    assert capacity_option(0, False, 21500).name == "osd_mclock_max_capacity_iops_ssd"

@@ -15,7 +15,6 @@ from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
-from cephqos_loadgen.cluster.session import finish, scheduler_of
 from cephqos_loadgen.cluster.settings import concerned, warnings_for
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
@@ -32,6 +31,7 @@ from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
 from cephqos_loadgen.plan.parts import CephOption, Device
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import Step
+from cephqos_loadgen.run.session import finish, scheduler_of
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import scalar

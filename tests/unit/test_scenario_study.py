@@ -4,11 +4,11 @@ sizes, counts, lengths, repeats, matrix."""
 import pytest
 
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.cluster import free_space
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.pools import free_space
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text

@@ -134,6 +134,9 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
     yield f"{repeat.name}: {record.status} {record.error}".rstrip()
     yield f"  recording took {record.cost.core_share:.2%} of a core"
     yield from (f"  finding: {finding}" for finding in record.findings)
+    if record.in_force.capacity_iops:
+        each = (f"{osd} {iops:,.0f}" for osd, iops in record.in_force.capacity_iops.items())
+        yield f"  capacity measured, IOPS: {', '.join(each)}"
     hosts = repeat.host()
     for name in sorted(record.phases, key=order.index):
         phase = record.phases[name]
@@ -191,6 +194,13 @@ async def _export(arguments: argparse.Namespace) -> int:
     archive = reader.open_archive(arguments.archive)
     if arguments.to.exists() and not arguments.to.is_dir():
         raise UsageError(f"--to {arguments.to}: expected a folder")
+    damage = list(reader.problems(archive, added=False))
+    if damage:
+        more = f" and {len(damage) - 1} more" if len(damage) > 1 else ""
+        raise reader.ArchiveDamaged(
+            f"{archive.folder} is damaged, nothing was exported: {damage[0]}{more}"
+            " (cephqos archive verify names all)"
+        )
     with reader.damage_named(archive.folder):
         written = list(_EXPORTERS[arguments.format](archive, arguments.to))
     print(*written, sep="\n")

@@ -166,8 +166,11 @@ def find_archives(base: Path) -> list[Path]:
     )
 
 
-def problems(archive: Archive) -> Iterator[str]:
-    """All that differs from what the manifest says; nothing when the archive is sound."""
+def problems(archive: Archive, *, added: bool = True) -> Iterator[str]:
+    """All that differs from what the manifest says; nothing when the archive is sound.
+
+    `added`: files that the manifest does not know count too.
+    """
     yield from _manifest_problems(archive.folder)
     files = archive.manifest.files
     for name, entry in files.items():
@@ -180,7 +183,7 @@ def problems(archive: Archive) -> Iterator[str]:
             yield f"{name}: {path.stat().st_size} bytes, expected {entry.bytes}"
         elif digest != entry.sha256:
             yield f"{name}: checksum is {digest}, expected {entry.sha256}"
-    for path in sorted(archive.folder.rglob("*")):
+    for path in sorted(archive.folder.rglob("*")) if added else ():
         name = str(path.relative_to(archive.folder))
         if path.is_file() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
             yield f"{name}: not in the manifest"

@@ -4,12 +4,13 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from cephqos_loadgen.cluster import background_work, free_space
+from cephqos_loadgen.cluster import background_work
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.plan import model, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.plan.words import duration
+from cephqos_loadgen.pools import free_space
 
 
 def heading(plan: model.Plan) -> Iterator[str]:
@@ -47,6 +48,11 @@ def lines(
     """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
     yield from heading(plan)
     whole = list(background_work.lines(plan))
+    if plan.capacity:
+        how = (
+            f"{words.size(plan.capacity.total)} in writes of {words.size(plan.capacity.block_size)}"
+        )
+        whole.append(f"capacity of each OSD measured ({how}) and set")
     if whole:
         yield "for the whole run, and back at its end:"
         yield from (f"  {line}" for line in whole)

@@ -14,7 +14,6 @@ import aiohttp
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
-from cephqos_loadgen.cluster import free_space
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.lab import checks, process
 from cephqos_loadgen.lab.lab import RunningLab
@@ -24,6 +23,7 @@ from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
 from cephqos_loadgen.plan.estimate import run_seconds
 from cephqos_loadgen.plan.words import size
+from cephqos_loadgen.pools import free_space
 
 _PROBE_SECONDS = 20.0
 _EXPORTER_SECONDS = 5.0

@@ -86,9 +86,10 @@ class Follower:
 
     def _record(self, name: str, job: JobStatus, before: JobStatus | None, time: float) -> None:
         if before is not None and job.counts_anew(before):
-            before = None
+            # Newer versions of fio say the new start too.
+            self._starts[name] = job.start if job.start > before.start else time - job.runtime
             self.points[name] = []
-            self._starts[name] = time - job.runtime
+            before = None
         start = self._starts.setdefault(name, job.start)
         points = self.points.setdefault(name, [])
         if not points:

@@ -1,29 +1,18 @@
 """osd_bench: `ceph tell osd.N bench` on every OSD, one after the other."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen.cluster.capacity import OBJECT_SIZE, OBJECTS, bench
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.results.phase import PhaseResult
-
-_BENCH_SECONDS = 120.0
-_OBJECT_SIZE = 4 << 20
-_OBJECTS = 100
-
-
-@dataclass(frozen=True, slots=True)
-class OsdBenchFigures:
-    """What one OSD's store took."""
-
-    iops: float
-    bytes_per_second: float
+from cephqos_loadgen.results.repeat import BenchFigures
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +22,7 @@ class OsdBenchResult(PhaseResult):
     kind: ClassVar[str] = "osd_bench"
     version: ClassVar[int] = 1
 
-    osds: Mapping[str, OsdBenchFigures]
+    osds: Mapping[str, BenchFigures]
 
     def headline(self) -> Mapping[str, float]:
         return {f"{osd}_iops": figures.iops for osd, figures in self.osds.items()}
@@ -67,21 +56,11 @@ class OsdBench(PhaseKind):
         return 15.0
 
     def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
-        numbers = (self.total, self.block_size, _OBJECT_SIZE, _OBJECTS)
+        numbers = (self.total, self.block_size, OBJECT_SIZE, OBJECTS)
         yield ["ceph", "tell", "osd.*", "bench", *map(str, numbers)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdBenchResult:
         found = {}
         for osd in await context.cluster.up_osds():
-            reply = await context.cluster.command(
-                "bench",
-                target=f"osd.{osd}",
-                within=_BENCH_SECONDS,
-                count=self.total,
-                size=self.block_size,
-                object_size=_OBJECT_SIZE,
-                object_num=_OBJECTS,
-            )
-            data = json.loads(reply) if isinstance(reply, str) else reply
-            found[f"osd.{osd}"] = OsdBenchFigures(data["iops"], data["bytes_per_sec"])
+            found[f"osd.{osd}"] = await bench(context.cluster, osd, self.total, self.block_size)
         return OsdBenchResult(found)

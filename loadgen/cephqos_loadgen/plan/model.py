@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Literal
 
 from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.parts import CephOption, Device, PlannedPool
+from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]
 EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
@@ -117,6 +117,7 @@ class Plan:
     find: Find | None = None
     quiet: tuple[str, ...] = ()  # of QUIET: off during the run
 
+    capacity: Capacity | None = None  # measured and set before the first point
     order: Order = "interleaved"
     seed: int = 0  # of the random order
 

@@ -17,6 +17,17 @@ class CephOption:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """How the capacity of each OSD is measured before the first point: bytes in all, and per write.
+
+    The defaults are those of the measurement that OSDs make at their start.
+    """
+
+    total: int = 12_288_000
+    block_size: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """Queue settings of the OSDs' block devices; None leaves one as it is."""
 

@@ -11,6 +11,14 @@ RepeatStatus = Literal["finished", "failed", "aborted"]
 
 
 @dataclass(frozen=True, slots=True)
+class BenchFigures:
+    """What one OSD's store took in `osd bench`."""
+
+    iops: float
+    bytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
 class InForce:
     """What the daemons said of the configuration when a point of the matrix was ready.
 
@@ -23,6 +31,8 @@ class InForce:
     schedulers: Mapping[str, str]
     devices: Mapping[str, Mapping[str, str]]
     warnings: tuple[str, ...]
+    # by OSD, where the scenario lets it be measured before the first point
+    capacity_iops: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

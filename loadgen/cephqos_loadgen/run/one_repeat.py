@@ -11,13 +11,12 @@ from pathlib import Path
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
-from cephqos_loadgen.cluster.pools import Pools
-from cephqos_loadgen.cluster.session import Session
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.plan.model import Point
+from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.child import leaf
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
@@ -26,6 +25,7 @@ from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
+from cephqos_loadgen.run.session import Session
 
 _LOG_LINES = 5000
 

@@ -18,8 +18,6 @@ from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.cluster import environment
 from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
-from cephqos_loadgen.cluster.pools import Pools
-from cephqos_loadgen.cluster.session import Session, finish
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.live import terminal
 from cephqos_loadgen.live.endpoint import serve
@@ -29,6 +27,7 @@ from cephqos_loadgen.live.notify import Notifier
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.model import LabWish, Plan, Point, blocks
+from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
@@ -38,6 +37,7 @@ from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
 from cephqos_loadgen.run.one_repeat import Repeat, new_record
 from cephqos_loadgen.run.resume import check_cluster, take_along
+from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
 
 
@@ -175,6 +175,7 @@ class Runner:
                 self.stage = "preparing"
                 await session.begin()
                 self.live.where.cluster = session.cluster.fsid
+                await session.measure_capacity()
                 await self._points(archive, session, runs)
             finally:
                 self._touched |= session.journal.used

@@ -15,7 +15,7 @@ from cephqos_loadgen.lab.spec import (
     OBJECTSTORES,
 )
 from cephqos_loadgen.plan import model
-from cephqos_loadgen.plan.parts import CephOption, Device, Images, PlannedPool
+from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
 from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.source import Value, Variables, load, scalar
@@ -27,6 +27,7 @@ _KEYS = (
     "scales",
     "repeats",
     "order",
+    "capacity",
     "lab",
     "settings",
     "client",
@@ -89,8 +90,22 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
         points=points,
         find=_find(top["find"], points) if "find" in top else None,
         quiet=_quiet(top["quiet"]) if "quiet" in top else model.QUIET,
+        capacity=_capacity(top["capacity"]) if "capacity" in top else None,
         order=_order(top.get("order"), choices),
         seed=choices.seed,
+    )
+
+
+def _capacity(value: Value) -> Capacity:
+    """`measured`, or how: `{total: 4M, bs: 4K}`."""
+    if not value.is_mapping:
+        value.choice(("measured",))
+        return Capacity()
+    table = value.table(("total", "bs"))
+    default = Capacity()
+    return Capacity(
+        total=table["total"].size() if "total" in table else default.total,
+        block_size=table["bs"].size(512) if "bs" in table else default.block_size,
     )
 
 

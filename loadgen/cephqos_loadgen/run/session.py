@@ -7,20 +7,14 @@ from typing import Any
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
-from cephqos_loadgen.cluster import (
-    background_work,
-    device_queues,
-    free_space,
-    kept_pools,
-    lab_fit,
-    undo,
-)
+from cephqos_loadgen.cluster import background_work, capacity, device_queues, lab_fit, undo
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
 from cephqos_loadgen.plan.parts import CephOption
+from cephqos_loadgen.pools import free_space, kept_pools
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
 
@@ -63,6 +57,7 @@ class Session:
         self.settings = ClusterSettings(self.cluster, self.journal)
         self.kept = kept_pools.KeptPools()
         self._before: dict[str, Any] = {}
+        self._capacity: dict[str, float] = {}
         self.failures: list[str] = []
 
     async def begin(self) -> None:
@@ -144,6 +139,13 @@ class Session:
             if str(value).strip().lower() not in ("true", "1"):
                 await self.settings.apply([CephOption("mon", name, "true")])
 
+    async def measure_capacity(self) -> None:
+        """Before the first point, where the scenario says so."""
+        spec = self._plan.capacity
+        if spec is not None:
+            self._capacity = await capacity.measure(self.cluster, self.settings, spec, self._note)
+            self.archive.event("capacity_measured", iops=self._capacity)
+
     # -- points of the matrix -------------------------------------------------------------------
 
     async def apply(self, point: Point) -> InForce:
@@ -166,6 +168,7 @@ class Session:
             schedulers=await self._schedulers(up),
             devices=device_queues.read_queues(names),
             warnings=tuple(warnings),
+            capacity_iops=self._capacity,
         )
 
     async def _devices(self, point: Point) -> list[str]:

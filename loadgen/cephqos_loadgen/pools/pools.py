@@ -6,14 +6,6 @@ from typing import Any
 
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.cluster.kept_pools import (
-    APPLICATION,
-    SPEC,
-    KeptPools,
-    removal,
-    say_what_is_in,
-    spec_of,
-)
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.engines.rbd import write_through_argv
@@ -22,6 +14,14 @@ from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
+from cephqos_loadgen.pools.kept_pools import (
+    APPLICATION,
+    SPEC,
+    KeptPools,
+    removal,
+    say_what_is_in,
+    spec_of,
+)
 from cephqos_loadgen.record.child import Child, ChildFailed
 
 _WRITERS = 4

@@ -1,0 +1,62 @@
+"""What each OSD can do: measured with Ceph's own bench, and set as the capacity that mClock uses.
+
+A lab skips the measurement that an OSD makes at its start, and a shared cluster may have made it
+under load. With a capacity that is only a default, mClock's shares mean little.
+"""
+
+import json
+from collections.abc import Callable
+
+from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.settings import ClusterSettings
+from cephqos_loadgen.plan.parts import Capacity, CephOption
+from cephqos_loadgen.results.repeat import BenchFigures
+
+_BENCH_SECONDS = 120.0
+# Ceph's own measurement at the start of an OSD writes into as many objects of this size.
+OBJECT_SIZE = 4 << 20
+OBJECTS = 100
+
+
+async def bench(cluster: ClusterConnection, osd: int, total: int, block_size: int) -> BenchFigures:
+    """`ceph tell osd.N bench`: it writes objects of its own and removes them."""
+    reply = await cluster.command(
+        "bench",
+        target=f"osd.{osd}",
+        within=_BENCH_SECONDS,
+        count=total,
+        size=block_size,
+        object_size=OBJECT_SIZE,
+        object_num=OBJECTS,
+    )
+    data = json.loads(reply) if isinstance(reply, str) else reply
+    return BenchFigures(data["iops"], data["bytes_per_sec"])
+
+
+async def measure(
+    cluster: ClusterConnection,
+    settings: ClusterSettings,
+    spec: Capacity,
+    note: Callable[[str], None],
+) -> dict[str, float]:
+    """Measure one OSD after the other, and set what was found. IOPS by OSD."""
+    rotational = {
+        int(osd["id"]): str(osd.get("rotational", "")) == "1"
+        for osd in await cluster.command("osd metadata")
+    }
+    found: dict[str, float] = {}
+    options = []
+    for osd in await cluster.up_osds():
+        note(f"measuring the capacity of osd.{osd}")
+        iops = (await bench(cluster, osd, spec.total, spec.block_size)).iops
+        found[f"osd.{osd}"] = iops
+        options.append(capacity_option(osd, rotational.get(osd, False), iops))
+    await settings.apply(options)
+    return found
+
+
+def capacity_option(osd: int, rotational: bool, iops: float) -> CephOption:
+    """The setting that tells mClock; releases before 16.2.7 do not know it."""
+    medium = "hdd" if rotational else "ssd"
+    name = f"osd_mclock_max_capacity_iops_{medium}"
+    return CephOption(f"osd.{osd}", name, f"{iops:.2f}", optional=True)
