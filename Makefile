@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-rules bench-top clean
+.PHONY: help venv tools demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-rules bench-top truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -80,6 +80,9 @@ bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 
 
 bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
 	PYTHONPATH=. $(BIN)/python tests/bench/top.py
+
+truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
+	$(BIN)/python -m tests.truth $(TRUTH)
 
 clean: ## remove the virtual environment and caches of this checkout
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

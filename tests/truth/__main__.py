@@ -1,0 +1,119 @@
+"""Stage situations on real clusters and print what the alerts said of each."""
+
+import argparse
+import asyncio
+import json
+import secrets
+import sys
+import time
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_base.errors import CephqosError
+from cephqos_loadgen.lab.lab import Lab
+
+from .run import run
+from .situation import Cluster, Situation, load_all
+from .table import table
+
+_DEFAULT: Final = Path("build/truth.jsonl")
+_INCOMPLETE: Final = 75
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="situations named so")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each, on OSDs in turn")
+    parser.add_argument("--first-seed", type=int, default=0, help="the first one's number")
+    parser.add_argument("--results", type=Path, default=_DEFAULT, help="a line for each run")
+    parser.add_argument("--resume", action="store_true", help="leave out what has a result there")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=float("inf"),
+        metavar="SECONDS",
+        help="begin nothing after that; exit status 75 if something is left",
+    )
+    parser.add_argument("--list", action="store_true", help="print the names and end")
+    parser.add_argument("--table", action="store_true", help="print the table and end")
+    return parser
+
+
+Run = tuple[Situation, int]
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+async def _runs_of(cluster: Cluster, runs: list[Run], results: Path, end: float) -> int:
+    """One lab for all of them; how many were left for want of time."""
+    left = len(runs)
+    async with Lab(cluster.spec(f"truth-{secrets.token_hex(3)}")) as lab:
+        for situation, seed in runs:
+            if time.monotonic() > end:
+                break
+            outcome = await run(lab, situation, seed)
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(outcome.row()) + "\n")
+            left -= 1
+            said = "; ".join(outcome.others)
+            print(
+                f"{outcome.verdict:12} {situation.name} (seed {seed}) {outcome.note}{said}",
+                flush=True,
+            )
+            if outcome.verdict == "not run":
+                break  # whatever is wrong with this lab, the next one has a new one
+    return left
+
+
+async def _all(runs: list[Run], results: Path, budget: float) -> int:
+    end, left = time.monotonic() + budget, 0
+    for cluster, group in groupby(runs, key=lambda it: it[0].cluster):
+        mine = list(group)
+        while mine and time.monotonic() < end:
+            mine = mine[len(mine) - await _runs_of(cluster, mine, results, end) :]
+        left += len(mine)
+    return left
+
+
+def _latest(rows: list[dict[str, Any]], known: set[tuple[str, str]]) -> list[dict[str, Any]]:
+    """The last result of each run, of situations as they are now."""
+    last = {(row["name"], row["seed"]): row for row in rows}
+    return [row for row in last.values() if (row["name"], row["digest"]) in known]
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    situations = load_all(args.only)
+    if args.list:
+        print("\n".join(f"{it.name}: {it.about}" for it in situations))
+        return 0
+    args.results.parent.mkdir(parents=True, exist_ok=True)
+    if not (args.resume or args.table):
+        args.results.unlink(missing_ok=True)
+    known = {(it.name, it.digest) for it in situations}
+    done = {
+        (row["name"], row["seed"])
+        for row in _latest(_read(args.results), known)
+        if row["verdict"] != "not run"
+    }
+    seeds = range(args.first_seed, args.first_seed + args.seeds)
+    runs = [(it, seed) for it in situations for seed in seeds if (it.name, seed) not in done]
+    left = 0 if args.table else asyncio.run(_all(runs, args.results, args.budget))
+    rows = _latest(_read(args.results), known)
+    print(table(rows))
+    if left:
+        print(f"{left} runs are left: again with --resume")
+        return _INCOMPLETE
+    return int(any(row["verdict"] != "right" for row in rows))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except CephqosError as exc:
+        sys.exit(f"truth: {exc}")

@@ -1,0 +1,99 @@
+"""What came to the receiver, against what was expected."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from .situation import Finding, Situation
+
+Verdict = Literal["right", "wrong OSD", "wrong cause", "missed", "false", "not run"]
+_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by")
+
+
+@dataclass(frozen=True)
+class Heard:
+    """An alert at the receiver, seconds after the fault (or after the load began)."""
+
+    after: float
+    labels: Mapping[str, str]
+
+    def __str__(self) -> str:
+        words = [self.labels[name] for name in _LABELS if self.labels.get(name)]
+        return f"{' '.join(words).replace('CephQos', '')} @{self.after:.0f}s"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """One run of one situation."""
+
+    name: str
+    seed: int
+    digest: str
+    healthy: bool
+    verdict: Verdict
+    seconds: float | None = None  # until the first alert that was expected
+    paged: bool = False  # somebody was woken who should not have been
+    others: list[str] = field(default_factory=list)  # what should not have come
+    note: str = ""
+    seen: dict[str, str] = field(default_factory=dict)  # figures at the end, to look into it
+
+    def row(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def matches(finding: Finding, heard: Heard, turn: int, osds: int) -> bool:
+    """`turn` moves all OSDs of a situation by as many, so that not always the same one fails."""
+    labels = heard.labels
+    if labels["alertname"] not in finding.alert:
+        return False
+    wanted = {
+        "ceph_daemon": None if finding.osd is None else named(finding.osd, turn, osds),
+        "cause": finding.cause,
+        "by": _by(finding.by, turn, osds),
+        "class": finding.class_,
+        "severity": finding.severity,
+    }
+    return all(labels.get(key, "") in value.split("|") for key, value in wanted.items() if value)
+
+
+def named(osd: int, turn: int, osds: int) -> str:
+    return f"osd.{(osd + turn) % osds}"
+
+
+def _by(by: str | None, turn: int, osds: int) -> str | None:
+    if by is None or not by.startswith("osd."):
+        return by
+    return named(int(by.removeprefix("osd.")), turn, osds)
+
+
+def judge(
+    situation: Situation, heard: Sequence[Heard], turn: int
+) -> tuple[Verdict, float | None, list[Heard]]:
+    """The verdict, how long the first expected alert took, and what should not have come."""
+    osds = situation.cluster.osds
+
+    def among(findings: Sequence[Finding], alert: Heard) -> bool:
+        return any(matches(finding, alert, turn, osds) for finding in findings)
+
+    others = [it for it in heard if not among((*situation.expect, *situation.allow), it)]
+    if situation.healthy:
+        return ("false" if others else "right"), None, others
+    times = []
+    for finding in situation.expect:
+        came = [it.after for it in heard if matches(finding, it, turn, osds)]
+        times.append(min(came, default=float("inf")))
+    late = any(t > f.within for t, f in zip(times, situation.expect, strict=True))
+    first = min(times) if min(times) < float("inf") else None
+    return _of_fault(situation, late, others, turn), first, others
+
+
+def _of_fault(situation: Situation, late: bool, others: Sequence[Heard], turn: int) -> Verdict:
+    culprits = {
+        named(it.osd, turn, situation.cluster.osds) for it in situation.expect if it.osd is not None
+    }
+    elsewhere = [it for it in others if culprits and it.labels.get("ceph_daemon") not in culprits]
+    if elsewhere:
+        return "wrong OSD"
+    if others:
+        return "wrong cause"
+    return "missed" if late else "right"

@@ -1,0 +1,220 @@
+"""One situation from a quiet cluster to its verdict."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from tests.stack.conftest import Received, Watched, Webhook, until
+
+from cephqos_base.errors import CephqosError
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.stack import Stack, StackSpec
+
+from .judge import Heard, Outcome, judge
+from .situation import FASTER, Situation
+from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
+
+_LOW: Final = 300  # operations per second that any OSD of any machine delivers
+_SATURATED: Final = 11.0  # seconds of load that show what an OSD can do
+_TOLD: Final = 6.0  # seconds in which Alertmanager tells of what fires at the end
+_SETTLED: Final = 8.0  # seconds to look on after all that was expected has come
+# What the rules saw when the load ended, for those who look into a verdict.
+SEEN: Final = (
+    "osd_class:cephqos_evidence:rank",
+    "osd_class:cephqos_lasting_evidence:rank",
+    "osd_class:cephqos_violated:bool",
+    "osd_class:cephqos_demand:bool",
+    "osd_class:cephqos_owed_ops",
+    "osd_class:cephqos_attained_ops:rate",
+    "osd:cephqos_delivered_ops:rate",
+    "osd:cephqos_delivered_ops:max1d",
+    "osd:cephqos_capacity_ops",
+    "osd:cephqos_own_store:ratio",
+    "osd:cephqos_replica_slowness:ratio",
+    "osd:cephqos_replica_write_seconds:rate",
+    "osd:cephqos_replica_writes_in_progress:rate",
+    "osd:cephqos_holds_replica_writes:bool",
+    "osd_by:cephqos_waits_for:info",
+    "osd:cephqos_waited_for:count",
+    "osd:cephqos_collapsed:bool",
+    "osd:cephqos_device_failing:bool",
+    "osd_at:cephqos_device_seconds:rate",
+    "osd:cephqos_thread_ceiling:max",
+    "osd:cephqos_cpu_waiting:rate",
+    "cephqos_network_slow_peers",
+)
+
+
+@contextlib.asynccontextmanager
+async def _watching(lab: RunningLab, name: str, policy: Path | None) -> AsyncIterator[Watched]:
+    """Watchers that remember nothing of the situation before."""
+    webhook = Webhook()
+    options = (f"--qos.policy={policy}",) if policy else ()
+    spec = StackSpec(
+        name=name, webhook=webhook.url, exporter_options=options, time_scale=1 / FASTER
+    )
+    try:
+        async with Stack(lab, spec) as stack:
+            yield Watched(lab, stack, webhook)
+    finally:
+        await asyncio.to_thread(webhook.close)
+
+
+async def run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
+    """A verdict; what could not be staged is `not run`, with the reason."""
+    try:
+        return await _run(lab, situation, seed)
+    except (AssertionError, CephqosError, OSError, TimeoutError) as exc:
+        return Outcome(
+            name=situation.name,
+            seed=seed,
+            digest=situation.digest,
+            healthy=situation.healthy,
+            verdict="not run",
+            note=" ".join(str(exc).split())[:200] or type(exc).__name__,
+        )
+
+
+async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
+    turn = seed % situation.cluster.osds
+    await _quiet_cluster(lab)
+    pool = await _pool(lab, situation)
+    policy = await _policy(lab, situation, pool)
+    async with _watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
+        stage = Stage(on, situation, turn, pool)
+        try:
+            await _prepare(stage)
+            heard = await _play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
+            seen = {name: found for name in SEEN if (found := await _figures(on, name))}
+        finally:
+            await stage.close()
+            for option in {*situation.config, _capacity(situation)}:
+                await on.unset(option)
+    verdict, seconds, others = judge(situation, heard, turn)
+    return Outcome(
+        name=situation.name,
+        seed=seed,
+        digest=situation.digest,
+        healthy=situation.healthy,
+        verdict=verdict,
+        seconds=seconds,
+        paged=any(it.labels.get("severity") == "page" for it in others),
+        others=[str(it) for it in others],
+        seen=seen,
+    )
+
+
+async def _figures(on: Watched, name: str) -> str:
+    found = []
+    for each in await on.stack.query(name):
+        labels = each["metric"]
+        keep = ("ceph_daemon", "class", "cause", "by", "at", "interface")
+        words = [labels[key] for key in keep if key in labels]
+        found.append(f"{' '.join(words)}={float(each['value'][1]):.4g}")
+    return "; ".join(sorted(found))
+
+
+async def _quiet_cluster(lab: RunningLab) -> None:
+    watched = Watched(lab, None, None)  # type: ignore[arg-type]
+    await until(lambda: clean(watched), "all placement groups clean", 90)
+
+
+def _capacity(situation: Situation) -> str:
+    return f"osd_mclock_max_capacity_iops_{situation.cluster.media}"
+
+
+async def _pool(lab: RunningLab, situation: Situation) -> str:
+    """A pool for the situation alone: others' objects and deletions are none of its work."""
+    name, ceph = f"p{time.monotonic_ns()}", ["ceph", "osd"]
+    for old in (await lab.exec(["rados", "lspools"])).stdout.split():
+        if old.startswith("p") and old[1:].isdigit():
+            sure = [old, "--yes-i-really-really-mean-it"]
+            await lab.exec([*ceph, "pool", "delete", old, *sure])
+    if situation.size:
+        await lab.exec([*ceph, "pool", "create", name, "32"])
+        sure = ["--yes-i-really-mean-it"] if situation.size == 1 else []
+        await lab.exec([*ceph, "pool", "set", name, "size", str(situation.size), *sure])
+        return name
+    profile = ["k=2", "m=1", "crush-failure-domain=osd"]
+    await lab.exec([*ceph, "erasure-code-profile", "set", "truth", *profile])
+    await lab.exec([*ceph, "pool", "create", name, "32", "32", "erasure", "truth"])
+    return name
+
+
+async def _policy(lab: RunningLab, situation: Situation, pool: str) -> Path | None:
+    if situation.target is None:
+        return None
+    watched = Watched(lab, None, None)  # type: ignore[arg-type]
+    await watched.write(pool, 4)
+    baseline = await watched.write(pool, 8)
+    path = lab.paths.work / "policy.yaml"
+    each = f"scope: cluster, reservation: {situation.target}, baseline: {baseline}"
+    path.write_text(f"version: 1\ntargets:\n  - {{class: client, {each}}}\n", encoding="utf-8")
+    return path
+
+
+async def _prepare(stage: Stage) -> None:
+    """The capacity, what the OSDs were seen to do before, and objects to read."""
+    on, situation = stage.on, stage.situation
+    capacity, option = situation.capacity, _capacity(situation)
+    await on.config(option, _LOW)
+    for name, value in situation.config.items():
+        await on.config(name, value)
+    if situation.history:
+        on_its_end = on.write(stage.pool, _SATURATED + 1)
+        await asyncio.sleep(_SATURATED)
+        found = await on.number("avg(max_over_time(osd:cephqos_delivered_ops:rate[10s]))")
+        await on_its_end
+        assert found, "the OSDs did nothing under load"
+        if capacity is not None and capacity <= 10:
+            await on.config(option, round(capacity * found))
+    if capacity is None:
+        await on.unset(option)
+    elif capacity > 10:
+        await on.config(option, round(capacity))
+    kinds = {it.kind for it in (*situation.loads, *situation.faults)}
+    if kinds & {"read", "trim", "delete", "scrub"}:
+        reads = [it for it in situation.loads if it.kind == "read"]
+        await prefill(stage, int(reads[0].options.get("bytes", 65536)) if reads else 4096)
+    for fault in situation.faults:
+        if fault.kind == "recover":
+            await degrade(stage, fault)
+    await asyncio.sleep(5)  # longer than a rate looks back
+
+
+async def _play(stage: Stage, chance: random.Random) -> list[Heard]:
+    """Loads and faults; what reached the receiver, by the clock of the last fault."""
+    on, situation = stage.on, stage.situation
+    await asyncio.sleep(chance.uniform(0, 1))  # scrapes come at another moment of it
+    before = [dict(labels) for labels in await on.firing()]
+    begin = time.monotonic()
+    for load in situation.loads:
+        stage.run(LOADS[load.kind](stage, load, situation.seconds))
+    staged = begin
+    for fault in sorted(situation.faults, key=lambda it: it.after):
+        await asyncio.sleep(max(0.0, begin + fault.after - time.monotonic()))
+        await FAULTS[fault.kind](stage, fault)
+        staged = time.monotonic()
+
+    def heard() -> list[Heard]:
+        told = on.webhook.firing_since(begin)
+        fresh = {str(sorted(it.labels.items())): it for it in reversed(told)}.values()
+        return [_heard(it, staged) for it in fresh if dict(it.labels) not in before]
+
+    end = max(begin + situation.seconds, staged + 10)
+    while time.monotonic() < end:
+        await asyncio.sleep(1)
+        if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":
+            await asyncio.sleep(min(_SETTLED, max(0.0, end - time.monotonic())))
+            break
+    else:
+        await asyncio.sleep(_TOLD)
+    return heard()
+
+
+def _heard(received: Received, staged: float) -> Heard:
+    return Heard(received.time - staged, received.labels)

@@ -1,0 +1,137 @@
+"""A situation: a cluster, a load, a fault, and what has to be said of it. One small file each."""
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_base.errors import UsageError
+from cephqos_base.yamlfile import read
+from cephqos_loadgen.lab.spec import LabSpec, Setting
+
+HERE: Final = Path(__file__).parent / "situations"
+GIB: Final = 1 << 30
+# As at production windows of 5 minutes for a hold: everything here is 30 times as fast.
+FASTER: Final = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """What situations can share: they run one after the other on one lab."""
+
+    release: str = "reef"
+    osds: int = 3
+    media: str = "ssd"
+    op_queue: str | None = "mclock_scheduler"
+    settings: tuple[tuple[str, str], ...] = ()  # in ceph.conf, for [osd]
+
+    def spec(self, name: str) -> LabSpec:
+        settings = (
+            Setting("osd", "osd_mclock_skip_benchmark", "true"),
+            Setting("global", "mon_allow_pool_size_one", "true"),
+            Setting("mon", "mon_allow_pool_delete", "true"),
+            Setting("global", "mon_warn_on_pool_no_redundancy", "false"),
+            *(Setting("osd", option, value) for option, value in self.settings),
+        )
+        return LabSpec(
+            name=name,
+            release=self.release,
+            osds=self.osds,
+            osd_size=6 * GIB,
+            backing="loop",
+            rotational=self.media == "hdd",
+            op_queue=self.op_queue,
+            settings=settings,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """A load or a fault: what kind, and how much."""
+
+    kind: str
+    after: float = 0.0  # seconds after the loads began
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """An alert that is expected, or allowed. What is None may be anything."""
+
+    alert: tuple[str, ...]
+    osd: int | None = None
+    cause: str | None = None
+    by: str | None = None
+    class_: str | None = None
+    severity: str | None = None
+    within: float = 30.0  # seconds after the fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """One situation, as its file has it."""
+
+    name: str
+    about: str
+    digest: str
+    cluster: Cluster
+    size: int = 3  # of the pool; 0 is erasure-coded, 2+1
+    history: bool = True  # the OSDs were seen at their end before
+    capacity: float | None = 0.5  # of what they deliver then; above 10: operations per second
+    config: dict[str, str] = field(default_factory=dict)
+    target: float | None = None  # of a policy: clients' share of the whole cluster before the fault
+    loads: tuple[Action, ...] = ()
+    faults: tuple[Action, ...] = ()
+    seconds: float = 36.0  # of load
+    expect: tuple[Finding, ...] = ()
+    allow: tuple[Finding, ...] = ()
+
+    @property
+    def healthy(self) -> bool:
+        return not self.expect
+
+    @property
+    def fault_at(self) -> float:
+        return max((fault.after for fault in self.faults), default=0.0)
+
+
+def load_all(only: str = "") -> list[Situation]:
+    """Those whose name has the text, by cluster, so that a lab serves all of its own."""
+    found = [load(path) for path in sorted(HERE.glob("*.yaml")) if only in path.stem]
+    return sorted(found, key=lambda it: (it.cluster != Cluster(), repr(it.cluster), it.name))
+
+
+def load(path: Path) -> Situation:
+    """A file, read and checked: an unknown key is an error."""
+    plain = read(path).plain()
+    if not isinstance(plain, dict) or "about" not in plain:
+        raise UsageError(f"{path}: expected a situation, with the key about")
+    try:
+        return Situation(
+            name=path.stem,
+            digest=hashlib.sha256(path.read_bytes()).hexdigest()[:12],
+            cluster=_cluster(plain.pop("cluster", {})),
+            loads=tuple(_action(it) for it in plain.pop("loads", ())),
+            faults=tuple(_action(it) for it in plain.pop("faults", ())),
+            expect=tuple(_finding(it) for it in plain.pop("expect", ())),
+            allow=tuple(_finding(it) for it in plain.pop("allow", ())),
+            config={key: str(value) for key, value in plain.pop("config", {}).items()},
+            **plain,
+        )
+    except TypeError as exc:
+        raise UsageError(f"{path}: {exc}") from exc
+
+
+def _cluster(plain: dict[str, Any]) -> Cluster:
+    settings = tuple((key, str(value)) for key, value in plain.pop("settings", {}).items())
+    return Cluster(settings=settings, **plain)
+
+
+def _action(plain: dict[str, Any]) -> Action:
+    kind, after = plain.pop("kind"), float(plain.pop("after", 0))
+    return Action(kind=kind, after=after, options=plain)
+
+
+def _finding(plain: dict[str, Any]) -> Finding:
+    alerts = tuple(f"CephQos{name.strip()}" for name in plain.pop("alert").split("|"))
+    return Finding(alert=alerts, class_=plain.pop("class", None), **plain)

@@ -1,0 +1,260 @@
+"""Loads and faults, as the files of situations name them."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from tests.stack.conftest import Watched, until
+
+from cephqos_loadgen.errors import LabError
+
+from .situation import Action, Situation
+
+_FRESH = count()
+_GRACE = 40.0  # a bench ends its last operations on a device that hardly moves any more
+
+
+@dataclass
+class Stage:
+    """What happens to one lab during one situation, and how it is undone."""
+
+    on: Watched
+    situation: Situation
+    turn: int
+    pool: str
+    undo: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
+    tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+
+    def osd(self, action: Action) -> int:
+        return int((int(action.options.get("osd", 1)) + self.turn) % self.situation.cluster.osds)
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> None:
+        self.tasks.append(asyncio.create_task(work))
+
+    async def bench(self, seconds: float, *what: str, pool: str = "", name: str = "") -> None:
+        """rados bench; what a fault breaks off is no failure of the situation."""
+        argv = ["rados", "-p", pool or self.pool, "bench", f"{seconds:g}", *what]
+        argv += ["--run-name", name or f"r{next(_FRESH)}-{os.getpid()}"]
+        if what[0] == "write":
+            argv += ["--no-cleanup"]
+        await self.on.lab.exec(argv, within=seconds + _GRACE, check=False)
+
+    async def close(self) -> None:
+        """End faults first, then loads."""
+        for step in reversed(self.undo):
+            await step()
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+# -- loads: seconds is how long they last --------------------------------------------------------
+
+
+async def _write(stage: Stage, do: Action, seconds: float) -> None:
+    size, depth = str(do.options.get("bytes", 4096)), str(do.options.get("depth", 128))
+    await stage.bench(
+        seconds, "write", "-b", size, "-t", depth, pool=str(do.options.get("pool", ""))
+    )
+
+
+async def _read(stage: Stage, do: Action, seconds: float) -> None:
+    """Random reads of what `prefill` wrote."""
+    await stage.bench(seconds, "rand", "-t", str(do.options.get("depth", 32)), name="prefill")
+
+
+async def prefill(stage: Stage, size: int, seconds: float = 8) -> None:
+    await stage.bench(seconds, "write", "-b", str(size), "-t", "64", name="prefill")
+
+
+async def _rbd(stage: Stage, do: Action, seconds: float) -> None:
+    """fio on an image: `mib: 4` is one single object."""
+    image = f"i{next(_FRESH)}"
+    mib = do.options.get("mib", 512)
+    await stage.on.lab.exec(["rbd", "create", f"{stage.pool}/{image}", "--size", f"{mib}M"])
+    fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", f"--pool={stage.pool}"]
+    fio += [f"--rbdname={image}", f"--rw={do.options.get('rw', 'randwrite')}", "--bs=4k"]
+    fio += [f"--iodepth={do.options.get('depth', 4)}", "--time_based", f"--runtime={seconds:g}"]
+    if "iops" in do.options:
+        fio += [f"--rate_iops={do.options['iops']}"]
+    await stage.on.lab.exec(fio, within=seconds + _GRACE, check=False)
+
+
+async def _bursts(stage: Stage, do: Action, seconds: float) -> None:
+    """A second of load in every five."""
+    end = asyncio.get_running_loop().time() + seconds
+    while asyncio.get_running_loop().time() < end:
+        await stage.bench(1, "write", "-b", "4096", "-t", str(do.options.get("depth", 64)))
+        await asyncio.sleep(4)
+
+
+LOADS = {"write": _write, "read": _read, "rbd": _rbd, "bursts": _bursts}
+
+# -- faults, and what is none --------------------------------------------------------------------
+
+
+async def _throttle(stage: Stage, do: Action) -> None:
+    osd = stage.osd(do)
+    limits = {key: int(value) for key, value in do.options.items() if key != "osd"}
+    stage.undo.append(lambda: stage.on.lab.faults.throttle(osd))
+    await stage.on.lab.faults.throttle(osd, **limits)
+
+
+async def _stop(stage: Stage, do: Action) -> None:
+    osd = stage.osd(do)
+    stage.undo.append(lambda: stage.on.lab.faults.resume(osd))
+    await stage.on.lab.faults.stop(osd)
+
+
+async def _busy_cpu(stage: Stage, do: Action) -> None:
+    """All threads of the OSD on one CPU, where others compute as well."""
+    pid = (await stage.on.lab.pids())[f"osd.{stage.osd(do)}"]
+    cpu = max(os.sched_getaffinity(0))
+    everywhere = os.sched_getaffinity(pid)
+    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    others = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", spin)
+        for _ in range(int(do.options.get("processes", 4)))
+    ]
+
+    async def end() -> None:
+        for other in others:
+            other.send_signal(signal.SIGKILL)
+            await other.wait()
+        _pin(pid, everywhere)
+
+    stage.undo.append(end)
+    _pin(pid, {cpu})
+
+
+def _pin(pid: int, cpus: set[int]) -> None:
+    for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - threads end meanwhile
+        try:
+            os.sched_setaffinity(int(thread), cpus)
+        except ProcessLookupError:
+            continue
+
+
+async def _more(stage: Stage, do: Action) -> None:
+    """Load that begins later."""
+    stage.run(_write(stage, do, stage.situation.seconds - do.after))
+
+
+async def _config(stage: Stage, do: Action) -> None:
+    """Options of all OSDs, or of one."""
+    who = f"osd.{stage.osd(do)}" if "osd" in do.options else "osd"
+    for option, value in do.options.items():
+        if option != "osd":
+            await stage.on.config(option, value, who)
+            stage.undo.append(_unset(stage, option, who))
+
+
+def _unset(stage: Stage, option: str, who: str) -> Callable[[], Awaitable[None]]:
+    return lambda: stage.on.unset(option, who)
+
+
+async def _slow_messages(stage: Stage, do: Action) -> None:
+    """Messages that come to the OSD from other OSDs are held back, heartbeats too."""
+    osd = stage.osd(do)
+    wanted = {
+        "ms_inject_delay_type": "osd",
+        "ms_inject_delay_max": str(do.options.get("seconds", 0.4)),
+        "ms_inject_delay_probability": "1",
+    }
+    for option, value in wanted.items():
+        await stage.on.config(option, value, f"osd.{osd}")
+
+    async def end() -> None:
+        for option in wanted:
+            await stage.on.unset(option, f"osd.{osd}")
+        await stage.on.lab.faults.restart(osd)
+
+    stage.undo.append(end)
+    # A connection asks for its delay when it is made.
+    await stage.on.lab.faults.restart(osd)
+
+
+async def _affinity(stage: Stage, do: Action) -> None:
+    """The OSD holds replicas only."""
+    name = f"osd.{stage.osd(do)}"
+
+    async def to(value: str) -> None:
+        await stage.on.lab.exec(["ceph", "osd", "primary-affinity", name, value])
+
+    stage.undo.append(lambda: to("1"))
+    await to("0")
+    await asyncio.sleep(4)
+
+
+async def _scrub(stage: Stage, do: Action) -> None:
+    await stage.on.lab.exec(["ceph", "osd", "pool", "deep-scrub", stage.pool])
+
+
+async def _trim(stage: Stage, do: Action) -> None:
+    """A snapshot of the pool, work on top of it, and its removal."""
+    pool = ["ceph", "osd", "pool"]
+    name = f"s{next(_FRESH)}"
+    await stage.on.lab.exec([*pool, "mksnap", stage.pool, name])
+    await stage.bench(6, "write", "-b", "4096", "-t", "64", name="prefill")
+    await stage.on.lab.exec([*pool, "rmsnap", stage.pool, name])
+
+
+async def _delete(stage: Stage, do: Action) -> None:
+    argv = ["rados", "-p", stage.pool, "cleanup", "--run-name", "prefill"]
+    await stage.on.lab.exec(argv, within=60, check=False)
+
+
+async def _restart_all(stage: Stage, do: Action) -> None:
+    """One OSD after the other, as an upgrade does it."""
+    await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
+    stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
+    for osd in range(stage.situation.cluster.osds):
+        await stage.on.lab.faults.restart(osd)
+        await until(lambda: clean(stage.on), f"clean after osd.{osd}", 60)
+
+
+async def _recover(stage: Stage, do: Action) -> None:
+    """The OSD that `degrade` ended comes back, and has a lot to take over."""
+    await stage.on.lab.faults.restart(stage.osd(do))
+
+
+async def degrade(stage: Stage, do: Action) -> None:
+    osd = stage.osd(do)
+    await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
+    stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
+    await stage.on.lab.faults.kill(osd)
+    await stage.on.lab.exec(["ceph", "osd", "down", str(osd)])
+    await stage.bench(float(do.options.get("fill", 8)), "write", "-b", "65536", "-t", "64")
+
+
+FAULTS = {
+    "throttle": _throttle,
+    "stop": _stop,
+    "busy-cpu": _busy_cpu,
+    "more": _more,
+    "config": _config,
+    "slow-messages": _slow_messages,
+    "affinity": _affinity,
+    "scrub": _scrub,
+    "trim": _trim,
+    "delete": _delete,
+    "restart-all": _restart_all,
+    "recover": _recover,
+}
+
+
+async def clean(on: Watched) -> bool:
+    try:
+        done = await on.lab.exec(["ceph", "status", "--format", "json"])
+    except LabError:
+        return False
+    status = json.loads(done.stdout)
+    states = {entry["state_name"] for entry in status["pgmap"].get("pgs_by_state", ())}
+    up = status["osdmap"]["num_up_osds"] == on.lab.spec.osds
+    return bool(up) and all(state.startswith("active+clean") for state in states)

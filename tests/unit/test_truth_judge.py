@@ -1,0 +1,82 @@
+"""How the staged-fault suite judges what came to the receiver."""
+
+from pathlib import Path
+
+import pytest
+from tests.truth.judge import Heard, judge
+from tests.truth.situation import Cluster, Finding, Situation, load, load_all
+from tests.truth.stage import FAULTS, LOADS
+from tests.truth.table import table
+
+from cephqos_base.errors import UsageError
+
+VIOLATED = "CephQosReservationViolated"
+DEVICE = Finding(alert=(VIOLATED,), osd=1, cause="device", severity="page")
+
+
+def _situation(*expect: Finding, allow: tuple[Finding, ...] = ()) -> Situation:
+    return Situation(name="s", about="a", digest="d", cluster=Cluster(), expect=expect, allow=allow)
+
+
+def _heard(osd: int, cause: str, after: float = 10, severity: str = "page") -> Heard:
+    labels = {"alertname": VIOLATED, "ceph_daemon": f"osd.{osd}", "cause": cause}
+    return Heard(after, labels | {"severity": severity})
+
+
+@pytest.mark.parametrize(
+    ("heard", "verdict"),
+    [
+        ([_heard(1, "device")], "right"),
+        ([], "missed"),
+        ([_heard(1, "device", after=31)], "missed"),
+        ([_heard(1, "capacity")], "wrong cause"),
+        ([_heard(1, "device", severity="ticket")], "wrong cause"),
+        ([_heard(1, "device"), _heard(0, "unknown")], "wrong OSD"),
+    ],
+)
+def test_a_fault_is_right_only_with_its_osd_and_cause_and_nothing_else(
+    heard: list[Heard], verdict: str
+) -> None:
+    assert judge(_situation(DEVICE), heard, 0)[0] == verdict
+
+
+def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
+    heard = [_heard(0, "unknown")]
+    assert judge(_situation(), [], 0)[0] == "right"
+    assert judge(_situation(), heard, 0)[0] == "false"
+    allowed = Finding(alert=(VIOLATED,), cause="unknown")
+    assert judge(_situation(allow=(allowed,)), heard, 0)[0] == "right"
+
+
+def test_a_seed_turns_the_osds() -> None:
+    assert judge(_situation(DEVICE), [_heard(2, "device")], 1)[0] == "right"
+    assert judge(_situation(DEVICE), [_heard(1, "device")], 1)[0] == "wrong OSD"
+
+
+def test_every_file_is_a_situation_of_known_loads_and_faults_half_of_them_healthy() -> None:
+    found = load_all()
+    assert len(found) >= 40
+    assert 0.4 <= sum(it.healthy for it in found) / len(found) <= 0.6
+    assert {load.kind for it in found for load in it.loads} <= LOADS.keys()
+    assert {fault.kind for it in found for fault in it.faults} <= FAULTS.keys()
+    for situation in found:
+        situation.cluster.spec("truth").validate()
+
+
+def test_an_unknown_key_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("about: a\nlods: []\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"s\.yaml.*lods"):
+        load(path)
+
+
+def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
+    row = {"seed": 0, "digest": "d", "paged": False, "others": [], "note": "", "seen": {}}
+    rows = [
+        {**row, "name": "calm", "healthy": True, "verdict": "right", "seconds": None},
+        {**row, "name": "slow", "healthy": False, "verdict": "right", "seconds": 12.3},
+        {**row, "name": "slow", "healthy": False, "verdict": "missed", "seconds": None},
+    ]
+    text = table(rows)
+    assert "| slow | 2 | 1 right, 1 missed | 12 |  |" in text
+    assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong pages in 0" in text
