@@ -243,6 +243,16 @@ def test_a_reader_that_stopped_reading_ends_nothing() -> None:
     Progress(Closed()).note("anything")
 
 
+def test_figures_of_clients_that_have_gone_silent_are_not_shown_as_if_they_were_of_now() -> None:
+    found = live()
+    for figures in found.clients.values():
+        figures.taken = NOW - 1
+    rows = {bar.title.strip(): bar.text for bar in terminal.frame(found, NOW).bars}
+    assert "IOPS" in rows["librbd"]
+    rows = {bar.title.strip(): bar.text for bar in terminal.frame(found, NOW + 30).bars}
+    assert rows["librbd"] == "no figures for 31 s"
+
+
 # -- the time that is left -----------------------------------------------------------------------
 
 

@@ -231,6 +231,15 @@ def test_a_client_that_ended_keeps_its_counters_and_loses_its_rates() -> None:
     assert "cephqos_client_iops" not in names
 
 
+def test_a_client_that_hangs_keeps_its_counters_and_loses_its_rates() -> None:
+    found = live()
+    for figures in found.clients.values():
+        figures.taken -= 30
+    names = {name for name, _ in samples_of(list(families(found)))}
+    assert "cephqos_client_ops_total" in names
+    assert "cephqos_client_iops" not in names
+
+
 def test_the_readme_lists_every_live_metric_with_its_type_and_labels() -> None:
     row = r"^\| `(cephqos_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$"
     rows = re.findall(row, README.read_text(), re.MULTILINE)

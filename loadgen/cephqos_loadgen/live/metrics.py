@@ -138,8 +138,8 @@ def _totals(page: _Page, total: IoTotals, labels: dict[str, str]) -> None:
 
 
 def _interval(page: _Page, figures: LiveClient, direction: str, labels: dict[str, str]) -> None:
-    """Gauges of a client that is at work: of one that has ended they would be wrong."""
-    part = figures.interval.get(direction)
+    """Gauges of a client that is at work: of one that has ended or hangs they would be wrong."""
+    part = None if figures.silent_seconds(time.time()) else figures.interval.get(direction)
     if part is None or not figures.seconds or not figures.total(direction).ios:
         return
     page.add("cephqos_client_iops", part.ios / figures.seconds, **labels)

@@ -9,6 +9,8 @@ from cephqos_loadgen.plan.model import Phase
 
 # Progress in the manager's statistics comes in lumps: rates are taken over this.
 _RATE_SECONDS = 10.0
+# Clients report every second. After this long their last figures no longer say what happens.
+_SILENT_SECONDS = 3.0
 
 
 @dataclass(slots=True)
@@ -20,6 +22,12 @@ class LiveClient:
     last: ClientStatus | None = None
     interval: dict[str, IoTotals] = field(default_factory=dict)
     seconds: float = 0.0
+    taken: float = 0.0  # when the last status came
+
+    def silent_seconds(self, now: float) -> float:
+        """How long nothing came of it; 0 while that is as usual."""
+        silent = now - self.taken if self.taken else 0.0
+        return silent if silent > _SILENT_SECONDS else 0.0
 
     def iops(self) -> float:
         ios = sum(part.ios for part in self.interval.values())
@@ -159,7 +167,7 @@ class Live:
             earlier = previous.of(direction) if previous else IoTotals()
             figures.interval[direction] = since(status.of(direction), earlier)
         figures.seconds = status.runtime - (previous.runtime if previous else 0.0)
-        figures.last = status
+        figures.last, figures.taken = status, time.time()
         return figures.together
 
     def iops(self, phase: str) -> float:

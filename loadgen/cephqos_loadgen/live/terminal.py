@@ -64,7 +64,7 @@ def _phases(live: Live, now: float) -> Iterator[Bar]:
     for name, going in live.going.items():
         if not (going.phase.action.writes() and live.fills):  # its pool has a row
             yield _phase(live, name, going, now)
-        yield from _clients(live, name)
+        yield from _clients(live, name, now)
 
 
 def _phase(live: Live, name: str, going: RunningPhase, now: float) -> Bar:
@@ -86,18 +86,24 @@ def _phase(live: Live, name: str, going: RunningPhase, now: float) -> Bar:
     return Bar(name, None, f"{duration(elapsed)} so far, {what}")
 
 
-def _clients(live: Live, phase: str) -> Iterator[Bar]:
+def _clients(live: Live, phase: str, now: float) -> Iterator[Bar]:
     """The clients of a phase together: one row per engine."""
     rows = [figures for (name, _), figures in live.clients.items() if name == phase]
     for engine in dict.fromkeys(figures.engine for figures in rows):
         own = [figures for figures in rows if figures.engine == engine and figures.seconds]
-        together = add(figures.together for figures in own)
         if not own:
             continue
+        title = f"  {_NAMES.get(engine, engine)}"
+        silent = min(figures.silent_seconds(now) for figures in own)
+        if silent:
+            yield Bar(title, None, f"no figures for {duration(silent)}")
+            continue
+        own = [figures for figures in own if not figures.silent_seconds(now)]
+        together = add(figures.together for figures in own)
         iops = sum(figures.iops() for figures in own)
         moved = size(sum(figures.bytes_per_second() for figures in own))
         text = f"{iops:,.0f} IOPS  {moved}/s  {latency(together)}"
-        yield Bar(f"  {_NAMES.get(engine, engine)}", None, text)
+        yield Bar(title, None, text)
 
 
 def latency(figures: IoTotals) -> str:
