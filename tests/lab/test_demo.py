@@ -38,7 +38,7 @@ def read_until(demo: subprocess.Popen[str], pattern: str, within: float = 60) ->
 
 
 def test_the_demo_shows_every_osd_at_work_and_ends_by_itself() -> None:
-    demo = start("--calm", "--duration", "12")
+    demo = start("--calm", "--duration", "20")
     out, _ = demo.communicate(timeout=90)
     assert demo.returncode == 0, out
     assert "HEALTH_OK" in out

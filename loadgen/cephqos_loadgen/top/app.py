@@ -9,6 +9,7 @@ from textual import events
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.worker import Worker
 
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.layout import Line, Style, cut
@@ -74,6 +75,11 @@ class Top(App[None]):
         self._above = above
         self._fetching = False
 
+    @property
+    def idle(self) -> bool:
+        """Nothing is being fetched."""
+        return not self._fetching
+
     def compose(self) -> ComposeResult:
         yield Lines()
 
@@ -104,7 +110,8 @@ class Top(App[None]):
     def _tick(self) -> None:
         if not self._fetching and not self.view.paused:
             self._fetching = True
-            self.run_worker(self._fetch())
+            # Not a coroutine: one that is never run, because the app ends, is a warning.
+            _: Worker[None] = self.run_worker(self._fetch)
         self._draw()
 
     async def _fetch(self) -> None:
