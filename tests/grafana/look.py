@@ -3,9 +3,10 @@
     GRAFANA_HOME=/usr/share/grafana   a Grafana of your own is started from there
     GRAFANA_URL=http://host:3000      that one is used; GRAFANA_TOKEN, where it wants one
 
-It tells the dashboards' story on a lab, opens each dashboard in two sizes, light and dark, and
-fails where a panel shows an error or "No data" or where Grafana refused a query. Pictures are left
-in PICTURES (default: build/pictures).
+It tells the dashboards' story on a lab and opens each dashboard in two sizes, light and dark; then
+all of them before a 16.2 without mClock, rules and cluster role. It fails where a panel shows an
+error or "No data", or where Grafana refused a query. Pictures are left in PICTURES (default:
+build/pictures).
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -22,14 +23,14 @@ from urllib.parse import urlencode
 
 import aiohttp
 from tests.board_panels import UIDS, boards
-from tests.board_story import Told, story, story_lab
+from tests.board_story import story, story_lab
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 
 from cephqos_dashboards.cli import installed
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.stack import Stack, StackSpec, free_ports
 
 SIZES: Final = ((1600, 1000), (1280, 800))
 THEMES: Final = ("dark", "light")
@@ -139,19 +140,27 @@ async def other_grafana(url: str, prometheus: str) -> AsyncIterator[Grafana]:
             await delete("datasources/uid/cephqos-test")
 
 
+@dataclass(frozen=True)
+class View:
+    """What is looked at: values of variables, from when on, and a word for the pictures' names."""
+
+    variables: Mapping[str, str]
+    begin: float
+    name: str = ""
+
+
 async def look_at(
-    tab: Tab, grafana: Grafana, uid: str, told: Told, size: tuple[int, int], theme: str, out: Path
+    tab: Tab, grafana: Grafana, uid: str, view: View, size: tuple[int, int], theme: str, out: Path
 ) -> list[str]:
     """Open a dashboard, leave its pictures, and say what is wrong with it."""
     width, height = size
-    variables = {k: v for k, v in told.variables.items() if k in ("cluster", "osd", "run")}
-    query = {f"var-{name}": value for name, value in variables.items()}
-    query |= {"from": str(int(told.begin * 1000)), "to": str(int(time.time() * 1000))}
+    query = {f"var-{name}": value for name, value in view.variables.items()}
+    query |= {"from": str(int(view.begin * 1000)), "to": str(int(time.time() * 1000))}
     address = f"{grafana.url}/d/{uid}?{urlencode(query | {'theme': theme})}"
     await tab.size(width, height)
     await tab.open(address)
     await _settled(tab)
-    name = f"{uid}-{width}x{height}-{theme}"
+    name = f"{view.name}{uid}-{width}x{height}-{theme}"
     await tab.picture(out / f"{name}.png")
     await tab.size(width, min(_HIGHEST, int(await tab.evaluate(_HEIGHT)) + 120))
     await _settled(tab)
@@ -174,16 +183,23 @@ async def _settled(tab: Tab) -> None:
             calm = calm + 1 if ready else 0
 
 
-async def look_at_all(grafana: Grafana, told: Told, chromium: Browser, out: Path) -> list[str]:
+async def look_at_all(
+    grafana: Grafana,
+    view: View,
+    chromium: Browser,
+    out: Path,
+    sizes: Sequence[tuple[int, int]] = SIZES,
+    themes: Sequence[str] = THEMES,
+) -> list[str]:
     found: list[str] = []
     tab = await chromium.tab()
     if grafana.headers:
         await tab.call("Network.setExtraHTTPHeaders", headers=dict(grafana.headers))
     for uid in UIDS:
-        for size in SIZES:
-            for theme in THEMES:
-                found += await look_at(tab, grafana, uid, told, size, theme, out)
-        print(f"  {uid}: {len(found)} complaints so far", flush=True)
+        for size in sizes:
+            for theme in themes:
+                found += await look_at(tab, grafana, uid, view, size, theme, out)
+        print(f"  {view.name}{uid}: {len(found)} complaints so far", flush=True)
     return found
 
 
@@ -197,29 +213,54 @@ async def main() -> int:
         return 2
     out = Path(os.environ.get("PICTURES", "build/pictures")).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    progress = Progress()
-    with tempfile.TemporaryDirectory(prefix="cephqos-grafana-") as name:
-        folder = Path(name)
-        async with contextlib.AsyncExitStack() as running:
-            lab = await running.enter_async_context(
-                Lab(story_lab(f"grafana-{os.getpid()}"), progress)
-            )
-            with progress.step("telling the story, three minutes"):
-                told = await running.enter_async_context(
-                    story(lab, folder / "archives", climax=300)
-                )
-            prometheus = told.stack.prometheus_url
-            grafana = await running.enter_async_context(
-                own_grafana(Path(home).absolute(), folder, prometheus)
-                if home
-                else other_grafana(str(url), prometheus)
-            )
-            chromium = await running.enter_async_context(browser(folder))
-            found = await look_at_all(grafana, told, chromium, out)
+    found = await look_at_the_story(home, str(url), out) + await look_at_little(home, str(url), out)
     print(f"pictures are in {out}")
     for complaint in found:
         print(f"WRONG {complaint}")
     return 1 if found else 0
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    home: str | None, url: str, prometheus: str
+) -> AsyncIterator[tuple[Grafana, Browser]]:
+    """Grafana before this Prometheus, and a browser."""
+    with tempfile.TemporaryDirectory(prefix="cephqos-grafana-") as name:
+        folder = Path(name)
+        place = (
+            own_grafana(Path(home).absolute(), folder, prometheus)
+            if home
+            else other_grafana(url, prometheus)
+        )
+        async with place as grafana, browser(folder) as chromium:
+            yield grafana, chromium
+
+
+async def look_at_the_story(home: str | None, url: str, out: Path) -> list[str]:
+    """Everything has something to show: two sizes, light and dark."""
+    progress = Progress()
+    with tempfile.TemporaryDirectory(prefix="cephqos-archives-") as archives:
+        async with Lab(story_lab(f"grafana-{os.getpid()}"), progress) as lab:
+            with progress.step("telling the story, three minutes"):
+                telling = story(lab, Path(archives), climax=600)
+                told = await telling.__aenter__()
+            try:
+                view = View({k: told.variables[k] for k in ("cluster", "osd", "run")}, told.begin)
+                async with opened(home, url, told.stack.prometheus_url) as (grafana, chromium):
+                    return await look_at_all(grafana, view, chromium, out)
+            finally:
+                await telling.__aexit__(None, None, None)
+
+
+async def look_at_little(home: str | None, url: str, out: Path) -> list[str]:
+    """16.2 with WPQ, a Prometheus without rules, no cluster role: panels say what is missing."""
+    async with Lab(story_lab(f"little-{os.getpid()}", "pacific", "wpq"), Progress()) as lab:
+        begin = time.time()
+        async with Stack(lab, StackSpec(name="little", rules=False, cluster_role=False)) as stack:
+            await asyncio.sleep(15)
+            view = View({"cluster": lab.state.fsid, "osd": "osd.0"}, begin, "little-")
+            async with opened(home, url, stack.prometheus_url) as (grafana, chromium):
+                return await look_at_all(grafana, view, chromium, out, SIZES[:1], THEMES[:1])
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import DASHBOARDS
 from cephqos_alerts.settings import Settings
+from cephqos_base.series import CAUSES
 from cephqos_dashboards import cli, theme
 from cephqos_dashboards.build import BOARDS
 from cephqos_dashboards.provisioning import Place, provisioning
@@ -53,7 +54,7 @@ OF_A_CLUSTER_OR_PROBE = {
 REPLAYED = {"run"}
 _SELECTOR = re.compile(
     r"(?<![\w:\"])((?:cephqos|ceph|up\b|scrape|process|prometheus|loki|otelcol|ALERTS"
-    r"|osd|osd_class|cluster|cluster_class|instance_class|media_class)[\w:]*)(?:\{([^}]*)\})"
+    r"|osd|osd_class|cluster|cluster_class|instance_class|media_class|media|media_at)[\w:]*)(?:\{([^}]*)\})"
     r"|(?<![\w:\"])((?:cephqos|prometheus|loki|otelcol)_[\w:]+)(?![\w:{])"
 )
 
@@ -184,7 +185,7 @@ def test_series_of_single_osds_are_read_only_where_the_cluster_is_small_or_one_i
 ) -> None:
     """What a dashboard of 10,000 OSDs reads are sums of the cluster and its hosts."""
     sums = re.compile(
-        r"(cluster|cluster_class|instance_class|cephqos_slo):"
+        r"(cluster|cluster_class|instance_class|media|cephqos_slo):"
         r"|cephqos_(cluster|recovery_(pool|cluster)|scrub_(pool|cluster)|probe|client|placement_str)"
         r"|ALERTS"
     )
@@ -217,6 +218,10 @@ def test_what_is_drawn_over_time_is_chosen_once_and_not_at_every_point() -> None
         if not query.instant:
             for chosen in re.findall(r"\b(?:topk|bottomk)\(\d+,(.*)", query.expr, re.DOTALL):
                 assert "@ end()" in chosen, query.where
+
+
+def test_the_map_of_violations_knows_every_cause_that_rules_name() -> None:
+    assert {cause.name for cause in theme.CAUSES} == set(CAUSES)
 
 
 # -- the theme -------------------------------------------------------------------------------------

@@ -217,6 +217,46 @@ _STAGES = (
     ),
 )
 
+_PEERS = (
+    lines(
+        About(
+            title="Where sampled client operations waited",
+            reads="""Shares of all their waiting: in the queue, in the own store, for other OSDs
+            (subops, with the OSD that was waited for).""",
+            blind="operations that were not sampled: about 20 every 10 seconds are.",
+            empty="No client operation was sampled, or the exporter is older than this.",
+            width=10,
+        ),
+        osd.WAITS,
+        look=Look(unit=Unit.RATIO, minimum=0, maximum=1),
+    ),
+    lines(
+        About(
+            title="Writes that it carries out as a replica",
+            reads="""Time per replica write on this OSD, beside its own store and the median of the
+            cluster's OSDs. Well above the median: others wait for this OSD.""",
+            blind="sub-writes of erasure-coded pools, which Ceph does not count.",
+            empty="This OSD carried out no replica write, or the exporter is older than this.",
+            width=7,
+        ),
+        *osd.REPLICA_WRITES,
+        look=Look(unit=Unit.SECONDS),
+        log=True,
+    ),
+    lines(
+        About(
+            title="Network: heartbeat pings to other OSDs",
+            reads="Mean round trip over a minute, to the worst peer and to the median peer.",
+            blind="the network to clients.",
+            empty="No pings yet (an OSD's first minute), no peers, or an older exporter.",
+            width=7,
+        ),
+        *osd.PINGS,
+        look=Look(unit=Unit.SECONDS),
+        log=True,
+    ),
+)
+
 _RESOURCES = (
     lines(
         About(
@@ -295,6 +335,7 @@ BOARD = Board(
         Row("$osd now", _NOW),
         Row("Classes of $osd", _CLASSES),
         Row("Stages of $osd", _STAGES),
+        Row("$osd and other OSDs", _PEERS),
         Row("Threads and device of $osd", _RESOURCES),
         Row("Log of $osd (needs Loki)", _LOGS, collapsed=True),
     ),

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from cephqos_base.recorded import PerClass, PerOsd
-from cephqos_base.series import Daemon, Disks, Op, Ops, Qos, Threads, bucket, count
+from cephqos_base.recorded import PerClass, PerMedia, PerOsd
+from cephqos_base.series import Daemon, Disks, Network, Op, Ops, Qos, Threads, bucket, count
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import ONE_OSD, quantiles, top
+from cephqos_dashboards.queries.common import CLUSTER, ONE_OSD, quantiles, top
 
 _OSD: Final = f"{{{ONE_OSD}}}"
 
@@ -130,4 +130,32 @@ SLOW: Final = (
     Query(_rate(Ops.SLOW, "ceph_daemon") + " * 60", "slow per minute"),
 )
 OLDEST: Final = Query(f"max({Ops.OLDEST_AGE_SECONDS}{_OSD})", "oldest operation")
+# Where sampled operations waited, as shares of all their waiting.
+_SAMPLED: Final = _rate(Ops.SAMPLED_WAIT_SECONDS, "kind, event, peer", ', kind="client"')
+WAITS: Final = Query(
+    top(f"sum by (event, peer) ({_SAMPLED}) / on () group_left () sum({_SAMPLED})", "event, peer"),
+    "{{event}} {{peer}}",
+)
+REPLICA_WRITES: Final = (
+    Query(_mean(Qos.REPLICA_WRITE_SECONDS, Qos.REPLICA_WRITES), "replica write, receipt to commit"),
+    Query(_mean(Qos.STORE_SECONDS, Qos.STORE_TRANSACTIONS), "any transaction in the store"),
+    Query(
+        f"max({PerMedia.REPLICA_WRITE_SECONDS}{{{CLUSTER}}})",
+        "replica write, median of the cluster's OSDs",
+    ),
+)
+PINGS: Final = (
+    Query(
+        f'max by (interface) ({Network.PING_WORST_SECONDS}{{{ONE_OSD}, window="1m"}})',
+        "{{interface}} worst peer",
+    ),
+    Query(
+        f'max by (interface) ({Network.PING_MEDIAN_SECONDS}{{{ONE_OSD}, window="1m"}})',
+        "{{interface}} median",
+    ),
+    Query(f"max({Network.SLOW_BOUND_SECONDS}{_OSD})", "slow from here on"),
+)
+PEERS: Final = Query(
+    f"max by (interface, peer) ({Network.WORST_PEER_INFO}{_OSD})", "{{interface}}: {{peer}}"
+)
 LOGS: Final = '{cluster="$cluster", log="osd"} | ceph_daemon="$osd"'
