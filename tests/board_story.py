@@ -17,6 +17,7 @@ from cephqos_base.units import GIB
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.logs import LogPipeline, LogSpec
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
@@ -95,6 +96,7 @@ class Told:
     """The story at its climax: everything goes on, and the alert fires."""
 
     stack: Stack
+    logs: LogPipeline
     begin: float  # seconds since 1970
     run: str
     cluster: str
@@ -114,39 +116,55 @@ class Told:
 
 @contextlib.asynccontextmanager
 async def story(lab: RunningLab, folder: Path, *, climax: float = 60) -> AsyncIterator[Told]:
-    """The story, up to its climax, which lasts for so many seconds."""
+    """The story, up to its climax, which lasts for so many seconds; archives go into the folder."""
+    archives, slos = folder / "archives", folder / "slos.yaml"
+    archives.mkdir(parents=True, exist_ok=True)
+    slos.write_text(SLOS, encoding="utf-8")
     (port,) = free_ports(1)
     await _probed_pool(lab)
-    folder.mkdir(parents=True, exist_ok=True)
-    slos = folder / "slos.yaml"
-    slos.write_text(SLOS, encoding="utf-8")
-    spec = StackSpec(
+    wanted = LogSpec(
+        folder=folder / "loki", logs=lab.paths.logs, cluster=lab.state.fsid, archives=archives
+    )
+    async with LogPipeline(wanted) as logs:
+        begin = time.time()
+        async with Stack(lab, _stack_spec(slos, logs, port)) as stack:
+            await _calibrate(lab, stack)
+            async with _running(lab, archives, port, climax) as run:
+                (info,) = await _answer(stack, f'cephqos_run_info{{phase="{LAST}"}}', run, 240)
+                await lab.faults.throttle(VICTIM, wiops=WRITES_PER_SECOND)
+                await _answer(stack, _alert(), run, 60)
+                yield Told(stack, logs, begin, info["metric"]["run"], lab.state.fsid)
+
+
+def _stack_spec(slos: Path, logs: LogPipeline, port: int) -> StackSpec:
+    return StackSpec(
         name="story",
         slos=slos,
         exporter_options=(
             *("--role=osd,cluster,probe", "--probe.pools=probed", "--probe.rate=10"),
             "--probe.timeout=5",
         ),
-        targets={"load": f"127.0.0.1:{port}"},
+        targets={"load": f"127.0.0.1:{port}", "loki": logs.loki_url.removeprefix("http://")},
     )
-    begin = time.time()
-    async with Stack(lab, spec) as stack:
-        await _calibrate(lab, stack)
-        options = RunOptions(
-            out=folder, lab=lab.paths.name, listen=f"127.0.0.1:{port}", listen_given=True
-        )
-        scenario = parse(SCENARIO.replace("SQUEEZED", f"{climax + 60:g}s"), "story.yaml")
-        run = asyncio.create_task(Runner(scenario, options, Silent()).run())
-        try:
-            (info,) = await _answer(stack, f'cephqos_run_info{{phase="{LAST}"}}', run, 240)
-            await lab.faults.throttle(VICTIM, wiops=WRITES_PER_SECOND)
-            await _answer(stack, _alert(), run, 60)
-            yield Told(stack, begin, info["metric"]["run"], lab.state.fsid)
-        finally:
-            await lab.faults.throttle(VICTIM)
-            run.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await run
+
+
+@contextlib.asynccontextmanager
+async def _running(
+    lab: RunningLab, archives: Path, port: int, climax: float
+) -> AsyncIterator[asyncio.Task[Path]]:
+    """The run, which is interrupted when the block ends; the device is set free then."""
+    options = RunOptions(
+        out=archives, lab=lab.paths.name, listen=f"127.0.0.1:{port}", listen_given=True
+    )
+    scenario = parse(SCENARIO.replace("SQUEEZED", f"{climax + 60:g}s"), "story.yaml")
+    run = asyncio.create_task(Runner(scenario, options, Silent()).run())
+    try:
+        yield run
+    finally:
+        await lab.faults.throttle(VICTIM)
+        run.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await run
 
 
 def _alert() -> str:

@@ -22,7 +22,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import aiohttp
-from tests.board_panels import UIDS, boards
+from tests.board_panels import UIDS, boards, panels
 from tests.board_story import story, story_lab
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 
@@ -60,6 +60,12 @@ Math.max(...[...document.querySelectorAll('*')].filter(it => it.scrollHeight > i
 """
 
 
+_UNFOLD: Final = """
+[...document.querySelectorAll('.dashboard-row--collapsed button.dashboard-row__title')]
+  .forEach(row => row.click())
+"""
+
+
 @dataclass(frozen=True)
 class Grafana:
     """Where it listens and how to be let in."""
@@ -69,9 +75,13 @@ class Grafana:
 
 
 @contextlib.asynccontextmanager
-async def own_grafana(home: Path, folder: Path, prometheus: str) -> AsyncIterator[Grafana]:
+async def own_grafana(
+    home: Path, folder: Path, prometheus: str, loki: str = ""
+) -> AsyncIterator[Grafana]:
     """A Grafana started from its home directory, provisioned with the committed files."""
-    for file, text in installed(folder, prometheus=prometheus, scrape_interval=1.0).items():
+    for file, text in installed(
+        folder, prometheus=prometheus, loki=loki, scrape_interval=1.0
+    ).items():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
     (port,) = free_ports(1)
@@ -111,7 +121,7 @@ async def _healthy(grafana: Grafana, output: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def other_grafana(url: str, prometheus: str) -> AsyncIterator[Grafana]:
+async def other_grafana(url: str, prometheus: str, loki: str = "") -> AsyncIterator[Grafana]:
     """One that runs: our data source and dashboards are put into a folder, and removed after."""
     token = os.environ.get("GRAFANA_TOKEN")
     grafana = Grafana(url.rstrip("/"), {"Authorization": f"Bearer {token}"} if token else {})
@@ -129,6 +139,9 @@ async def other_grafana(url: str, prometheus: str) -> AsyncIterator[Grafana]:
         source = {"name": "cephqos test", "uid": "cephqos-test", "type": "prometheus"}
         source |= {"access": "proxy", "url": prometheus}
         await post("datasources", source | {"jsonData": {"timeInterval": "1s"}})
+        logs = {"name": "cephqos test Loki", "uid": "cephqos-test-loki", "type": "loki"}
+        if loki:
+            await post("datasources", logs | {"access": "proxy", "url": loki})
         try:
             await post("folders", {"uid": "cephqos-test", "title": "cephqos test"})
             for board in boards().values():
@@ -138,6 +151,7 @@ async def other_grafana(url: str, prometheus: str) -> AsyncIterator[Grafana]:
         finally:
             await delete("folders/cephqos-test")
             await delete("datasources/uid/cephqos-test")
+            await delete("datasources/uid/cephqos-test-loki")
 
 
 @dataclass(frozen=True)
@@ -147,6 +161,7 @@ class View:
     variables: Mapping[str, str]
     begin: float
     name: str = ""
+    loki: str = ""  # its URL; without one, rows with logs stay folded
 
 
 async def look_at(
@@ -160,6 +175,9 @@ async def look_at(
     await tab.size(width, height)
     await tab.open(address)
     await _settled(tab)
+    if view.loki:
+        await tab.evaluate(_UNFOLD)
+        await _settled(tab)
     name = f"{view.name}{uid}-{width}x{height}-{theme}"
     await tab.picture(out / f"{name}.png")
     await tab.size(width, min(_HIGHEST, int(await tab.evaluate(_HEIGHT)) + 120))
@@ -167,7 +185,9 @@ async def look_at(
     await tab.picture(out / f"{name}-whole.png")
     found = [*await tab.evaluate(_COMPLAINTS), *await tab.evaluate(_TOASTS)]
     found += tab.refused("/api/ds/query") + tab.refused("/api/datasources")
-    expected = sum(panel["type"] != "row" for panel in boards()[uid]["panels"])
+    all_of_them = list(panels(boards()[uid]))
+    open_ones = [panel for panel in boards()[uid]["panels"] if panel["type"] != "row"]
+    expected = len(all_of_them if view.loki else open_ones)
     if (shown := await tab.evaluate(_PANELS)) < expected:
         found.append(f"{shown} of {expected} panels are shown")
     return [f"{name}: {complaint}" for complaint in found]
@@ -222,15 +242,15 @@ async def main() -> int:
 
 @contextlib.asynccontextmanager
 async def opened(
-    home: str | None, url: str, prometheus: str
+    home: str | None, url: str, prometheus: str, loki: str = ""
 ) -> AsyncIterator[tuple[Grafana, Browser]]:
     """Grafana before this Prometheus, and a browser."""
     with tempfile.TemporaryDirectory(prefix="cephqos-grafana-") as name:
         folder = Path(name)
         place = (
-            own_grafana(Path(home).absolute(), folder, prometheus)
+            own_grafana(Path(home).absolute(), folder, prometheus, loki)
             if home
-            else other_grafana(url, prometheus)
+            else other_grafana(url, prometheus, loki)
         )
         async with place as grafana, browser(folder) as chromium:
             yield grafana, chromium
@@ -245,8 +265,10 @@ async def look_at_the_story(home: str | None, url: str, out: Path) -> list[str]:
                 telling = story(lab, Path(archives), climax=600)
                 told = await telling.__aenter__()
             try:
-                view = View({k: told.variables[k] for k in ("cluster", "osd", "run")}, told.begin)
-                async with opened(home, url, told.stack.prometheus_url) as (grafana, chromium):
+                variables = {k: told.variables[k] for k in ("cluster", "osd", "run")}
+                prometheus, loki = told.stack.prometheus_url, told.logs.loki_url
+                view = View(variables, told.begin, loki=loki)
+                async with opened(home, url, prometheus, loki) as (grafana, chromium):
                     return await look_at_all(grafana, view, chromium, out)
             finally:
                 await telling.__aexit__(None, None, None)

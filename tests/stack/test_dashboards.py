@@ -16,18 +16,18 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from tests.board_panels import PanelQuery, fill, other_promql, promql
+from tests.board_panels import PanelQuery, fill, other_promql, promql, queries
 from tests.board_story import Told, story, story_lab
 from tests.lab.conftest import LabPool, lab_name
 
-from .conftest import tool
+from .conftest import tool, until
+from .log_files import need_tools
 from .test_rules_tools import RELEASES, run
 
 GOLDEN: Final = Path("tests/golden/dashboard_shapes.tsv")
 MOST_SERIES: Final = 50
 # What this cluster cannot show, and why.
 _CRIMSON: Final = "the lab has classic OSDs"
-_LOKI: Final = "no Loki runs beside this stack"
 _HEALTHY: Final = "every daemon answers and every collector works"
 ABSENT: Final[Mapping[str, str]] = {
     "cephqos-cpu: Reactor utilisation A": _CRIMSON,
@@ -35,9 +35,6 @@ ABSENT: Final[Mapping[str, str]] = {
     "cephqos-cpu: Reactors that share a CPU A": _CRIMSON,
     "cephqos-exporter: Daemons that do not answer A": _HEALTHY,
     "cephqos-exporter: Collectors that fail A": _HEALTHY,
-    "cephqos-exporter: Log lines that Loki received A": _LOKI,
-    "cephqos-exporter: Log lines that were lost A": _LOKI,
-    "cephqos-exporter: Log lines that were lost B": _LOKI,
     "cephqos-background: Copies left to recover, by pool B": "backfill may be over between polls",
     "cephqos-latency: OSDs with blocked operations A": "no operation takes 30 s",
     "cephqos-latency: The probe's failures A": "no operation of the probe fails",
@@ -46,8 +43,9 @@ ABSENT: Final[Mapping[str, str]] = {
 
 @pytest.fixture(scope="module")
 def told(labs: LabPool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    need_tools()
     lab = labs.start(story_lab(lab_name("boards")))
-    telling = story(lab, tmp_path_factory.mktemp("archives"), climax=60)
+    telling = story(lab, tmp_path_factory.mktemp("story"), climax=60)
     try:
         yield labs.call(telling.__aenter__())
     finally:
@@ -109,6 +107,18 @@ async def test_variables_and_annotations_are_answered(told: Told) -> None:
     for where, expr in other_promql().items():
         filled = fill(expr, told.variables)
         assert ask(told.stack.prometheus_url, "query", query=filled), where
+
+
+async def test_logs_of_the_osd_and_events_of_the_run_are_in_loki(told: Told) -> None:
+    logs = [query for query in queries() if query.source == "loki"]
+    assert {query.panel for query in logs} == {"Log of this OSD", "Events of the run"}
+    for query in logs:
+        filled = query.filled(told.variables)
+
+        async def found(expr: str = filled) -> bool:
+            return bool(await told.logs.lines(expr, limit=10))
+
+        await until(found, f"a line of {filled}", 30)
 
 
 async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:

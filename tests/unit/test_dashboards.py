@@ -41,7 +41,6 @@ FOREIGN = {
     "prometheus_rule_evaluation_failures_total": {"rule_group"},
     "loki_distributor_lines_received_total": set[str](),
     "loki_discarded_samples_total": set[str](),
-    "otelcol_exporter_send_failed_log_records_total": set[str](),
     "ALERTS": {"alertname", "alertstate", "severity", "cluster", "ceph_daemon", "class"},
     "ALERTS_FOR_STATE": {"alertname", "severity", "cluster", "ceph_daemon", "class"},
 }
@@ -53,9 +52,9 @@ OF_A_CLUSTER_OR_PROBE = {
 # Only a replayed run's series have it.
 REPLAYED = {"run"}
 _SELECTOR = re.compile(
-    r"(?<![\w:\"])((?:cephqos|ceph|up\b|scrape|process|prometheus|loki|otelcol|ALERTS"
+    r"(?<![\w:\"])((?:cephqos|ceph|up\b|scrape|process|prometheus|loki|ALERTS"
     r"|osd|osd_class|cluster|cluster_class|instance_class|media_class|media|media_at)[\w:]*)(?:\{([^}]*)\})"
-    r"|(?<![\w:\"])((?:cephqos|prometheus|loki|otelcol)_[\w:]+)(?![\w:{])"
+    r"|(?<![\w:\"])((?:cephqos|prometheus|loki)_[\w:]+)(?![\w:{])"
 )
 
 

@@ -11,7 +11,7 @@ from cephqos_dashboards.theme import Unit
 
 _NONE = "Prometheus scrapes no job whose name begins with cephqos."
 _SELF = "Prometheus does not scrape itself, so it does not know its own figures."
-_LOKI = "Prometheus scrapes neither Loki nor a collector."
+_LOKI = "Prometheus does not scrape Loki."
 
 _NOW = (
     figure(
@@ -280,13 +280,13 @@ _LOGS = (
     ),
     lines(
         About(
-            title="Log lines that were lost",
-            reads="Anything above 0 is lost.",
-            blind="lines lost before the collector read them, by rotation.",
+            title="Log lines that Loki discarded",
+            reads="Anything above 0 is lost: too old, too large, or too many at once.",
+            blind="lines that never reached Loki.",
             empty=_LOKI,
         ),
-        *exporter.LOKI_LOST,
-        look=Look(unit="suffix:lines/s"),
+        exporter.LOKI_LOST,
+        look=Look(unit="suffix:lines/s", usual=1),
     ),
 )
 
@@ -300,7 +300,7 @@ BOARD = Board(
         Row("Cost", _COST),
         Row("Cluster role", _CLUSTER),
         Row("Rules (needs a Prometheus that scrapes itself)", _RULES),
-        Row("Logs (needs Loki)", _LOGS, collapsed=True),
+        Row("Logs (needs a Loki that Prometheus scrapes)", _LOGS),
     ),
     of_a_cluster=False,
 )

@@ -91,13 +91,10 @@ RULES_MISSED: Final = (
         "evaluations failed per second",
     ),
 )
-LOKI_LINES: Final = Query(
-    "sum(rate(loki_distributor_lines_received_total[$__rate_interval]))", "lines received"
-)
-LOKI_LOST: Final = (
-    Query("sum(rate(loki_discarded_samples_total[$__rate_interval]))", "discarded by Loki"),
-    Query(
-        "sum(rate(otelcol_exporter_send_failed_log_records_total[$__rate_interval]))",
-        "not sent by the collector",
-    ),
+_RECEIVED: Final = "sum(rate(loki_distributor_lines_received_total[$__rate_interval]))"
+LOKI_LINES: Final = Query(_RECEIVED, "lines received")
+# Loki shows what it discards from the first line on; before that it is 0 where Loki is scraped.
+LOKI_LOST: Final = Query(
+    f"sum(rate(loki_discarded_samples_total[$__rate_interval])) or 0 * {_RECEIVED}",
+    "discarded by Loki",
 )
