@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,7 +26,6 @@ from cephqos_alerts.settings import Settings
 from cephqos_base.series import CAUSES
 from cephqos_dashboards import cli, theme
 from cephqos_dashboards.build import BOARDS
-from cephqos_dashboards.provisioning import Place, provisioning
 
 from .test_rule_series import Shown, shown  # noqa: F401 - a fixture
 
@@ -221,121 +219,6 @@ def test_what_is_drawn_over_time_is_chosen_once_and_not_at_every_point() -> None
 
 def test_the_map_of_violations_knows_every_cause_that_rules_name() -> None:
     assert {cause.name for cause in theme.CAUSES} == set(CAUSES)
-
-
-# -- the theme -------------------------------------------------------------------------------------
-
-WHITE, DARK = "#FFFFFF", "#181B1F"  # Grafana's panels
-# Machado, Oliveira, Fernandes 2009, severity 1.
-SIGHTS = {
-    "full": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopia": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deuteranopia": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-    "tritanopia": (
-        (1.255528, -0.076749, -0.178779),
-        (-0.078411, 0.930809, 0.147602),
-        (0.004733, 0.691367, 0.303900),
-    ),
-}
-Light = tuple[float, float, float]
-
-
-def _light(colour: str) -> Light:
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
-    return linear[0], linear[1], linear[2]
-
-
-def _contrast(one: str, other: str) -> float:
-    def luminance(colour: str) -> float:
-        red, green, blue = _light(colour)
-        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _lab(light: Light, sight: tuple[Light, ...]) -> Light:
-    red, green, blue = (
-        min(1.0, max(0.0, sum(a * b for a, b in zip(row, light, strict=True)))) for row in sight
-    )
-    x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.95047
-    y = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.08883
-    fx, fy, fz = (t ** (1 / 3) if t > 0.008856 else 7.787 * t + 16 / 116 for t in (x, y, z))
-    return 116 * fy - 16, 500 * (fx - fy), 200 * (fy - fz)
-
-
-def _distance(one: str, other: str, sight: tuple[Light, ...]) -> float:
-    a, b = _lab(_light(one), sight), _lab(_light(other), sight)
-    return math.dist(a, b)
-
-
-COLOURS = {
-    **theme.CLASSES,
-    **theme.STATES,
-    "quiet": theme.QUIET,
-    **{cause.name: cause.colour for cause in theme.CAUSES},
-}
-
-
-@pytest.mark.parametrize("name", COLOURS)
-def test_a_colour_is_readable_in_light_and_dark(name: str) -> None:
-    assert _contrast(COLOURS[name], WHITE) >= 3
-    assert _contrast(COLOURS[name], DARK) >= 3
-
-
-@pytest.mark.parametrize("sight", SIGHTS)
-@pytest.mark.parametrize("palette", [theme.CLASSES, theme.STATES], ids=["classes", "states"])
-def test_colours_of_classes_and_states_stay_apart_for_every_kind_of_sight(
-    palette: Mapping[str, str], sight: str
-) -> None:
-    for one, other in itertools.combinations(palette, 2):
-        distance = _distance(palette[one], palette[other], SIGHTS[sight])
-        assert distance >= 20, f"{one} and {other}"
-
-
-def test_a_class_has_its_colour_wherever_it_is_drawn() -> None:
-    """Every panel with a series named after a class overrides its colour with the class's own."""
-    for uid, board in boards().items():
-        for panel in panels(board):
-            legends = [target.get("legendFormat", "") for target in panel["targets"]]
-            if panel["type"] == "timeseries" and any("{{class}}" in each for each in legends):
-                text = json.dumps(panel["fieldConfig"]["overrides"])
-                for colour in theme.CLASSES.values():
-                    assert colour in text, f"{uid}: {panel['title']}"
-
-
-# -- the command -----------------------------------------------------------------------------------
-
-
-def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place(
-    tmp_path: Path,
-) -> None:
-    files = cli.installed(tmp_path, prometheus="http://p:1", loki="http://l:2", scrape_interval=1.0)
-    names = {str(file.relative_to(tmp_path)) for file in files}
-    assert {f"dashboards/{uid}.json" for uid in UIDS} < names
-    sources = yaml.safe_load(files[tmp_path / "provisioning/datasources/cephqos.yml"])
-    assert [(each["type"], each["url"]) for each in sources["datasources"]] == [
-        ("prometheus", "http://p:1"),
-        ("loki", "http://l:2"),
-    ]
-    assert sources["datasources"][0]["jsonData"]["timeInterval"] == "1s"
-    provider = yaml.safe_load(files[tmp_path / "provisioning/dashboards/cephqos.yml"])
-    assert provider["providers"][0]["options"]["path"] == str(tmp_path / "dashboards")
-
-
-def test_without_loki_no_data_source_of_it_is_provisioned() -> None:
-    text = provisioning(Place())["datasources/cephqos.yml"]
-    assert [each["type"] for each in yaml.safe_load(text)["datasources"]] == ["prometheus"]
 
 
 def test_alerts_and_the_load_generator_are_not_imported() -> None:
