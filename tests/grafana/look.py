@@ -35,6 +35,7 @@ from cephqos_loadgen.stack import Stack, StackSpec, free_ports
 SIZES: Final = ((1600, 1000), (1280, 800))
 THEMES: Final = ("dark", "light")
 _HIGHEST: Final = 12_000
+_SETTLED_WITHIN: Final = 90.0  # seconds
 # What a panel says that has neither data nor a reason, or that failed.
 _COMPLAINTS: Final = """
 [...document.querySelectorAll('[data-testid^="data-testid Panel header"]')]
@@ -180,27 +181,34 @@ async def look_at(
         await _settled(tab)
     name = f"{view.name}{uid}-{width}x{height}-{theme}"
     await tab.picture(out / f"{name}.png")
+    expected = _expected(uid, view)
     await tab.size(width, min(_HIGHEST, int(await tab.evaluate(_HEIGHT)) + 120))
-    await _settled(tab)
+    await _settled(tab, expected)
     await tab.picture(out / f"{name}-whole.png")
     found = [*await tab.evaluate(_COMPLAINTS), *await tab.evaluate(_TOASTS)]
     found += tab.refused("/api/ds/query") + tab.refused("/api/datasources")
-    all_of_them = list(panels(boards()[uid]))
-    open_ones = [panel for panel in boards()[uid]["panels"] if panel["type"] != "row"]
-    expected = len(all_of_them if view.loki else open_ones)
     if (shown := await tab.evaluate(_PANELS)) < expected:
         found.append(f"{shown} of {expected} panels are shown")
+    for complaint in found:
+        print(f"    {name}: {complaint}", flush=True)
     return [f"{name}: {complaint}" for complaint in found]
 
 
-async def _settled(tab: Tab) -> None:
-    """Until nothing loads any more."""
+def _expected(uid: str, view: View) -> int:
+    """How many panels there are, without those in folded rows."""
+    found = panels(boards()[uid]) if view.loki else boards()[uid]["panels"]
+    return sum(panel["type"] != "row" for panel in found)
+
+
+async def _settled(tab: Tab, expected: int = 1) -> None:
+    """Until so many panels are there and nothing loads any more, for two seconds."""
     calm = 0
-    async with asyncio.timeout(120):
-        while calm < 4:
-            await asyncio.sleep(0.5)
-            ready = await tab.evaluate(_PANELS) and not await tab.evaluate(_BUSY)
-            calm = calm + 1 if ready else 0
+    with contextlib.suppress(TimeoutError):  # the caller counts panels, and says what is missing
+        async with asyncio.timeout(_SETTLED_WITHIN):
+            while calm < 4:
+                await asyncio.sleep(0.5)
+                there = await tab.evaluate(_PANELS) >= expected
+                calm = calm + 1 if there and not await tab.evaluate(_BUSY) else 0
 
 
 async def look_at_all(
