@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cephqos_alerts.across import ACROSS
 from cephqos_alerts.alerts_blind import BLIND
+from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.alerts_qos import QOS, RESTARTS
 from cephqos_alerts.alerts_state import COVERAGE, RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.cause import CAUSE
@@ -44,6 +45,7 @@ def build_rules(settings: Settings, slos: Sequence[Slo]) -> dict[str, str]:
 
 def alerts_about(subject: Subject) -> list[str]:
     """Names of the alerts about a subject, each once, in the order of the files."""
-    rules = [rule for groups in FILES.values() for group in groups for rule in group.rules]
+    groups = [group for groups in FILES.values() for group in groups]
+    rules = [rule for group in (*groups, LOGS) for rule in group.rules]
     found = [rule.name for rule in rules if isinstance(rule, Alert) and subject in rule.about]
     return list(dict.fromkeys([*found, *([SLO_ALERT] if subject in SLO_SUBJECTS else [])]))

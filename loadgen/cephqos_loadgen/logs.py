@@ -33,6 +33,7 @@ COLLECTOR_CONFIG: Final = _DEPLOY / "collector" / "collector.yaml"
 # Offsets are stored only after their lines are in the queue on disk.
 COLLECTOR_GATES: Final = "--feature-gates=stanza.synchronousLogEmitter"
 _START_TIMEOUT = 60.0
+_PAGE: Final = 5000  # entries that Loki gives at once
 _NO_ARCHIVES: Final = Path("/nonexistent")
 
 
@@ -110,11 +111,18 @@ class LogPipeline:
         """An instant query; the result vector."""
         return await self._get("query", {"query": expr, "time": f"{time.time() + 1:.3f}"})
 
-    async def lines(self, selector: str, limit: int = 5000) -> list[dict[str, Any]]:
-        """Streams of the last hours with their entries, oldest first."""
-        since = f"{time.time() - 6 * 3600:.0f}"
-        wanted = {"query": selector, "start": since, "limit": str(limit), "direction": "forward"}
-        return await self._get("query_range", wanted)
+    async def lines(self, selector: str) -> list[tuple[int, dict[str, str], str]]:
+        """Time in nanoseconds, labels and text of the last hours' entries, in order of time."""
+        found: list[tuple[int, dict[str, str], str]] = []
+        start = int((time.time() - 6 * 3600) * 1e9)
+        while True:
+            wanted = {"query": selector, "start": str(start), "limit": str(_PAGE)}
+            streams = await self._get("query_range", wanted | {"direction": "forward"})
+            page = [(int(at), s["stream"], text) for s in streams for at, text in s["values"]]
+            found += sorted(page, key=lambda entry: entry[0])
+            if len(page) < _PAGE:
+                return found
+            start = found[-1][0] + 1
 
     async def _get(self, what: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
         text = urllib.parse.urlencode(parameters)

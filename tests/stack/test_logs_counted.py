@@ -93,8 +93,8 @@ class Case:
     async def _numbers(self, osd: int) -> Counter[int]:
         selector = f'{{cluster="{CLUSTER}", log="osd"}} | ceph_daemon="osd.{osd}"'
         found: Counter[int] = Counter()
-        for stream in await self.pipeline.lines(selector, limit=100_000):
-            found.update(int(line.split("counted ")[1].split()[0]) for _, line in stream["values"])
+        for _, _, line in await self.pipeline.lines(selector):
+            found[int(line.split("counted ")[1].split()[0])] += 1
         return found
 
 

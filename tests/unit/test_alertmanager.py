@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from cephqos_alerts.alertmanager import RECEIVERS, alertmanager_config, parse_receivers
+from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.build import FILES, alerts_about
 from cephqos_alerts.rules import Alert, Subject
 from cephqos_alerts.settings import Settings
@@ -82,7 +83,8 @@ def test_every_subject_that_an_inhibition_names_has_alerts() -> None:
 
 
 def test_an_inhibition_names_only_alerts_that_exist() -> None:
-    rules = [rule for groups in FILES.values() for group in groups for rule in group.rules]
+    groups = [*(group for groups in FILES.values() for group in groups), LOGS]
+    rules = [rule for group in groups for rule in group.rules]
     known = {rule.name for rule in rules if isinstance(rule, Alert)} | {SLO_ALERT}
     for rule in yaml.safe_load(alertmanager_config(Settings()))["inhibit_rules"]:
         for matcher in (*rule["source_matchers"], *rule["target_matchers"]):

@@ -12,6 +12,7 @@ from tests.rules import files
 from tests.rules.cases import Case
 
 from cephqos_alerts.alertmanager import alertmanager_config
+from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.build import FILES, build_rules
 from cephqos_alerts.cause import RANKS
 from cephqos_alerts.cli import load_slos
@@ -64,7 +65,9 @@ def test_every_alert_has_a_runbook_heading(name: str) -> None:
 
 
 def test_every_runbook_heading_is_an_alert() -> None:
-    assert sorted(re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE)) == NAMES
+    assert sorted(re.findall(r"^## (\w+)$", RUNBOOKS, re.MULTILINE)) == sorted(
+        [*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))]
+    )
 
 
 @pytest.mark.parametrize("name", sorted({r["alert"] for r in RULES if "alert" in r and told(r)}))
