@@ -4,7 +4,7 @@ A panel says how it is read, what it cannot show, and why it is empty when it is
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from grafana_foundation_sdk.builders import (
@@ -196,6 +196,11 @@ def _legend(*, values: bool) -> common.VizLegendOptions:
     return legend.calcs(["lastNotNull"]).sort_by("Last *").sort_desc(True)
 
 
+def _or_nothing(about: About, look: Look) -> Look:
+    """Where there is no figure, its reason in grey: the lowest threshold says nothing of it."""
+    return replace(look, mappings=[*look.mappings, theme.absent(about.empty)])
+
+
 def figure(
     about: About,
     *queries: Query,
@@ -203,7 +208,7 @@ def figure(
     text: kinds.BigValueTextMode = kinds.BigValueTextMode.AUTO,
 ) -> AnyPanel:
     """Figures of now, large."""
-    panel = _dress(stat.Panel(), about, look)
+    panel = _dress(stat.Panel(), about, _or_nothing(about, look))
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
     judged = look.thresholds is not theme.NEUTRAL
     modes = kinds.BigValueColorMode
@@ -215,7 +220,7 @@ def figure(
 
 def bars(about: About, *queries: Query, look: Look) -> AnyPanel:
     """Figures of now as bars, one below the other."""
-    panel = _dress(bargauge.Panel(), about, look)
+    panel = _dress(bargauge.Panel(), about, _or_nothing(about, look))
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
     panel.display_mode(kinds.BarGaugeDisplayMode.BASIC).show_unfilled(True)
     panel.orientation(kinds.VizOrientation.HORIZONTAL)

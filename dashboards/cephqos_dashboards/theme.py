@@ -11,8 +11,11 @@ from typing import Final
 
 from grafana_foundation_sdk.models.dashboard import (
     DashboardFieldConfigSourceOverrides,
+    DashboardSpecialValueMapOptions,
     DynamicConfigValue,
     MatcherConfig,
+    SpecialValueMap,
+    SpecialValueMatch,
     Threshold,
     ValueMap,
     ValueMapping,
@@ -101,6 +104,16 @@ def mapped(texts: Mapping[str, tuple[str, str]]) -> list[ValueMapping]:
             }
         )
     ]
+
+
+def absent(text: str) -> ValueMapping:
+    """What is shown where there is no value."""
+    return SpecialValueMap(
+        options=DashboardSpecialValueMapOptions(
+            match=SpecialValueMatch.NULL_AND_NAN,
+            result=ValueMappingResult(text=text, color=QUIET, index=99),
+        )
+    )
 
 
 KEPT: Final = mapped({"0": ("kept", GOOD)})

@@ -121,7 +121,7 @@ _PLACES = (
             title="Hosts by placement strategy",
             reads="Hosts by how their OSDs look placed. Hosts of one cluster should agree.",
             blind="why: affinity, cgroups and systemd units decide it.",
-            empty="The collector placement is off.",
+            empty="collector is off",
             width=6,
             height=6,
         ),

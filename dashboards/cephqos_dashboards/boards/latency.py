@@ -19,7 +19,7 @@ _BUDGET = (
             title="p99 now, as OSDs measure it",
             reads="99 of 100 operations were faster, over the last minute, over all OSDs.",
             blind="network and client: OSDs start the clock when they receive an operation.",
-            empty=_NO_OPS,
+            empty="no operations now",
             width=8,
             height=5,
         ),
@@ -32,7 +32,7 @@ _BUDGET = (
             reads="""The share of the error budget of the SLO's whole window (30 days by default)
             that is not spent. 0 or less: the objective is missed.""",
             blind="what was before Prometheus began to record.",
-            empty=f"No SLO has data: no client operations, or no rules of SLOs. {NO_RULES}",
+            empty="no SLO has data",
             width=8,
             height=5,
         ),

@@ -5,7 +5,7 @@ from typing import Final
 from cephqos_base.recorded import PerClusterClass
 from cephqos_base.series import Cluster, Op, Recovery, Scrub, count, total
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, top
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say, top
 
 
 def _pools(series: str, by: str = "pool", selector: str = CLUSTER) -> str:
@@ -67,7 +67,14 @@ SCHEDULE: Final = Query(
     "{{level}} {{state}}",
 )
 OLDEST: Final = (
-    Query(_pools(Scrub.POOL_OLDEST_SECONDS, "pool, level"), name="oldest"),
+    Query(
+        or_say(
+            _pools(Scrub.POOL_OLDEST_SECONDS, "pool, level"),
+            "pool",
+            "The cluster role does not run.",
+        ),
+        name="oldest",
+    ),
     Query(_pools(Scrub.POOL_INTERVAL_SECONDS, "pool, level"), name="interval"),
     Query(_pools(Scrub.POOL_OVERDUE_AFTER_SECONDS, "pool, level"), name="overdue"),
     Query(_pools(Scrub.POOL_BACKLOG_OBJECTS, "pool, level"), name="backlog"),

@@ -65,3 +65,11 @@ def top(expr: str, by: str, count: int = TOP) -> str:
     if over == expr:
         over = _GAUGE.sub(r"max_over_time(\1[$__range] @ end())", expr)
     return f"({expr}) and on ({by}) topk({count}, {over})"
+
+
+def or_say(expr: str, label: str, text: str) -> str:
+    """A table of several queries that is empty would say "No data": one row says why instead."""
+    return f"""
+    {expr.strip()}
+    or label_replace(vector(0) unless on () ({expr.strip()}), "{label}", "{text}", "", "")
+    """

@@ -5,7 +5,7 @@ from typing import Final
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import Crimson, Placement, Threads
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import DETAIL, ROWS, TOP, top
+from cephqos_dashboards.queries.common import DETAIL, ROWS, TOP, or_say, top
 
 
 def _rate(series: str, by: str, more: str = "") -> str:
@@ -66,7 +66,9 @@ NODES: Final = Query(
     """
 )
 CPUS: Final = (
-    Query(f"topk({ROWS}, {_SPREAD})", name="used"),
+    Query(
+        or_say(f"topk({ROWS}, {_SPREAD})", "cpus", "The collector placement is off."), name="used"
+    ),
     Query(
         f"max by (ceph_daemon) ({Placement.CPUS_ALLOWED}{{{DETAIL}}})"
         f" and on (ceph_daemon) topk({ROWS}, {_SPREAD})",

@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_base.series import Disks
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import DETAIL, ROWS, top
+from cephqos_dashboards.queries.common import DETAIL, ROWS, or_say, top
 
 _OSD: Final = f'{DETAIL}, layer="osd"'
 _KEY: Final = "ceph_daemon, role, device"
@@ -58,7 +58,7 @@ COUNT_BY_SETTING: Final = Query(
 )
 WORST: Final = f"topk({ROWS}, sum by ({_KEY}) ({_TIME}))"
 WORST_DEVICES: Final = (
-    Query(WORST, name="depth"),
+    Query(or_say(WORST, "device", "no requests"), name="depth"),
     Query(f"sum by ({_KEY}) ({_OPS}) and {WORST}", name="ops"),
     Query(f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"),
     Query(f"{_rate(Disks.BUSY_SECONDS)} and {WORST}", name="busy"),

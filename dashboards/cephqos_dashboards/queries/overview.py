@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS
+from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
 from cephqos_dashboards.theme import CAUSES
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
@@ -109,7 +109,7 @@ def _of_worst(series: str, labels: str = "ceph_daemon, class") -> str:
 
 
 WORST_OSDS: Final = (
-    Query(_WORST_ROWS, name="shortfall"),
+    Query(or_say(_WORST_ROWS, "class", "No promise is broken."), name="shortfall"),
     Query(_of_worst(PerClass.ATTAINED_OPS), name="attained"),
     Query(_of_worst(PerClass.OWED_OPS), name="owed"),
     Query(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
@@ -129,7 +129,7 @@ def _of_hosts(series: str) -> str:
 
 
 HOSTS: Final = (
-    Query(_HOSTS, name="violated"),
+    Query(or_say(_HOSTS, "class", "No promise is broken."), name="violated"),
     Query(_of_hosts(PerHostClass.DEMAND_OSDS), name="demand"),
     Query(_of_hosts(PerHostClass.SHORTFALL_OPS), name="shortfall"),
     Query(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),
@@ -143,7 +143,7 @@ _OVERSTATED: Final = f"""
     )
 """
 CAPACITY: Final = (
-    Query(_OVERSTATED, name="ratio"),
+    Query(or_say(_OVERSTATED, "ceph_daemon", "none was saturated"), name="ratio"),
     Query(
         f"max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
