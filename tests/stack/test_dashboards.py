@@ -116,7 +116,7 @@ async def test_logs_of_the_osd_and_events_of_the_run_are_in_loki(told: Told) -> 
         filled = query.filled(told.variables)
 
         async def found(expr: str = filled) -> bool:
-            return bool(await told.logs.lines(expr, limit=10))
+            return bool(await told.logs.lines(expr))
 
         await until(found, f"a line of {filled}", 30)
 
