@@ -68,3 +68,14 @@ def test_the_default_stays_within_700_series_per_osd(tmp_path: Path) -> None:
         series = [line for line in page.splitlines() if not line.startswith("#")]
         of_osds = [line for line in series if 'ceph_daemon="osd.1"' in line]
         assert 200 < len(of_osds) <= 650, recording  # threads and disks come on top: 110 or fewer
+
+
+def test_sixty_daemons_at_128_descriptors_are_all_on_the_page(tmp_path: Path) -> None:
+    with (
+        replaying(tmp_path / "run", ["reef/idle"], 60) as sockets,
+        exporter(f"--discovery.sockets={sockets}", "--scrape.timeout=60", limit=128) as running,
+    ):
+        for _ in range(2):
+            page = running.get(timeout=90)
+            assert len(re.findall(r"^cephqos_daemon_up{.*} 1$", page, re.MULTILINE)) == 60
+            assert len(re.findall(r"^ceph_osd_op{", page, re.MULTILINE)) == 60
