@@ -27,8 +27,9 @@ _PER_SECOND = 200
 class Writer:
     """A daemon's log: opened once, flushed line by line, reopened when it is told to."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, osd: int) -> None:
         self.path = path
+        self.osd = osd
         self.count = 0
         self._file = path.open("ab", buffering=0)
         self._task = asyncio.create_task(self._write())
@@ -44,7 +45,9 @@ class Writer:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         stamp = now.replace("+00:00", "+0000")
         more = "\n 1: a frame\n 2: another\n" if self.count % 10 == 0 else ""
-        self._file.write(f"{stamp} 7f0d559906c0  1 osd.0 24 counted {self.count}{more}\n".encode())
+        # Files are recognised by their first 1000 bytes: those of two daemons are never the same.
+        line = f"{stamp} 7f0d559906c{self.osd}  1 osd.{self.osd} 24 counted {self.count}{more}\n"
+        self._file.write(line.encode())
         self.count += 1
 
     def reopen(self) -> None:
@@ -65,7 +68,7 @@ class Case:
 
     def __init__(self, pipeline: LogPipeline, folder: Path) -> None:
         self.pipeline = pipeline
-        self.writers = [Writer(folder / f"ceph-osd.{osd}.log") for osd in (0, 1)]
+        self.writers = [Writer(folder / f"ceph-osd.{osd}.log", osd) for osd in (0, 1)]
 
     async def every_line_once(self, within: float = 60) -> int:
         """Stop writing, and wait until each counted line is in Loki, once."""
