@@ -252,7 +252,9 @@ def test_the_heading_says_how_many_runs_and_how_long() -> None:
 
 def test_the_length_of_a_point_is_that_of_its_phases_laid_out() -> None:
     phases = """\
-  - {name: load, fio: {engine: rbd, pool: data, rw: read, bs: 4K}, until: {duration: 30s}}
+  - name: load
+    fio: {engine: rbd, pool: data, rw: read, bs: 4K, depth: "${depth}"}
+    until: {duration: 30s}
   - {name: scrub, scrub: {pool: data}, start: {with: load, delay: 5s}, expect: 40s}
   - {name: rest, wait: {}, start: {after: scrub}, until: {duration: 10s}}
 """

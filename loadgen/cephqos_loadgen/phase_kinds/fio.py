@@ -175,6 +175,10 @@ class Fio(PhaseKind):
     def fio_engines(self) -> tuple[str, ...]:
         return (self.engine,)
 
+    @property
+    def keeps_its_own_time(self) -> bool:
+        return bool(self.sweep or self.search)
+
     def expected_seconds(self) -> float | None:
         between = _BETWEEN_STEPS_SECONDS + self._ramp
         if self.sweep:
@@ -358,7 +362,7 @@ def read_sweep(value: Value) -> Sweep:
     stop = table["stop"].table(("dispersion", "latency")) if "stop" in table else {}
     return Sweep(
         depths=_read_depths(table["depths"]),
-        dwell=table["dwell"].seconds(),
+        dwell=_read_dwell(table["dwell"]),
         dispersion=stop["dispersion"].number(0.01, 100) if _is_on(stop, "dispersion") else None,
         latency=stop["latency"].seconds() if _is_on(stop, "latency") else None,
     )
@@ -369,19 +373,32 @@ def _is_on(stop: Mapping[str, Value], rule: str) -> bool:
     return rule in stop and stop[rule].text() != "off"
 
 
+def _read_dwell(value: Value) -> float:
+    seconds = value.seconds()
+    if seconds <= 0:
+        value.fail("a time above 0")
+    return seconds
+
+
 def _read_depths(value: Value) -> tuple[int, ...]:
-    return tuple(item.integer(1, 4096) for item in value.items())
+    depths = tuple(item.integer(1, 4096) for item in value.items())
+    if not depths or len(set(depths)) < len(depths):
+        value.fail("depths that are different, at least one")
+    return depths
 
 
 def read_search(value: Value) -> Search:
     table = value.table(
         ("target", "percentile", "least", "most", "dwell"), ("target", "most", "dwell")
     )
+    least, most = read_integer(table, "least", 1, 4096), table["most"].integer(1, 4096)
+    if least > most:
+        table["most"].fail(f"at least {least}, which is the least")
     percentile = table["percentile"].choice(PERCENTILES) if "percentile" in table else None
     return Search(
         target=table["target"].seconds(),
         percentile=float(percentile) if percentile else None,
-        least=read_integer(table, "least", 1, 4096),
-        most=table["most"].integer(1, 4096),
-        dwell=table["dwell"].seconds(),
+        least=least,
+        most=most,
+        dwell=_read_dwell(table["dwell"]),
     )

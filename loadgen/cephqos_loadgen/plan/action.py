@@ -51,6 +51,11 @@ class Action(ABC):
     def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
         """Every command line, for `--dry-run`; `seconds` is the most that the phase may take."""
 
+    @property
+    def keeps_its_own_time(self) -> bool:
+        """It has its own times and ends with its own work: `until` would mean nothing."""
+        return False
+
     # -- what few kinds have --------------------------------------------------------------------
 
     def ramp_seconds(self) -> float:

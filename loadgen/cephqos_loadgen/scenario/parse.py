@@ -17,8 +17,9 @@ from cephqos_loadgen.lab.spec import (
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
+from cephqos_loadgen.scenario.matrix import Variant, check_used, read_axes
 from cephqos_loadgen.scenario.phase_reader import read_phases
-from cephqos_loadgen.scenario.source import Value, Variables, load, scalar
+from cephqos_loadgen.scenario.source import Value, Variables, load
 
 _KEYS = (
     "scenario",
@@ -39,7 +40,6 @@ _KEYS = (
     "find",
     "phases",
 )
-_VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
 DEFAULT_SCALE = "lab"
 # A value that decides nothing: as if its key were not there.
 KEEP = "keep"
@@ -58,16 +58,6 @@ class Choices:
     keep: bool = False  # every pool that is not fresh
 
 
-@dataclass(frozen=True, slots=True)
-class _Variant:
-    """One value of one axis."""
-
-    axis: str
-    label: str
-    table: Mapping[str, Value]
-    variables: Variables
-
-
 def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     """The plan that the scenario and the choices make, or ConfigError."""
     choices = choices or Choices()
@@ -76,8 +66,9 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     scale, variables = _variables(document, top, choices)
     document = document.having(variables)
     top = document.table(_KEYS)
-    axes = _axes(top.get("matrix"), choices, document)
+    axes = read_axes(top.get("matrix"), choices.only, document)
     points = tuple(_point(document, each, choices.keep) for each in itertools.product(*axes))
+    check_used(document, axes)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
     return model.Plan(
         scenario=top["scenario"].text(NAME, "a name of a-z, 0-9, _ and -"),
@@ -144,55 +135,10 @@ def _as_text(node: yaml.Node) -> str:
     return str(node.value)
 
 
-# -- matrix --------------------------------------------------------------------------------------
+# -- points --------------------------------------------------------------------------------------
 
 
-def _axes(matrix: Value | None, choices: Choices, document: Value) -> list[list[_Variant]]:
-    axes = [_axis(name, value) for name, value in matrix.entries().items()] if matrix else []
-    names = [axis[0].axis for axis in axes]
-    for name, wanted in choices.only.items():
-        if name not in names:
-            document.fail(f"an axis of its matrix: {', '.join(names) or 'none'}", f"--only {name}")
-        at = names.index(name)
-        known = [variant.label for variant in axes[at]]
-        for label in wanted:
-            if label not in known:
-                document.fail(f"one of {', '.join(known)}", f"--only {name}={label}")
-        axes[at] = [variant for variant in axes[at] if variant.label in wanted]
-    return axes
-
-
-def _axis(name: str, value: Value) -> list[_Variant]:
-    """Labels with what each changes, or plain values of a variable or of an option."""
-    if value.is_mapping:
-        variants = []
-        for label, entry in value.entries().items():
-            table = entry.table(_VARIANT_KEYS) if entry.is_mapping else {}
-            own = table["variables"].entries() if "variables" in table else {}
-            variables = {key: item.raw for key, item in own.items()}
-            variants.append(_Variant(name, label, table, variables))
-        if not variants:
-            value.fail("at least one value", "none")
-        return variants
-    section, colon, option = name.partition(":")
-    found = []
-    for item in value.items():
-        label = item.text()
-        if colon:
-            setting = item.child(_nested(section, option, item.node), item.key).having({})
-            found.append(_Variant(option, label, {"settings": setting}, {}))
-        else:
-            found.append(_Variant(name, label, {}, {name: item.node}))
-    return found
-
-
-def _nested(section: str, option: str, value: yaml.Node) -> yaml.Node:
-    tag = "tag:yaml.org,2002:map"
-    inner = yaml.MappingNode(tag, [(scalar(option), value)], value.start_mark, value.end_mark)
-    return yaml.MappingNode(tag, [(scalar(section), inner)], value.start_mark, value.end_mark)
-
-
-def _point(document: Value, combination: Sequence[_Variant], keep: bool) -> model.Point:
+def _point(document: Value, combination: Sequence[Variant], keep: bool) -> model.Point:
     variables = dict(document.variables)
     for variant in combination:
         variables |= variant.variables
@@ -353,6 +299,10 @@ def _pool(value: Value, keep: bool) -> PlannedPool:
 
 def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[PlannedPool]) -> None:
     known = {pool.name: pool for pool in pools}
+    if len(known) < len(pools):
+        names = [pool.name for pool in pools]
+        twice = next(name for name in names if names.count(name) > 1)
+        where.fail("pools of different names", f"two pools {twice}")
     for item, phase in zip(where.items(), phases, strict=True):
         wrong = phase.action.misfit(known)
         if wrong:

@@ -1,6 +1,6 @@
 """Reads phases: what each does, when it starts, when it ends."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan import model
@@ -25,7 +25,42 @@ def read_phases(value: Value) -> tuple[model.Phase, ...]:
     for item, phase in zip(value.items(), phases, strict=True):
         if phase.until.kind == "phase" and phase.until.phase not in names:
             item.fail(f"a phase of this scenario: {', '.join(names)}", phase.until.phase)
+    for item, phase in zip(value.items(), phases, strict=True):
+        if _waits_for_itself(phase, phases):
+            item.fail("an end that can come", f"phase {phase.name}, which waits for its own end")
     return tuple(phases)
+
+
+def _waits_for_itself(phase: model.Phase, phases: Sequence[model.Phase]) -> bool:
+    """Whether the end of a phase needs, by way of others, the end of the same phase."""
+    by_name = {each.name: each for each in phases}
+    scrubs = [each.name for each in phases if each.action.scrubs]
+    seen: set[str] = set()
+    left = _ends_needed_to_end(phase, scrubs)
+    while left:
+        name = left.pop()
+        if name == phase.name:
+            return True
+        if name not in seen:
+            seen.add(name)
+            other = by_name[name]
+            left += _ends_needed_to_end(other, scrubs) + _ends_needed_to_start(other, by_name)
+    return False
+
+
+def _ends_needed_to_end(phase: model.Phase, scrubs: Sequence[str]) -> list[str]:
+    if phase.until.kind == "phase":
+        return [phase.until.phase]
+    # A scrub ends with its own work, whatever else is said.
+    return list(scrubs) if phase.until.kind == "scrub_done" and not phase.action.scrubs else []
+
+
+def _ends_needed_to_start(phase: model.Phase, by_name: Mapping[str, model.Phase]) -> list[str]:
+    if phase.start.kind == "after":
+        return [phase.start.phase]
+    if phase.start.kind == "with":
+        return _ends_needed_to_start(by_name[phase.start.phase], by_name)
+    return []
 
 
 def _read_phase(value: Value, before: Sequence[model.Phase]) -> model.Phase:
@@ -75,6 +110,8 @@ def _read_until(value: Value, table: dict[str, Value], action: Action) -> model.
         if own is None:
             value.fail("the key 'until': this kind of phase does not end by itself", "none")
         return _ending("done", at_most, expected if expected is not None else own)
+    if action.keeps_its_own_time:
+        until.fail("no 'until': the steps of a sweep or a search have times of their own")
     if not until.is_mapping:
         kind = until.choice(_ENDINGS)
         if kind == "done" and action.expected_seconds() is None:
@@ -86,6 +123,8 @@ def _read_until(value: Value, table: dict[str, Value], action: Action) -> model.
         until.fail("one of duration, steady_state, phase", ", ".join(entry) or "none")
     if "duration" in entry:
         seconds = entry["duration"].seconds()
+        if seconds <= 0:
+            entry["duration"].fail("a time above 0")
         return model.Until("duration", at_most=seconds, expected=seconds)
     if "phase" in entry:
         phase = entry["phase"].text(NAME, "a phase's name")

@@ -1,0 +1,105 @@
+"""Reads the matrix: its axes, and what each value of an axis changes."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from cephqos_loadgen.scenario.source import Value, Variables, scalar
+
+_VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
+# More would take months to run, and minutes to read.
+MAX_POINTS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One value of one axis."""
+
+    axis: str
+    label: str
+    table: Mapping[str, Value]
+    variables: Variables
+
+
+def read_axes(
+    matrix: Value | None, only: Mapping[str, Sequence[str]], document: Value
+) -> list[list[Variant]]:
+    """The axes, each with the values that `only` leaves of it."""
+    entries = matrix.entries() if matrix else {}
+    axes = [_axis(name, value) for name, value in entries.items()]
+    for value, axis in zip(entries.values(), axes, strict=True):
+        _check_different(value, axis)
+    names = [axis[0].axis for axis in axes]
+    for name, wanted in only.items():
+        if name not in names:
+            document.fail(f"an axis of its matrix: {', '.join(names) or 'none'}", f"--only {name}")
+        at = names.index(name)
+        known = [variant.label for variant in axes[at]]
+        for label in wanted:
+            if label not in known:
+                document.fail(f"one of {', '.join(known)}", f"--only {name}={label}")
+        axes[at] = [variant for variant in axes[at] if variant.label in wanted]
+    points = math.prod(len(axis) for axis in axes)
+    if points > MAX_POINTS:
+        document.fail(f"at most {MAX_POINTS:,} points of the matrix", f"{points:,}")
+    return axes
+
+
+def _check_different(value: Value, variants: Sequence[Variant]) -> None:
+    if not variants:
+        value.fail("at least one value", "none")
+    labels = [variant.label for variant in variants]
+    if len(set(labels)) < len(labels):
+        value.fail("values that are different", ", ".join(labels))
+
+
+def check_used(document: Value, axes: Sequence[Sequence[Variant]]) -> None:
+    """Refuse an axis that sets a variable which nothing uses: its points would all be the same."""
+    used = _used_variables(document.raw)
+    for axis in axes:
+        for variable in {name for variant in axis for name in variant.variables} - used:
+            matrix = document.entries()["matrix"].entries()
+            matrix[axis[0].axis].fail(
+                f"a variable that the scenario uses: {', '.join(sorted(used)) or 'none'}",
+                f"{variable}, which nothing uses",
+            )
+
+
+def _used_variables(node: yaml.Node) -> set[str]:
+    """The names of all `${name}` below a node."""
+    if isinstance(node, yaml.MappingNode):
+        return {name for pair in node.value for part in pair for name in _used_variables(part)}
+    if isinstance(node, yaml.SequenceNode):
+        return {name for item in node.value for name in _used_variables(item)}
+    return set(re.findall(r"\$\{(\w+)\}", str(node.value)))
+
+
+def _axis(name: str, value: Value) -> list[Variant]:
+    """Labels with what each changes, or plain values of a variable or of an option."""
+    if value.is_mapping:
+        variants = []
+        for label, entry in value.entries().items():
+            table = entry.table(_VARIANT_KEYS) if entry.is_mapping else {}
+            own = table["variables"].entries() if "variables" in table else {}
+            variables = {key: item.raw for key, item in own.items()}
+            variants.append(Variant(name, label, table, variables))
+        return variants
+    section, colon, option = name.partition(":")
+    found = []
+    for item in value.items():
+        label = item.text()
+        if colon:
+            setting = item.child(_nested(section, option, item.node), item.key).having({})
+            found.append(Variant(option, label, {"settings": setting}, {}))
+        else:
+            found.append(Variant(name, label, {}, {name: item.node}))
+    return found
+
+
+def _nested(section: str, option: str, value: yaml.Node) -> yaml.Node:
+    tag = "tag:yaml.org,2002:map"
+    inner = yaml.MappingNode(tag, [(scalar(option), value)], value.start_mark, value.end_mark)
+    return yaml.MappingNode(tag, [(scalar(section), inner)], value.start_mark, value.end_mark)
