@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from cephqos_exporter.model import Family, FamilyType
+from cephqos_exporter.model import Family, FamilyType, Sample
 
 TEXT_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -81,12 +81,25 @@ def render(families: Iterable[Family], seen: set[str] | None = None) -> Rendered
                 keys.append(f"{name}{suffix}{{{labels}}} " if labels else f"{name}{suffix} ")
                 numbers.append(number)
         lines = _lines(keys, numbers, seen)
+        if family.type == "histogram" and not (len(lines) == number_of and _rises(family.samples)):
+            lines = []  # a part of one is none
         if lines:
             chunks.append(Chunk(name, family.type, _valid_help(family.help), "".join(lines)))
             size += len(chunks[-1].lines)
         samples += len(lines)
         left_out += number_of - len(lines)
     return Rendered(chunks, samples, left_out, size)
+
+
+def _rises(samples: Sequence[Sample]) -> bool:
+    """Whether no bucket has less than the one below it; +Inf ends each set of buckets."""
+    before = 0.0
+    for suffix, labels, value in samples:
+        if suffix == "_bucket":
+            if value < before:
+                return False
+            before = 0.0 if 'le="+Inf"' in labels else value
+    return True
 
 
 def _lines(keys: list[str], numbers: list[str], seen: set[str]) -> list[str]:

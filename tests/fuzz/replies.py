@@ -278,7 +278,7 @@ def absurd(page: str) -> Iterator[str]:
         head, _, samples = block.partition("\n# TYPE ")[2].partition("\n")
         kind = head.rpartition(" ")[2]
         counts = kind in ("counter", "histogram", "summary")
-        for found in re.finditer(r"^.* (-\S+|\S*(?:NaN|Inf))$", samples, re.M):
+        for found in re.finditer(r"^.* (-(?!0(?:\.0)?$)\S+|\S*(?:NaN|Inf))$", samples, re.M):
             if counts or found[1][-1] in "Nf":
                 yield found[0]
 

@@ -99,7 +99,19 @@ def test_what_is_not_finite_is_left_out_and_counted(value: float) -> None:
     assert rendered.chunks[0].lines.endswith(" 0.25\n")
 
 
-@pytest.mark.parametrize("kind", ["counter", "histogram", "summary"])
+def test_a_part_of_a_histogram_is_left_out_with_the_rest() -> None:
+    bounds = [extend_labels(OSD, {"le": le}) for le in ("1", "2", "+Inf")]
+
+    def rendered(*counts: float) -> int:
+        buckets = [("_bucket", text, n) for text, n in zip(bounds, counts, strict=True)]
+        return render([family("x", "histogram", *buckets, ("_count", OSD, 3))]).samples
+
+    assert rendered(1, 2, 3) == 4
+    for counts in ((1, 2, -1), (2, 1, 3), (math.nan, 2, 3)):
+        assert rendered(*counts) == 0
+
+
+@pytest.mark.parametrize("kind", ["counter", "summary"])
 @pytest.mark.parametrize("value", [-1, -1e-9, -(2**70)])
 def test_a_count_below_0_is_left_out_and_a_gauge_is_not(kind: str, value: float) -> None:
     counts = family("x", kind, ("", OSD, value), ("_count", OTHER, 0.25))
