@@ -47,6 +47,8 @@ COMMANDS: Final = (
             "cephqos_loadgen.run.cli:add_scenarios_options"),
     Command("archive", "list, check, show and export what runs have recorded",
             "cephqos_loadgen.archive.cli:add_options"),
+    Command("report", "write a report of archives: HTML, Markdown, tables, charts",
+            "cephqos_loadgen.report.cli:add_options", extra="report", needs=("numpy",)),
     Command("rules", "write recording rules, alerts and SLOs for Prometheus",
             "cephqos_alerts.cli:add_options"),
     Command("dashboards", "install Grafana dashboards, or build them from their sources",

@@ -1,0 +1,64 @@
+"""fio's latency bins as arrays: merged exactly, and percentiles of any merge."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bins:
+    """Completions by latency: centres in nanoseconds, ascending, and counts."""
+
+    centres: Ints
+    counts: Ints
+
+    @classmethod
+    def of(cls, bins_ns: Mapping[int, int]) -> "Bins":
+        centres = np.fromiter(bins_ns.keys(), np.int64, len(bins_ns))
+        return merged_arrays(centres, np.fromiter(bins_ns.values(), np.int64, len(bins_ns)))
+
+    @property
+    def total(self) -> int:
+        return int(self.counts.sum())
+
+    @property
+    def deviation_seconds(self) -> float | None:
+        """From the bins' centres, so exact to their width; None of fewer than two completions."""
+        if self.total < 2:
+            return None
+        seconds = self.centres * 1e-9
+        centre = float(np.average(seconds, weights=self.counts))
+        squares = float(np.sum(self.counts * (seconds - centre) ** 2))
+        return float(np.sqrt(squares / (self.total - 1)))
+
+    def percentile_seconds(self, percent: float) -> float | None:
+        """The centre of the bin that the percentile falls into; None without completions."""
+        if not self.total:
+            return None
+        reached = np.cumsum(self.counts)
+        at = int(np.searchsorted(reached, self.total * percent / 100, side="left"))
+        return float(self.centres[min(at, len(self.centres) - 1)]) * 1e-9
+
+
+def merged_arrays(centres: Ints, counts: Ints) -> Bins:
+    """Any centres in any order; equal ones are added up and empty ones left out."""
+    unique, inverse = np.unique(centres, return_inverse=True)
+    sums = np.zeros(len(unique), np.int64)
+    np.add.at(sums, inverse, counts)
+    kept = sums > 0
+    return Bins(unique[kept], sums[kept])
+
+
+def merged(parts: Iterable[Bins]) -> Bins:
+    """All parts together. Exact: fio's bins have the same bounds everywhere."""
+    found = list(parts)
+    if not found:
+        return Bins(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return merged_arrays(
+        np.concatenate([part.centres for part in found]),
+        np.concatenate([part.counts for part in found]),
+    )

@@ -1,0 +1,266 @@
+"""The charts of a report, each with the data that it draws."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from cephqos_loadgen.report import metrics, plots
+from cephqos_loadgen.report.analysis import BACKGROUND, Row
+from cephqos_loadgen.report.bins import merged_arrays
+from cephqos_loadgen.report.cost import thread_groups
+from cephqos_loadgen.report.document import Chart
+from cephqos_loadgen.report.metrics import PERCENTILES, Metric
+from cephqos_loadgen.report.observe import WHOLE, Observation
+from cephqos_loadgen.report.plots import Band, Dot, Line
+from cephqos_loadgen.report.tables import Cell, Column, Subject, Table, count, figure, text
+
+_MOST_TIMELINES: Final = 12
+_MOST_POINTS_IN_TIME: Final = 600
+_GROUPS: Final = 5
+
+
+def charts(subject: Subject) -> Iterator[Chart]:
+    """The main chart first."""
+    loads = subject.main_loads
+    if loads:
+        yield dots_chart(subject, loads, metrics.IOPS, "throughput", "Client throughput")
+        if any(metrics.P99.key in row.figures for row in loads):
+            yield percentiles_chart(subject, loads)
+    steps = [r for r in subject.loads(curves=True) if r.key.op == "total" and r.key.window == WHOLE]
+    if steps:
+        yield curves_chart(subject, steps)
+    background = [row for row in subject.rows if row.key.kind == BACKGROUND]
+    for metric, name, title in (
+        (metrics.SCRUB_SECONDS, "scrub-time", "Scrub time"),
+        (metrics.RECOVERY_SECONDS, "recovery-time", "Recovery time"),
+        (metrics.RECOVERY_OBJECT_RATE, "recovery-rate", "Recovery rate"),
+    ):
+        rows = [row for row in background if metric.key in row.figures]
+        if rows:
+            yield dots_chart(subject, rows, metric, name, title)
+    yield from timelines(subject)
+    yield from cpu_chart(subject)
+
+
+def _labels(subject: Subject, rows: Sequence[Row]) -> list[str]:
+    """The points, with the load where there are several."""
+    phases = {row.key.phase for row in rows}
+    return [
+        subject.label(row.key) + (f": {row.key.phase}" if len(phases) > 1 else "") for row in rows
+    ]
+
+
+def dots_chart(
+    subject: Subject, rows: Sequence[Row], metric: Metric, name: str, title: str
+) -> Chart:
+    """One figure of each row, with one deviation over the repeats to both sides."""
+    labels = _labels(subject, rows)
+    drawn: list[list[Dot]] = []
+    data = []
+    for label, row in zip(labels, rows, strict=True):
+        found = row.figures[metric.key]
+        value, spread = found.value * metric.scale, found.deviation
+        reach = None if spread is None else spread * metric.scale
+        low, high = (None, None) if reach is None else (max(0.0, value - reach), value + reach)
+        drawn.append([Dot(0, value, low, high)])
+        data.append((text(label), figure(metric, found.value), figure(metric, spread)))
+    spread_note = " (bars: ± 1 σ over repeats)" if any(d[0].low is not None for d in drawn) else ""
+    drawing = plots.dots(title + spread_note, metric.unit, labels, drawn, [title])
+    columns = (Column("Point", numeric=False), Column(title, metric.unit), Column("σ", metric.unit))
+    return Chart(name, title, drawing, Table(f"chart-{name}", title, columns, tuple(data)))
+
+
+def percentiles_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
+    """Percentiles of all completions of each load."""
+    rows = [row for row in rows if metrics.P99.key in row.figures]
+    shown = [metric for metric in PERCENTILES if metric.key != "clat_p99.5"]
+    labels = _labels(subject, rows)
+    drawn = [
+        [Dot(n, row.figures[m.key].value * m.scale) for n, m in enumerate(shown)] for row in rows
+    ]
+    title = "Completion latency, logarithmic"
+    drawing = plots.dots(title, "ms", labels, drawn, [m.title for m in shown], log=True)
+    data = tuple(
+        (text(label), *(figure(m, row.value(m.key)) for m in shown))
+        for label, row in zip(labels, rows, strict=True)
+    )
+    columns = (Column("Point", numeric=False), *(Column(m.title, "ms") for m in shown))
+    return Chart("latency", title, drawing, Table("chart-latency", title, columns, data))
+
+
+def curves_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
+    """Throughput against mean latency; bars are one deviation over the repeats."""
+    groups: dict[str, list[Row]] = {}
+    for label, row in zip(_labels(subject, rows), rows, strict=True):
+        groups.setdefault(label, []).append(row)
+    lines = []
+    data: list[tuple[Cell, ...]] = []
+    for label, found in groups.items():
+        pairs = [
+            (row, row.figures[metrics.IOPS.key], row.figures[metrics.MEAN.key])
+            for row in found
+            if metrics.MEAN.key in row.figures
+        ]
+        lines.append(
+            Line(
+                label,
+                tuple((i.value, m.value * 1e3) for _, i, m in pairs),
+                tuple((i.deviation or 0.0, (m.deviation or 0.0) * 1e3) for _, i, m in pairs),
+                tuple(f"depth {row.key.depth}" for row, _, _ in pairs),
+            )
+        )
+        data += [
+            (
+                text(label),
+                count(row.key.depth or 0),
+                figure(metrics.IOPS, i.value),
+                figure(metrics.IOPS, i.deviation),
+                figure(metrics.MEAN, m.value),
+                figure(metrics.MEAN, m.deviation),
+            )
+            for row, i, m in pairs
+        ]
+    title = "Response curve: depth at each point, bars ± 1 σ over repeats"
+    columns = (
+        Column("Point", numeric=False),
+        Column("Depth"),
+        Column("Throughput", "IOPS"),
+        Column("σ", "IOPS"),
+        Column("Mean latency", "ms"),
+        Column("σ of the mean", "ms"),
+    )
+    drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
+    return Chart("curve", title, drawing, Table("chart-curve", title, columns, tuple(data)))
+
+
+# -- over time -------------------------------------------------------------------------------------
+
+
+def timelines(subject: Subject) -> Iterator[Chart]:
+    """Of each point the first finished repeat."""
+    seen: set[tuple[str, str]] = set()
+    for run in subject.runs:
+        for observed in run.finished:
+            key = (run.name, observed.record.point)
+            if key in seen or len(seen) >= _MOST_TIMELINES or not len(observed.intervals.middles):
+                continue
+            seen.add(key)
+            row = next((row for row in run.rows if row.key.point == observed.record.point), None)
+            if row:
+                yield timeline(observed, subject.label(row.key), len(seen))
+
+
+def timeline(observed: Observation, label: str, number: int) -> Chart:
+    """Throughput and latency of all clients of one repeat."""
+    start = observed.record.start_unix_seconds
+    times, iops, middle, high = per_second(observed)
+    phases = observed.record.phases.items()
+    bands = [
+        Band(name, phase.start_unix_seconds - start, phase.end_unix_seconds - start)
+        for name, phase in phases
+        if phase.kind == "scrub"
+    ]
+    bands += [Band("recovery", a - start, b - start) for a, b in observed.stretches["recovery"]]
+    seconds = observed.record.end_unix_seconds - start
+    title = f"Over time: {label}, repeat {observed.record.repeat}"
+    panels = [("IOPS", [Line("throughput", tuple(zip(times, iops, strict=True)))])]
+    latency = [
+        Line(name, tuple((t, v) for t, v in zip(times, values, strict=True) if v >= 0))
+        for name, values in (("p50", middle), ("p99", high))
+    ]
+    if any(line.points for line in latency):
+        panels.append(("latency, ms", latency))
+    drawing = plots.over_time(title, panels, bands, seconds)
+    data = tuple(
+        (
+            Cell(f"{t:.1f}", t),
+            Cell(f"{i:.0f}", i),
+            *(Cell(f"{v:.2f}", v if v >= 0 else None) for v in (m, h)),
+        )
+        for t, i, m, h in zip(times, iops, middle, high, strict=True)
+    )
+    columns = (
+        Column("Time", "s"),
+        Column("Throughput", "IOPS"),
+        Column("p50", "ms"),
+        Column("p99", "ms"),
+    )
+    name = f"time-{number:02d}"
+    return Chart(name, title, drawing, Table(f"chart-{name}", title, columns, data))
+
+
+def per_second(observed: Observation) -> tuple[list[float], list[float], list[float], list[float]]:
+    """Times, IOPS, p50 and p99 in ms of all clients together; -1 where there is no percentile.
+
+    Long repeats are shown in longer steps, so that a chart has at most a few hundred points.
+    """
+    table = observed.intervals
+    since = table.middles - observed.record.start_unix_seconds
+    step = max(1.0, float(np.ceil(since.max() / _MOST_POINTS_IN_TIME)))
+    slot = np.maximum(0, np.floor(since / step)).astype(np.int64)
+    rates = np.bincount(slot, table.ios / np.maximum(table.seconds, 1e-9) * table.seconds / step)
+    owner_slot = slot[table.owner]
+    order = np.argsort(owner_slot, kind="stable")
+    edges = np.searchsorted(owner_slot[order], np.arange(len(rates) + 1))
+    times: list[float] = []
+    iops: list[float] = []
+    middle: list[float] = []
+    high: list[float] = []
+    for index in np.flatnonzero(np.bincount(slot, minlength=len(rates))):
+        chosen = order[edges[index] : edges[index + 1]]
+        bins = merged_arrays(table.centres[chosen], table.counts[chosen])
+        times.append((float(index) + 0.5) * step)
+        iops.append(float(rates[index]))
+        for found, percent in ((middle, 50.0), (high, 99.0)):
+            value = bins.percentile_seconds(percent)
+            found.append(-1.0 if value is None else value * 1e3)
+    return times, iops, middle, high
+
+
+# -- CPU -------------------------------------------------------------------------------------------
+
+
+def cpu_chart(subject: Subject) -> Iterator[Chart]:
+    """CPU of all OSDs by group of threads, of each load of each point."""
+    means = _cores_by_group(subject)
+    totals: dict[str, float] = {}
+    for groups in means.values():
+        for group, value in groups.items():
+            totals[group] = totals.get(group, 0.0) + value
+    if not sum(totals.values()):
+        return
+    main = sorted(totals, key=lambda group: -totals[group])[:_GROUPS]
+    rows = [
+        [groups.get(g, 0.0) for g in main] + [sum(v for g, v in groups.items() if g not in main)]
+        for groups in means.values()
+    ]
+    names = [*main, "all others"]
+    title = "CPU of all OSDs by group of threads"
+    drawing = plots.stacked(title, "cores", list(means), names, rows)
+    data = tuple(
+        (text(label), *(Cell(f"{v:.3f}", v) for v in row))
+        for label, row in zip(means, rows, strict=True)
+    )
+    columns = (Column("Load", numeric=False), *(Column(name, "cores") for name in names))
+    yield Chart("cpu", title, drawing, Table("chart-cpu", title, columns, data))
+
+
+def _cores_by_group(subject: Subject) -> dict[str, dict[str, float]]:
+    """By load, then by group of threads: the mean over the repeats."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for run in subject.runs:
+        for observed in run.finished:
+            row = next((r for r in run.rows if r.key.point == observed.record.point), None)
+            for part in observed.loads:
+                if part.op != "total" or part.window != WHOLE or part.several_depths or not row:
+                    continue
+                groups = found.setdefault(f"{subject.label(row.key)}: {part.phase}", {})
+                spent = thread_groups(observed.samples, part.start, part.end)
+                for group, seconds in spent.items():
+                    groups.setdefault(group, []).append(seconds / (part.end - part.start))
+    return {
+        label: {group: sum(values) / len(values) for group, values in groups.items()}
+        for label, groups in found.items()
+        if groups
+    }

@@ -1,0 +1,108 @@
+"""`cephqos report`: archives as an HTML page, Markdown, CSV tables and SVG charts."""
+
+import argparse
+from pathlib import Path
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report import metrics
+from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.tables import Subject
+from cephqos_loadgen.report.words import listed, plain
+from cephqos_loadgen.report.write import PAGE, write
+
+
+def add_options(parser: Parser) -> None:
+    parser.add_argument("archive", nargs="+", type=Path)
+    parser.add_argument("--out", type=Path, help="folder of the report (default: ARCHIVE-report)")
+    parser.add_argument("--reference", default="", metavar="POINT",
+                        help="compare with this point (default: the first)")  # fmt: skip
+    parser.add_argument("--baseline", metavar="ARCHIVE|IOPS",
+                        help="compare throughput with this run, or with a figure")  # fmt: skip
+    parser.add_argument("--target", type=_share, metavar="SHARE",
+                        help="share of the baseline to keep, such as 50%%")  # fmt: skip
+    parser.add_argument("--percentile", type=_percentile, action="append", default=[],
+                        help="one more percentile of latency, such as 99.95")  # fmt: skip
+    parser.set_defaults(run=_report)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 1:
+        raise argparse.ArgumentTypeError(f"{text}: expected a share such as 50% or 0.5")
+    return value
+
+
+def _percentile(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 100:
+        raise argparse.ArgumentTypeError(f"{text}: expected a number above 0 and below 100")
+    return value
+
+
+async def _report(arguments: argparse.Namespace) -> int:
+    if arguments.target is not None and not arguments.baseline:
+        raise UsageError("--target is a share of the baseline: give --baseline too")
+    runs = read_runs(arguments.archive)
+    samples, name = read_baseline(arguments.baseline) if arguments.baseline else ((), "")
+    settings = Settings(
+        baseline_iops=samples,
+        baseline_name=name,
+        target=arguments.target,
+        reference=arguments.reference,
+        percentiles=tuple(arguments.percentile),
+    )
+    check_reference(Subject(runs, settings))
+    document = build(runs, settings)
+    first = arguments.archive[0]
+    folder = arguments.out or first.with_name(f"{first.resolve().name}-report")
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--out {folder}: expected a folder")
+    write(document, folder)
+    for sentence in document.summary:
+        print(plain(sentence))
+    for finding in document.findings[:1]:
+        print(plain(f"Main doubt: {finding.text} {finding.evidence}".rstrip()))
+    print(folder / PAGE)
+    return 0
+
+
+def read_runs(folders: list[Path]) -> list[Run]:
+    """All archives, analysed; the same one twice is a mistake."""
+    runs: list[Run] = []
+    for folder in folders:
+        archive = open_archive(folder)
+        if archive.manifest.run in {run.name for run in runs}:
+            raise UsageError(f"{folder}: the run {archive.manifest.run} is given twice")
+        runs.append(analyse(archive))
+    return runs
+
+
+def read_baseline(text: str) -> tuple[tuple[float, ...], str]:
+    """Throughput of a baseline, with its name: a figure, or the only load of an archive."""
+    try:
+        return (float(text.replace(",", "")),), f"{text} IOPS, as given"
+    except ValueError:
+        run = analyse(open_archive(Path(text)))
+    loads = [row for row in Subject([run], Settings()).main_loads]
+    if not loads:
+        raise UsageError(f"--baseline {text}: no load of one depth in a finished repeat")
+    best = max(loads, key=lambda row: row.figures[metrics.IOPS.key].value)
+    name = f"{run.name}, {best.key.phase} of {best.key.point}"
+    return best.figures[metrics.IOPS.key].samples, name
+
+
+def check_reference(subject: Subject) -> None:
+    wanted = subject.settings.reference
+    names = {row.key.point for row in subject.rows} | {subject.label(r.key) for r in subject.rows}
+    if wanted and wanted not in names:
+        points = list(dict.fromkeys(row.key.point for row in subject.rows))
+        raise UsageError(f"--reference {wanted}: no such point; there are {listed(points, 8)}")

@@ -1,0 +1,94 @@
+"""What a load cost: CPU, memory and device time, from the exporters' samples and the host."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from cephqos_base.series import Daemon, Disks, Threads
+from cephqos_loadgen.report import metrics
+from cephqos_loadgen.report.samples import Samples
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.phase import Step
+
+FAMILIES: Final = frozenset(
+    {
+        *(Daemon.CPU_SECONDS, Daemon.RESIDENT_BYTES, Daemon.UP, Threads.CPU_SECONDS),
+        *(Disks.OPS, Disks.BYTES, Disks.TIME_SECONDS, Disks.WEIGHTED_SECONDS, Disks.INFO),
+    }
+)
+_OSD: Final = "osd."
+
+
+def cost_of(step: Step, samples: Samples, clients: HostUse | None) -> dict[str, float]:
+    """Of one step, as far as it was recorded."""
+    start, end = step.start_unix_seconds, step.end_unix_seconds
+    ios = step.total.ios
+    found: dict[str, float] = {}
+    spent = _osd_cpu(samples, start, end)
+    if spent is not None and end > start:
+        found[metrics.OSD_CORES.key] = spent / (end - start)
+        if ios:
+            found[metrics.OSD_CPU_PER_IO.key] = spent / ios
+    memory = [
+        value
+        for series in samples.of(Daemon.RESIDENT_BYTES)
+        if series.labels.get("ceph_daemon", "").startswith(_OSD)
+        and (value := series.at(end)) is not None
+    ]
+    if memory:
+        found[metrics.OSD_MEMORY.key] = sum(memory)
+    found |= _devices(samples, start, end)
+    if clients:
+        found |= _client(clients, step)
+    return found
+
+
+def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
+    parts = [
+        series.growth(start, end)
+        for series in samples.of(Daemon.CPU_SECONDS)
+        if series.labels.get("ceph_daemon", "").startswith(_OSD)
+    ]
+    return sum(parts) if parts else None
+
+
+def _devices(samples: Samples, start: float, end: float) -> dict[str, float]:
+    found: dict[str, float] = {}
+    requests = samples.growth(Disks.OPS, start, end)
+    waited = samples.growth(Disks.TIME_SECONDS, start, end)
+    if requests and waited is not None:
+        found[metrics.DEVICE_REQUEST.key] = waited / requests
+    weighted = samples.growth(Disks.WEIGHTED_SECONDS, start, end)
+    if weighted is not None and end > start:
+        found[metrics.DEVICE_DEPTH.key] = weighted / (end - start)
+    for metric, op in ((metrics.DEVICE_READ, "read"), (metrics.DEVICE_WRITTEN, "write")):
+        moved = samples.growth(Disks.BYTES, start, end, op=op)
+        if moved is not None and end > start:
+            found[metric.key] = moved / (end - start)
+    return found
+
+
+def _client(clients: HostUse, step: Step) -> dict[str, float]:
+    spent = sum(
+        thread.user_seconds + thread.system_seconds
+        for process in clients.processes.values()
+        for thread in process.threads.values()
+    )
+    found = {
+        metrics.CLIENT_MEMORY.key: float(
+            sum(process.resident_bytes for process in clients.processes.values())
+        )
+    }
+    if step.seconds > 0:
+        found[metrics.CLIENT_CORES.key] = spent / step.seconds
+    if step.total.ios:
+        found[metrics.CLIENT_CPU_PER_IO.key] = spent / step.total.ios
+    return found
+
+
+def thread_groups(samples: Samples, start: float, end: float) -> Mapping[str, float]:
+    """CPU seconds of all OSDs by group of threads."""
+    found: dict[str, float] = {}
+    for series in samples.of(Threads.CPU_SECONDS):
+        group = series.labels.get("group", "")
+        found[group] = found.get(group, 0.0) + series.growth(start, end)
+    return found

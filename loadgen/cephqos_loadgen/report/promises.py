@@ -1,0 +1,117 @@
+"""Whether OSDs got what mClock promises each class, second by second, from recorded metrics.
+
+Rates are over windows of WINDOW seconds. A class has demand in a window when requests waited in its
+queue at every sample of it. A window is violated when the class had demand and got less than
+SHORTFALL of its reservation. The alerts' rules see more evidence, and hold a violation longer.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cephqos_base.series import SCHEDULED, Qos
+from cephqos_loadgen.report.samples import Samples, Series
+from cephqos_loadgen.report.statistics import Floats
+
+WINDOW: Final = 10.0
+SHORTFALL: Final = 0.95
+FAMILIES: Final = frozenset(
+    {
+        *(Qos.OPS, Qos.RESERVATION_OPS, Qos.LIMIT_OPS, Qos.QUEUE_LENGTH, Qos.CAPACITY_OPS),
+        *(Qos.DELIVERED_OPS, Qos.RESERVATION_LAG_SECONDS, Qos.RESERVATION_RATIO),
+        Qos.SCHEDULER_INFO,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """One class on one OSD in a stretch of time, normalised operations per second."""
+
+    osd: str
+    work: str  # the class
+    reservation: float | None
+    limit: float | None
+    attained: float
+    attained_most: float  # over WINDOW seconds
+    seconds: float
+    demand_seconds: float
+    violated_seconds: float | None  # None: no reservation is recorded
+    lag_most_seconds: float | None
+
+    @property
+    def attainment(self) -> float | None:
+        return self.attained / self.reservation if self.reservation else None
+
+
+def promises(samples: Samples, start: float, end: float) -> Iterator[Promise]:
+    """Every OSD and class that mClock schedules; nothing where its metrics are absent."""
+    for series in samples.of(Qos.OPS):
+        osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
+        if work in SCHEDULED:
+            found = _promise(samples, series, osd, work, start, end)
+            if found:
+                yield found
+
+
+def _promise(
+    samples: Samples, series: Series, osd: str, work: str, start: float, end: float
+) -> Promise | None:
+    times, rates = window_rates(series, start, end)
+    if not len(times):
+        return None
+    labels = {"ceph_daemon": osd, "class": work}
+    reservation = _level(samples.of(Qos.RESERVATION_OPS, **labels), end)
+    wanted = demand(samples.of(Qos.QUEUE_LENGTH, **labels), times)
+    step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
+    short = wanted & (rates < SHORTFALL * (reservation or 0.0))
+    lags = [
+        s.values[(s.times >= start) & (s.times <= end)]
+        for s in samples.of(Qos.RESERVATION_LAG_SECONDS, **labels)
+    ]
+    worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
+    return Promise(
+        osd=osd,
+        work=work,
+        reservation=reservation,
+        limit=_level(samples.of(Qos.LIMIT_OPS, **labels), end),
+        attained=series.growth(start, end) / (end - start),
+        attained_most=float(rates.max()),
+        seconds=end - start,
+        demand_seconds=float(wanted.sum()) * step,
+        violated_seconds=float(short.sum()) * step if reservation else None,
+        lag_most_seconds=worst,
+    )
+
+
+def _level(found: Sequence[Series], time: float) -> float | None:
+    """The value of the only such gauge at this time."""
+    return found[0].at(time) if found else None
+
+
+def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floats]:
+    """Ends of the windows that lie within, and the counter's rate over each."""
+    kept = (series.times >= start) & (series.times <= end)
+    times, values = series.times[kept], series.values[kept]
+    if len(times) < 2:
+        return times[:0], values[:0]
+    steps = np.diff(values)
+    grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, values[1:]))])
+    first = np.searchsorted(times, times - WINDOW - 0.5, side="left")
+    whole = times - times[first] >= min(WINDOW, float(times[-1] - times[0])) - 0.5
+    whole &= times > times[first]
+    span = times[whole] - times[first[whole]]
+    return times[whole], (grown[whole] - grown[first[whole]]) / span
+
+
+def demand(queues: Sequence[Series], times: Floats) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+    """Whether something waited at every sample of the window that ends at each time."""
+    found = np.zeros(len(times), np.bool_)
+    for queue in queues:
+        waiting = np.concatenate([[0], np.cumsum(queue.values > 0)])
+        last = np.searchsorted(queue.times, times, side="right")
+        first = np.searchsorted(queue.times, times - WINDOW, side="left")
+        found |= (last > first) & (waiting[last] - waiting[first] == last - first)
+    return found

@@ -1,0 +1,130 @@
+"""Spread over repeats, and changes with an interval."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+CONFIDENCE = 0.95
+_RESAMPLES = 4000
+_SEED = 20
+# Two figures that differ by less than rounding are the same figure.
+_SAME = 1e-12
+
+Floats = NDArray[np.float64]
+
+
+def mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def deviation(values: Sequence[float]) -> float | None:
+    """Sample standard deviation; None of fewer than two."""
+    if len(values) < 2:
+        return None
+    centre = mean(values)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
+
+
+def variation(values: Sequence[float]) -> float | None:
+    """Coefficient of variation: deviation over mean."""
+    spread = deviation(values)
+    centre = mean(values) if values else 0.0
+    return spread / abs(centre) if spread is not None and centre else None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure against another. The interval is of `ratio`, None where repeats are too few."""
+
+    absolute: float
+    ratio: float | None  # 0.05: 5 % more; None where the reference is 0
+    low: float | None
+    high: float | None
+
+    @property
+    def known(self) -> bool:
+        return self.low is not None and self.high is not None
+
+    @property
+    def beyond_noise(self) -> bool:
+        """The interval does not contain "no change"."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+def change(
+    values: Sequence[float], reference: Sequence[float], *, exact_reference: bool = False
+) -> Change:
+    """The change of the mean, with a bootstrap interval over repeats.
+
+    Both sides are drawn again with replacement, from a fixed seed. The bootstrap's standard error
+    is widened for few repeats (it is too small by sqrt((n-1)/n)), and Student's t is applied with
+    the degrees of freedom of Welch: a percentile interval of three repeats would be far too narrow.
+    """
+    new, old = mean(values), mean(reference)
+    if old == 0:
+        return Change(new, None, None, None)
+    ratio = new / old - 1
+    fixed = exact_reference
+    if len(values) < 2 or (len(reference) < 2 and not fixed):
+        return Change(new - old, ratio, None, None)
+    random = np.random.default_rng(_SEED)
+    drawn_new = _drawn_means(random, values)
+    drawn_old = np.full(_RESAMPLES, old) if fixed else _drawn_means(random, reference)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = drawn_new / drawn_old - 1
+    error = float(np.std(ratios[np.isfinite(ratios)]))
+    reach = t_quantile(0.5 + CONFIDENCE / 2, freedom(values, () if fixed else reference)) * error
+    if reach < _SAME and abs(ratio) < _SAME:
+        return Change(0.0, 0.0, 0.0, 0.0)
+    return Change(new - old, ratio, ratio - reach, ratio + reach)
+
+
+def _drawn_means(random: np.random.Generator, values: Sequence[float]) -> Floats:
+    """Means of samples drawn with replacement, their spread widened to be unbiased."""
+    array = np.asarray(values, np.float64)
+    picked = array[random.integers(0, len(array), (_RESAMPLES, len(array)))].mean(axis=1)
+    widened: Floats = array.mean() + (picked - array.mean()) * math.sqrt(
+        len(array) / (len(array) - 1)
+    )
+    return widened
+
+
+def freedom(values: Sequence[float], reference: Sequence[float]) -> float:
+    """Welch's degrees of freedom; `reference` may be empty (an exact figure)."""
+    parts = [
+        ((deviation(side) or 0.0) ** 2 / len(side), len(side) - 1)
+        for side in (values, reference)
+        if len(side) > 1
+    ]
+    total = sum(part for part, _ in parts)
+    if total == 0:
+        return float(sum(degrees for _, degrees in parts))
+    return total**2 / sum(part**2 / degrees for part, degrees in parts)
+
+
+def t_quantile(probability: float, degrees: float) -> float:
+    """Of Student's t, by integrating its density; for probabilities above one half."""
+    low, high = 0.0, 1e4
+    for _ in range(80):
+        middle = (low + high) / 2
+        if _t_below(middle, degrees) < probability:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
+
+
+def _t_below(value: float, degrees: float) -> float:
+    """P(T < value) for value >= 0: the substitution t = sqrt(n) tan(a) leaves cos(a)^(n-1)."""
+    angle = math.atan(value / math.sqrt(degrees))
+    nodes, weights = _LEGENDRE
+    inner = np.cos((nodes + 1) * angle / 2) ** (degrees - 1)
+    area = float(np.sum(weights * inner)) * angle / 2
+    factor = math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2))
+    return 0.5 + factor / math.sqrt(math.pi) * area
+
+
+_LEGENDRE = np.polynomial.legendre.leggauss(96)

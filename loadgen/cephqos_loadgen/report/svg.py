@@ -1,0 +1,160 @@
+"""Small pieces of SVG. Colours come from CSS; form (markers, dashes) says the same without them."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_loadgen.report.words import escaped, number
+
+STYLE: Final = """
+.chart{--paper:#fff;--ink:#1c2128;--soft:#5b6570;--grid:#d5dae0;--band:#8a94a0;--c0:#0b62a8;
+--c1:#b4480a;--c2:#1b7a43;--c3:#8a2f8f;--c4:#7a6200;--c5:#3f4a56;font:12px system-ui,sans-serif}
+@media screen and (prefers-color-scheme:dark){.chart{--paper:#14181d;--ink:#e6e9ec;--soft:#a3adb8;
+--grid:#3a424b;--band:#8a94a0;--c0:#6cb6ff;--c1:#ffa657;--c2:#7ee2a0;--c3:#e2a0ff;--c4:#e3cf5a;--c5:#c0c8d0}}
+.chart text{fill:var(--ink)}.chart .soft{fill:var(--soft)}
+.chart text.on{fill:var(--paper)}.chart .title{font-weight:600;font-size:14px}
+.chart .end{text-anchor:end}.chart .middle{text-anchor:middle}
+.chart .grid{stroke:var(--grid)}.chart .axis{stroke:var(--soft)}
+.chart .band{fill:var(--band);opacity:.22}.chart .l{fill:none;stroke-width:1.6}
+.chart .thin{stroke-width:1}
+""" + "".join(
+    f".chart .s{n}{{stroke:var(--c{n})}}.chart .f{n}{{fill:var(--c{n});stroke:var(--c{n})}}\n"
+    for n in range(6)
+)
+DASHES: Final = ("", "6 3", "2 3", "9 3 2 3", "4 2", "12 4")
+COLOURS: Final = 6
+
+
+def text(x: float, y: float, content: str, kind: str = "") -> str:
+    name = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{name}>{escaped(content)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
+    inner = f"<title>{escaped(tip)}</title>" if tip else ""
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}"'
+        f' height="{max(0.0, height):.1f}" class="{kind}">{inner}</rect>'
+    )
+
+
+def path(points: Sequence[tuple[float, float]], number_: int, *, thin: bool = False) -> str:
+    """A line through points, in the colour and dash of this number."""
+    if not points:
+        return ""
+    inside = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    dash = DASHES[number_ % len(DASHES)]
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    kind = f"l s{number_ % COLOURS}" + (" thin" if thin else "")
+    return f'<path d="M{inside}" class="{kind}"{dashed}/>'
+
+
+def marker(x: float, y: float, number_: int, tip: str = "", size: float = 4.0) -> str:
+    """A mark whose form belongs to the number; `tip` is shown under the mouse."""
+    r = size
+    forms = (
+        f"M{x - r} {y}a{r} {r} 0 1 0 {2 * r} 0a{r} {r} 0 1 0 {-2 * r} 0",
+        f"M{x - r} {y - r}h{2 * r}v{2 * r}h{-2 * r}z",
+        f"M{x} {y - r - 1}l{r + 1} {2 * r}h{-2 * r - 2}z",
+        f"M{x} {y - r - 1}l{r + 1} {r + 1}l{-r - 1} {r + 1}l{-r - 1} {-r - 1}z",
+        f"M{x - r} {y - 1.2}h{2 * r}v2.4h{-2 * r}z",
+        f"M{x - 1.2} {y - r}h2.4v{2 * r}h-2.4z",
+    )
+    inner = f"<title>{escaped(tip)}</title>" if tip else ""
+    kind = f"f{number_ % COLOURS}"
+    return f'<path d="{forms[number_ % len(forms)]}" class="{kind}">{inner}</path>'
+
+
+def drawing(width: float, height: float, title: str, body: Iterable[str]) -> str:
+    """A whole SVG, without style: a page has it once, a file of its own needs `standalone`."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width:.0f}'
+        f' {height:.0f}" width="{width:.0f}" height="{height:.0f}" role="img"'
+        f' aria-label="{escaped(title)}">' + "".join(body) + "</svg>"
+    )
+
+
+def standalone(svg: str) -> str:
+    head, _, rest = svg.partition(">")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{STYLE}</style>{rest}\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values to places; logarithmic where asked for."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def at(self, value: float) -> float:
+        low, high, value = (self._bent(v) for v in (self.low, self.high, value))
+        share = (value - low) / (high - low) if high > low else 0.5
+        return self.start + (self.end - self.start) * share
+
+    def _bent(self, value: float) -> float:
+        return math.log10(max(value, 1e-12)) if self.log else value
+
+    def ticks(self) -> list[float]:
+        return _log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
+
+
+def linear(values: Sequence[float], start: float, end: float) -> Scale:
+    """From zero to a round number above all values."""
+    high = max([*values, 0.0]) or 1.0
+    step = _step(high)
+    return Scale(0.0, math.ceil(high * 1.02 / step) * step, start, end)
+
+
+def logarithmic(values: Sequence[float], start: float, end: float) -> Scale:
+    above = [value for value in values if value > 0] or [1.0]
+    low, high = min(above) / 1.15, max(above) * 1.15
+    return Scale(low, high, start, end, log=True)
+
+
+def linear_ticks(low: float, high: float) -> list[float]:
+    step = _step(high - low)
+    first = math.ceil(low / step - 1e-9)
+    return [step * n for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _step(span: float) -> float:
+    """A round step that makes three to six parts."""
+    rough = span / 5 if span > 0 else 1.0
+    unit = 10.0 ** math.floor(math.log10(rough))
+    return next(unit * n for n in (1, 2, 2.5, 5, 10) if unit * n >= rough * 0.999)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    steps = (1, 2, 5) if last - first <= 4 else (1,)
+    ticks = [n * 10.0**power for power in range(first, last + 1) for n in steps]
+    inside = [tick for tick in ticks if low <= tick <= high]
+    return inside if len(inside) > 1 else [low * 1.15, high / 1.15]
+
+
+def tick_text(value: float) -> str:
+    return f"{value:,.0f}" if value == round(value) else number(value)
+
+
+def cut(content: str, most: int) -> str:
+    return content if len(content) <= most else content[: most - 1] + "…"
+
+
+def legend(x: float, y: float, names: Sequence[str], lines: bool) -> str:
+    """Marks and their names in one row."""
+    parts = []
+    for index, name in enumerate(names):
+        if lines:
+            parts.append(path([(x, y - 4), (x + 22, y - 4)], index))
+        parts.append(marker(x + 11, y - 4, index))
+        parts.append(text(x + 28, y, cut(name, 40)))
+        x += 44 + 6.8 * min(len(name), 40)
+    return "".join(parts)

@@ -1,0 +1,372 @@
+"""Tables of a report, as data. Writers turn them into HTML, Markdown and CSV."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cephqos_loadgen.report import metrics
+from cephqos_loadgen.report.analysis import BACKGROUND, LOAD, Key, Row, Run, Settings
+from cephqos_loadgen.report.metrics import Metric
+from cephqos_loadgen.report.observe import WHOLE
+from cephqos_loadgen.report.statistics import Change, change
+from cephqos_loadgen.report.words import interval, number, percent, shown, verdict
+
+Number = float | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is shown, what is sorted by and written to CSV, and how it stands out."""
+
+    text: str
+    value: float | str | None = None
+    mark: str = ""  # best, worst, doubt
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    title: str
+    unit: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`name` is that of its CSV file. `note` stands below."""
+
+    name: str
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+Doubted = Mapping[Key, Sequence[int]]  # the numbers of the findings that touch a row
+Label = Callable[[Key], str]
+
+
+def text(value: str) -> Cell:
+    return Cell(value, value)
+
+
+def figure(metric: Metric, value: float | None, mark: str = "") -> Cell:
+    return Cell(shown(metric, value), None if value is None else value * metric.scale, mark)
+
+
+def count(value: int) -> Cell:
+    return Cell(f"{value:,}", value)
+
+
+def doubts_cell(numbers: Sequence[int]) -> Cell:
+    joined = ", ".join(map(str, numbers))
+    return Cell(joined or "–", joined, "doubt" if numbers else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The rows of a report, how they are called, and which findings touch them."""
+
+    runs: Sequence[Run]
+    settings: Settings
+    doubted: Doubted = field(default_factory=dict)
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for run in self.runs for row in run.rows]
+
+    @property
+    def varying(self) -> list[str]:
+        """Axes that have more than one value."""
+        values: dict[str, set[str]] = {}
+        for row in self.rows:
+            for axis, value in row.axes.items():
+                values.setdefault(axis, set()).add(value)
+        return [axis for axis, found in values.items() if len(found) > 1]
+
+    def label(self, key: Key) -> str:
+        """The point in short, with the run where there are several."""
+        axes = next(row.axes for row in self.rows if row.key == key)
+        named = [(axis, axes[axis]) for axis in self.varying if axis in axes]
+        if len(named) == 1 and len(self.varying) == 1:
+            point = named[0][1]
+        else:
+            point = ", ".join(f"{axis}={value}" for axis, value in named) or key.point
+        return f"{point} ({key.run})" if len(self.runs) > 1 else point
+
+    def loads(self, *, curves: bool) -> list[Row]:
+        """Whole loads of one depth, or the steps of curves."""
+        return [
+            row
+            for row in self.rows
+            if row.key.kind == LOAD and (row.key.depth is not None) == curves
+        ]
+
+    @property
+    def main_loads(self) -> list[Row]:
+        """One row per point and load: both directions together, the whole time."""
+        return [
+            row
+            for row in self.loads(curves=False)
+            if row.key.op == "total" and row.key.window == WHOLE
+        ]
+
+    def reference_of(self, row: Row) -> Row | None:
+        """The row of the reference point that this one is compared with."""
+        wanted = self.settings.reference
+        same = [
+            other
+            for other in self.rows
+            if (other.key.phase, other.key.kind, other.key.depth, other.key.op, other.key.window)
+            == (row.key.phase, row.key.kind, row.key.depth, row.key.op, row.key.window)
+        ]
+        named = [other for other in same if wanted in (other.key.point, self.label(other.key))]
+        return next(iter(named if wanted else same), None)
+
+
+_WHO: Final = (Column("Point", numeric=False), Column("Load", numeric=False))
+
+
+def _who(subject: Subject, row: Row) -> list[Cell]:
+    return [text(subject.label(row.key)), text(row.key.phase)]
+
+
+def _columns(found: Sequence[Metric]) -> list[Column]:
+    return [Column(metric.title, metric.unit) for metric in found]
+
+
+def present(rows: Sequence[Row], wanted: Sequence[Metric]) -> list[Metric]:
+    return [metric for metric in wanted if any(metric.key in row.figures for row in rows)]
+
+
+def tables(subject: Subject) -> Iterator[Table]:
+    """All tables that have rows."""
+    for build in (loads_table, changes_table, targets_table, background_table, curves_table):
+        table = build(subject)
+        if table.rows:
+            yield table
+
+
+def loads_table(subject: Subject) -> Table:
+    rows = subject.loads(curves=False)
+    wanted = present(rows, (*metrics.LOAD, *_extra(subject)))
+    marks = best_and_worst(rows, wanted)
+    lines = []
+    for row in rows:
+        spread = row.figures[metrics.IOPS.key]
+        part = row.key.window if row.key.op == "total" else f"{row.key.op}s, {row.key.window}"
+        cells = [*_who(subject, row), text(part), count(row.repeats)]
+        for metric in wanted:
+            cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
+            if metric is metrics.IOPS:
+                cells.append(figure(metric, spread.deviation))
+                cells.append(_ratio(spread.variation))
+        lines.append((*cells, doubts_cell(subject.doubted.get(row.key, ()))))
+    columns = [*_WHO, Column("Part", numeric=False), Column("Repeats")]
+    for metric in wanted:
+        columns.append(Column(metric.title, metric.unit))
+        if metric is metrics.IOPS:
+            columns += [Column("σ over repeats", "IOPS"), Column("CV", "%")]
+    columns.append(Column("Doubts", numeric=False))
+    return Table(
+        "loads",
+        "Client load",
+        tuple(columns),
+        tuple(lines),
+        "Latency is completion latency. Percentiles are of all completions of all jobs, volumes and"
+        " repeats together, from fio's bins (at most 1.6 % wide). ▲ best and ▼ worst are marked"
+        " only where mean ± 1 σ over the repeats of the two do not overlap.",
+    )
+
+
+def _extra(subject: Subject) -> list[Metric]:
+    return [metrics.percentile(p) for p in subject.settings.percentiles]
+
+
+def _value(row: Row, metric: Metric) -> float | None:
+    found = row.value(metric.key)
+    if found is None and metric.key.startswith("clat_p"):
+        return row.percentile_seconds(float(metric.key.removeprefix("clat_p")))
+    return found
+
+
+def _ratio(value: float | None) -> Cell:
+    return Cell(number(None if value is None else value * 100), value and value * 100)
+
+
+def best_and_worst(rows: Sequence[Row], wanted: Sequence[Metric]) -> dict[tuple[Key, str], str]:
+    """The best and the worst point of each load and metric, where they really differ."""
+    groups: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        key = row.key
+        groups.setdefault((key.phase, key.depth, key.op, key.window), []).append(row)
+    found: dict[tuple[Key, str], str] = {}
+    for group in groups.values():
+        for metric in wanted:
+            have = [row for row in group if metric.key in row.figures]
+            if metric.better and len(have) > 1:
+                found |= _apart(have, metric)
+    return found
+
+
+def _apart(rows: Sequence[Row], metric: Metric) -> dict[tuple[Key, str], str]:
+    ordered = sorted(rows, key=lambda row: row.figures[metric.key].value)
+    low, high = ordered[0].figures[metric.key], ordered[-1].figures[metric.key]
+    if low.deviation is None or high.deviation is None:
+        return {}
+    if low.value + low.deviation >= high.value - high.deviation:
+        return {}
+    ends = ("worst", "best") if metric.better == "more" else ("best", "worst")
+    return {
+        (ordered[0].key, metric.key): ends[0],
+        (ordered[-1].key, metric.key): ends[1],
+    }
+
+
+# -- changes -------------------------------------------------------------------------------------
+
+COMPARED: Final = (metrics.IOPS, metrics.MEAN, metrics.P99)
+
+
+def change_between(row: Row, reference: Row, metric: Metric) -> Change | None:
+    new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
+    if new is None or old is None or not new.samples or not old.samples:
+        return None
+    return change(new.samples, old.samples)
+
+
+def changes_table(subject: Subject) -> Table:
+    """Every load against the reference point."""
+    lines = []
+    for row in [*subject.main_loads, *_background_rows(subject)]:
+        reference = subject.reference_of(row)
+        if reference is None or reference.key == row.key:
+            continue
+        for metric in (*COMPARED, metrics.SCRUB_SECONDS, metrics.RECOVERY_SECONDS):
+            found = change_between(row, reference, metric)
+            if found:
+                lines.append(
+                    (
+                        *_who(subject, row),
+                        text(f"{metric.title}, {metric.unit}"),
+                        text(subject.label(reference.key)),
+                        figure(metric, found.absolute),
+                        Cell(percent(found.ratio), _times_100(found.ratio)),
+                        text(interval(found)),
+                        text(verdict(found)),
+                    )
+                )
+    return Table(
+        "changes",
+        "Change against the reference",
+        (
+            *_WHO,
+            Column("Figure", numeric=False),
+            Column("Reference", numeric=False),
+            Column("Change"),
+            Column("Change", "%"),
+            Column("95 % interval", "%", numeric=False),
+            Column("Result", numeric=False),
+        ),
+        tuple(lines),
+        "Changes are between means over repeats. The interval is bootstrapped over the repeats."
+        " Where it contains zero, no difference was found.",
+    )
+
+
+def _times_100(value: float | None) -> float | None:
+    return None if value is None else value * 100
+
+
+def _background_rows(subject: Subject) -> list[Row]:
+    return [row for row in subject.rows if row.key.kind == BACKGROUND]
+
+
+def targets_table(subject: Subject) -> Table:
+    """Every load against the baseline, and the target where one is set."""
+    settings = subject.settings
+    lines = []
+    baseline = settings.baseline_iops
+    for row in subject.main_loads if baseline else []:
+        iops = row.figures[metrics.IOPS.key]
+        found = change(iops.samples, baseline, exact_reference=len(baseline) == 1)
+        cells = [
+            *_who(subject, row),
+            figure(metrics.IOPS, sum(baseline) / len(baseline)),
+            figure(metrics.IOPS, iops.value),
+            figure(metrics.IOPS, found.absolute),
+            Cell(percent(found.ratio), _times_100(found.ratio)),
+            text(interval(found)),
+        ]
+        if settings.target is not None:
+            least = settings.target * sum(baseline) / len(baseline)
+            kept = iops.value >= least
+            cells += [figure(metrics.IOPS, least), Cell(*_kept(kept))]
+        lines.append(tuple(cells))
+    columns = [
+        *_WHO,
+        Column("Baseline", "IOPS"),
+        Column("Throughput", "IOPS"),
+        Column("Change", "IOPS"),
+        Column("Change", "%"),
+        Column("95 % interval", "%", numeric=False),
+    ]
+    if settings.target is not None:
+        columns += [Column("Target", "IOPS"), Column("Result", numeric=False)]
+    note = f"Baseline: {settings.baseline_name}." if settings.baseline_name else ""
+    return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
+
+
+def _kept(kept: bool) -> tuple[str, str, str]:
+    word = "kept" if kept else "broken"
+    return word, word, "best" if kept else "worst"
+
+
+# -- background work and curves --------------------------------------------------------------------
+
+
+def background_table(subject: Subject) -> Table:
+    rows = _background_rows(subject)
+    wanted = present(rows, metrics.BACKGROUND)
+    marks = best_and_worst(rows, wanted)
+    lines = [
+        (
+            *_who(subject, row),
+            count(row.repeats),
+            *(
+                figure(metric, row.value(metric.key), marks.get((row.key, metric.key), ""))
+                for metric in wanted
+            ),
+            doubts_cell(subject.doubted.get(row.key, ())),
+        )
+        for row in rows
+    ]
+    columns = (
+        Column("Point", numeric=False),
+        Column("Phase", numeric=False),
+        Column("Repeats"),
+        *_columns(wanted),
+        Column("Doubts", numeric=False),
+    )
+    return Table("background", "Scrub and recovery", columns, tuple(lines), "Means over repeats.")
+
+
+def curves_table(subject: Subject) -> Table:
+    rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
+    wanted = present(rows, (*metrics.LOAD, *_extra(subject), *metrics.COST))
+    lines = []
+    for row in rows:
+        iops = row.figures[metrics.IOPS.key]
+        cells = [*_who(subject, row), text(row.key.op), count(row.key.depth or 0)]
+        cells += [count(row.repeats), figure(metrics.IOPS, iops.deviation)]
+        cells += [figure(metric, _value(row, metric)) for metric in wanted]
+        lines.append((*cells, doubts_cell(subject.doubted.get(row.key, ()))))
+    columns = (
+        *_WHO,
+        Column("Direction", numeric=False),
+        Column("Depth"),
+        Column("Repeats"),
+        Column("σ over repeats", "IOPS"),
+        *_columns(wanted),
+        Column("Doubts", numeric=False),
+    )
+    return Table("curves", "Response curves", columns, tuple(lines), "Every step is a row.")

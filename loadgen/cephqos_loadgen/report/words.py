@@ -1,0 +1,88 @@
+"""Numbers and names as people read them, and text that is safe to show."""
+
+import html
+import unicodedata
+from collections.abc import Sequence
+
+from cephqos_loadgen.report.metrics import Metric
+from cephqos_loadgen.report.statistics import Change
+
+NONE_FOUND = "no difference found"
+UNKNOWN = "one repeat: not known"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits at least, thousands grouped; a dash for what is absent."""
+    if value is None:
+        return "–"
+    size = abs(value)
+    digits = 0 if size >= 100 or value == 0 else 1 if size >= 10 else 2 if size >= 1 else 3
+    text = f"{value:,.{digits}f}"
+    return text.removeprefix("-") if not text.strip("-0.,") else text
+
+
+def shown(metric: Metric, value: float | None) -> str:
+    """Without its unit."""
+    return number(None if value is None else value * metric.scale)
+
+
+def with_unit(metric: Metric, value: float) -> str:
+    return f"{shown(metric, value)} {metric.unit}"
+
+
+def percent(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio * 100:+.1f} %"
+
+
+def interval(change: Change) -> str:
+    if change.low is None or change.high is None:
+        return "–"
+    return f"{change.low * 100:+.1f} … {change.high * 100:+.1f} %"
+
+
+def verdict(change: Change) -> str:
+    """The words for a change."""
+    if not change.known:
+        return UNKNOWN if change.ratio is not None else "–"
+    if not change.beyond_noise:
+        return NONE_FOUND
+    return "higher" if (change.ratio or 0) > 0 else "lower"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """`a, b and c`; the rest is counted."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def plain(text: str) -> str:
+    """Without control characters: safe on a terminal, and one line."""
+    return "".join(
+        " " if char in "\n\t" else char
+        for char in text
+        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co")
+    )
+
+
+def escaped(text: str) -> str:
+    """For HTML and SVG, in text and in attributes."""
+    return html.escape(plain(text), quote=True)
+
+
+def in_markdown(text: str) -> str:
+    """For a cell or a line of Markdown."""
+    safe = plain(text)
+    for char in "\\`*_[]<>|#~":
+        safe = safe.replace(char, "\\" + char)
+    return safe
+
+
+def short_point(point: str, varying: Sequence[str]) -> str:
+    """The axes of a point that differ between points; `policy=wpq` becomes `wpq`."""
+    parts = [part for part in point.split(",") if part.partition("=")[0] in varying]
+    if not parts:
+        return point
+    return parts[0].partition("=")[2] if len(varying) == 1 else ", ".join(parts)
