@@ -8,34 +8,33 @@ tell which one that is.
 from typing import Final
 
 from cephqos_alerts.rules import Group, Recording
-from cephqos_base.recorded import PerMedia, PerOsd, PerOsdPeer, PerOsdPlace
+from cephqos_base.recorded import PerMedia, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, Daemon, Op, Ops, Qos
 
 # What an OSD waits for when it writes or reads, by where it is measured. A throttled device shows
 # in commits and read waits only: its requests are held back before the kernel counts them.
-_DEVICE_SECONDS: Final = f"""
-label_replace({PerOsd.KV_COMMIT_SECONDS_RATE}, "at", "commit", "", "")
-or label_replace({PerOsd.READ_WAIT_SECONDS_RATE}, "at", "read", "", "")
-or label_replace({PerOsd.DEVICE_LATENCY_SECONDS_RATE}, "at", "device", "", "")
-"""
+DEVICE_SECONDS: Final = {
+    "commit": PerOsd.KV_COMMIT_SECONDS_RATE,
+    "read": PerOsd.READ_WAIT_SECONDS_RATE,
+    "device": PerOsd.DEVICE_LATENCY_SECONDS_RATE,
+}
 
 
-def _among_peers(series: str, extra: str = "") -> str:
+def _among_peers(series: str) -> str:
     """The median of the OSDs of a cluster on the same media, where there are at least three."""
-    by = f"cluster, media{extra}"
     joined = f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
     return f"""
-    quantile by ({by}) (0.5, {joined})
+    quantile by (cluster, media) (0.5, {joined})
       and on (cluster, media) count by (cluster, media) ({PerOsd.MEDIA}) >= 3
     """
 
 
-def _to_peers(series: str, median: str, extra: str = "") -> str:
+def _to_peers(series: str, median: str) -> str:
     """How many times the median of its peers an OSD's figure is."""
     return f"""
-    max by ({OSD}{extra}) (
+    max by ({OSD}) (
       ({series} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
-      / on (cluster, media{extra}) group_left () ({median} > 0)
+      / on (cluster, media) group_left () ({median} > 0)
     )
     """
 
@@ -43,10 +42,11 @@ def _to_peers(series: str, median: str, extra: str = "") -> str:
 ACROSS: Final = Group(
     name="cephqos-across",
     rules=(
-        Recording(record=PerOsdPlace.DEVICE_SECONDS, expr=_DEVICE_SECONDS),
-        Recording(
-            record=PerMedia.DEVICE_SECONDS,
-            expr=_among_peers(PerOsdPlace.DEVICE_SECONDS, ", at"),
+        *(
+            Recording(
+                record=PerMedia.DEVICE_SECONDS, labels={"at": place}, expr=_among_peers(series)
+            )
+            for place, series in DEVICE_SECONDS.items()
         ),
         Recording(
             record=PerOsd.REPLICA_WRITE_SECONDS,

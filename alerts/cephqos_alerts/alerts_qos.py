@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cephqos_alerts.cause import NOT_OVERSTATED
 from cephqos_alerts.rules import Alert, Group, Recording, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
@@ -296,6 +297,7 @@ _CAPACITY: Final = (
         about=("osd", "load"),
         expr=f"""
         {PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
+          {NOT_OVERSTATED.strip()}
           and on ({OSD}) (
             count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
           )

@@ -7,6 +7,7 @@ has the reasoning and the blind spots of each.
 
 from typing import Final
 
+from cephqos_alerts.across import DEVICE_SECONDS
 from cephqos_alerts.rules import Group, Recording
 from cephqos_base.recorded import (
     PerClass,
@@ -14,7 +15,6 @@ from cephqos_base.recorded import (
     PerMedia,
     PerOsd,
     PerOsdPeer,
-    PerOsdPlace,
 )
 from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, Network, Op, Qos
 
@@ -26,9 +26,10 @@ RANKS: Final = {
     "limit": 80,
     "skew": 75,
     "interference": 70,
+    # Who waits for another OSD is not held up by the replica work that fills its own.
+    "replica": 65,
+    "network": 62,
     "immediate": 60,
-    "replica": 55,
-    "network": 50,
     "capacity": 40,
     "unknown": 1,
 }
@@ -85,11 +86,16 @@ _SKEW: Final = f"""
   and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
 """
 
+# What an OSD did in the last day, saturated or not, it can do.
+NOT_OVERSTATED: Final = f"""
+  unless on ({OSD}) ({PerOsd.CAPACITY_OPS} <= @overstated@ * {PerOsd.DELIVERED_OPS_MAX1D})
+"""
 # More than was ever delivered while clients wanted more, in the last day. Where operations are
 # large, bytes are what ran out, and the capacity in IOPS proves nothing.
 _OVERSTATED: Final = _wanting(
     f"""
     {PerOsd.CAPACITY_OPS} > @overstated@ * {PerOsd.PROVEN_OPS}
+    {NOT_OVERSTATED.strip()}
     {_COUNTED.strip()}
     """
 )
@@ -245,6 +251,19 @@ def _beyond(series: str) -> str:
     return f"({series}:rate > @device_floor@) > @device_history@ * {series}:median1d"
 
 
+def _beyond_peers(place: str, series: str) -> str:
+    """Far above the median of the OSDs on the same media."""
+    return f"""(
+              ({series} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}
+              > on (cluster, media) group_left ()
+              (@device_peers@ * {PerMedia.DEVICE_SECONDS}{{at="{place}"}})
+            )"""
+
+
+_FAR_BEYOND_PEERS: Final = f"\n            or on ({OSD}) ".join(
+    _beyond_peers(place, series) for place, series in DEVICE_SECONDS.items()
+)
+
 _RESOURCES: Final = (
     # Neither in operations nor in bytes does it do what it did at its best.
     Recording(
@@ -276,12 +295,7 @@ _RESOURCES: Final = (
             )
           )
           or on ({OSD}) 0 * max by ({OSD}) (
-            (
-              ({PerOsdPlace.DEVICE_SECONDS} > @device_floor@)
-              * on ({OSD}) group_left (media) {PerOsd.MEDIA}
-            )
-            > on (cluster, media, at) group_left ()
-            (@device_peers@ * {PerMedia.DEVICE_SECONDS})
+            {_FAR_BEYOND_PEERS}
           ) + 1,
           1
         )

@@ -52,12 +52,6 @@ class PerOsd:
     WAITED_FOR: Final = "osd:cephqos_waited_for:count"
 
 
-class PerOsdPlace:
-    """Recorded per OSD and place at which its device is timed: commit, read, device."""
-
-    DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
-
-
 class PerOsdPeer:
     """Recorded per OSD and another one, `by`."""
 
@@ -65,7 +59,7 @@ class PerOsdPeer:
 
 
 class PerMedia:
-    """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place."""
+    """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place, `at`."""
 
     DEVICE_SECONDS: Final = "media_at:cephqos_device_seconds:median"
     REPLICA_WRITE_SECONDS: Final = "media:cephqos_replica_write_seconds:median"

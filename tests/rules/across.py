@@ -76,6 +76,16 @@ REPLICAS = [
         moments=(silent(14), firing(25, _PAGE_1, _waiting(0), _waiting(2))),
     ),
     Case(
+        name="who waits for a slow OSD is told so, also where replica work fills it",
+        alert=VIOLATED,
+        series=three(
+            (10, _WELL),
+            culprit=_CULPRIT,
+            others=replace(_WAITS, client=400, immediate=1000),
+        ),
+        moments=(firing(25, _PAGE_1, _waiting(0), _waiting(2)),),
+    ),
+    Case(
         name="a slow OSD that holds replicas only is paged though it has no clients",
         alert=REPLICA,
         series=merged(
@@ -215,6 +225,15 @@ DEVICES = [
             )
         ),
         moments=(firing(25, _PAGE_1),),
+    ),
+    Case(
+        name="what an OSD did without being at its end proves its capacity as well",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, replace(_QUIET, client=1900)), (20, replace(SHORT, client=300))),
+        ),
+        moments=(firing(25, violated("ticket", "unknown")),),
+        only=True,
     ),
     Case(
         name="a device that reads slowly pages by what reads wait",

@@ -23,7 +23,7 @@ _INCOMPLETE: Final = 75
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
-    parser.add_argument("--only", default="", metavar="TEXT", help="situations named so")
+    parser.add_argument("--only", default="", metavar="REGEX", help="situations with such a name")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each, on OSDs in turn")
     parser.add_argument("--first-seed", type=int, default=0, help="the first one's number")
     parser.add_argument("--results", type=Path, default=_DEFAULT, help="a line for each run")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from .situation import Finding, Situation
 
-Verdict = Literal["right", "wrong OSD", "wrong cause", "missed", "false", "not run"]
+Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by")
 
 
@@ -84,10 +84,15 @@ def judge(
         times.append(min(came, default=float("inf")))
     late = any(t > f.within for t, f in zip(times, situation.expect, strict=True))
     first = min(times) if min(times) < float("inf") else None
-    return _of_fault(situation, late, others, turn), first, others
+    verdict: Verdict = "right"
+    if late:
+        verdict = "missed" if float("inf") in times else "late"
+    return _of_fault(situation, verdict, others, turn), first, others
 
 
-def _of_fault(situation: Situation, late: bool, others: Sequence[Heard], turn: int) -> Verdict:
+def _of_fault(
+    situation: Situation, verdict: Verdict, others: Sequence[Heard], turn: int
+) -> Verdict:
     culprits = {
         named(it.osd, turn, situation.cluster.osds) for it in situation.expect if it.osd is not None
     }
@@ -96,4 +101,4 @@ def _of_fault(situation: Situation, late: bool, others: Sequence[Heard], turn: i
         return "wrong OSD"
     if others:
         return "wrong cause"
-    return "missed" if late else "right"
+    return verdict

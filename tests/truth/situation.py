@@ -1,6 +1,7 @@
 """A situation: a cluster, a load, a fault, and what has to be said of it. One small file each."""
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -96,8 +97,8 @@ class Situation:
 
 
 def load_all(only: str = "") -> list[Situation]:
-    """Those whose name has the text, by cluster, so that a lab serves all of its own."""
-    found = [load(path) for path in sorted(HERE.glob("*.yaml")) if only in path.stem]
+    """Those whose name has a match, by cluster, so that a lab serves all of its own."""
+    found = [load(path) for path in sorted(HERE.glob("*.yaml")) if re.search(only, path.stem)]
     return sorted(found, key=lambda it: (it.cluster != Cluster(), repr(it.cluster), it.name))
 
 

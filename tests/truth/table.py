@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-_WORSE = ("missed", "false", "wrong cause", "wrong OSD", "not run")
+_WORSE = ("late", "missed", "false", "wrong cause", "wrong OSD", "not run")
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:

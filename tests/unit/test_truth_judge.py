@@ -28,7 +28,7 @@ def _heard(osd: int, cause: str, after: float = 10, severity: str = "page") -> H
     [
         ([_heard(1, "device")], "right"),
         ([], "missed"),
-        ([_heard(1, "device", after=31)], "missed"),
+        ([_heard(1, "device", after=31)], "late"),
         ([_heard(1, "capacity")], "wrong cause"),
         ([_heard(1, "device", severity="ticket")], "wrong cause"),
         ([_heard(1, "device"), _heard(0, "unknown")], "wrong OSD"),
