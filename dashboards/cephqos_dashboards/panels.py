@@ -240,13 +240,13 @@ def states(about: About, *queries: Query, look: Look) -> AnyPanel:
 
 
 def heat(about: About, query: Query, *, unit: str) -> AnyPanel:
-    """A histogram over time; darker is more."""
+    """A histogram over time."""
     panel = _dress(heatmap.Panel(), about, Look(unit=unit))
     _query(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
     colour = heatmap.HeatmapColorOptions().mode(heatmaps.HeatmapColorMode.SCHEME)
     colour.scale(heatmaps.HeatmapColorScale.EXPONENTIAL)
-    # A scheme of one hue, which Grafana turns round in its dark theme.
-    panel.color(colour.scheme("Blues").steps(64).exponent(0.4))
+    # No end of it is white or black; the theme decides which end is the low one.
+    panel.color(colour.scheme("Cool").steps(64).exponent(0.4))
     panel.y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(kinds.AxisPlacement.LEFT))
     panel.filter_values(heatmap.FilterValueRange().le(1e-9)).cell_gap(1)
     return panel.mode(kinds.TooltipDisplayMode.SINGLE).show_legend()

@@ -111,7 +111,7 @@ _PLACES = (
             Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
             Column(source="used", title="Used", width=70),
             Column(source="allowed", title="Allowed", width=80),
-            Column(source="nodes", title="NUMA nodes", width=100),
+            Column(source="nodes", title="NUMA nodes", width=115),
             Column(source="cpus", title="CPUs"),
         ),
         sort="Used",
@@ -174,6 +174,6 @@ BOARD = Board(
     rows=(
         Row("CPU time", _TIME),
         Row("Placement", _PLACES),
-        Row("Crimson", _CRIMSON),
+        Row("Reactors of Crimson OSDs", _CRIMSON, collapsed=True),
     ),
 )

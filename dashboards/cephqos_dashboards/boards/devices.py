@@ -113,10 +113,10 @@ _SETTINGS = (
         devices.COUNT_BY_SETTING,
         columns=(
             Column(source="scheduler", title="I/O scheduler", width=110),
-            Column(source="nr_requests", title="nr_requests", width=95),
+            Column(source="nr_requests", title="nr_requests", width=105),
             Column(source="rotational", title="Rotational", width=85),
             Column(source="write_cache", title="Write cache", width=105),
-            Column(source="read_ahead_kb", title="Read-ahead (KiB)", unit=Unit.NONE, width=130),
+            Column(source="read_ahead_kb", title="Read-ahead KiB", unit=Unit.NONE, width=130),
             Column(source="devices", title="Devices", width=75),
         ),
         sort="Devices",

@@ -94,7 +94,7 @@ def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
         heat(
             About(
                 title=f"{name}: how they spread",
-                reads="""Operations per second in each bucket of latency; lighter is more. Two bands
+                reads="""Operations per second in each bucket of latency. Two bands
                 are two kinds of operations, for example hits and misses of a cache.""",
                 blind="buckets without operations; they stay empty.",
                 empty=_NO_OPS,
