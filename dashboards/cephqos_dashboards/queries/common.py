@@ -52,6 +52,8 @@ def quantiles(buckets: str, share: float) -> str:
     return f"histogram_quantile({share:g}, {buckets})"
 
 
+SLOW_WINDOW: Final = "2m"  # of what is not read at every scrape
+_WINDOW: Final = re.compile(rf"\[(?:\$__rate_interval|{SLOW_WINDOW})\]")
 _GAUGE: Final = re.compile(r"([a-z_:][\w:]*\{[^}]*\})(?!\[)")
 
 
@@ -61,7 +63,7 @@ def top(expr: str, by: str, count: int = TOP) -> str:
     A plain `topk` chooses anew at each point: a panel then draws everything that was ever among
     the first.
     """
-    over = expr.replace("[$__rate_interval]", "[$__range] @ end()")
+    over = _WINDOW.sub("[$__range] @ end()", expr)
     if over == expr:
         over = _GAUGE.sub(r"max_over_time(\1[$__range] @ end())", expr)
     return f"({expr}) and on ({by}) topk({count}, {over})"

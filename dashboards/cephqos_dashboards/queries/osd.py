@@ -5,7 +5,7 @@ from typing import Final
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd
 from cephqos_base.series import Daemon, Disks, Network, Op, Ops, Qos, Threads, bucket, count
 from cephqos_dashboards.panels import Query
-from cephqos_dashboards.queries.common import CLUSTER, ONE_OSD, quantiles, top
+from cephqos_dashboards.queries.common import CLUSTER, ONE_OSD, SLOW_WINDOW, quantiles, top
 
 _OSD: Final = f"{{{ONE_OSD}}}"
 
@@ -130,8 +130,11 @@ SLOW: Final = (
     Query(_rate(Ops.SLOW, "ceph_daemon") + " * 60", "slow per minute"),
 )
 OLDEST: Final = Query(f"max({Ops.OLDEST_AGE_SECONDS}{_OSD})", "oldest operation")
-# Where sampled operations waited, as shares of all their waiting.
-_SAMPLED: Final = _rate(Ops.SAMPLED_WAIT_SECONDS, "kind, event, peer", ', kind="client"')
+# Where sampled operations waited, as shares of all their waiting. They are sampled every ten
+# seconds at most, so the window does not follow the scrape interval.
+_SAMPLED: Final = _rate(Ops.SAMPLED_WAIT_SECONDS, "kind, event, peer", ', kind="client"').replace(
+    "$__rate_interval", SLOW_WINDOW
+)
 WAITS: Final = Query(
     top(f"sum by (event, peer) ({_SAMPLED}) / on () group_left () sum({_SAMPLED})", "event, peer"),
     "{{event}} {{peer}}",
