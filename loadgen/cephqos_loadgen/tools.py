@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
-import os
 import re
 import shutil
 import sys
@@ -77,8 +76,8 @@ def _log(tool: Tool) -> Path:
     return _target(tool).parent.with_suffix(".log")
 
 
-async def ensure_tool(name: str, progress: Progress) -> Path:
-    """The program, built if it is not there yet."""
+async def ensure_tool(name: str, progress: Progress, nice: int = 5) -> Path:
+    """The program, built if it is not there yet, with that niceness."""
     tool = TOOLS[name]
     target = _target(tool)
     if target.exists():
@@ -88,17 +87,18 @@ async def ensure_tool(name: str, progress: Progress) -> Path:
     with progress.step(f"building {tool.name}, once") as say:
         async with _alone(target.parent.with_suffix(".lock"), say):
             if not target.exists():
-                await _build(tool, target, say)
+                await _build(tool, target, say, nice)
     return target
 
 
-async def _build(tool: Tool, target: Path, say: Say) -> None:
+async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     building = target.with_suffix(".building")
     module, log = _SOURCES / tool.module, _log(tool)
     listed = await _output(["go", "-C", str(module), "list", "-deps", tool.package])
     total = len(listed.split())
     # Go takes `-C` only as the first option.
-    argv = [*_BUILD[:4], "-C", str(module), *_BUILD[4:], "-o", str(building), tool.package]
+    argv = ["nice", "-n", str(nice), *_BUILD[:4], "-C", str(module), *_BUILD[4:]]
+    argv += ["-o", str(building), tool.package]
     async with in_background(argv, log) as process:
         ending = asyncio.ensure_future(process.wait())
         try:
@@ -214,5 +214,4 @@ def main(names: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    os.nice(5)
     sys.exit(main(sys.argv[1:]))

@@ -16,7 +16,7 @@ def no_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CEPHQOS_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "bin"
     path.mkdir()
-    for name in ("setpriv", "env"):
+    for name in ("setpriv", "env", "nice"):
         (path / name).symlink_to(f"/usr/bin/{name}")
     monkeypatch.setenv("PATH", str(path))
     return path
