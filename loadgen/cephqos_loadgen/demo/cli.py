@@ -10,6 +10,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.background import in_background
+from cephqos_loadgen.demo.logs import logs_beside
 from cephqos_loadgen.demo.story import CAPACITY_OPTION, STORY_POOL
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
@@ -64,6 +65,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     async with Lab(spec, progress) as lab, contextlib.AsyncExitStack() as running:
         with progress.step("starting the exporter, Prometheus and Alertmanager"):
             stack = await running.enter_async_context(Stack(lab, StackSpec(name="demo")))
+            await running.enter_async_context(logs_beside(lab, stack))
         with progress.step(f"creating an RBD image of {IMAGE_SIZE} and starting fio on it"):
             await _make_image(lab)
             load = await running.enter_async_context(_load(lab))
