@@ -39,9 +39,16 @@ def _to_peers(series: str, median: str) -> str:
     """
 
 
+# Slower than its peers because it does much more than they do is no failure.
+BUSIER_THAN_PEERS: Final = (
+    f"{PerOsd.DELIVERED_OPS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+    f" > on (cluster, media) group_left () (@busier@ * {PerMedia.DELIVERED_OPS})"
+)
+
 ACROSS: Final = Group(
     name="cephqos-across",
     rules=(
+        Recording(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
         *(
             Recording(
                 record=PerMedia.DEVICE_SECONDS, labels={"at": place}, expr=_among_peers(series)
@@ -89,6 +96,7 @@ ACROSS: Final = Group(
                 ).strip()
             } > @replica_share@)
               and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+              unless on ({OSD}) ({BUSIER_THAN_PEERS})
             or on ({OSD}) ({PerOsd.STORE_STALLED} == 1)
             or on ({OSD}) (max by ({OSD}) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1

@@ -7,7 +7,7 @@ has the reasoning and the blind spots of each.
 
 from typing import Final
 
-from cephqos_alerts.across import DEVICE_SECONDS
+from cephqos_alerts.across import BUSIER_THAN_PEERS, DEVICE_SECONDS
 from cephqos_alerts.rules import Group, Recording
 from cephqos_base.recorded import (
     PerClass,
@@ -295,7 +295,8 @@ _RESOURCES: Final = (
             )
           )
           or on ({OSD}) 0 * max by ({OSD}) (
-            {_FAR_BEYOND_PEERS}
+            ({_FAR_BEYOND_PEERS})
+            unless on ({OSD}) ({BUSIER_THAN_PEERS})
           ) + 1,
           1
         )

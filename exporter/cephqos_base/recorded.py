@@ -61,6 +61,7 @@ class PerOsdPeer:
 class PerMedia:
     """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place, `at`."""
 
+    DELIVERED_OPS: Final = "media:cephqos_delivered_ops:median"
     DEVICE_SECONDS: Final = "media_at:cephqos_device_seconds:median"
     REPLICA_WRITE_SECONDS: Final = "media:cephqos_replica_write_seconds:median"
     REPLICA_WRITES_IN_PROGRESS: Final = "media:cephqos_replica_writes_in_progress:median"

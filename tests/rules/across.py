@@ -137,6 +137,16 @@ REPLICAS = [
         moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
     ),
     Case(
+        name="an OSD that is slow to its peers for having most of the work pages nobody",
+        alert=REPLICA,
+        series=three(
+            (10, _WELL),
+            culprit=replace(BUSY, client=1500, replica_writes=300, replica_latency=0.05),
+            others=replace(_WAITS, client=300),
+        ),
+        moments=(silent(20), silent(29)),
+    ),
+    Case(
         name="three OSDs at their end, one of them twice as slow as the others, are no finding",
         alert=REPLICA,
         series=three((10, _WELL), culprit=replace(_WELL, replica_latency=0.023), others=_WELL),
@@ -225,6 +235,16 @@ DEVICES = [
             )
         ),
         moments=(firing(25, _PAGE_1),),
+    ),
+    Case(
+        name="a device that is slower than those of idle peers, for having all the work, pages"
+        " nobody",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, PROVEN), (20, replace(SHORT, kv_commit=0.03))),
+            *(replace(osd((30, _QUIET)), id=i) for i in (1, 2)),
+        ),
+        moments=(firing(25, violated("ticket", "unknown")),),
     ),
     Case(
         name="what an OSD did without being at its end proves its capacity as well",
