@@ -61,7 +61,7 @@ _TOP = (
             reads="""Pages wake someone, tickets wait for the morning. Those that other alerts
             inhibit are counted, too.""",
             blind="silences and inhibition, which only Alertmanager knows.",
-            empty="no answer",
+            empty="no rules are loaded",
             width=5,
             height=4,
         ),
@@ -93,7 +93,7 @@ _WHERE = (
             title="Alerts that fire",
             reads="One row per alert, with the OSD, the class and the likely cause.",
             blind="alerts that wait for their hold time; silences; more than 40, the oldest first.",
-            empty="No alert fires.",
+            empty=f"No alert fires. {NO_RULES}",
             width=24,
             height=6,
         ),

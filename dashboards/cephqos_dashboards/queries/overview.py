@@ -31,8 +31,10 @@ WHY: Final = Query(
     "{{class}}: {{cause}} {{by}}",
 )
 _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}'
+# It fires wherever our rules are loaded: without them nothing is said of alerts.
+_WATCHDOG: Final = 'count(ALERTS{alertname="Watchdog", alertstate="firing"})'
 FIRING: Final = tuple(
-    Query(f"count({_FIRING.replace('SEVERITY', severity)}) or vector(0)", f"{severity}s")
+    Query(f"count({_FIRING.replace('SEVERITY', severity)}) or 0 * {_WATCHDOG}", f"{severity}s")
     for severity in ("page", "ticket")
 )
 ALERTS: Final = Query(
@@ -143,7 +145,7 @@ _OVERSTATED: Final = f"""
     )
 """
 CAPACITY: Final = (
-    Query(or_say(_OVERSTATED, "ceph_daemon", "none was saturated"), name="ratio"),
+    Query(or_say(_OVERSTATED, "ceph_daemon", "none"), name="ratio"),
     Query(
         f"max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
