@@ -18,6 +18,7 @@ from cephqos_dashboards.queries import background
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
 
+_OR_NO_CLUSTER = "Or the cluster role of the exporter does not run."
 _NO_CLUSTER = "The cluster role of the exporter does not run (--role=cluster)."
 
 _NOW = (
@@ -92,8 +93,11 @@ _NOW = (
             height=4,
         ),
         background.FLAGS,
-        look=Look(thresholds=theme.steps((None, theme.WARN))),
-        text=BigValueTextMode.NAME,
+        look=Look(
+            thresholds=theme.steps((None, theme.WARN)),
+            mappings=theme.mapped({"1": ("set", theme.WARN)}),
+        ),
+        text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
 
@@ -125,7 +129,7 @@ _RECOVERY = (
             title="Copies left to recover, by pool",
             reads="Should fall. Degraded copies are at risk; misplaced ones are not.",
             blind="more than ten pools of each kind.",
-            empty="Nothing is degraded or misplaced.",
+            empty=f"Nothing is degraded or misplaced. {_OR_NO_CLUSTER}",
         ),
         *background.REMAINING,
         look=Look(),
@@ -145,7 +149,7 @@ _RECOVERY = (
             title="Placement groups in a state of recovery",
             reads="Many waiting and few active: slots (osd_max_backfills) are what they wait for.",
             blind="a group in several states counts in each.",
-            empty="No placement group recovers.",
+            empty=f"No placement group recovers. {_OR_NO_CLUSTER}",
         ),
         background.RECOVERY_STATES,
         look=Look(),
@@ -170,7 +174,7 @@ _SCRUB = (
             title="Scrubs that run: objects done and left",
             reads="Done rises and left falls until a scrub ends; then both start anew.",
             blind="16.2, which does not say how far a scrub is.",
-            empty="No scrub is running.",
+            empty=f"No scrub is running. {_OR_NO_CLUSTER}",
         ),
         *background.SCRUB_PROGRESS,
         look=Look(),

@@ -23,7 +23,7 @@ _TIME = (
             empty=_NO_THREADS,
         ),
         cpu.GROUPS,
-        look=Look(unit=Unit.CPUS, decimals=2),
+        look=Look(unit=Unit.CPUS),
     ),
     lines(
         About(

@@ -181,7 +181,7 @@ _COST = (
             width=8,
         ),
         exporter.CPU,
-        look=Look(unit=Unit.CPUS, decimals=3),
+        look=Look(unit=Unit.CPUS),
     ),
     lines(
         About(

@@ -59,8 +59,11 @@ _NOW = (
             height=4,
         ),
         osd.CAUSE,
-        look=Look(thresholds=theme.steps((None, theme.WARN))),
-        text=BigValueTextMode.NAME,
+        look=Look(
+            thresholds=theme.steps((None, theme.WARN)),
+            mappings=theme.mapped({"1": ("wants more", theme.WARN)}),
+        ),
+        text=BigValueTextMode.VALUE_AND_NAME,
     ),
     rows(
         About(
@@ -266,7 +269,7 @@ _RESOURCES = (
             empty=_SILENT,
         ),
         osd.THREADS,
-        look=Look(unit=Unit.CPUS, decimals=2),
+        look=Look(unit=Unit.CPUS),
     ),
     lines(
         About(

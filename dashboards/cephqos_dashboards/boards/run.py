@@ -25,8 +25,8 @@ _NOW = (
             height=4,
         ),
         run.WHERE,
-        look=Look(),
-        text=BigValueTextMode.NAME,
+        look=Look(mappings=theme.mapped({"1": ("now", theme.QUIET)})),
+        text=BigValueTextMode.VALUE_AND_NAME,
     ),
     bars(
         About(
@@ -86,9 +86,7 @@ _NOW = (
         ),
         run.PHASES,
         look=Look(
-            mappings=theme.mapped(
-                {"0": ("no run in this time range", theme.QUIET), "1": ("runs", theme.GOOD)}
-            ),
+            mappings=theme.mapped({"0": ("no run", theme.QUIET), "1": ("runs", theme.GOOD)}),
         ),
     ),
 )
@@ -168,7 +166,7 @@ _AXIS = (
         ),
         *run.CPU,
         run.BUSIEST,
-        look=Look(unit=Unit.CPUS, decimals=2),
+        look=Look(unit=Unit.CPUS),
     ),
     lines(
         About(

@@ -71,7 +71,7 @@ OLDEST: Final = (
         or_say(
             _pools(Scrub.POOL_OLDEST_SECONDS, "pool, level"),
             "pool",
-            "The cluster role does not run.",
+            "no cluster role",
         ),
         name="oldest",
     ),

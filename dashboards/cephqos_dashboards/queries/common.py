@@ -49,7 +49,8 @@ def per_osd(series: str, selector: str, by: str = "") -> str:
 
 
 def quantiles(buckets: str, share: float) -> str:
-    return f"histogram_quantile({share:g}, {buckets})"
+    """Absent, not NaN, where there was no operation."""
+    return f"histogram_quantile({share:g}, {buckets}) >= 0"
 
 
 SLOW_WINDOW: Final = "2m"  # of what is not read at every scrape
