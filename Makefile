@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-rules bench-top truth clean
+.PHONY: help venv tools demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-top truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -77,6 +77,9 @@ bench-lab: $(STAMP) ## print how long clusters of each release take to come up a
 
 bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 1,000 OSDs (4 minutes)
 	$(BIN)/python tests/bench/rules.py
+
+bench-report: $(STAMP) ## print what a report of an hour with 16 OSDs costs (5 minutes)
+	PYTHONPATH=. $(BIN)/python tests/bench/report.py
 
 bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
 	PYTHONPATH=. $(BIN)/python tests/bench/top.py

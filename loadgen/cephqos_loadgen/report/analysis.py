@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cephqos_loadgen.archive.reader import Archive, damage_named
+from cephqos_loadgen.archive.reader import Archive, damage_named, problems
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.bins import Bins, merged
 from cephqos_loadgen.report.metrics import PERCENTS
@@ -77,6 +77,7 @@ class Run:
     environment: Mapping[str, Any]
     observations: tuple[Observation, ...]
     rows: tuple[Row, ...]
+    problems: tuple[str, ...] = ()  # files that are not as the manifest says
 
     @property
     def finished(self) -> list[Observation]:
@@ -99,7 +100,15 @@ def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None)
             environment=archive.environment,
             observations=tuple(observations),
             rows=tuple(rows_of(archive.manifest.run, finished)),
+            problems=tuple(_problems(archive)),
         )
+
+
+def _problems(archive: Archive) -> Iterator[str]:
+    """Files that are missing or changed; what was put beside them does not concern a report."""
+    for problem in problems(archive):
+        if problem.partition(": ")[0] in archive.manifest.files:
+            yield problem
 
 
 def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[Row]:

@@ -45,6 +45,14 @@ def not_whole(run: Run) -> Iterator[Finding]:
             " repeats finished. Points without a finished repeat have no rows.",
             manifest.error,
         )
+    if run.problems:
+        yield Finding(
+            "serious",
+            f"{len(run.problems)} files of the archive are not as they were recorded. Figures from"
+            " them may be wrong or missing.",
+            "; ".join(run.problems[:8]),
+            tuple(row.key for row in run.rows),
+        )
     for observed in run.observations:
         record = observed.record
         if record.status != "finished":

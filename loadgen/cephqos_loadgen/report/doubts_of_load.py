@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from cephqos_base.series import CLIENT
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.analysis import Key, Run
 from cephqos_loadgen.report.document import Finding
 from cephqos_loadgen.report.observe import WHOLE, Observation
@@ -120,8 +121,8 @@ def background_too_short(run: Run) -> Iterator[Finding]:
         share, work = found[least]
         yield Finding(
             "note",
-            f"Background work covers less than {_COVERED:.0%} of {len(found)} loads. Compare the"
-            ' rows "during" it: the rows of the whole time mix both.',
+            f"Background work covers less than {_COVERED:.0%} of {count(len(found), 'load')}."
+            ' Compare the rows "during" it: the rows of the whole time mix both.',
             f"Least: {work} during {share:.0%} of {least[1]} of {least[0]}.",
             tuple(
                 row.key
@@ -166,8 +167,8 @@ def never_put_to_the_test(run: Run) -> Iterator[Finding]:
         (point, phase), (attained, reserved) = next(iter(untested.items()))
         yield Finding(
             "serious",
-            f"Nothing was put to the test in {len(untested)} loads: the clients never wanted more"
-            " than their reservation on any OSD.",
+            f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
+            " wanted more than their reservation on any OSD.",
             f"{phase} of {point}: at most {attained:,.0f} of {reserved:,.0f} reserved normalised"
             " operations/s on one OSD, and nothing waited in its queue.",
             tuple(row.key for row in run.rows if (row.key.point, row.key.phase) in untested),

@@ -123,6 +123,7 @@ class Subject:
         return next(iter(named if wanted else same), None)
 
 
+_DOUBTS: Final = Column("Doubts", numeric=False)
 _WHO: Final = (Column("Point", numeric=False), Column("Load", numeric=False))
 
 
@@ -154,19 +155,19 @@ def loads_table(subject: Subject) -> Table:
     for row in rows:
         spread = row.figures[metrics.IOPS.key]
         part = row.key.window if row.key.op == "total" else f"{row.key.op}s, {row.key.window}"
-        cells = [*_who(subject, row), text(part), count(row.repeats)]
+        cells = [*_who(subject, row), text(part), doubts_cell(subject.doubted.get(row.key, ()))]
+        cells.append(count(row.repeats))
         for metric in wanted:
             cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
             if metric is metrics.IOPS:
                 cells.append(figure(metric, spread.deviation))
                 cells.append(_ratio(spread.variation))
-        lines.append((*cells, doubts_cell(subject.doubted.get(row.key, ()))))
-    columns = [*_WHO, Column("Part", numeric=False), Column("Repeats")]
+        lines.append(tuple(cells))
+    columns = [*_WHO, Column("Part", numeric=False), _DOUBTS, Column("Repeats")]
     for metric in wanted:
         columns.append(Column(metric.title, metric.unit))
         if metric is metrics.IOPS:
             columns += [Column("σ over repeats", "IOPS"), Column("CV", "%")]
-    columns.append(Column("Doubts", numeric=False))
     return Table(
         "loads",
         "Client load",
@@ -331,21 +332,21 @@ def background_table(subject: Subject) -> Table:
     lines = [
         (
             *_who(subject, row),
+            doubts_cell(subject.doubted.get(row.key, ())),
             count(row.repeats),
             *(
                 figure(metric, row.value(metric.key), marks.get((row.key, metric.key), ""))
                 for metric in wanted
             ),
-            doubts_cell(subject.doubted.get(row.key, ())),
         )
         for row in rows
     ]
     columns = (
         Column("Point", numeric=False),
         Column("Phase", numeric=False),
+        _DOUBTS,
         Column("Repeats"),
         *_columns(wanted),
-        Column("Doubts", numeric=False),
     )
     return Table("background", "Scrub and recovery", columns, tuple(lines), "Means over repeats.")
 
@@ -356,17 +357,18 @@ def curves_table(subject: Subject) -> Table:
     lines = []
     for row in rows:
         iops = row.figures[metrics.IOPS.key]
-        cells = [*_who(subject, row), text(row.key.op), count(row.key.depth or 0)]
+        cells = [*_who(subject, row), text(row.key.op)]
+        cells += [doubts_cell(subject.doubted.get(row.key, ())), count(row.key.depth or 0)]
         cells += [count(row.repeats), figure(metrics.IOPS, iops.deviation)]
         cells += [figure(metric, _value(row, metric)) for metric in wanted]
-        lines.append((*cells, doubts_cell(subject.doubted.get(row.key, ()))))
+        lines.append(tuple(cells))
     columns = (
         *_WHO,
         Column("Direction", numeric=False),
+        _DOUBTS,
         Column("Depth"),
         Column("Repeats"),
         Column("σ over repeats", "IOPS"),
         *_columns(wanted),
-        Column("Doubts", numeric=False),
     )
     return Table("curves", "Response curves", columns, tuple(lines), "Every step is a row.")

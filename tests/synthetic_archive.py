@@ -1,0 +1,240 @@
+"""Archives on disk with chosen figures, written with the recorder's own types and writers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cephqos_base.series import Daemon, Disks, Qos, Threads
+from cephqos_loadgen.phase_kinds.fio import FioResult
+from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.record.layout import FORMAT, repeat_folder
+from cephqos_loadgen.results.figures import Interval, LoadFigures
+from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.phase import PhaseRecord, Recovery, Step
+from cephqos_loadgen.results.repeat import (
+    InForce,
+    Manifest,
+    MetricsRecording,
+    RecordingCost,
+    RepeatLine,
+    RepeatRecord,
+    Summary,
+)
+
+START = 1_795_000_000.0
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """What one repeat found. A rate may be given per second of the load."""
+
+    iops: float | Sequence[float]
+    latency_ms: float = 5.0
+    seconds: int = 30
+    scrub_seconds: float | None = None
+    scrub_bytes: int = 1 << 30
+    recovery: Recovery | None = None
+    jobs: int = 1
+
+
+@dataclass(frozen=True)
+class Osds:
+    """The metrics of OSDs, the same for all of them."""
+
+    count: int = 2
+    capacity: float = 1000.0
+    reservation: float = 500.0
+    attained: float = 300.0
+    waiting: float = 0.0  # in the clients' queue
+    groups: Sequence[str] = ("tp_osd_tp", "msgr-worker", "bstore_kv_sync")
+    fillers: int = 0  # other series per OSD
+
+
+@dataclass
+class Builder:
+    """Points with their repeats; `write` makes the archive."""
+
+    run: str = "made-up"
+    status: str = "complete"
+    osds: Osds | None = None
+    profile_in_force: str = "balanced"
+    rate_iops: int | None = None
+    busy: Mapping[str, float] = field(default_factory=dict)  # steal, others: shares of CPU time
+    points: dict[str, list[Repeat]] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> Path:
+        folder.mkdir(parents=True)
+        lines, number, at = [], 0, START
+        for value, repeats in self.points.items():
+            for index, repeat in enumerate(repeats, start=1):
+                number += 1
+                point = f"policy={value}"
+                name = repeat_folder(number, point, index)
+                (folder / name).mkdir(parents=True)
+                self._repeat(folder / name, name, point, index, repeat, at)
+                lines.append(RepeatLine(name, point, index, "finished", ""))
+                at += repeat.seconds + 60
+        write_json(folder / "archive.json", to_json(self._manifest(lines, at)))
+        write_json(folder / "plan.json", self._plan())
+        write_json(folder / "environment.json", _ENVIRONMENT)
+        return folder
+
+    def _manifest(self, lines: Sequence[RepeatLine], end: float) -> Manifest:
+        return Manifest(
+            format=FORMAT, cephqos="0.1.0", run=self.run, scenario="client-vs-scrub",
+            scale="study", status=self.status, error="", start_unix_seconds=START,  # type: ignore[arg-type]
+            end_unix_seconds=end, repeats_planned=len(lines), repeats=tuple(lines),
+            summary=Summary({}), restore_commands=(), files={},
+        )  # fmt: skip
+
+    def _plan(self) -> dict[str, Any]:
+        action = {"kind": "fio", "rw": "randwrite", "block_size": 4096, "rate_iops": self.rate_iops}
+        return {
+            "about": "A made-up run with chosen figures.",
+            "repeats": max(map(len, self.points.values())),
+            "variables": [],
+            "points": [
+                {
+                    "name": f"policy={value}",
+                    "settings": [
+                        {"section": "osd", "name": "osd_mclock_profile", "value": "balanced"}
+                    ],
+                    "pools": [],
+                    "phases": [{"name": "client", "action": action}],
+                }
+                for value in self.points
+            ],
+        }
+
+    def _repeat(
+        self, folder: Path, name: str, point: str, index: int, repeat: Repeat, start: float
+    ) -> None:
+        rates = _per_second(repeat)
+        phases = {"client": _client(repeat, rates, start)}
+        if repeat.scrub_seconds is not None:
+            result = ScrubResult(32, 1000, repeat.scrub_bytes, repeat.scrub_seconds, 5)
+            end = start + repeat.scrub_seconds
+            phases["scrub"] = PhaseRecord("scrub", start, end, "done", "", result)
+        if repeat.recovery:
+            phases["osd_in"] = PhaseRecord(
+                "osd_in", start, start + 5, "condition", recovery=repeat.recovery
+            )
+        end = start + repeat.seconds
+        options = {f"osd.{n}": {"osd_mclock_profile": self.profile_in_force} for n in (0, 1)}
+        record = RepeatRecord(
+            folder=name, point=point, repeat=index, axes={"policy": point.partition("=")[2]},
+            status="finished", start_unix_seconds=start, end_unix_seconds=end,
+            in_force=InForce(options, {}, {}, {}, ()), phases=phases,
+            cost=RecordingCost(repeat.seconds, 0.2, 0.1, 0.3, 0.01),
+            metrics=MetricsRecording(repeat.seconds, 100, {"exporter": 0}, ""),
+        )  # fmt: skip
+        write_json(folder / "repeat.json", to_json(record))
+        write_json(folder / "host.json", to_json({"client": self._host(repeat.seconds)}))
+        _write_lines(folder / "intervals.jsonl.gz", _intervals(repeat, rates, start))
+        looks = ({"time": start + s, "osds_up": 2, "pgmap": {}} for s in range(repeat.seconds))
+        _write_lines(folder / "cluster.jsonl.gz", looks)
+        if self.osds:
+            write_metrics(folder / "metrics.columns", self.osds, start, repeat.seconds)
+
+    def _host(self, seconds: float) -> HostUse:
+        ours, total = 0.4 * 2 * seconds, 2 * seconds
+        steal, others = (self.busy.get(name, 0.0) * total for name in ("steal", "others"))
+        cpu = CpuUse(2, ours + others, 0.0, 0.0, 0.0, steal, total - ours - others - steal)
+        thread = ThreadUse(ours, 0.0, 4, self.busy.get("client", 0.3) * seconds)
+        return HostUse(seconds, cpu, {}, {"client.client.0": ProcessUse(1 << 20, {"fio": thread})})
+
+
+_ENVIRONMENT: Mapping[str, Any] = {
+    "cephqos": "0.1.0",
+    "host": {"cpus": 2, "cpu_models": ["a CPU"], "memory_bytes": 1 << 34, "kernel": "6.1"},
+    "tools": {"fio": "fio-3.39"},
+    "cluster": {"osds": [{"id": 0, "osd_objectstore": "bluestore"}], "versions": {}},
+}
+
+
+def _per_second(repeat: Repeat) -> list[float]:
+    if isinstance(repeat.iops, int | float):
+        return [float(repeat.iops)] * repeat.seconds
+    return list(repeat.iops)
+
+
+def figures(ios: int, seconds: float, latency_ms: float, spread: int = 20) -> LoadFigures:
+    """Completions around a latency, in bins of their own."""
+    centres = [round(latency_ms * 1e6 * (0.5 + n / spread)) for n in range(spread + 1)]
+    counts = [ios // len(centres)] * len(centres)
+    counts[len(centres) // 2] += ios - sum(counts)
+    bins = {centre: count for centre, count in zip(centres, counts, strict=True) if count}
+    mean = sum(c * n for c, n in bins.items()) / max(1, ios) * 1e-9
+    return LoadFigures(ios, ios / seconds, ios * 4096 / seconds, mean, mean / 4, mean * 2, {}, bins)
+
+
+def _client(repeat: Repeat, rates: Sequence[float], start: float) -> PhaseRecord:
+    seconds = len(rates)
+    ios = round(sum(rates))
+    total = figures(ios, seconds, repeat.latency_ms)
+    jobs = {
+        f"client.0/volume.{n}": figures(ios // repeat.jobs, seconds, repeat.latency_ms)
+        for n in range(repeat.jobs)
+    }
+    step = Step(64, start, start + seconds, seconds, total, None, total, jobs)
+    result = FioResult("rbd", "load", (step,))
+    return PhaseRecord("fio", start, start + seconds, "duration", "", result)
+
+
+def _intervals(repeat: Repeat, rates: Sequence[float], start: float) -> Iterable[Any]:
+    for second, rate in enumerate(rates):
+        for job in range(repeat.jobs):
+            found = figures(round(rate / repeat.jobs), 1.0, repeat.latency_ms)
+            yield to_json(
+                Interval(
+                    start + second + 1, 1.0, "client", "client.0", f"volume.{job}", 64, None, found
+                )
+            )
+
+
+def _write_lines(path: Path, lines: Iterable[Any]) -> None:
+    file = JsonLines(path)
+    for line in lines:
+        file.write(line)
+    file.close()
+
+
+def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
+    """One sample a second of every OSD."""
+    writer = ColumnWriter(path)
+    random = np.random.default_rng(3)
+    names = [f'ceph_osd_filler_{n}{{ceph_daemon="osd.{osd}"}}'
+             for osd in range(osds.count) for n in range(osds.fillers)]  # fmt: skip
+    for second in range(seconds + 1):
+        values: dict[str, float] = {}
+        for osd in range(osds.count):
+            values |= _osd_sample(f'ceph_daemon="osd.{osd}"', osds, second)
+        values |= dict(zip(names, (random.random(len(names)) * second).tolist(), strict=True))
+        writer.add(start + second, values)
+    writer.close()
+
+
+def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
+    client = f'{label},class="client"'
+    groups = {
+        f'{Threads.CPU_SECONDS}{{{label},group="{group}",mode="user"}}': 0.1 * second
+        for group in osds.groups
+    }
+    return {
+        f"{Qos.OPS}{{{client}}}": osds.attained * second,
+        f"{Qos.DELIVERED_OPS}{{{label}}}": osds.attained * second,
+        f"{Qos.RESERVATION_OPS}{{{client}}}": osds.reservation,
+        f"{Qos.CAPACITY_OPS}{{{label}}}": osds.capacity,
+        f'{Qos.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
+        f'{Daemon.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * second,
+        f"{Daemon.RESIDENT_BYTES}{{{label}}}": 1e9,
+        f'{Disks.OPS}{{{label},device="vd{label[-2]}",op="write"}}': 50.0 * second,
+        f'{Disks.TIME_SECONDS}{{{label},device="vd{label[-2]}",op="write"}}': 0.1 * second,
+        **groups,
+    }

@@ -1,0 +1,71 @@
+"""Each doubt is raised by a run that deserves it, marks its rows, and a sound one raises none."""
+
+from pathlib import Path
+
+import pytest
+from tests.synthetic_archive import Builder, Osds, Repeat
+
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.analysis import Run, analyse
+from cephqos_loadgen.report.doubts import doubts
+
+STEADY = [Repeat(1000.0), Repeat(1010.0), Repeat(990.0)]
+SATURATED = Osds(attained=800.0, waiting=5.0)
+
+
+def run(tmp_path: Path, builder: Builder) -> Run:
+    return analyse(open_archive(builder.write(tmp_path / "archive")))
+
+
+def texts(tmp_path: Path, builder: Builder) -> list[str]:
+    return [f"{f.text} {f.evidence}" for f in doubts(run(tmp_path, builder))]
+
+
+def test_a_sound_run_raises_none(tmp_path: Path) -> None:
+    assert texts(tmp_path, Builder(points={"balanced": STEADY}, osds=SATURATED)) == []
+
+
+RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
+
+
+@pytest.mark.parametrize(
+    ("builder", "words"),
+    [
+        (Builder(points={"a": STEADY[:1]}, osds=SATURATED), "Too few repeats: one repeat"),
+        (Builder(points={"a": STEADY[:2]}, osds=SATURATED), "Too few repeats: 2 repeats"),
+        (
+            Builder(points={"a": [Repeat(500.0), Repeat(1000.0), Repeat(1500.0)]}),
+            "differs much between repeats",
+        ),
+        (Builder(points={"a": [Repeat(RISING)] * 3}), "drifts: the last third"),
+        (Builder(points={"a": STEADY}, busy={"steal": 0.05}), "(steal)"),
+        (Builder(points={"a": STEADY}, busy={"others": 0.3}), "Other processes"),
+        (Builder(points={"a": STEADY}, busy={"client": 0.97}), "The client limits the load"),
+        (Builder(points={"a": STEADY}, rate_iops=1000), "The plan limits the load"),
+        (Builder(points={"a": STEADY}, status="aborted"), "The run is aborted"),
+        (
+            Builder(points={"a": STEADY}, profile_in_force="high_client_ops"),
+            "planned balanced, in force high_client_ops on osd.0 and osd.1",
+        ),
+        (
+            Builder(points={"a": STEADY}, osds=Osds(attained=300.0)),
+            "at most 300 of 500 reserved",
+        ),
+        (
+            Builder(points={"a": STEADY}, osds=Osds(attained=300.0, waiting=5.0)),
+            "capacity 1,000, delivered at most 300",
+        ),
+        (
+            Builder(points={"a": [Repeat(1000.0, scrub_seconds=6.0)] * 3}),
+            "Background work covers less than 80%",
+        ),
+    ],
+)
+def test_a_doubt_is_said_with_its_evidence(tmp_path: Path, builder: Builder, words: str) -> None:
+    assert any(words in text for text in texts(tmp_path, builder))
+
+
+def test_a_doubt_marks_the_rows_that_it_touches(tmp_path: Path) -> None:
+    found = run(tmp_path, Builder(points={"a": STEADY, "b": STEADY[:1]}, osds=SATURATED))
+    (doubt,) = doubts(found)
+    assert {key.point for key in doubt.rows} == {"policy=b"}
