@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 import orjson
@@ -53,7 +54,42 @@ _LONGEST_HELP: Final = 2000
 _SUFFIXES: Final = frozenset({"", "_bucket", "_sum", "_count"})
 
 
-def render(families: Iterable[Family], seen: set[str] | None = None) -> Rendered:
+class Seen:
+    """The series of one source so far. Only where a name comes again are they looked at."""
+
+    def __init__(self) -> None:
+        self._names: set[str] = set()
+        self._later: list[tuple[str, Sequence[Sample]]] = []
+        self._keys: set[str] = set()
+
+    def is_new(self, name: str, suffixes: Iterable[str], samples: Sequence[Sample]) -> bool:
+        """Whether no series of these names was there; they are from now on."""
+        names = {name + suffix for suffix in suffixes}
+        if not self._names.isdisjoint(names):
+            return False
+        self._names |= names
+        self._later.append((name, samples))
+        return True
+
+    def take(self, name: str, samples: Sequence[Sample]) -> list[bool]:
+        """For each sample, whether its series was not there before."""
+        for known, earlier in self._later:
+            self._keys.update(_key(known, *sample) for sample in earlier)
+        self._later.clear()
+        self._names.update(name + suffix for suffix, _, _ in samples)
+        found = []
+        for sample in samples:
+            key = _key(name, *sample)
+            found.append(key not in self._keys)
+            self._keys.add(key)
+        return found
+
+
+def _key(name: str, suffix: str, labels: str, _: float) -> str:
+    return f"{name}{suffix}{{{labels}}}"
+
+
+def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
     """Chunks of the families that have samples, fit for a page whatever a daemon has said.
 
     Everything on a page passes here. Names are made valid. A sample is left out, and counted, if
@@ -62,57 +98,77 @@ def render(families: Iterable[Family], seen: set[str] | None = None) -> Rendered
     number.
     """
     filled = [family for family in families if family.samples]
-    rest = iter(_numbers(filled))
-    seen = set() if seen is None else seen
+    numbers, plain = _numbers(filled)
+    rest = iter(numbers)
+    seen = Seen() if seen is None else seen
     chunks: list[Chunk] = []
-    samples = left_out = size = 0
+    count = left_out = size = 0
     for family in filled:
         name = family.name if family.name in _valid_names else _valid_name(family.name)
-        number_of = len(family.samples)
-        counts = family.type in _NEVER_BELOW_0
-        keys = []
-        numbers = []
-        for (suffix, labels, _), number in zip(family.samples, rest, strict=False):
-            if (
-                (labels in _valid_labels or _are_valid(labels))
-                and suffix in _SUFFIXES
-                and not (number[0] in _SIGNS and _is_absurd(number, counts))
-            ):
-                keys.append(f"{name}{suffix}{{{labels}}} " if labels else f"{name}{suffix} ")
-                numbers.append(number)
-        lines = _lines(keys, numbers, seen)
-        if family.type == "histogram" and not (len(lines) == number_of and _rises(family.samples)):
-            lines = []  # a part of one is none
-        if lines:
-            chunks.append(Chunk(name, family.type, _valid_help(family.help), "".join(lines)))
-            size += len(chunks[-1].lines)
-        samples += len(lines)
-        left_out += number_of - len(lines)
-    return Rendered(chunks, samples, left_out, size)
+        own = list(islice(rest, len(family.samples)))
+        samples: Sequence[Sample] = family.samples
+        without_sign = plain or _SIGNS.isdisjoint(number[0] for number in own)
+        if not (without_sign and _are_fit(name, samples, seen)):
+            samples, own = _fit(family, name, own, seen)
+        if family.type == "histogram" and not (
+            len(samples) == len(family.samples) and _rises(samples)
+        ):
+            samples = []  # a part of one is none
+        if samples:
+            lines = "".join(
+                [
+                    f"{name}{suffix}{{{labels}}} {number}\n"
+                    if labels
+                    else f"{name}{suffix} {number}\n"
+                    for (suffix, labels, _), number in zip(samples, own, strict=True)
+                ]
+            )
+            chunks.append(Chunk(name, family.type, _valid_help(family.help), lines))
+            size += len(lines)
+        count += len(samples)
+        left_out += len(family.samples) - len(samples)
+    return Rendered(chunks, count, left_out, size)
+
+
+def _are_fit(name: str, samples: Sequence[Sample], seen: Seen) -> bool:
+    """Whether all of them are valid and new: nearly always, and told without a look at each."""
+    labels = [sample[1] for sample in samples]
+    suffixes = {sample[0] for sample in samples}
+    if not (_valid_labels.issuperset(labels) and suffixes <= _SUFFIXES):
+        return False
+    for suffix in suffixes:
+        of_it = labels if len(suffixes) == 1 else [it[1] for it in samples if it[0] == suffix]
+        if len(set(of_it)) != len(of_it):
+            return False
+    return seen.is_new(name, suffixes, samples)
+
+
+def _fit(
+    family: Family, name: str, numbers: Sequence[str], seen: Seen
+) -> tuple[list[Sample], list[str]]:
+    """Those of a family's samples that are, with their numbers."""
+    counts = family.type in _NEVER_BELOW_0
+    valid = [
+        (sample, number)
+        for sample, number in zip(family.samples, numbers, strict=True)
+        if (sample[1] in _valid_labels or _are_valid(sample[1]))
+        and sample[0] in _SUFFIXES
+        and not (number[0] in _SIGNS and _is_absurd(number, counts))
+    ]
+    new = seen.take(name, [sample for sample, _ in valid])
+    kept = [pair for pair, is_new in zip(valid, new, strict=True) if is_new]
+    return [sample for sample, _ in kept], [number for _, number in kept]
 
 
 def _rises(samples: Sequence[Sample]) -> bool:
     """Whether no bucket has less than the one below it; +Inf ends each set of buckets."""
-    before = 0.0
+    before, last = 0.0, 'le="+Inf"'
     for suffix, labels, value in samples:
         if suffix == "_bucket":
-            if value < before:
+            if value < before and 'le="+Inf"' not in last:
                 return False
-            before = 0.0 if 'le="+Inf"' in labels else value
+            before, last = value, labels
     return True
-
-
-def _lines(keys: list[str], numbers: list[str], seen: set[str]) -> list[str]:
-    """The lines of those series that are not among `seen`, which they are added to."""
-    if seen.isdisjoint(keys) and (len(keys) < 2 or len(set(keys)) == len(keys)):
-        seen.update(keys)
-        return [f"{key}{number}\n" for key, number in zip(keys, numbers, strict=True)]
-    lines = []
-    for key, number in zip(keys, numbers, strict=True):
-        if key not in seen:
-            seen.add(key)
-            lines.append(f"{key}{number}\n")
-    return lines
 
 
 def _valid_name(name: object) -> str:
@@ -182,22 +238,23 @@ def _is_absurd(number: str, counts: bool) -> bool:
     return number == "-Inf" or (counts and number not in ("-0", "-0.0"))
 
 
-def _numbers(families: Sequence[Family]) -> list[str]:
-    """Every sample's value as text, in order.
+def _numbers(families: Sequence[Family]) -> tuple[list[str], bool]:
+    """Every sample's value as text, in order, and whether none of them has a sign or is no number.
 
     All at once and by a JSON library, because Python takes 300 ns for a float of 17 digits, more
     than for everything else about its line; this takes 30.
     """
     values = [value for family in families for _, _, value in family.samples]
     if not values:
-        return []
+        return [], True
     try:
         written = orjson.dumps(values, default=_refuse)[1:-1]
     except TypeError:  # integers of more than 64 bits, or no numbers
-        return [_number(value) for value in values]
+        return [_number(value) for value in values], False
     if written.translate(None, b"0123456789,.eE+-"):  # not numbers alone
-        return [_number(value) for value in values]
-    return written.decode().split(",")
+        return [_number(value) for value in values], False
+    signed = written.startswith(b"-") or b",-" in written
+    return written.decode().split(","), not signed
 
 
 def _refuse(value: object) -> str:

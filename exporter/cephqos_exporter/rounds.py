@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
-from cephqos_exporter.exposition import Chunk, render
+from cephqos_exporter.exposition import Chunk, Seen, render
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
 from cephqos_exporter.model import (
     Collector,
@@ -283,7 +283,7 @@ class _DaemonPage:
     def __init__(self, max_series: int) -> None:
         self.chunks: list[Chunk] = []
         self.left_out: dict[str, int] = {}
-        self._seen: set[str] = set()
+        self._seen = Seen()
         self._series_left = max_series
         self._bytes_left = max_series * _BYTES_PER_SERIES
 

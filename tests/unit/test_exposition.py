@@ -10,7 +10,7 @@ from prometheus_client import Metric
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from cephqos_exporter.exposition import Page, render
+from cephqos_exporter.exposition import Page, Seen, render
 from cephqos_exporter.model import Family, LabelText, extend_labels, render_labels
 
 OSD = render_labels({"ceph_daemon": "osd.0", "cluster": "c"})
@@ -175,7 +175,7 @@ def test_a_help_that_is_no_text_is_replaced(help_text: object) -> None:
 
 
 def test_a_series_comes_once_whichever_families_have_it() -> None:
-    seen: set[str] = set()
+    seen = Seen()
     twice = family("x", "gauge", ("", OSD, 1), ("", OSD, 2), ("", OTHER, 3))
     assert render([twice], seen)[1:3] == (2, 1)
     again = family("x", "counter", ("", OTHER, 4))
