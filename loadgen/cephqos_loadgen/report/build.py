@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.analysis import Key, Row, Run, Settings
@@ -10,12 +11,20 @@ from cephqos_loadgen.report.document import Document, Finding
 from cephqos_loadgen.report.doubts import doubts
 from cephqos_loadgen.report.more_tables import environment_table, more_tables
 from cephqos_loadgen.report.tables import Subject, change_between, tables
-from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, with_unit
+from cephqos_loadgen.report.words import (
+    NONE_FOUND,
+    interval,
+    listed,
+    percent,
+    short_point,
+    with_unit,
+)
 
 
 def build(runs: Sequence[Run], settings: Settings) -> Document:
     """The whole report."""
-    findings = _findings(runs)
+    labels = Subject(runs, settings)
+    findings = [_in_short(finding, labels) for finding in _findings(runs)]
     doubted: dict[Key, list[int]] = {}
     for number, finding in enumerate(findings, start=1):
         for key in finding.rows:
@@ -43,6 +52,16 @@ def _findings(runs: Sequence[Run]) -> list[Finding]:
             words = f"{run.name}: {finding.text}" if len(runs) > 1 else finding.text
             found.append(Finding(finding.severity, words, finding.evidence, finding.rows))
     return sorted(found, key=lambda finding: order[finding.severity])
+
+
+def _in_short(finding: Finding, subject: Subject) -> Finding:
+    """The finding with the points called as in the tables."""
+    text, evidence = finding.text, finding.evidence
+    points = {row.key.point for row in subject.rows}
+    for point in sorted(points, key=len, reverse=True):
+        label = short_point(point, subject.varying)
+        text, evidence = text.replace(point, label), evidence.replace(point, label)
+    return replace(finding, text=text, evidence=evidence)
 
 
 def repeat_command(run: Run) -> str:

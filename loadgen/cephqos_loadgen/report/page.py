@@ -29,10 +29,10 @@ _STYLE: Final = """
 body{margin:0 auto;max-width:1180px;padding:1.2rem;background:var(--paper);color:var(--ink);
 font:15px/1.5 system-ui,sans-serif}
 h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
-.question,.note{color:var(--soft);max-width:75ch}.note{font-size:.87rem}
+a{color:inherit}.question,p.note{color:var(--soft);max-width:75ch}p.note{font-size:.87rem}
 .summary{max-width:80ch;padding-left:1.2rem}.summary li{margin:.3rem 0}
 div.doubt{border-left:4px solid var(--soft);background:var(--panel);padding:.5rem .8rem;
-margin:.6rem 0;max-width:95ch}
+margin:.6rem 0;max-width:95ch;overflow-wrap:anywhere}
 div.doubt.serious{border-color:var(--worst)}.evidence{color:var(--soft)}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:.87rem;font-variant-numeric:tabular-nums}
@@ -44,7 +44,7 @@ font-weight:600}
 th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
-figure{margin:1rem 0;overflow-x:auto}.chart{max-width:none}
+figure{margin:1rem 0;overflow-x:auto}.chart{max-width:100%;min-width:600px;height:auto}
 pre{background:var(--panel);padding:.7rem;overflow-x:auto}
 details summary{cursor:pointer;color:var(--soft)}
 @media print{body{max-width:none;font-size:11px}figure,tr{break-inside:avoid}.wide{overflow:visible}
