@@ -226,9 +226,9 @@ def _evidence() -> str:
         _ranked("limit", _LIMIT),
         _ranked("skew", _SKEW),
         _ranked("interference", interference),
-        _ranked("immediate", immediate),
         f"({_ranked('replica', named)} or on ({OSD_CLASS}) {away})",
         _ranked("network", f"sum by ({OSD_CLASS}, by) ({_NETWORK})"),
+        _ranked("immediate", immediate),
         _ranked("capacity", _CAPACITY),
         _ranked("unknown", _UNKNOWN),
     ]

@@ -36,9 +36,9 @@ CAUSES: Final = (
     "limit",
     "skew",
     "interference",
-    "immediate",
     "replica",
     "network",
+    "immediate",
     "capacity",
     "unknown",
 )
