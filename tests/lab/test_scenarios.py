@@ -164,7 +164,8 @@ async def test_recovery_moves_the_objects_while_clients_work(
     assert client.recovery.finished
     assert client.ended_by == "condition"
     assert client.recovery.seconds == done["seconds"]
-    assert 0 < client.recovery.seconds <= ended - began, "the second calm look does not count"
+    # From the look before, where only what had moved told of it; without the second calm look.
+    assert 0 < client.recovery.seconds < ended - began + 0.1
     assert {row["osds_up"] for row in repeat.cluster()} >= {2, 3}
 
 
