@@ -51,6 +51,8 @@ COMMANDS: Final = (
             "cephqos_loadgen.report.cli:add_options", extra="report", needs=("numpy",)),
     Command("compare", "compare runs with a reference; exit 1 on a regression",
             "cephqos_loadgen.report.compare_cli:add_options", extra="report", needs=("numpy",)),
+    Command("replay", "show recorded runs in Prometheus and Grafana again",
+            "cephqos_loadgen.replay.cli:add_options"),
     Command("rules", "write recording rules, alerts and SLOs for Prometheus",
             "cephqos_alerts.cli:add_options"),
     Command("dashboards", "install Grafana dashboards, or build them from their sources",

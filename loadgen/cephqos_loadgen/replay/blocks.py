@@ -1,0 +1,200 @@
+"""Blocks of a Prometheus TSDB from archives, with what the recording rules make of them."""
+
+import contextlib
+import math
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
+from cephqos_alerts.settings import Settings
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named, problems
+from cephqos_loadgen.progress import Say
+from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
+from cephqos_loadgen.replay.openmetrics import text
+from cephqos_loadgen.replay.programs import prometheus, query, run_promtool
+from cephqos_loadgen.replay.run_series import run_series
+from cephqos_loadgen.replay.series import Recording, Samples, labelled, merge, parse, render
+
+_PAGE_BYTES = 256 << 20
+# Blocks of one-second samples take less; the pages of text come and go.
+_BYTES_PER_SAMPLE = 8
+_BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
+METRICS_FILE: Final = "metrics.columns"
+# The largest file of metrics that is read: it becomes some fifty times as large in memory.
+MOST_BYTES: Final = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A run in the TSDB: its labels, and where it lies in time."""
+
+    run: str
+    archive: str
+    start_seconds: float
+    end_seconds: float
+    samples: int
+    recorded_series: int
+
+
+def shifts(archives: Sequence[Archive], at: float | None, now: bool = False) -> list[float]:
+    """Seconds by which each run moves. `at`: all start there; `now`: the longest ends there."""
+    if at is None:
+        return [0.0] * len(archives)
+    manifests = [archive.manifest for archive in archives]
+    longest = max(it.end_unix_seconds - it.start_unix_seconds for it in manifests)
+    begin = at - longest if now else at
+    return [begin - it.start_unix_seconds for it in manifests]
+
+
+def check_archives(archives: Sequence[Archive]) -> None:
+    """UsageError or ArchiveDamaged where they cannot be replayed together."""
+    runs = [archive.manifest.run for archive in archives]
+    twice = next((run for run in runs if runs.count(run) > 1), None)
+    if twice:
+        raise UsageError(f"the run {twice[:80]!r} is named twice: one archive of a run is enough")
+    for archive in archives:
+        damage = next(problems(archive, added=False), None)
+        if damage:
+            raise ArchiveDamaged(
+                f"{archive.folder} is damaged, nothing was replayed: {damage}"
+                " (cephqos archive verify names all)"
+            )
+        for path in archive.folder.glob(f"repeats/*/{METRICS_FILE}"):
+            if path.stat().st_size > MOST_BYTES:
+                raise UsageError(
+                    f"{path} is larger than {MOST_BYTES >> 20} MiB, too large to replay"
+                )
+
+
+@contextlib.contextmanager
+def scratch(folder: Path | None) -> Iterator[Path]:
+    """A folder for what is in between; it is gone afterwards. In `folder`, to move blocks there."""
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".cephqos-replay-", dir=folder))
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder or error.filename}: {error.strerror}") from None
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+async def write_blocks(
+    archive: Archive, shift_seconds: float, target: Path, work: Path, say: Say
+) -> Replayed:
+    """A run's series and what the rules record of them, as blocks in `target`."""
+    manifest = archive.manifest
+    say("reading")
+    recording = load(archive, shift_seconds)
+    try:
+        begin_ms, end_ms = recording.span_ms()
+    except ValueError as error:
+        raise ArchiveDamaged(f"{archive.folder}: {error}: nothing to replay") from None
+    samples = sum(map(len, recording.series.values()))
+    _check_room(work, archive, samples)
+    raw = work / "raw"
+    say("writing blocks")
+    await _to_blocks(recording, {}, 0, raw, work)
+    recorded = await _recorded(raw, work, begin_ms, end_ms, say)
+    say("writing labelled blocks")
+    own = {"run": manifest.run, "archive": archive.folder.resolve().name}
+    whole = Recording(recording.types, recording.series | recorded.series)
+    new = work / "new"
+    await _to_blocks(whole, own, round(shift_seconds * 1000), new, work)
+    for block in new.glob(_BLOCK):
+        block.rename(target / block.name)
+    return Replayed(
+        manifest.run,
+        own["archive"],
+        begin_ms / 1000 + shift_seconds,
+        end_ms / 1000 + shift_seconds,
+        samples + sum(map(len, recorded.series.values())),
+        len(recorded.series),
+    )
+
+
+def load(archive: Archive, shift_seconds: float = 0.0) -> Recording:
+    """All series of a run: those of the exporters, and the ones that the run served itself."""
+    with damage_named(archive.folder):
+        parts = [
+            repeat.metrics()
+            for repeat in archive.repeats
+            if (repeat.folder / METRICS_FILE).exists()
+        ]
+        found = merge(parts)
+        own = run_series(archive, shift_seconds)
+        scraped = _of_job(found, "cephqos")
+        served = _of_job(own, "cephqos-run")
+    return Recording(found.types | own.types, scraped | served)
+
+
+def _of_job(recording: Recording, job: str) -> dict[str, Samples]:
+    """With the label that Prometheus adds to all series of a scrape job."""
+    found = {}
+    for series, samples in recording.series.items():
+        name, labels = parse(series)
+        found[render(name, labelled(labels, {"job": job}))] = samples
+    return found
+
+
+def _check_room(work: Path, archive: Archive, samples: int) -> None:
+    needed = samples * _BYTES_PER_SAMPLE * 3 + min(_PAGE_BYTES, samples * 400)
+    free = shutil.disk_usage(work).free
+    if free < needed:
+        raise UsageError(
+            f"{work.parent} has {free >> 20} MiB free; replaying {archive.folder} needs"
+            f" {needed >> 20} MiB"
+        )
+
+
+async def _to_blocks(
+    recording: Recording, own: dict[str, str], shift_ms: int, target: Path, work: Path
+) -> None:
+    page = work / "page.om"
+    for lines in text(recording, own, shift_ms, _PAGE_BYTES):
+        try:
+            with page.open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+        except OSError as error:
+            raise UsageError(f"cannot write {page}: {error.strerror}") from None
+        # promtool makes the folder.
+        argv = ["tsdb", "create-blocks-from", "openmetrics", str(page), str(target)]
+        await run_promtool(argv, work / "promtool.out")
+        page.unlink()
+
+
+async def _recorded(raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say) -> Recording:
+    """What the recording rules make of a run alone, without labels of ours.
+
+    Alone, since rules know nothing of runs: two at the same time would be added up.
+    """
+    files = build_rules(Settings(scrape_interval=1.0), load_slos(DEFAULT_SLOS)).values()
+    order = layers(recording_rules(files))
+    begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)
+    for number, layer in enumerate(order, 1):
+        say(f"recording rules, layer {number} of {len(order)}")
+        rules = work / "layer.yml"
+        rules.write_text(rule_file(layer), encoding="utf-8")
+        # Prometheus sees new blocks when it starts.
+        async with prometheus(raw, work) as url:
+            argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
+            argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
+            await run_promtool(argv, work / "promtool.out")
+    names = dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
+    found = Recording({}, {})
+    async with prometheus(raw, work) as url:
+        for name in names:
+            expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
+            for each in await query(url, expr, end):
+                labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
+                values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
+                found.series[render(name, labels)] = values
+    return found

@@ -1,0 +1,147 @@
+"""`cephqos replay`: recorded runs in Prometheus and Grafana again."""
+
+import argparse
+import os
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.replay.blocks import Replayed, check_archives, scratch, shifts, write_blocks
+from cephqos_loadgen.replay.programs import LOOKBACK, find_program
+from cephqos_loadgen.replay.series import LAST_TIME_MS
+from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
+
+_NEEDED = ("promtool", "prometheus")
+
+
+def add_options(parser: Parser) -> None:
+    parser.add_argument("archive", nargs="+", type=Path, help="folder of a recorded run")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument(
+        "--into", metavar="DIR", help="write blocks into this data directory of a Prometheus"
+    )
+    where.add_argument(
+        "--serve",
+        action="store_true",
+        help="start a Prometheus on the runs until Ctrl-C, and a Grafana if GRAFANA_HOME is set",
+    )
+    parser.add_argument(
+        "--at",
+        metavar="TIME",
+        help="move all runs to start together: now (the longest ends now), seconds since 1970, or"
+        " 2026-01-31T12:00:00Z (default: their own times)",
+    )
+    parser.set_defaults(run=_replay)
+
+
+def parse_at(text: str | None, now: float) -> float | None:
+    """Seconds since 1970; UsageError where it is no time."""
+    if text is None:
+        return None
+    if text == "now":
+        return now
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = _date(text)
+    if not 0 < seconds < LAST_TIME_MS / 1000:
+        raise UsageError(f"--at {text[:80]}: expected now, seconds since 1970, or a date with time")
+    return seconds
+
+
+def _date(text: str) -> float:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return -1.0
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def check_target(into: str | None) -> Path | None:
+    """The folder of --into; UsageError where blocks cannot be written there."""
+    if into is None:
+        return None
+    if "://" in into:
+        raise UsageError(
+            f"--into {into[:80]}: remote write is not supported; give the data directory of the"
+            " Prometheus, which finds new blocks within a minute"
+        )
+    target = Path(into)
+    if target.exists() and not target.is_dir():
+        raise UsageError(f"--into {into}: expected a folder")
+    return target
+
+
+async def _replay(arguments: argparse.Namespace) -> int:
+    target = check_target(arguments.into)
+    at = parse_at(arguments.at, time.time())
+    archives = [open_archive(path) for path in arguments.archive]
+    check_archives(archives)
+    for name in _NEEDED:
+        find_program(name)
+    moves = shifts(archives, at, arguments.at == "now")
+    if target:
+        await _into(archives, moves, target)
+    else:
+        await _serve(archives, moves)
+    return 0
+
+
+async def _write(
+    archives: Sequence[Archive], moves: Sequence[float], target: Path, work: Path
+) -> list[Replayed]:
+    found = []
+    progress = Progress()
+    for archive, move in zip(archives, moves, strict=True):
+        with progress.step(f"replaying {archive.folder.name}") as say, scratch(work) as own:
+            found.append(await write_blocks(archive, move, target, own, say))
+    return found
+
+
+async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Path) -> None:
+    # All blocks of all runs, or none. Beside their place, so that moving them is a rename.
+    with scratch(target) as work:
+        new = work / "blocks"
+        new.mkdir()
+        runs = await _write(archives, moves, new, work)
+        for block in new.iterdir():
+            block.rename(target / block.name)
+    print(*map(describe, runs), f"blocks are in {target}", sep="\n")
+    print(
+        f"Start Prometheus with --query.lookback-delta={LOOKBACK}, and with a"
+        " --storage.tsdb.retention.time that reaches back to these times."
+    )
+
+
+async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
+    home = os.environ.get("GRAFANA_HOME")
+    with scratch(None) as work:
+        data, servers = work / "data", work / "servers"
+        data.mkdir()
+        servers.mkdir()
+        runs = await _write(archives, moves, data, work)
+        async with serving(data, servers, Path(home) if home else None) as (url, grafana):
+            print(*map(describe, runs), f"Prometheus: {url}", sep="\n")
+            print(f"Grafana:    {board_url(grafana, runs)}" if grafana else _NO_GRAFANA)
+            print("Ctrl-C ends it and removes everything.", flush=True)
+            await until_interrupted()
+
+
+_NO_GRAFANA = "Grafana:    not started (set GRAFANA_HOME, such as /usr/share/grafana)"
+
+
+def describe(run: Replayed) -> str:
+    """One line: the run, its times, how much it is."""
+    begin, end = (
+        datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        for seconds in (run.start_seconds, run.end_seconds)
+    )
+    return (
+        f'run="{run.run}", {begin} to {end} UTC: {run.samples} samples,'
+        f" {run.recorded_series} series from recording rules"
+    )

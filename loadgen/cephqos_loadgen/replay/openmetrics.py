@@ -1,0 +1,92 @@
+"""Recordings as OpenMetrics text with timestamps, in parts that promtool can take one by one."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_loadgen.replay.series import Recording, Samples, labelled, parse, render
+
+_SUFFIXES: Final = {
+    "histogram": ("_bucket", "_sum", "_count"),
+    "summary": ("_sum", "_count", ""),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """What one `# TYPE` line says."""
+
+    name: str
+    type: str
+
+
+def family_of(name: str, types: Mapping[str, str]) -> Family:
+    """The family of a sample name.
+
+    OpenMetrics wants `_total` behind a counter, and its name free for nothing else. What it would
+    refuse is of type unknown: the samples are the same.
+    """
+    for suffix in ("_bucket", "_sum", "_count"):
+        base = name.removesuffix(suffix)
+        if base != name and suffix in _SUFFIXES.get(types.get(base, ""), ()):
+            return Family(base, types[base])
+    kind = types.get(name, "unknown")
+    if kind == "counter" and name.endswith("_total"):
+        base = name.removesuffix("_total")
+        return Family(base, kind) if base and base not in types else Family(name, "unknown")
+    return Family(name, kind if kind in ("gauge", "summary") else "unknown")
+
+
+def text(
+    recording: Recording, own: Mapping[str, str], shift_ms: int = 0, most_bytes: int = 256 << 20
+) -> Iterator[Iterator[str]]:
+    """Pages of about `most_bytes` at most, each as its lines. A series is on one page."""
+    families: dict[Family, list[str]] = {}
+    for series in recording.series:
+        families.setdefault(family_of(parse(series)[0], recording.types), []).append(series)
+    plan: list[list[tuple[Family, list[str]]]] = [[]]
+    size = 0
+    for family in sorted(families, key=lambda it: it.name):
+        for series in sorted(families[family]):
+            # A line repeats the series; value and time take up to 45 characters.
+            cost = len(recording.series[series]) * (len(series) + 150)
+            if size and size + cost > most_bytes:
+                plan.append([])
+                size = 0
+            size += cost
+            page = plan[-1]
+            if not page or page[-1][0] != family:
+                page.append((family, []))
+            page[-1][1].append(series)
+    return (_page(recording, page, own, shift_ms) for page in plan if page)
+
+
+def _page(
+    recording: Recording,
+    page: list[tuple[Family, list[str]]],
+    own: Mapping[str, str],
+    shift_ms: int,
+) -> Iterator[str]:
+    for family, names in page:
+        yield f"# TYPE {family.name} {family.type}\n"
+        for series in names:
+            name, labels = parse(series)
+            shown = render(name, labelled(labels, own)) if own else series
+            yield from _lines(shown, recording.series[series], shift_ms)
+    yield "# EOF\n"
+
+
+def _lines(series: str, samples: Samples, shift_ms: int) -> Iterator[str]:
+    for time in sorted(samples):
+        seconds, rest = divmod(time + shift_ms, 1000)
+        yield f"{series} {number(samples[time])} {seconds}.{rest:03d}\n"
+
+
+def number(value: float) -> str:
+    """As OpenMetrics writes it, exact."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    return repr(float(value))

@@ -1,0 +1,255 @@
+"""Archives become OpenMetrics text, labelled and shifted, and nothing in them gets past that."""
+
+import argparse
+import math
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.settings import Settings
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_exporter.model import render_labels
+from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
+from cephqos_loadgen.record.columns import Columns
+from cephqos_loadgen.replay import cli
+from cephqos_loadgen.replay.blocks import check_archives, load, shifts
+from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
+from cephqos_loadgen.replay.openmetrics import Family, family_of, text
+from cephqos_loadgen.replay.series import Recording, labelled, merge, parse, render
+
+RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())
+NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")
+LABELS = st.dictionaries(NAMES, st.text(st.characters(codec="utf-8"), max_size=12), max_size=4)
+VALUES = st.floats(allow_nan=False)
+
+
+def lines(recording: Recording, shift_ms: int = 0, most_bytes: int = 1 << 20) -> list[str]:
+    pages = text(recording, {"run": "r"}, shift_ms, most_bytes)
+    return [line.removesuffix("\n") for page in pages for line in page]
+
+
+@given(NAMES, LABELS)
+def test_a_series_is_read_back_as_it_was_written(name: str, labels: dict[str, str]) -> None:
+    assert parse(f"{name}{{{render_labels(labels)}}}") == (name, labels)
+    assert "\n" not in render(name, labels)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        "",
+        "1up",
+        "up{",
+        "up{a}",
+        'up{a="b}',
+        'up{a="b"} 1\nother 2',
+        'up{a="b\n"}',
+        'up{a="b",a="c"}',
+        'up{__name__="other"}',
+        'up{a="b"x="c"}',
+        "u" * 9000,
+    ],
+)
+def test_what_is_no_series_is_refused(series: str) -> None:
+    with pytest.raises(ValueError, match="series"):
+        parse(series)
+
+
+def test_a_label_of_the_archive_cannot_pass_for_the_name_of_the_run() -> None:
+    assert labelled({"run": "forged", "osd": "1"}, {"run": "r"}) == {
+        "exported_run": "forged",
+        "osd": "1",
+        "run": "r",
+    }
+
+
+@given(
+    LABELS,
+    st.dictionaries(st.integers(10**12, 2 * 10**12), VALUES, min_size=1, max_size=8),
+    st.integers(-(10**9), 10**9),
+)
+def test_every_sample_keeps_its_exact_value_and_its_time_moves_by_the_shift(
+    labels: dict[str, str], samples: dict[int, float], shift: int
+) -> None:
+    series = render("up", labels)
+    written = lines(Recording({"up": "gauge"}, {series: samples}), shift)
+    assert written[0] == "# TYPE up gauge"
+    assert written[-1] == "# EOF"
+    found = {}
+    for line in written[1:-1]:
+        shown, value, time = line.rsplit(" ", 2)
+        assert parse(shown)[1]["run"] == "r"
+        found[round(float(time) * 1000) - shift] = float(value)
+    assert found == samples
+    assert list(found) == sorted(found)
+
+
+@given(st.lists(st.integers(1, 30), max_size=30, unique=True))
+def test_a_gap_stays_a_gap(seconds: list[int]) -> None:
+    values = [(1e9 + second, float(second)) for second in seconds]
+    found = merge([Columns({}, {"up": values})])
+    assert sorted(found.series.get("up{}", {})) == sorted((10**9 + s) * 1000 for s in seconds)
+
+
+def test_a_value_that_is_no_number_is_a_gap() -> None:
+    assert merge([Columns({}, {"up": [(1e9, math.nan)]})]).series == {}
+
+
+def test_repeats_of_a_run_continue_the_same_series() -> None:
+    first = Columns({"up": ("gauge", "")}, {'up{a="1"}': [(1e9, 1.0)]})
+    second = Columns({"up": ("gauge", "")}, {'up{a="1"}': [(1e9 + 5, 2.0)]})
+    assert merge([first, second]).series == {
+        'up{a="1"}': {10**12: 1.0, 10**12 + 5000: 2.0},
+    }
+
+
+def test_a_time_outside_this_century_is_refused() -> None:
+    with pytest.raises(ValueError, match="since 1970"):
+        merge([Columns({}, {"up": [(9e9, 1.0)]})])
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "family"),
+    [
+        ("x_total", {"x_total": "counter"}, Family("x", "counter")),
+        ("x", {"x": "counter"}, Family("x", "unknown")),
+        ("x_total", {"x_total": "counter", "x": "gauge"}, Family("x_total", "unknown")),
+        ("x", {"x": "gauge"}, Family("x", "gauge")),
+        ("x_bucket", {"x": "histogram"}, Family("x", "histogram")),
+        ("x_sum", {"x": "summary"}, Family("x", "summary")),
+        ("x_sum", {"x_sum": "gauge"}, Family("x_sum", "gauge")),
+        ("x", {}, Family("x", "unknown")),
+        ("x", {"x": "evil\n# EOF"}, Family("x", "unknown")),
+    ],
+)
+def test_the_type_is_one_that_openmetrics_takes(
+    name: str, types: dict[str, str], family: Family
+) -> None:
+    assert family_of(name, types) == family
+
+
+def test_a_histogram_stays_one_family() -> None:
+    types = {"x": "histogram", "x_other": "gauge"}
+    series = ('x_bucket{le="1.0"}', 'x_bucket{le="+Inf"}', "x_sum{}", "x_count{}", "x_other{}")
+    written = lines(Recording(types, {one: {10**12: 1.0} for one in series}))
+    assert [line for line in written if line.startswith("# TYPE")] == [
+        "# TYPE x histogram",
+        "# TYPE x_other gauge",
+    ]
+    at = written.index("# TYPE x_other gauge")
+    assert all(line.startswith("x_") for line in written[1:at])
+    assert at == 5
+
+
+def test_pages_are_bounded_and_hold_every_series_once() -> None:
+    series = {f'up{{n="{n}"}}': {10**12 + t: 1.0 for t in range(10)} for n in range(50)}
+    recording = Recording({"up": "gauge"}, series)
+    pages = [list(page) for page in text(recording, {}, 0, 10_000)]
+    assert len(pages) > 5
+    assert all(sum(map(len, page)) < 10_000 and page[-1] == "# EOF\n" for page in pages)
+    assert sum(line.startswith("up{") for page in pages for line in page) == 500
+
+
+def test_rules_come_after_all_rules_that_they_read() -> None:
+    rules = recording_rules(build_rules(Settings(scrape_interval=1.0), []).values())
+    order = layers(rules)
+    assert sum(map(len, order)) == len(rules)
+    names = {rule["record"] for rule in rules}
+    done: set[str] = set()
+    for layer in order:
+        own = {rule["record"] for rule in layer}
+        for rule in layer:
+            read = set(re.findall(r"[\w:]+", rule["expr"])) & names
+            assert read <= done | {rule["record"]}
+        done |= own
+        assert "interval" not in rule_file(layer)
+
+
+def test_rules_that_read_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="a:b, c:d"):
+        layers([{"record": "a:b", "expr": "c:d"}, {"record": "c:d", "expr": "a:b"}])
+
+
+def test_the_run_serves_its_own_series_again() -> None:
+    archive = open_archive(RECORDED)
+    recording = load(archive, 100.0)
+    starts = [it for it in recording.series if it.startswith("cephqos_run_start_timestamp")]
+    values = set(recording.series[starts[0]].values())
+    assert values == {archive.manifest.start_unix_seconds + 100.0}
+    ops = sum(
+        max(samples.values())
+        for series, samples in recording.series.items()
+        if series.startswith("cephqos_client_ops_total")
+    )
+    assert ops == sum(
+        figures.ios
+        for repeat in archive.repeats
+        for interval in repeat.intervals()
+        for figures in (interval.read, interval.write)
+        if figures
+    )
+    buckets = [it for it in recording.series if it.startswith("cephqos_client_latency_seconds_b")]
+    whole = sum(max(recording.series[it].values()) for it in buckets if 'le="+Inf"' in it)
+    assert whole == ops
+    phases = {parse(it)[1]["phase"] for it in recording.series if it.startswith("cephqos_run_info")}
+    assert phases >= {"client", "curve", "scrub"}
+
+
+def test_counters_of_clients_never_fall() -> None:
+    for series, samples in load(open_archive(RECORDED)).series.items():
+        if series.startswith("cephqos_client_") and "_total{" in series:
+            values = [samples[time] for time in sorted(samples)]
+            assert values == sorted(values), series
+
+
+def test_all_runs_start_together_and_the_longest_ends_now() -> None:
+    archive = open_archive(RECORDED)
+    manifest = archive.manifest
+    length = manifest.end_unix_seconds - manifest.start_unix_seconds
+    assert shifts([archive], None) == [0.0]
+    assert manifest.start_unix_seconds + shifts([archive], 2e9)[0] == 2e9
+    begin = manifest.start_unix_seconds + shifts([archive], 2e9, now=True)[0]
+    assert begin + length == pytest.approx(2e9)
+
+
+def test_a_time_is_now_or_a_number_or_a_date() -> None:
+    assert cli.parse_at(None, 5.0) is None
+    assert cli.parse_at("now", 5.0) == 5.0
+    assert cli.parse_at("1800000000", 5.0) == 1.8e9
+    assert cli.parse_at("2027-01-15T08:00:00Z", 5.0) == 1.8e9
+    assert cli.parse_at("2027-01-15T08:00:00", 5.0) == 1.8e9
+    for wrong in ("yesterday", "-1", "nan", "inf", "1e18", ""):
+        with pytest.raises(UsageError, match="--at"):
+            cli.parse_at(wrong, 5.0)
+
+
+def test_a_url_and_a_file_are_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for into, word in (("http://host:9090/api/v1/write", "remote write"), ("file", "folder")):
+        with pytest.raises(UsageError, match=word) as caught:
+            cli.check_target(into if "://" in into else str(tmp_path / into))
+        assert "\n" not in str(caught.value)
+
+
+async def test_a_damaged_archive_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(RECORDED, tmp_path / "copy"))
+    metrics = next(copy.glob("repeats/*/metrics.columns"))
+    metrics.write_bytes(metrics.read_bytes()[:-100])
+    arguments = argparse.Namespace(archive=[copy], into=str(tmp_path / "db"), at=None)
+    with pytest.raises(ArchiveDamaged, match=r"is damaged, nothing was replayed: .*metrics"):
+        await cli._replay(arguments)
+    assert not (tmp_path / "db").exists()
+
+
+def test_a_run_named_twice_or_one_that_did_not_end_is_refused(tmp_path: Path) -> None:
+    archive = open_archive(RECORDED)
+    with pytest.raises(UsageError, match="named twice"):
+        check_archives([archive, archive])
+    (tmp_path / "run.partial").mkdir()
+    with pytest.raises(CephqosError, match="--resume"):
+        open_archive(tmp_path / "run.partial")
