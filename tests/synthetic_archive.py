@@ -53,6 +53,7 @@ class Osds:
     attained: float = 300.0
     waiting: float = 0.0  # in the clients' queue
     groups: Sequence[str] = ("tp_osd_tp", "msgr-worker", "bstore_kv_sync")
+    share_disk: bool = False
     fillers: int = 0  # other series per OSD
 
 
@@ -154,7 +155,10 @@ _ENVIRONMENT: Mapping[str, Any] = {
     "cephqos": "0.1.0",
     "host": {"cpus": 2, "cpu_models": ["a CPU"], "memory_bytes": 1 << 34, "kernel": "6.1"},
     "tools": {"fio": "fio-3.39"},
-    "cluster": {"osds": [{"id": 0, "osd_objectstore": "bluestore"}], "versions": {}},
+    "cluster": {
+        "osds": [{"id": n, "hostname": "h", "osd_objectstore": "bluestore"} for n in (0, 1)],
+        "versions": {},
+    },
 }
 
 
@@ -222,6 +226,8 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
 
 def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
     client = f'{label},class="client"'
+    device = "vda" if osds.share_disk else f"vd{label[-2]}"
+    disk = f'{label},device="{device}",op="write"'
     groups = {
         f'{Threads.CPU_SECONDS}{{{label},group="{group}",mode="user"}}': 0.1 * second
         for group in osds.groups
@@ -234,7 +240,8 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
         f'{Qos.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
         f'{Daemon.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * second,
         f"{Daemon.RESIDENT_BYTES}{{{label}}}": 1e9,
-        f'{Disks.OPS}{{{label},device="vd{label[-2]}",op="write"}}': 50.0 * second,
-        f'{Disks.TIME_SECONDS}{{{label},device="vd{label[-2]}",op="write"}}': 0.1 * second,
+        f"{Disks.OPS}{{{disk}}}": 50.0 * second,
+        f"{Disks.TIME_SECONDS}{{{disk}}}": 0.1 * second,
+        f"{Disks.BYTES}{{{disk}}}": 4096.0 * second,
         **groups,
     }

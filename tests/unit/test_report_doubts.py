@@ -25,6 +25,20 @@ def test_a_sound_run_raises_none(tmp_path: Path) -> None:
     assert texts(tmp_path, Builder(points={"balanced": STEADY}, osds=SATURATED)) == []
 
 
+def test_a_disk_that_osds_share_is_counted_once(tmp_path: Path) -> None:
+    """Two OSDs of one host on one device, and two that are on a device each."""
+    for name, share, requests in (("shared", True, 0.5), ("apart", False, 1.0)):
+        osds = Osds(share_disk=share)
+        found = run(tmp_path / name, Builder(points={"a": STEADY}, osds=osds))
+        row = next(row for row in found.rows if row.key.window == "all of it")
+        assert row.value("device_written") == pytest.approx(requests * 2 * 4096)
+
+
+def test_without_reservations_it_is_said_that_promises_are_not_known(tmp_path: Path) -> None:
+    said = texts(tmp_path, Builder(points={"a": STEADY}))
+    assert any("whether promises were kept there is not known" in text for text in said)
+
+
 RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
@@ -87,10 +87,12 @@ class Run:
 def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None) -> Run:
     """Read an archive and take all figures from it; ArchiveDamaged where it cannot be read."""
     with damage_named(archive.folder):
+        osds = (archive.environment.get("cluster") or {}).get("osds") or []
+        hosts = {f"osd.{osd['id']}": str(osd.get("hostname", "")) for osd in osds}
         observations = []
         for repeat in archive.repeats:
             report(f"reading {repeat.name}")
-            observations.append(observe(repeat))
+            observations.append(observe(repeat, hosts))
         finished = [o for o in observations if o.record.status == "finished"]
         return Run(
             name=archive.manifest.run,
@@ -195,4 +197,4 @@ class Settings:
     target: float | None = None  # a share of the baseline
     reference: str = ""  # a point; empty: the first
     percentiles: tuple[float, ...] = ()  # more of them
-    words: Mapping[str, str] = field(default_factory=dict)
+    baseline_run: Run | None = None  # its doubts are doubts of the changes

@@ -25,6 +25,7 @@ def build(runs: Sequence[Run], settings: Settings) -> Document:
     """The whole report."""
     labels = Subject(runs, settings)
     findings = [_in_short(finding, labels) for finding in _findings(runs)]
+    findings += _of_baseline(settings)
     doubted: dict[Key, list[int]] = {}
     for number, finding in enumerate(findings, start=1):
         for key in finding.rows:
@@ -52,6 +53,12 @@ def _findings(runs: Sequence[Run]) -> list[Finding]:
             words = f"{run.name}: {finding.text}" if len(runs) > 1 else finding.text
             found.append(Finding(finding.severity, words, finding.evidence, finding.rows))
     return sorted(found, key=lambda finding: order[finding.severity])
+
+
+def _of_baseline(settings: Settings) -> list[Finding]:
+    """What speaks against the baseline speaks against every change from it."""
+    found = doubts(settings.baseline_run) if settings.baseline_run else []
+    return [replace(f, text=f"Baseline: {f.text}", rows=()) for f in found]
 
 
 def _in_short(finding: Finding, subject: Subject) -> Finding:

@@ -52,13 +52,14 @@ async def _report(arguments: argparse.Namespace) -> int:
     if arguments.target is not None and not arguments.baseline:
         raise UsageError("--target is a share of the baseline: give --baseline too")
     runs = read_runs(arguments.archive)
-    samples, name = read_baseline(arguments.baseline) if arguments.baseline else ((), "")
+    samples, name, baseline = read_baseline(arguments.baseline)
     settings = Settings(
         baseline_iops=samples,
         baseline_name=name,
         target=arguments.target,
         reference=arguments.reference,
         percentiles=tuple(arguments.percentile),
+        baseline_run=baseline,
     )
     check_reference(Subject(runs, settings))
     document = build(runs, settings)
@@ -86,10 +87,15 @@ def read_runs(folders: list[Path]) -> list[Run]:
     return runs
 
 
-def read_baseline(text: str) -> tuple[tuple[float, ...], str]:
-    """Throughput of a baseline, with its name: a figure, or the only load of an archive."""
+def read_baseline(text: str | None) -> tuple[tuple[float, ...], str, Run | None]:
+    """Throughput of a baseline, with its name: a figure, or the best load of an archive."""
+    if text is None:
+        return (), "", None
     try:
-        return (float(text.replace(",", "")),), f"{text} IOPS, as given"
+        given = float(text.replace(",", ""))
+        if not 0 < given < float("inf"):
+            raise UsageError(f"--baseline {text}: expected more than 0 IOPS")
+        return (given,), f"{text} IOPS, as given", None
     except ValueError:
         run = analyse(open_archive(Path(text)))
     loads = [row for row in Subject([run], Settings()).main_loads]
@@ -97,7 +103,7 @@ def read_baseline(text: str) -> tuple[tuple[float, ...], str]:
         raise UsageError(f"--baseline {text}: no load of one depth in a finished repeat")
     best = max(loads, key=lambda row: row.figures[metrics.IOPS.key].value)
     name = f"{run.name}, {best.key.phase} of {best.key.point}"
-    return best.figures[metrics.IOPS.key].samples, name
+    return best.figures[metrics.IOPS.key].samples, name, run
 
 
 def check_reference(subject: Subject) -> None:

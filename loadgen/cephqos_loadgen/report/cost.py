@@ -1,11 +1,11 @@
 """What a load cost: CPU, memory and device time, from the exporters' samples and the host."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from cephqos_base.series import Daemon, Disks, Threads
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.samples import Samples
+from cephqos_loadgen.report.samples import Samples, Series
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import Step
 
@@ -18,8 +18,10 @@ FAMILIES: Final = frozenset(
 _OSD: Final = "osd."
 
 
-def cost_of(step: Step, samples: Samples, clients: HostUse | None) -> dict[str, float]:
-    """Of one step, as far as it was recorded."""
+def cost_of(
+    step: Step, samples: Samples, clients: HostUse | None, hosts: Mapping[str, str]
+) -> dict[str, float]:
+    """Of one step, as far as it was recorded. `hosts` are by OSD."""
     start, end = step.start_unix_seconds, step.end_unix_seconds
     ios = step.total.ios
     found: dict[str, float] = {}
@@ -36,7 +38,7 @@ def cost_of(step: Step, samples: Samples, clients: HostUse | None) -> dict[str, 
     ]
     if memory:
         found[metrics.OSD_MEMORY.key] = sum(memory)
-    found |= _devices(samples, start, end)
+    found |= _devices(samples, start, end, hosts)
     if clients:
         found |= _client(clients, step)
     return found
@@ -51,20 +53,40 @@ def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
     return sum(parts) if parts else None
 
 
-def _devices(samples: Samples, start: float, end: float) -> dict[str, float]:
+def _devices(
+    samples: Samples, start: float, end: float, hosts: Mapping[str, str]
+) -> dict[str, float]:
     found: dict[str, float] = {}
-    requests = samples.growth(Disks.OPS, start, end)
-    waited = samples.growth(Disks.TIME_SECONDS, start, end)
+    if end <= start:
+        return found
+
+    def grown(family: str, **labels: str) -> float | None:
+        parts = [s.growth(start, end) for s in one_per_device(samples.of(family, **labels), hosts)]
+        return sum(parts) if parts else None
+
+    requests, waited = grown(Disks.OPS), grown(Disks.TIME_SECONDS)
     if requests and waited is not None:
         found[metrics.DEVICE_REQUEST.key] = waited / requests
-    weighted = samples.growth(Disks.WEIGHTED_SECONDS, start, end)
-    if weighted is not None and end > start:
-        found[metrics.DEVICE_DEPTH.key] = weighted / (end - start)
-    for metric, op in ((metrics.DEVICE_READ, "read"), (metrics.DEVICE_WRITTEN, "write")):
-        moved = samples.growth(Disks.BYTES, start, end, op=op)
-        if moved is not None and end > start:
-            found[metric.key] = moved / (end - start)
+    for metric, amount in (
+        (metrics.DEVICE_DEPTH, grown(Disks.WEIGHTED_SECONDS)),
+        (metrics.DEVICE_READ, grown(Disks.BYTES, op="read")),
+        (metrics.DEVICE_WRITTEN, grown(Disks.BYTES, op="write")),
+    ):
+        if amount is not None:
+            found[metric.key] = amount / (end - start)
     return found
+
+
+def one_per_device(found: Sequence[Series], hosts: Mapping[str, str]) -> Iterable[Series]:
+    """OSDs that share a disk each show all of it, and an OSD shows a disk once per role. Where the
+    disks below are shown, the volumes on them are left out."""
+    below = [series for series in found if series.labels.get("layer") == "disk"]
+    kept: dict[tuple[str, ...], Series] = {}
+    for series in below or found:
+        osd = series.labels.get("ceph_daemon", "")
+        device, op = series.labels.get("device", ""), series.labels.get("op", "")
+        kept.setdefault((hosts.get(osd, ""), device, op), series)
+    return kept.values()
 
 
 def _client(clients: HostUse, step: Step) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from cephqos_base.series import CLIENT
+from cephqos_base.series import CLIENT, Qos
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.analysis import Key, Run
@@ -175,6 +175,25 @@ def never_put_to_the_test(run: Run) -> Iterator[Finding]:
         )
 
 
+def promises_unknown(run: Run) -> Iterator[Finding]:
+    """No OSD reported a reservation: attainment cannot be judged."""
+    unknown: dict[str, str] = {}
+    for observed in run.finished:
+        reported = [s for s in observed.samples.of(Qos.RESERVATION_OPS) if len(s.values)]
+        if not reported:
+            queues = sorted(set(observed.record.in_force.schedulers.values()))
+            unknown[observed.record.point] = ", ".join(queues) or "not recorded"
+    if unknown:
+        point, queue = next(iter(unknown.items()))
+        yield Finding(
+            "note",
+            f"No OSD reported reservations in {count(len(unknown), 'point')}: whether promises"
+            " were kept there is not known.",
+            f"Scheduler of {point}: {queue}.",
+            tuple(row.key for row in run.rows if row.key.point in unknown),
+        )
+
+
 def no_scrub_seen(run: Run) -> Iterator[Finding]:
     """Scrubs of nothing."""
     for observed in run.finished:
@@ -195,5 +214,6 @@ LOAD_CHECKS: Final = (
     not_prefilled,
     background_too_short,
     never_put_to_the_test,
+    promises_unknown,
     no_scrub_seen,
 )

@@ -69,8 +69,8 @@ class Observation:
     absent: tuple[str, ...]  # files that the archive lacks
 
 
-def observe(repeat: RecordedRepeat) -> Observation:
-    """Read one repeat, and take its figures."""
+def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
+    """Read one repeat, and take its figures. `hosts` are by OSD."""
     folder, record = repeat.folder, repeat.record
     names = ("intervals.jsonl.gz", "metrics.columns", "host.json", "cluster.jsonl.gz")
     absent = tuple(name for name in names if not (folder / name).exists())
@@ -83,7 +83,7 @@ def observe(repeat: RecordedRepeat) -> Observation:
         "scrub": _merge(_phases_of(record, "scrub")),
         "recovery": _merge(recovering(looks)),
     }
-    loads = tuple(_loads(record, intervals, stretches, samples, host))
+    loads = tuple(_loads(record, intervals, stretches, samples, host, hosts))
     background = {name: _background(phase) for name, phase in record.phases.items()}
     most = max((_misplaced(look) for look in looks), default=0)
     for figures in background.values():
@@ -144,6 +144,7 @@ def _loads(
     stretches: Mapping[str, Sequence[Stretch]],
     samples: Samples,
     host: Mapping[str, HostUse],
+    hosts: Mapping[str, str],
 ) -> Iterator[LoadPart]:
     for name, phase in record.phases.items():
         result = phase.result
@@ -152,7 +153,7 @@ def _loads(
         several = len(result.steps) > 1
         for number, step in enumerate(result.steps, start=1):
             clients = _clients(name, number, host)
-            cost = cost_of(step, samples, clients)
+            cost = cost_of(step, samples, clients, hosts)
             for op, figures in _by_op(step):
                 yield _whole(name, step, op, figures, cost, several)
             chosen = intervals.of(name, step.depth)
