@@ -1,9 +1,12 @@
 """Archives become OpenMetrics text, labelled and shifted, and nothing in them gets past that."""
 
 import argparse
+import errno
 import math
 import re
 import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -15,9 +18,10 @@ from cephqos_alerts.settings import Settings
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
+from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns
 from cephqos_loadgen.replay import cli
-from cephqos_loadgen.replay.blocks import check_archives, load, shifts
+from cephqos_loadgen.replay.blocks import Replayed, check_archives, load, shifts
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import Family, family_of, text
 from cephqos_loadgen.replay.series import Recording, labelled, merge, parse, render
@@ -253,3 +257,31 @@ def test_a_run_named_twice_or_one_that_did_not_end_is_refused(tmp_path: Path) ->
     (tmp_path / "run.partial").mkdir()
     with pytest.raises(CephqosError, match="--resume"):
         open_archive(tmp_path / "run.partial")
+
+
+def test_a_frame_that_unpacks_to_more_than_a_minute_can_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "_MOST_FRAME_BYTES", 1000)
+    packed = zlib.compress(b"0" * 100_000)
+    path = tmp_path / "metrics.columns"
+    path.write_bytes(columns.MAGIC + b"V" + struct.pack("<I", len(packed)) + packed)
+    with pytest.raises(ValueError, match="larger than"):
+        columns.read(path)
+
+
+async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "page.om")
+
+    monkeypatch.setattr(cli, "write_blocks", full)
+    monkeypatch.setattr(cli, "find_program", lambda name: [name])
+    arguments = argparse.Namespace(archive=[RECORDED], into=str(tmp_path), at=None)
+    with pytest.raises(CephqosError, match=r"^cannot write page.om: No space left on device$"):
+        await cli._replay(arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_is_printed_without_control_characters() -> None:
+    shown = cli.describe(Replayed("\x1b[2J\n", "a", 1e9, 1e9, 1, 1))
+    assert shown.isprintable()

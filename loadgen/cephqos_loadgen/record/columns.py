@@ -23,6 +23,8 @@ BLOCK_SAMPLES = 60
 _FRAME = struct.Struct("<cI")
 _HEAD = struct.Struct("<III")
 _ABSENT = math.nan
+# A frame is a minute of samples: of ten thousand series 5 MB. More than this is no recording.
+_MOST_FRAME_BYTES = 256 << 20
 
 
 class ColumnWriter:
@@ -165,8 +167,16 @@ def _frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += _FRAME.size
         if at + length > len(data):
             return
-        yield kind, zlib.decompress(data[at : at + length])
+        yield kind, _unpacked(data[at : at + length])
         at += length
+
+
+def _unpacked(packed: bytes) -> bytes:
+    stream = zlib.decompressobj()
+    found = stream.decompress(packed, _MOST_FRAME_BYTES)
+    if not stream.eof:
+        raise ValueError(f"a frame is cut off, or larger than {_MOST_FRAME_BYTES >> 20} MiB")
+    return found
 
 
 def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:

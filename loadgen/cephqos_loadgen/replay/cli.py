@@ -1,6 +1,7 @@
 """`cephqos replay`: recorded runs in Prometheus and Grafana again."""
 
 import argparse
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.blocks import Replayed, check_archives, scratch, shifts, write_blocks
-from cephqos_loadgen.replay.programs import LOOKBACK, find_program
+from cephqos_loadgen.replay.programs import LOOKBACK, ReplayFailed, find_program
 from cephqos_loadgen.replay.series import LAST_TIME_MS
 from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
 
@@ -85,10 +86,10 @@ async def _replay(arguments: argparse.Namespace) -> int:
     for name in _NEEDED:
         find_program(name)
     moves = shifts(archives, at, arguments.at == "now")
-    if target:
-        await _into(archives, moves, target)
-    else:
-        await _serve(archives, moves)
+    try:
+        await (_into(archives, moves, target) if target else _serve(archives, moves))
+    except OSError as error:
+        raise ReplayFailed(f"cannot write {error.filename or ''}: {error.strerror}") from None
     return 0
 
 
@@ -142,6 +143,6 @@ def describe(run: Replayed) -> str:
         for seconds in (run.start_seconds, run.end_seconds)
     )
     return (
-        f'run="{run.run}", {begin} to {end} UTC: {run.samples} samples,'
+        f"run={json.dumps(run.run)}, {begin} to {end} UTC: {run.samples} samples,"
         f" {run.recorded_series} series from recording rules"
     )
