@@ -7,7 +7,7 @@ from typing import Any, Literal
 from .situation import Finding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
-_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by")
+_LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "collector")
 
 
 @dataclass(frozen=True)
