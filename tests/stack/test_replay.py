@@ -94,11 +94,13 @@ async def test_values_of_both_runs_are_those_of_their_archives_at_every_tenth_in
                 found = {}
                 for each in await query(url, f'{{run="{own["run"]}",__name__!~".+:.+"}}', at):
                     name = each["metric"].pop("__name__")
-                    found[render(name, each["metric"])] = float(each["value"][1])
+                    found[as_stored(name, each["metric"])] = float(each["value"][1])
                 for series, samples in expected.items():
                     if time in samples:
                         name, labels = parse(series)
-                        assert found[render(name, labelled(labels, own))] == samples[time], series
+                        assert found[as_stored(name, labelled(labels, own))] == samples[time], (
+                            series
+                        )
                         compared += 1
     assert compared > 10_000
 
@@ -111,7 +113,7 @@ async def test_two_runs_start_together_and_the_board_draws_the_second_over_the_f
         assert {each["metric"]["run"] for each in starts} == {
             archive.manifest.run for archive in replayed.archives
         }
-        assert {float(each["value"][1]) for each in starts} == {float(AT)}
+        assert [float(each["value"][1]) for each in starts] == pytest.approx([AT, AT])
         runs = {"run": replayed.archives[0].manifest.run, "second": "second"}
         shift = await query(url, filled(board.SHIFT.partition("(")[2][:-1], runs), AT + 30)
         seconds = shift[0]["value"][1]
@@ -119,6 +121,12 @@ async def test_two_runs_start_together_and_the_board_draws_the_second_over_the_f
             first = await ever(url, filled(one.expr, runs))
             second = await ever(url, filled(other.expr, runs | {"shift": seconds}))
             assert first and second == first
+
+
+def as_stored(name: str, labels: dict[str, str]) -> str:
+    """Prometheus drops empty labels; since version 3 it writes bounds as floats."""
+    kept = {key: value for key, value in labels.items() if value}
+    return render(name, kept | ({"le": str(float(kept["le"]))} if "le" in kept else {}))
 
 
 async def ever(url: str, expr: str) -> int:
