@@ -53,6 +53,8 @@ class Osds:
     attained: float = 300.0
     waiting: float = 0.0  # in the clients' queue
     groups: Sequence[str] = ("tp_osd_tp", "msgr-worker", "bstore_kv_sync")
+    in_progress: float = 0.0  # clients' operations at every sample
+    in_store: float = 0.0  # transactions on average
     share_disk: bool = False
     fillers: int = 0  # other series per OSD
 
@@ -240,6 +242,8 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
         f'{Qos.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
         f'{Daemon.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * second,
         f"{Daemon.RESIDENT_BYTES}{{{label}}}": 1e9,
+        f"{Qos.CLIENT_OPS_IN_PROGRESS}{{{label}}}": osds.in_progress,
+        f"{Qos.STORE_SECONDS}{{{label}}}": osds.in_store * second,
         f"{Disks.OPS}{{{disk}}}": 50.0 * second,
         f"{Disks.TIME_SECONDS}{{{disk}}}": 0.1 * second,
         f"{Disks.BYTES}{{{disk}}}": 4096.0 * second,

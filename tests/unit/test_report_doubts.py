@@ -25,6 +25,14 @@ def test_a_sound_run_raises_none(tmp_path: Path) -> None:
     assert texts(tmp_path, Builder(points={"balanced": STEADY}, osds=SATURATED)) == []
 
 
+def test_operations_that_pile_up_in_the_store_are_demand(tmp_path: Path) -> None:
+    """Nothing waits in the queue, all of it behind the scheduler: that is a test, too."""
+    osds = Osds(attained=30.0, in_progress=20.0, in_store=16.0)
+    said = texts(tmp_path, Builder(points={"a": STEADY}, osds=osds))
+    assert not any("put to the test" in text for text in said)
+    assert any("delivered at most 30" in text for text in said)
+
+
 def test_a_disk_that_osds_share_is_counted_once(tmp_path: Path) -> None:
     """Two OSDs of one host on one device, and two that are on a device each."""
     for name, share, requests in (("shared", True, 0.5), ("apart", False, 1.0)):

@@ -10,7 +10,7 @@ from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.report.analysis import Key, Run
 from cephqos_loadgen.report.document import Finding
 from cephqos_loadgen.report.observe import Observation
-from cephqos_loadgen.report.promises import demand, window_rates
+from cephqos_loadgen.report.promises import client_demand, held, window_rates
 from cephqos_loadgen.report.words import listed
 
 _REAL: Final = 0.5  # of the configured capacity
@@ -134,7 +134,8 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
         osd = series.labels.get("ceph_daemon", "")
         configured = [s.at(end) for s in observed.samples.of(Qos.CAPACITY_OPS, ceph_daemon=osd)]
         times, rates = window_rates(series, start, end)
-        wanted = demand(observed.samples.of(Qos.QUEUE_LENGTH, ceph_daemon=osd), times)
+        wanted = held(observed.samples.of(Qos.QUEUE_LENGTH, ceph_daemon=osd), times)
+        wanted |= client_demand(observed.samples, osd, times)
         if configured and configured[0] and wanted.sum() >= _LEAST_DEMAND_SECONDS:
             yield osd, configured[0], float(rates.max())
 

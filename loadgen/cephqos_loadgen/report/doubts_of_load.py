@@ -170,7 +170,7 @@ def never_put_to_the_test(run: Run) -> Iterator[Finding]:
             f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
             " wanted more than their reservation on any OSD.",
             f"{phase} of {point}: at most {attained:,.0f} of {reserved:,.0f} reserved normalised"
-            " operations/s on one OSD, and nothing waited in its queue.",
+            " operations/s on one OSD, and nothing piled up.",
             tuple(row.key for row in run.rows if (row.key.point, row.key.phase) in untested),
         )
 

@@ -57,8 +57,9 @@ def promises_table(subject: Subject) -> Table:
         columns,
         tuple(lines),
         "Normalised operations, from the exporters' samples. Demand: seconds in which requests"
-        " waited in the class's queue. Violated: of these, seconds in which it got less than 95 %"
-        " of its reservation over 10 s. Both are sums over the repeats. Without demand nothing is"
+        " waited in the class's queue, or clients' operations waited before it or piled up in the"
+        " store. Violated: of these, seconds in which it got less than 90 % of its reservation over"
+        " 10 s. Both are sums over the repeats. Without demand nothing is"
         " violated. Classes that an OSD does not report are absent, as is everything with WPQ.",
     )
 

@@ -1,8 +1,10 @@
 """Whether OSDs got what mClock promises each class, second by second, from recorded metrics.
 
 Rates are over windows of WINDOW seconds. A class has demand in a window when requests waited in its
-queue at every sample of it. A window is violated when the class had demand and got less than
-SHORTFALL of its reservation. The alerts' rules see more evidence, and hold a violation longer.
+queue at every sample of it. Clients have demand too when operations were in progress at every
+sample, and waited before the scheduler or piled up behind it. A window is violated when the class
+had demand and got less than SHORTFALL of its reservation. The alerts' rules see more evidence, and
+hold a violation longer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,17 +13,24 @@ from typing import Final
 
 import numpy as np
 
-from cephqos_base.series import SCHEDULED, Qos
+from cephqos_base.series import CLIENT, SCHEDULED, Qos
+from cephqos_loadgen.report.intervals import Mask
 from cephqos_loadgen.report.samples import Samples, Series
 from cephqos_loadgen.report.statistics import Floats
 
 WINDOW: Final = 10.0
-SHORTFALL: Final = 0.95
+SHORTFALL: Final = 0.9
+# Bounds of client demand, as the alerts have them: operations in every sample, operations that wait
+# on average, transactions in the store on average.
+_PRESENT: Final = 2
+_WAITING: Final = 1.0
+_IN_STORE: Final = 8.0
 FAMILIES: Final = frozenset(
     {
         *(Qos.OPS, Qos.RESERVATION_OPS, Qos.LIMIT_OPS, Qos.QUEUE_LENGTH, Qos.CAPACITY_OPS),
         *(Qos.DELIVERED_OPS, Qos.RESERVATION_LAG_SECONDS, Qos.RESERVATION_RATIO),
-        Qos.SCHEDULER_INFO,
+        *(Qos.CLIENT_OPS_IN_PROGRESS, Qos.CLIENT_WAIT_SECONDS, Qos.THROTTLE_WAIT_SECONDS),
+        *(Qos.STORE_SECONDS, Qos.SCHEDULER_INFO),
     }
 )
 
@@ -64,7 +73,9 @@ def _promise(
         return None
     labels = {"ceph_daemon": osd, "class": work}
     reservation = _level(samples.of(Qos.RESERVATION_OPS, **labels), end)
-    wanted = demand(samples.of(Qos.QUEUE_LENGTH, **labels), times)
+    wanted = held(samples.of(Qos.QUEUE_LENGTH, **labels), times)
+    if work == CLIENT:
+        wanted |= client_demand(samples, osd, times)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
     short = wanted & (rates < SHORTFALL * (reservation or 0.0))
     lags = [
@@ -106,11 +117,35 @@ def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floa
     return times[whole], (grown[whole] - grown[first[whole]]) / span
 
 
-def demand(queues: Sequence[Series], times: Floats) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
-    """Whether something waited at every sample of the window that ends at each time."""
+def client_demand(samples: Samples, osd: str, times: Floats) -> Mask:
+    """Whether clients' operations were there all the time, and waited or piled up in the store."""
+    own = {"ceph_daemon": osd}
+    present = held(samples.of(Qos.CLIENT_OPS_IN_PROGRESS, **own), times, _PRESENT)
+    waits = samples.of(Qos.CLIENT_WAIT_SECONDS, **own)
+    waits += samples.of(Qos.THROTTLE_WAIT_SECONDS, **own)
+    waiting = _rates_at(waits, times) >= _WAITING
+    return present & (
+        waiting | (_rates_at(samples.of(Qos.STORE_SECONDS, **own), times) >= _IN_STORE)
+    )
+
+
+def _rates_at(counters: Sequence[Series], times: Floats) -> Floats:
+    """The rate of all counters together over the window that ends at each time."""
+    found = np.zeros(len(times))
+    for counter in counters:
+        last = np.searchsorted(counter.times, times, side="right") - 1
+        first = np.maximum(0, np.searchsorted(counter.times, times - WINDOW, side="right") - 1)
+        span = counter.times[last] - counter.times[first]
+        grown = np.maximum(0.0, counter.values[last] - counter.values[first])
+        found += np.where(span > 0, grown / np.maximum(span, 1e-9), 0.0)
+    return found
+
+
+def held(queues: Sequence[Series], times: Floats, least: float = 1) -> Mask:
+    """Whether so much waited at every sample of the window that ends at each time."""
     found = np.zeros(len(times), np.bool_)
     for queue in queues:
-        waiting = np.concatenate([[0], np.cumsum(queue.values > 0)])
+        waiting = np.concatenate([[0], np.cumsum(queue.values >= least)])
         last = np.searchsorted(queue.times, times, side="right")
         first = np.searchsorted(queue.times, times - WINDOW, side="left")
         found |= (last > first) & (waiting[last] - waiting[first] == last - first)
