@@ -16,7 +16,7 @@ from cephqos_base.recorded import (
     PerOsd,
     PerOsdPeer,
 )
-from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, Network, Op, Qos
+from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, Network, Op, Qos, Threads
 
 # The higher leads where several hold. A failure that somebody can mend now goes before a state
 # that needs a decision; evidence of its own goes before the absence of other evidence.
@@ -235,8 +235,15 @@ def _evidence() -> str:
     return "\nor ".join(parts)
 
 
+# Commits take long, too, when the threads that commit are ready and wait for a CPU.
+_COMMITS_WAIT_FOR_CPU: Final = f"""
+max by ({OSD}) (
+  sum by ({OSD}, instance) (rate({Threads.WAIT_SECONDS}{{group=~"bstore_kv.*"}}[@rate@]))
+) > @commit_cpu@
+"""
 _SLOW: Final = f"""
-{PerOsd.KV_COMMIT_SECONDS_RATE} > @slow@
+({PerOsd.KV_COMMIT_SECONDS_RATE} > @slow@
+  unless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()}))
 or {PerOsd.READ_WAIT_SECONDS_RATE} > @slow@
 or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @slow@
 """
@@ -261,7 +268,9 @@ def _beyond_peers(place: str, series: str) -> str:
 
 
 _FAR_BEYOND_PEERS: Final = f"\n            or on ({OSD}) ".join(
-    _beyond_peers(place, series) for place, series in DEVICE_SECONDS.items()
+    _beyond_peers(place, series)
+    + (f"\n            unless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU})" if place == "commit" else "")
+    for place, series in DEVICE_SECONDS.items()
 )
 
 _RESOURCES: Final = (
@@ -290,6 +299,7 @@ _RESOURCES: Final = (
                 and on ({OSD}) {PerOsd.MEDIA}{{media="ssd"}}
               or {_slow("hdd").strip()}
               or {_beyond("osd:cephqos_kv_commit_seconds")}
+                unless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()})
               or {_beyond("osd:cephqos_read_wait_seconds")}
               or {_beyond("osd:cephqos_device_latency_seconds")}
             )

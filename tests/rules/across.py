@@ -247,6 +247,21 @@ DEVICES = [
         moments=(firing(25, violated("ticket", "unknown")),),
     ),
     Case(
+        name="commits that take long because their thread waits for a CPU page as cpu",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, PROVEN), (20, replace(SLOW, device_latency=0.001, cpu_waiting=4))),
+            with_more(
+                0,
+                "cephqos_threads_wait_seconds_total",
+                "0+0x40 13.5+13.5x80",
+                group="bstore_kv_sync",
+                job="cephqos",
+            ),
+        ),
+        moments=(firing(25, violated("page", "cpu")),),
+    ),
+    Case(
         name="what an OSD did without being at its end proves its capacity as well",
         alert=VIOLATED,
         series=merged(
