@@ -70,6 +70,9 @@ class Builder:
     rate_iops: int | None = None
     busy: Mapping[str, float] = field(default_factory=dict)  # steal, others: shares of CPU time
     points: dict[str, list[Repeat]] = field(default_factory=dict)
+    axes: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict
+    )  # by point, instead of policy
 
     def write(self, folder: Path) -> Path:
         folder.mkdir(parents=True)
@@ -118,6 +121,7 @@ class Builder:
     def _repeat(
         self, folder: Path, name: str, point: str, index: int, repeat: Repeat, start: float
     ) -> None:
+        value = point.partition("=")[2]
         rates = _per_second(repeat)
         phases = {"client": _client(repeat, rates, start)}
         if repeat.scrub_seconds is not None:
@@ -131,7 +135,7 @@ class Builder:
         end = start + repeat.seconds
         options = {f"osd.{n}": {"osd_mclock_profile": self.profile_in_force} for n in (0, 1)}
         record = RepeatRecord(
-            folder=name, point=point, repeat=index, axes={"policy": point.partition("=")[2]},
+            folder=name, point=point, repeat=index, axes=self.axes.get(value, {"policy": value}),
             status="finished", start_unix_seconds=start, end_unix_seconds=end,
             in_force=InForce(options, {}, {}, {}, ()), phases=phases,
             cost=RecordingCost(repeat.seconds, 0.2, 0.1, 0.3, 0.01),

@@ -13,6 +13,7 @@ from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.metrics import PERCENTILES, Metric
 from cephqos_loadgen.report.observe import WHOLE, Observation
 from cephqos_loadgen.report.plots import Band, Dot, Line
+from cephqos_loadgen.report.surface import heat_maps
 from cephqos_loadgen.report.tables import Cell, Column, Subject, Table, count, figure, text
 
 _MOST_TIMELINES: Final = 12
@@ -39,6 +40,7 @@ def charts(subject: Subject) -> Iterator[Chart]:
         rows = [row for row in background if metric.key in row.figures]
         if rows:
             yield dots_chart(subject, rows, metric, name, title)
+    yield from heat_maps(subject)
     yield from timelines(subject)
     yield from cpu_chart(subject)
 

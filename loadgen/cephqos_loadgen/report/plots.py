@@ -1,6 +1,6 @@
 """Kinds of plots: dots with error bars, lines over time, curves, bars in parts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cephqos_loadgen.report import svg
@@ -185,3 +185,33 @@ def stacked(
             done += value
         body.append(svg.text(scale.at(done) + 8, y + 13, number(sum(row))))
     return svg.drawing(_WIDTH, bottom + 44, title, body)
+
+
+def heat(
+    title: str,
+    x_axis: str,
+    y_axis: str,
+    across: Sequence[str],
+    up: Sequence[str],
+    values: Mapping[tuple[str, str], float],
+) -> str:
+    """Cells with their value; the darker, the more. The number says it in print as well."""
+    wide = min(96.0, (_WIDTH - 110) / max(1, len(across)))
+    high, left, top = 34.0, 96.0, 64.0
+    most = max(values.values(), default=0.0) or 1.0
+    body = [svg.text(8, 20, title, "title"), svg.text(8, 44, f"{y_axis} ↓   {x_axis} →", "soft")]
+    for column, x in enumerate(across):
+        body.append(svg.text(left + wide * (column + 0.5), top - 6, x, "soft middle"))
+    for row, y in enumerate(up):
+        body.append(svg.text(left - 8, top + high * (row + 0.62), y, "soft end"))
+        for column, x in enumerate(across):
+            value = values.get((x, y))
+            place = (left + wide * column, top + high * row)
+            if value is not None:
+                tip = f"{x_axis} {x}, {y_axis} {y}: {number(value)}"
+                cell = svg.rect(*place, wide - 2, high - 2, "f0", tip)
+                share = 0.08 + 0.5 * value / most
+                body.append(cell.replace('class="f0"', f'class="f0" fill-opacity="{share:.2f}"'))
+            middle = (place[0] + wide / 2 - 1, place[1] + high * 0.62)
+            body.append(svg.text(*middle, number(value), "middle"))
+    return svg.drawing(_WIDTH, top + high * len(up) + 12, title, body)
