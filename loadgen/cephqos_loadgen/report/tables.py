@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from cephqos_loadgen.report import metrics
@@ -62,7 +63,7 @@ def doubts_cell(numbers: Sequence[int]) -> Cell:
     return Cell(joined or "–", joined, "doubt" if numbers else "")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subject:
     """The rows of a report, how they are called, and which findings touch them."""
 
@@ -70,11 +71,15 @@ class Subject:
     settings: Settings
     doubted: Doubted = field(default_factory=dict)
 
-    @property
+    @cached_property
     def rows(self) -> list[Row]:
         return [row for run in self.runs for row in run.rows]
 
-    @property
+    @cached_property
+    def _axes(self) -> Mapping[Key, Mapping[str, str]]:
+        return {row.key: row.axes for row in self.rows}
+
+    @cached_property
     def varying(self) -> list[str]:
         """Axes that have more than one value."""
         values: dict[str, set[str]] = {}
@@ -85,7 +90,7 @@ class Subject:
 
     def label(self, key: Key) -> str:
         """The point in short, with the run where there are several."""
-        axes = next(row.axes for row in self.rows if row.key == key)
+        axes = self._axes[key]
         named = [(axis, axes[axis]) for axis in self.varying if axis in axes]
         if len(named) == 1 and len(self.varying) == 1:
             point = named[0][1]
@@ -110,17 +115,23 @@ class Subject:
             if row.key.op == "total" and row.key.window == WHOLE
         ]
 
+    @cached_property
+    def _references(self) -> Mapping[tuple[object, ...], Row]:
+        """By all that a key has besides run and point: the row that others are compared with."""
+        found: dict[tuple[object, ...], Row] = {}
+        wanted = self.settings.reference
+        for row in self.rows:
+            if not wanted or wanted in (row.key.point, self.label(row.key)):
+                found.setdefault(_same_load(row.key), row)
+        return found
+
     def reference_of(self, row: Row) -> Row | None:
         """The row of the reference point that this one is compared with."""
-        wanted = self.settings.reference
-        same = [
-            other
-            for other in self.rows
-            if (other.key.phase, other.key.kind, other.key.depth, other.key.op, other.key.window)
-            == (row.key.phase, row.key.kind, row.key.depth, row.key.op, row.key.window)
-        ]
-        named = [other for other in same if wanted in (other.key.point, self.label(other.key))]
-        return next(iter(named if wanted else same), None)
+        return self._references.get(_same_load(row.key))
+
+
+def _same_load(key: Key) -> tuple[object, ...]:
+    return (key.phase, key.kind, key.depth, key.op, key.window)
 
 
 _DOUBTS: Final = Column("Doubts", numeric=False)
