@@ -156,7 +156,7 @@ async def test_recorded_series_are_there_for_each_run_and_not_summed_over_runs(
         assert {each["value"][1] for each in osds} == {"2"}
 
 
-async def test_nothing_is_shown_in_a_gap_between_two_repeats_and_after_the_end(
+async def test_nothing_is_shown_ten_seconds_after_the_end(
     replayed: Replayed, tmp_path: Path
 ) -> None:
     end = max(
