@@ -38,6 +38,9 @@ _PROBE_PAUSE_SECONDS: Final = 1.0
 # A daemon that starts opens its socket before it has registered all of its commands, so that one it
 # does not know is asked again: not for ever absent because a scrape came early.
 UNKNOWN_SECONDS: Final = 15.0
+# Each time a daemon is asked in vain it writes a line to its log: the time doubles, up to this.
+UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
+_ASK_NOW: Final = (0.0, 0.0)
 # What is kept of one daemon's replies between scrapes, as bytes that came; 300 kB is usual.
 KEPT_BYTES: Final = 2 << 20
 
@@ -111,7 +114,8 @@ class DaemonFetcher:
         self._path = str(socket.path)
         self.daemon: Daemon | None = None  # known once it has answered
         self._kept: dict[str, _Kept] = {}
-        self._unknown: dict[str, float] = {}  # commands it does not have -> when to ask again
+        # Commands it does not have -> when to ask again, and how long it is until then.
+        self._unknown: dict[str, tuple[float, float]] = {}
         self._hung: set[str] = set()
         self._silent = False  # hangs altogether, not in one command
         self._told = ""  # why it could not be identified, as last logged
@@ -157,7 +161,7 @@ class DaemonFetcher:
             kept = self._kept.get(prefix)
             if kept is not None and now - kept.time < least * kept.share:
                 result.replies[prefix] = kept.value
-            elif now < self._unknown.get(prefix, 0.0):
+            elif now < self._unknown.get(prefix, _ASK_NOW)[0]:
                 result.errors[prefix] = UnknownCommand.reason
             elif self._silent or prefix in self._hung:
                 result.errors[prefix] = TimedOut.reason
@@ -205,7 +209,9 @@ class DaemonFetcher:
             result.errors[prefix] = error.reason
             self._kept.pop(prefix, None)
             if isinstance(error, UnknownCommand):
-                self._unknown[prefix] = now + UNKNOWN_SECONDS
+                _, waited = self._unknown.get(prefix, _ASK_NOW)
+                wait = min(max(UNKNOWN_SECONDS, 2 * waited), UNKNOWN_SECONDS_AT_MOST)
+                self._unknown[prefix] = now + wait, wait
             answered = answered or isinstance(error, UnknownCommand | ErrorReply)
             log.debug("%s: %s: %s", self._path, prefix, error)
         result.up = answered and not answers.stopped

@@ -395,3 +395,19 @@ async def test_a_socket_that_cannot_be_asked_is_logged_once_with_its_reason(
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 1
     assert "ceph-osd.0.asok: Connection refused" in warnings[0]
+
+
+async def test_a_command_that_a_daemon_lacks_is_asked_for_ever_more_seldom(
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon writes a line to its log each time."""
+    monkeypatch.setattr(fetch, "UNKNOWN_SECONDS", 0.05)
+    lacking = host.daemons[0]
+    lacking.recording = Recording({k: v for k, v in REPLIES.items() if k != "status"})
+    async with scraping(host, [StatusCollector()]) as scraper:
+        ended = time.monotonic() + 1.5
+        while time.monotonic() < ended:
+            await text(scraper)
+            await asyncio.sleep(0.01)
+    # After 0.05, 0.15, 0.35 and 0.75 s; thirty times if the wait did not grow.
+    assert 2 <= lacking.asked["status"] <= 6
