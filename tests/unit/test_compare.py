@@ -143,6 +143,15 @@ def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "phase client, block_size: 4096 (" in capsys.readouterr().err
 
 
+def test_a_phase_that_one_run_lacks_is_named_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy(tmp_path)
+    edited(other / "plan.json", lambda plan: plan["points"][0]["phases"].pop(0))
+    assert run(str(COMMITTED), str(other)) == 2
+    assert capsys.readouterr().err.count("phase client: only in ") == 1
+
+
 def test_one_archive_alone_is_a_mistake() -> None:
     assert run(str(COMMITTED)) == 2
 

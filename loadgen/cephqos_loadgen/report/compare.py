@@ -113,7 +113,11 @@ def _plan_differences(runs: Sequence[Run]) -> Iterator[str]:
     """Phases of the first point that do something else."""
     actions = [_actions(run) for run in runs]
     for name in dict.fromkeys(name for found in actions for name in found):
-        phases = [found.get(name, {}) for found in actions]
+        having = [run.name for run, found in zip(runs, actions, strict=True) if name in found]
+        if len(having) < len(runs):
+            yield plain(f"phase {name}: only in {listed(having)}")
+            continue
+        phases = [found[name] for found in actions]
         for key in dict.fromkeys(key for phase in phases for key in phase):
             values = [phase.get(key, "absent") for phase in phases]
             if any(value != values[0] for value in values):
