@@ -23,7 +23,7 @@ SHIFT: Final = (
     "query_result(round("
     f'max(max_over_time({START}{{run="$run"}}[30d]))'
     f' - max(max_over_time({START}{{run="$second"}}[30d]))'
-    ") or vector(1))"
+    ") != 0 or vector(1))"
 )
 
 RUN: Final = 'run="$run"'
