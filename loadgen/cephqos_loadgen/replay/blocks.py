@@ -9,15 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cephqos_alerts.build import build_rules
-from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.settings import Settings
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named, problems
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import text
-from cephqos_loadgen.replay.programs import prometheus, query, run_promtool
+from cephqos_loadgen.replay.programs import prometheus, query, run_cephqos, run_promtool
 from cephqos_loadgen.replay.run_series import run_series
 from cephqos_loadgen.replay.series import Recording, Samples, labelled, merge, parse, render
 
@@ -176,7 +173,10 @@ async def _recorded(raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say)
 
     Alone, since rules know nothing of runs: two at the same time would be added up.
     """
-    files = build_rules(Settings(scrape_interval=1.0), load_slos(DEFAULT_SLOS)).values()
+    built = work / "rules"
+    argv = ["rules", "build", f"--out={built}", "--scrape-interval=1"]
+    await run_cephqos(argv, work / "rules.out")
+    files = [file.read_text(encoding="utf-8") for file in sorted(built.glob("*.yml"))]
     order = layers(recording_rules(files))
     begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)
     for number, layer in enumerate(order, 1):

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import sys
 import urllib.parse
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -48,14 +49,24 @@ def find_program(name: str) -> list[str]:
 
 async def run_promtool(arguments: Sequence[str], log: Path) -> None:
     """Run promtool to its end; ReplayFailed with its last words."""
-    async with in_background([*find_program("promtool"), *arguments], log) as process:
+    await _run("promtool", [*find_program("promtool"), *arguments], log)
+
+
+async def run_cephqos(arguments: Sequence[str], log: Path) -> None:
+    """Run another of our own commands; ReplayFailed with its last words."""
+    name = f"cephqos {arguments[0]}"
+    await _run(name, [sys.executable, "-P", "-m", "cephqos_base", *arguments], log)
+
+
+async def _run(name: str, argv: Sequence[str], log: Path) -> None:
+    async with in_background(argv, log) as process:
         try:
             async with asyncio.timeout(_TOOL_SECONDS):
                 status = await process.wait()
         except TimeoutError:
-            raise ReplayFailed(f"promtool did not end within {_TOOL_SECONDS:.0f} s") from None
+            raise ReplayFailed(f"{name} did not end within {_TOOL_SECONDS:.0f} s") from None
     if status:
-        raise ReplayFailed(f"promtool failed: {last_words(log)}")
+        raise ReplayFailed(f"{name} failed: {last_words(log)}")
 
 
 def last_words(log: Path) -> str:

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
-from cephqos_dashboards.cli import installed
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.replay.blocks import Replayed
-from cephqos_loadgen.replay.programs import ReplayFailed, prometheus, until_ready
+from cephqos_loadgen.replay.programs import ReplayFailed, prometheus, run_cephqos, until_ready
 from cephqos_loadgen.stack import free_ports
 
 _BOARD = "cephqos-run"
@@ -45,10 +44,9 @@ async def _grafana(home: Path, folder: Path, url: str) -> AsyncIterator[str]:
     program = home / "bin" / "grafana"
     if not program.is_file():
         raise ReplayFailed(f"GRAFANA_HOME={home}: {program} does not exist")
-    files = installed(folder, prometheus=url, scrape_interval=1.0)
-    for file, text in files.items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    argv = ["dashboards", "install", str(folder), f"--prometheus={url}", "--scrape-interval=1"]
+    await run_cephqos(argv, folder / "install.out")
     (port,) = free_ports(1)
     settings = {
         "SERVER_HTTP_ADDR": "127.0.0.1",
