@@ -1,13 +1,9 @@
 """How a scrape went: what the exporter's own metrics are made from."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from cephqos_exporter.exposition import Chunk
 from cephqos_exporter.model import LabelText
-
-if TYPE_CHECKING:
-    from cephqos_exporter.rounds import DaemonRounds
 
 
 @dataclass(slots=True)
@@ -39,7 +35,6 @@ class ScrapeReport:
     """How a scrape went, over all daemons and sources."""
 
     daemons: dict[LabelText, DaemonReport] = field(default_factory=dict)
-    nameless: "list[tuple[DaemonRounds, DaemonReport]]" = field(default_factory=list)
     collector_seconds: dict[str, float] = field(default_factory=dict)
     sources: dict[str, bool] = field(default_factory=dict)
     finish: dict[str, bool] = field(default_factory=dict)

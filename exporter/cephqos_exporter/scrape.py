@@ -113,10 +113,13 @@ class Scraper:
         await wait_for(waiting, self._end_of_patience())
         report = ScrapeReport()
         page = Page()
+        nameless: list[tuple[DaemonRounds, DaemonReport]] = []
         for rounds, waited in zip(everyone, waiting, strict=True):
-            self._add(rounds, waited, page, report)
-        for tracked, outcome in report.nameless:  # now that their neighbours have answered
-            report.add(tracked.named_by(self._tracked.values(), outcome))
+            outcome = self._add(rounds, waited, page, report)
+            if isinstance(rounds, DaemonRounds) and outcome.nameless is not None:
+                nameless.append((rounds, outcome.nameless))
+        for tracked, fared in nameless:  # now that their neighbours have answered
+            report.add(tracked.named_by(self._tracked.values(), fared))
         self._finish(page, report)
         report.seconds = loop.time() - started
         self._report(page, report)
@@ -180,7 +183,7 @@ class Scraper:
             except Exception:
                 log.exception("collector %s could not forget %s", collector.name, daemon.name)
 
-    def _add(self, rounds: Rounds, waited: Waiting, page: Page, report: ScrapeReport) -> None:
+    def _add(self, rounds: Rounds, waited: Waiting, page: Page, report: ScrapeReport) -> Outcome:
         """Put what a daemon or a source gave on the page, in whole or so far."""
         try:
             outcome = waited.outcome() or rounds.so_far(waited)
@@ -189,8 +192,7 @@ class Scraper:
             outcome = rounds.failed()
         page.add(outcome.chunks)
         report.take(outcome)
-        if isinstance(rounds, DaemonRounds) and outcome.nameless is not None:
-            report.nameless.append((rounds, outcome.nameless))
+        return outcome
 
     def _finish(self, page: Page, report: ScrapeReport) -> None:
         for collector in self._collectors:
