@@ -22,6 +22,7 @@ LONGEST = (
 SPREAD = ("test_rules_tools.py",)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         name = item.path.name
