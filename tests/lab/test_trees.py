@@ -86,6 +86,6 @@ async def test_too_little_disk_is_refused_with_the_need(
     tools: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trees, "TREE_BYTES", 1 << 60)
-    with pytest.raises(UsageError, match=r"GiB free; making a release tree needs"):
+    with pytest.raises(UsageError, match=r"GiB free; building a release tree needs"):
         await trees.ensure_tree(REEF, Silent())
     assert not tools.exists()
