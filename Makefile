@@ -38,7 +38,7 @@ test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hou
 	-@$(BIN)/python -m cephqos_loadgen.tools
 	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadgroup --no-loadscope-reorder --durations=25 \
 	  || $(call once-more,tests/lab tests/stack -m "not alone")
-	$(BIN)/pytest tests/stack -m alone --durations=5 || $(call once-more,tests/stack -m alone)
+	$(BIN)/pytest tests/lab tests/stack -m alone --durations=5 || $(call once-more,tests/lab tests/stack -m alone)
 
 test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)
 	$(BIN)/pytest tests/unit tests/golden -n auto

@@ -89,6 +89,7 @@ async def test_who_waits_for_a_slow_osd_is_told_from_the_slow_one(lab: RunningLa
         assert max(blamed, key=blamed.__getitem__) == SLOW
 
 
+@pytest.mark.alone
 async def test_erasure_coded_pools_make_what_is_delivered_a_lower_bound(lab: RunningLab) -> None:
     await ceph(lab, "osd", "pool", "create", POOLS[0], "8", "8")
     await make_erasure_coded_pool(lab)
