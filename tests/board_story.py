@@ -169,8 +169,8 @@ async def _running(
 
 def _alert() -> str:
     return (
-        'ALERTS{alertname="CephQosReservationViolated", alertstate="firing",'
-        f' ceph_daemon="osd.{VICTIM}"}}'
+        'ALERTS{alertname="CephQosReservationViolated", alertstate="firing", class="client",'
+        f' severity="page", ceph_daemon="osd.{VICTIM}"}}'
     )
 
 
