@@ -36,7 +36,7 @@ test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hou
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)
 	-@$(BIN)/python -m cephqos_loadgen.tools
-	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadgroup --no-loadscope-reorder --durations=25 \
+	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25 \
 	  || $(call once-more,tests/lab tests/stack -m "not alone")
 	$(BIN)/pytest tests/lab tests/stack -m alone --durations=5 || $(call once-more,tests/lab tests/stack -m alone)
 

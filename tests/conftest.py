@@ -13,25 +13,21 @@ if TYPE_CHECKING:
 CI = bool(os.environ.get("CI"))
 
 
-# Where several processes share the tests: the longest files first, so that none is left at the end.
+# Where several processes share the tests, each takes a file at a time: the longest first, so that
+# none is left at the end.
 LONGEST = (
-    *("test_scenarios.py", "test_scenarios_faults.py", "test_lab.py", "test_demo.py"),
-    *("test_exporter_cluster.py", "test_scenarios_interrupted.py", "test_scenarios_devices.py"),
+    *("test_scenarios.py", "test_rules_tools.py", "test_scenarios_faults.py", "test_lab.py"),
+    *("test_exporter_cluster.py", "test_scenarios_interrupted.py", "test_logs_counted.py"),
+    *("test_dashboards.py", "test_scenarios_devices.py", "test_demo.py"),
 )
-# Each test of these stands by itself. Elsewhere those of a file share its clusters.
-SPREAD = ("test_rules_tools.py",)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         name = item.path.name
         return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
     items.sort(key=rank)
-    for item in items:
-        if item.path.name not in SPREAD:
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

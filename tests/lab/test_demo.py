@@ -53,6 +53,7 @@ def test_the_demo_shows_every_osd_at_work_and_ends_by_itself() -> None:
     wait_until_gone(name[1], within=2)
 
 
+@pytest.mark.alone
 def test_the_demo_tells_of_a_broken_promise_with_its_cause_and_of_its_mending() -> None:
     demo = start("--once")
     out, _ = demo.communicate(timeout=290)
