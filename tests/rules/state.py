@@ -218,7 +218,7 @@ SATURATION = [
         silent(55),
         firing(55.5, {**AT, **TICKET}),
         silent(66),
-        group="qos",
+        group="saturation",
     ),
     case(
         "CephQosDeviceSaturated",
@@ -226,7 +226,7 @@ SATURATION = [
         merged(Osd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
         silent(48),
         silent(59),
-        group="qos",
+        group="saturation",
         only=True,
     ),
     case(
@@ -235,7 +235,7 @@ SATURATION = [
         merged(Osd(((40, _WELL), (20, replace(_LATE, depth=0.8))))),
         silent(56),
         silent(59),
-        group="qos",
+        group="saturation",
     ),
     case(
         "CephQosDeviceSaturated",
@@ -250,7 +250,7 @@ SATURATION = [
         ),
         silent(56),
         silent(59),
-        group="qos",
+        group="saturation",
     ),
     case(
         "CephQosReactorShared",
