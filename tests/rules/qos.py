@@ -239,7 +239,7 @@ RESERVATION = [
     Case(
         name="replica work that is less than what the class lacks is not its cause",
         alert=VIOLATED,
-        series=merged(osd((8, PROVEN), (20, replace(SLOW, immediate=650, recovery=400)))),
+        series=merged(osd((8, PROVEN), (20, replace(SLOW, immediate=450, recovery=200)))),
         moments=(firing(23, _SLOW_DEVICE),),
     ),
     Case(
