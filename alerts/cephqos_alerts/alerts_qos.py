@@ -1,11 +1,11 @@
-"""Alerts on promises: reservations, policy targets, limits, capacities, settings."""
+"""Alerts on promises: reservations, policy targets, limits; with those on settings."""
 
 from typing import Final
 
-from cephqos_alerts.cause import NOT_OVERSTATED
+from cephqos_alerts.alerts_settings import CAPACITY, SETTINGS
 from cephqos_alerts.rules import Alert, Group, Recording, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
+from cephqos_base.series import OSD, OSD_CLASS, Qos
 
 # Causes that an operator can end at night. All others can wait until morning.
 _PAGING: Final = "interference|limit|skew|device|cpu|network"
@@ -291,122 +291,6 @@ _LIMIT: Final = (
     ),
 )
 
-_CAPACITY: Final = (
-    Alert(
-        name="CephQosCapacityOverstated",
-        about=("osd", "load"),
-        expr=f"""
-        {PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
-          {NOT_OVERSTATED.strip()}
-          and on ({OSD}) (
-            count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
-          )
-          and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="capacity"}})
-        """,
-        severity="ticket",
-        labels={"cause": "capacity"},
-        summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
-        " the most it delivered in the last @day@",
-        description="""
-        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} is saturated. Its configured
-        capacity (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most
-        that it delivered under saturation in the last @day@. Every reservation and limit derived
-        from it is too large by that factor.
-        """,
-    ),
-    Alert(
-        name="CephQosCapacityNeverMeasured",
-        about=(),
-        expr=f"""
-        max by ({OSD}, media) (
-          {Qos.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
-        )
-        unless on ({OSD}) (
-          max by ({OSD}) ({Disks.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
-        )
-        """,
-        severity="ticket",
-        hold=900,
-        summary="{{ $labels.ceph_daemon }} uses a default capacity that was never measured",
-        description="""
-        {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} uses Ceph's default capacity for
-        {{ $labels.media }}, so its reservations and limits are guesses. The benchmark at boot was
-        skipped, or its result was rejected; only the cluster log says which.
-        """,
-    ),
-)
-
-_NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
-
-_SETTINGS: Final = (
-    Alert(
-        name="CephQosSettingsDiffer",
-        about=("load",),
-        expr=f"""
-        count by (cluster, media) (
-          count by (cluster, media, in_force, profile) ({Qos.SCHEDULER_INFO}{{media!=""}})
-        ) > 1
-        {_NO_RESTARTS}
-        """,
-        severity="ticket",
-        hold=900,
-        dashboard="cluster",
-        summary="cluster {{ $labels.cluster }}: {{ $labels.media }} OSDs run {{ $value }} different"
-        " schedulers or profiles",
-        description="""
-        The {{ $labels.media }} OSDs of cluster {{ $labels.cluster }} use {{ $value }} different
-        combinations of scheduler and profile. Clients get what the least generous of them gives.
-        This alert is silent for @hour@ after an OSD restart, as in a rolling upgrade.
-        """,
-    ),
-    Alert(
-        name="CephQosSchedulersMixed",
-        about=(),
-        expr=f"""
-        count by (cluster) (
-          count by (cluster, in_force) ({Qos.SCHEDULER_INFO}{{in_force!="unknown"}})
-        ) > 1
-        {_NO_RESTARTS}
-        """,
-        severity="ticket",
-        hold=900,
-        dashboard="cluster",
-        summary="cluster {{ $labels.cluster }} runs both WPQ and mClock",
-        description="""
-        Some OSDs of cluster {{ $labels.cluster }} run WPQ and others mClock. WPQ promises
-        nothing, so a client whose data is on both has no reservation.
-        """,
-    ),
-    Alert(
-        name="CephQosReservationsExceedWhole",
-        about=("load",),
-        expr=f"""
-        sum by ({OSD}) (max by ({OSD_CLASS}) ({Qos.RESERVATION_RATIO})) > @oversubscribed@
-          and on ({OSD}) {Qos.SCHEDULER_INFO}{{profile="custom"}}
-        """,
-        severity="ticket",
-        hold=300,
-        summary="{{ $labels.ceph_daemon }}: the custom profile reserves"
-        " {{ $value | humanizePercentage }} of the OSD",
-        description="""
-        The reservations of {{ $labels.ceph_daemon }} in cluster {{ $labels.cluster }} add up to
-        {{ $value | humanizePercentage }} of its capacity. Under load at least one class cannot get
-        its reservation. (The built-in profiles of 20.2 exceed 100 % by design.)
-        """,
-    ),
-)
-
-RESTARTS: Final = Recording(
-    record=PerCluster.OSD_RESTARTS,
-    expr=f"""
-    sum by (cluster) (
-      max by ({OSD}) (
-        resets({Daemon.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@])
-      )
-    )
-    """,
-)
-
 QOS: Final = Group(
     name="cephqos-qos-alerts",
     rules=(
@@ -420,7 +304,7 @@ QOS: Final = Group(
         _cluster_wide("ticket", *_TICKETED_WIDE),
         *_TARGETS,
         *_LIMIT,
-        *_CAPACITY,
-        *_SETTINGS,
+        *CAPACITY,
+        *SETTINGS,
     ),
 )

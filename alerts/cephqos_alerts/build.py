@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from cephqos_alerts.across import ACROSS
 from cephqos_alerts.alerts_blind import BLIND
 from cephqos_alerts.alerts_logs import LOGS
-from cephqos_alerts.alerts_qos import QOS, RESTARTS
+from cephqos_alerts.alerts_qos import QOS
+from cephqos_alerts.alerts_settings import RESTARTS
 from cephqos_alerts.alerts_state import COVERAGE, RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.cause import CAUSE
-from cephqos_alerts.recording import DEMAND, HISTORY, PROMISES, ROLLUPS, VIOLATION, WORK
+from cephqos_alerts.demand import DEMAND
+from cephqos_alerts.recording import HISTORY, PROMISES, VIOLATION, WORK
+from cephqos_alerts.rollups import ROLLUPS
 from cephqos_alerts.rules import Alert, Group, Subject, render, to_yaml
 from cephqos_alerts.settings import Settings
 from cephqos_alerts.slo import SLO_ALERT, SLO_SUBJECTS, slo_groups

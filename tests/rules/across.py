@@ -11,12 +11,12 @@ REPLICA = "CephQosReplicaSlow"
 REPEATED = "CephQosReservationViolatedRepeatedly"
 
 # Three OSDs at size 3 that do what they can.
-_WELL = replace(PROVEN, client=1400, replica_writes=1000, replica_latency=0.01)
+WELL = replace(PROVEN, client=1400, replica_writes=1000, replica_latency=0.01)
 # One of them has a device that became slow; the others have little to do but wait for it.
-_CULPRIT = replace(
+CULPRIT = replace(
     SLOW, client=60, replica_writes=60, replica_latency=0.5, write_latency=0.55, present=39
 )
-_WAITS = replace(
+WAITS = replace(
     BUSY,
     client=70,
     store=0.5,
@@ -66,30 +66,30 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
     return flat(name, value, **osd, **labels)
 
 
-_PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
+PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
 
 REPLICAS = [
     Case(
         name="OSDs that wait for a slow one are tickets that name it, beside its own page",
         alert=VIOLATED,
-        series=three((10, _WELL), culprit=_CULPRIT, others=_WAITS),
-        moments=(silent(14), firing(25, _PAGE_1, _waiting(0), _waiting(2))),
+        series=three((10, WELL), culprit=CULPRIT, others=WAITS),
+        moments=(silent(14), firing(25, PAGE_1, _waiting(0), _waiting(2))),
     ),
     Case(
         name="who waits for a slow OSD is told so, also where replica work fills it",
         alert=VIOLATED,
         series=three(
-            (10, _WELL),
-            culprit=_CULPRIT,
-            others=replace(_WAITS, client=400, immediate=1000),
+            (10, WELL),
+            culprit=CULPRIT,
+            others=replace(WAITS, client=400, immediate=1000),
         ),
-        moments=(firing(25, _PAGE_1, _waiting(0), _waiting(2)),),
+        moments=(firing(25, PAGE_1, _waiting(0), _waiting(2)),),
     ),
     Case(
         name="a slow OSD that holds replicas only is paged though it has no clients",
         alert=REPLICA,
         series=merged(
-            three((10, replace(_WELL, client=700)), culprit=_CULPRIT_OF_OTHERS, others=_WAITS)
+            three((10, replace(WELL, client=700)), culprit=_CULPRIT_OF_OTHERS, others=WAITS)
         ),
         moments=(silent(13), firing(15, {**_FOR_OSD_1, "severity": "page"})),
     ),
@@ -98,7 +98,7 @@ REPLICAS = [
         alert=REPLICA,
         series=merged(
             *(
-                replace(osd((10, _WELL), (15, _CULPRIT if i == 1 else _WAITS), (12, _WELL)), id=i)
+                replace(osd((10, WELL), (15, CULPRIT if i == 1 else WAITS), (12, WELL)), id=i)
                 for i in range(3)
             )
         ),
@@ -108,19 +108,19 @@ REPLICAS = [
         name="the one that operations were seen to wait for is named, not the slowest of all",
         alert=VIOLATED,
         series=merged(
-            three((10, _WELL), culprit=_CULPRIT, others=_WAITS),
-            replace(osd((10, _WELL), (20, replace(_CULPRIT, replica_latency=0.8))), id=3),
-            replace(osd((10, _WELL), (20, _WAITS)), id=4),
-            replace(osd((30, _WELL)), id=5),
-            replace(osd((30, _WELL)), id=6),
+            three((10, WELL), culprit=CULPRIT, others=WAITS),
+            replace(osd((10, WELL), (20, replace(CULPRIT, replica_latency=0.8))), id=3),
+            replace(osd((10, WELL), (20, WAITS)), id=4),
+            replace(osd((30, WELL)), id=5),
+            replace(osd((30, WELL)), id=6),
             sampled(4, "osd.1"),
             sampled(4, "osd.3", 1),
         ),
         moments=(
             firing(
                 25,
-                _PAGE_1,
-                {**_PAGE_1, "ceph_daemon": "osd.3"},
+                PAGE_1,
+                {**PAGE_1, "ceph_daemon": "osd.3"},
                 _waiting(4),
                 {**_waiting(0), "by": "osd.3"},
                 {**_waiting(2), "by": "osd.3"},
@@ -132,7 +132,7 @@ REPLICAS = [
         " hour",
         alert=VIOLATED,
         series=merged(
-            *(replace(osd((10, _WELL), (25, _WELL if i else _WAITS)), id=i) for i in range(3))
+            *(replace(osd((10, WELL), (25, WELL if i else WAITS)), id=i) for i in range(3))
         ),
         moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
     ),
@@ -140,16 +140,16 @@ REPLICAS = [
         name="an OSD that is slow to its peers for having most of the work pages nobody",
         alert=REPLICA,
         series=three(
-            (10, _WELL),
+            (10, WELL),
             culprit=replace(BUSY, client=1500, replica_writes=300, replica_latency=0.05),
-            others=replace(_WAITS, client=300),
+            others=replace(WAITS, client=300),
         ),
         moments=(silent(20), silent(29)),
     ),
     Case(
         name="three OSDs at their end, one of them twice as slow as the others, are no finding",
         alert=REPLICA,
-        series=three((10, _WELL), culprit=replace(_WELL, replica_latency=0.023), others=_WELL),
+        series=three((10, WELL), culprit=replace(WELL, replica_latency=0.023), others=WELL),
         moments=(silent(20), silent(29)),
         only=True,
     ),
@@ -157,7 +157,7 @@ REPLICAS = [
         name="a flood of recovery slows replica writes too, and is named itself",
         alert=VIOLATED,
         series=three(
-            (10, _WELL),
+            (10, WELL),
             culprit=replace(RECOVERING, replica_writes=300, replica_latency=0.05),
             others=replace(
                 RECOVERING,
@@ -189,7 +189,7 @@ NETWORK = [
         name="a slow link to another OSD pages with the peer",
         alert=VIOLATED,
         series=merged(
-            *(replace(osd((10, _WELL), (20, _WELL if i else _WAITS)), id=i) for i in range(3)),
+            *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(3)),
             with_more(0, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
             with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
         ),
@@ -204,176 +204,6 @@ NETWORK = [
             with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
         ),
         moments=(firing(25, violated("ticket", "unknown")),),
-    ),
-]
-
-_QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
-_OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
-_FAST_ELSEWHERE = replace(_WELL, client=200, in_progress=(1, 0), queue=(0, 0, 0, 0), waiting=0)
-
-DEVICES = [
-    Case(
-        name="a device that turns slow on a cluster that was never busy pages, by its peers",
-        alert=VIOLATED,
-        series=three((10, _QUIET), culprit=_CULPRIT, others=_FAST_ELSEWHERE),
-        moments=(firing(25, _PAGE_1),),
-    ),
-    Case(
-        name="a device that turns slow where all capacities are overstated pages all the same",
-        alert=VIOLATED,
-        series=merged(
-            *(
-                replace(
-                    osd(
-                        (10, replace(_WELL, client=800)),
-                        (20, _CULPRIT if i == 1 else _FAST_ELSEWHERE),
-                        **_OVERSTATED,
-                    ),
-                    id=i,
-                )
-                for i in range(3)
-            )
-        ),
-        moments=(firing(25, _PAGE_1),),
-    ),
-    Case(
-        name="a device that is slower than those of idle peers, for having all the work, pages"
-        " nobody",
-        alert=VIOLATED,
-        series=merged(
-            osd((10, PROVEN), (20, replace(SHORT, kv_commit=0.03))),
-            *(replace(osd((30, _QUIET)), id=i) for i in (1, 2)),
-        ),
-        moments=(firing(25, violated("ticket", "unknown")),),
-    ),
-    Case(
-        name="commits that take long because their thread waits for a CPU page as cpu",
-        alert=VIOLATED,
-        series=merged(
-            osd((10, PROVEN), (20, replace(SLOW, device_latency=0.001, cpu_waiting=4))),
-            with_more(
-                0,
-                "cephqos_threads_wait_seconds_total",
-                "0+0x40 13.5+13.5x80",
-                group="bstore_kv_sync",
-                job="cephqos",
-            ),
-        ),
-        moments=(firing(25, violated("page", "cpu")),),
-    ),
-    Case(
-        name="what an OSD did without being at its end proves its capacity as well",
-        alert=VIOLATED,
-        series=merged(
-            osd((10, replace(_QUIET, client=1900)), (20, replace(SHORT, client=300))),
-        ),
-        moments=(firing(25, violated("ticket", "unknown")),),
-        only=True,
-    ),
-    Case(
-        name="a device that reads slowly pages by what reads wait",
-        alert=VIOLATED,
-        series=merged(
-            osd(
-                (10, replace(PROVEN, read_wait=0.002)),
-                (20, replace(SHORT, client=100, store=0, read_wait=0.4, kv_commit=0)),
-            )
-        ),
-        moments=(firing(25, violated("page", "device")),),
-    ),
-    Case(
-        name="a device that turns slow while backfill has a part of the work pages as device",
-        alert=VIOLATED,
-        series=merged(osd((10, PROVEN), (20, replace(SLOW, client=100, recovery=18)))),
-        moments=(firing(25, violated("page", "device")),),
-    ),
-    Case(
-        name="a disk that seeks, at its usual work, pages nobody",
-        alert=VIOLATED,
-        series=merged(
-            osd(
-                (
-                    30,
-                    replace(
-                        SHORT, client=200, kv_commit=0.2, device_latency=0.25, store_latency=0.4
-                    ),
-                ),
-                media="hdd",
-                capacity=200,
-                reserved={"client": 250},
-            )
-        ),
-        moments=(firing(20, violated("ticket", "unknown")),),
-    ),
-    Case(
-        name="large writes at the bandwidth of their device page nobody, however long they take",
-        alert=VIOLATED,
-        series=merged(
-            osd(
-                (10, PROVEN),
-                (20, replace(SHORT, client=700, kv_commit=0.1, device_bytes=5e8)),
-            )
-        ),
-        moments=(firing(25, violated("ticket", "unknown")),),
-    ),
-]
-
-_EC = "cephqos_qos_delivered_is_lower_bound"
-
-COUNTED = [
-    Case(
-        name="where the pools are erasure-coded, what is not counted accuses nobody",
-        alert=VIOLATED,
-        series=merged(osd((30, replace(SHORT, client=150))), with_more(0, _EC, 1)),
-        moments=(silent(20), silent(29)),
-        only=True,
-    ),
-    Case(
-        name="a device that fails under an erasure-coded pool pages",
-        alert=VIOLATED,
-        series=merged(osd((10, PROVEN), (20, SLOW)), with_more(0, _EC, 1)),
-        moments=(firing(25, violated("page", "device")),),
-    ),
-    Case(
-        name="a target that is a reservation as well leaves the page a page",
-        alert=VIOLATED,
-        series=merged(osd((8, PROVEN), (20, SLOW), target={"client": 1000})),
-        moments=(firing(23, violated("page", "device")),),
-    ),
-    Case(
-        name="queues that are seen now and then owe the same all the time",
-        alert=VIOLATED,
-        series=merged(
-            osd(
-                (8, PROVEN),
-                *(
-                    (2.5, replace(SHORT, client=420, store=1, queue=(2, 3, 0, 4))),
-                    (0.5, replace(SHORT, client=420, store=1, queue=(0, 0, 0, 3))),
-                )
-                * 7,
-            )
-        ),
-        moments=(firing(25, violated("ticket", "unknown")),),
-    ),
-    Case(
-        name="an exporter that restarts every minute breaks no promise",
-        alert=VIOLATED,
-        series={
-            name: " ".join([f"{(s := values.split('+')[1].split('x')[0])}+{s}x3"] * 30)
-            if "_total" in name
-            else values
-            for name, values in osd((30, replace(BUSY, client=1050))).series().items()
-        },
-        moments=(silent(15), silent(29)),
-    ),
-    Case(
-        name="two exporters that do not agree on the media do not stop the rules",
-        alert=VIOLATED,
-        series=merged(
-            osd((8, PROVEN), (20, SLOW)),
-            osd((8, PROVEN), (20, SLOW), instance="host2", media="hdd"),
-        ),
-        moments=(firing(23, violated("page", "device")),),
     ),
 ]
 
@@ -400,4 +230,4 @@ AGAIN = [
     ),
 ]
 
-CASES = [*REPLICAS, *NETWORK, *DEVICES, *COUNTED, *AGAIN]
+CASES = [*REPLICAS, *NETWORK, *AGAIN]

@@ -1,0 +1,181 @@
+"""Cases of a device that fails, and of what only looks like it."""
+
+from dataclasses import replace
+from typing import Any
+
+from .across import CULPRIT, PAGE_1, WELL, three, with_more
+from .cases import Case, firing, silent
+from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated
+from .series import BUSY, State, merged
+
+_QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
+_OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
+_FAST_ELSEWHERE = replace(WELL, client=200, in_progress=(1, 0), queue=(0, 0, 0, 0), waiting=0)
+
+DEVICES = [
+    Case(
+        name="a device that turns slow on a cluster that was never busy pages, by its peers",
+        alert=VIOLATED,
+        series=three((10, _QUIET), culprit=CULPRIT, others=_FAST_ELSEWHERE),
+        moments=(firing(25, PAGE_1),),
+    ),
+    Case(
+        name="a device that turns slow where all capacities are overstated pages all the same",
+        alert=VIOLATED,
+        series=merged(
+            *(
+                replace(
+                    osd(
+                        (10, replace(WELL, client=800)),
+                        (20, CULPRIT if i == 1 else _FAST_ELSEWHERE),
+                        **_OVERSTATED,
+                    ),
+                    id=i,
+                )
+                for i in range(3)
+            )
+        ),
+        moments=(firing(25, PAGE_1),),
+    ),
+    Case(
+        name="a device that is slower than those of idle peers, for having all the work, pages"
+        " nobody",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, PROVEN), (20, replace(SHORT, kv_commit=0.03))),
+            *(replace(osd((30, _QUIET)), id=i) for i in (1, 2)),
+        ),
+        moments=(firing(25, violated("ticket", "unknown")),),
+    ),
+    Case(
+        name="commits that take long because their thread waits for a CPU page as cpu",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, PROVEN), (20, replace(SLOW, device_latency=0.001, cpu_waiting=4))),
+            with_more(
+                0,
+                "cephqos_threads_wait_seconds_total",
+                "0+0x40 13.5+13.5x80",
+                group="bstore_kv_sync",
+                job="cephqos",
+            ),
+        ),
+        moments=(firing(25, violated("page", "cpu")),),
+    ),
+    Case(
+        name="what an OSD did without being at its end proves its capacity as well",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, replace(_QUIET, client=1900)), (20, replace(SHORT, client=300))),
+        ),
+        moments=(firing(25, violated("ticket", "unknown")),),
+        only=True,
+    ),
+    Case(
+        name="a device that reads slowly pages by what reads wait",
+        alert=VIOLATED,
+        series=merged(
+            osd(
+                (10, replace(PROVEN, read_wait=0.002)),
+                (20, replace(SHORT, client=100, store=0, read_wait=0.4, kv_commit=0)),
+            )
+        ),
+        moments=(firing(25, violated("page", "device")),),
+    ),
+    Case(
+        name="a device that turns slow while backfill has a part of the work pages as device",
+        alert=VIOLATED,
+        series=merged(osd((10, PROVEN), (20, replace(SLOW, client=100, recovery=18)))),
+        moments=(firing(25, violated("page", "device")),),
+    ),
+    Case(
+        name="a disk that seeks, at its usual work, pages nobody",
+        alert=VIOLATED,
+        series=merged(
+            osd(
+                (
+                    30,
+                    replace(
+                        SHORT, client=200, kv_commit=0.2, device_latency=0.25, store_latency=0.4
+                    ),
+                ),
+                media="hdd",
+                capacity=200,
+                reserved={"client": 250},
+            )
+        ),
+        moments=(firing(20, violated("ticket", "unknown")),),
+    ),
+    Case(
+        name="large writes at the bandwidth of their device page nobody, however long they take",
+        alert=VIOLATED,
+        series=merged(
+            osd(
+                (10, PROVEN),
+                (20, replace(SHORT, client=700, kv_commit=0.1, device_bytes=5e8)),
+            )
+        ),
+        moments=(firing(25, violated("ticket", "unknown")),),
+    ),
+]
+
+_EC = "cephqos_qos_delivered_is_lower_bound"
+
+COUNTED = [
+    Case(
+        name="where the pools are erasure-coded, what is not counted accuses nobody",
+        alert=VIOLATED,
+        series=merged(osd((30, replace(SHORT, client=150))), with_more(0, _EC, 1)),
+        moments=(silent(20), silent(29)),
+        only=True,
+    ),
+    Case(
+        name="a device that fails under an erasure-coded pool pages",
+        alert=VIOLATED,
+        series=merged(osd((10, PROVEN), (20, SLOW)), with_more(0, _EC, 1)),
+        moments=(firing(25, violated("page", "device")),),
+    ),
+    Case(
+        name="a target that is a reservation as well leaves the page a page",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (20, SLOW), target={"client": 1000})),
+        moments=(firing(23, violated("page", "device")),),
+    ),
+    Case(
+        name="queues that are seen now and then owe the same all the time",
+        alert=VIOLATED,
+        series=merged(
+            osd(
+                (8, PROVEN),
+                *(
+                    (2.5, replace(SHORT, client=420, store=1, queue=(2, 3, 0, 4))),
+                    (0.5, replace(SHORT, client=420, store=1, queue=(0, 0, 0, 3))),
+                )
+                * 7,
+            )
+        ),
+        moments=(firing(25, violated("ticket", "unknown")),),
+    ),
+    Case(
+        name="an exporter that restarts every minute breaks no promise",
+        alert=VIOLATED,
+        series={
+            name: " ".join([f"{(s := values.split('+')[1].split('x')[0])}+{s}x3"] * 30)
+            if "_total" in name
+            else values
+            for name, values in osd((30, replace(BUSY, client=1050))).series().items()
+        },
+        moments=(silent(15), silent(29)),
+    ),
+    Case(
+        name="two exporters that do not agree on the media do not stop the rules",
+        alert=VIOLATED,
+        series=merged(
+            osd((8, PROVEN), (20, SLOW)),
+            osd((8, PROVEN), (20, SLOW), instance="host2", media="hdd"),
+        ),
+        moments=(firing(23, violated("page", "device")),),
+    ),
+]
+
+CASES = [*DEVICES, *COUNTED]
