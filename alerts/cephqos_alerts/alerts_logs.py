@@ -156,4 +156,4 @@ LOGS = Group(
 
 def log_rules(settings: Settings) -> str:
     """The file of rules as Loki's ruler reads it. Windows do not scale: Loki sees lines at once."""
-    return to_yaml(render((LOGS,), settings))
+    return to_yaml(render((LOGS,), settings, for_loki=True))

@@ -25,14 +25,17 @@ HEADER: Final = (
     "# spots: alerts/DESIGN.md. What to do about each alert: alerts/runbooks.md.\n"
 )
 
-_CLUSTER: Final = "var-cluster={{ $labels.cluster }}"
-# The dashboards that show what an alert is about.
+_CLUSTER: Final = "var-cluster={{ $labels.cluster }}&"
+# The dashboards that show what an alert is about. The time range follows.
 DASHBOARDS: Final[Mapping[str, str]] = {
-    "osd": f"{dashboards.OSD}?{_CLUSTER}&var-osd={{{{ $labels.ceph_daemon }}}}",
+    "osd": f"{dashboards.OSD}?{_CLUSTER}var-osd={{{{ $labels.ceph_daemon }}}}&",
     "cluster": f"{dashboards.OVERVIEW}?{_CLUSTER}",
     "background": f"{dashboards.BACKGROUND}?{_CLUSTER}",
-    "exporter": dashboards.EXPORTER,
+    "exporter": f"{dashboards.EXPORTER}?",
 }
+# What a link shows before the notification, and how much room it leaves after it, in seconds.
+_BEFORE: Final = 3600.0
+_AFTER: Final = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,21 +94,39 @@ def to_yaml(document: Mapping[str, Any], header: str = HEADER) -> str:
     return header + yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=10_000)
 
 
-def render(groups: Iterable[Group], settings: Settings) -> dict[str, Any]:
-    """The groups as Prometheus reads them."""
-    return {"groups": [_render_group(group, settings) for group in groups]}
+def render(
+    groups: Iterable[Group], settings: Settings, *, for_loki: bool = False
+) -> dict[str, Any]:
+    """The groups as Prometheus or Loki's ruler reads them."""
+    between = _LAST_HOUR if for_loki else _around(settings)
+    return {"groups": [_render_group(group, settings, between) for group in groups]}
 
 
-def _render_group(group: Group, settings: Settings) -> dict[str, Any]:
+# Loki's templates cannot tell the time.
+_LAST_HOUR: Final = "from=now-1h&to=now"
+
+
+def _around(settings: Settings) -> str:
+    """The time range around the moment at which Prometheus evaluates an alert."""
+
+    def moment(offset: float) -> str:
+        sign, seconds = "-" if offset < 0 else "+", abs(offset) * settings.time_scale
+        expr = f"vector(1000 * (time() {sign} {seconds:.0f}))"
+        return f"{{{{ query `{expr}` | first | value | printf `%.0f` }}}}"
+
+    return f"from={moment(-_BEFORE)}&to={moment(_AFTER)}"
+
+
+def _render_group(group: Group, settings: Settings, between: str) -> dict[str, Any]:
     interval = settings.expand("@slow_interval@") if group.slow else None
     return {
         "name": group.name,
         "interval": interval or duration(settings.scrape_interval),
-        "rules": [_render_rule(rule, settings) for rule in group.rules],
+        "rules": [_render_rule(rule, settings, between) for rule in group.rules],
     }
 
 
-def _render_rule(rule: Rule, settings: Settings) -> dict[str, Any]:
+def _render_rule(rule: Rule, settings: Settings, between: str) -> dict[str, Any]:
     expr = settings.expand(textwrap.dedent(rule.expr).strip())
     if isinstance(rule, Recording):
         rendered: dict[str, Any] = {"record": rule.record, "expr": expr}
@@ -120,6 +141,6 @@ def _render_rule(rule: Rule, settings: Settings) -> dict[str, Any]:
         "summary": settings.expand(rule.summary),
         "description": settings.expand(description),
         "runbook_url": f"{settings.runbook_url}#{rule.name.lower()}",
-        "dashboard_url": f"{settings.dashboard_url}/{DASHBOARDS[rule.dashboard]}",
+        "dashboard_url": f"{settings.dashboard_url}/{DASHBOARDS[rule.dashboard]}{between}",
     }
     return rendered

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
+from cephqos_alerts.rules import Alert, Group, render
 from cephqos_alerts.settings import Settings
 from cephqos_base import yamlfile
 
@@ -44,6 +45,37 @@ def test_alerts_fire_stay_silent_and_resolve_when_they_should(group: str) -> Non
 def test_prometheus_3_evaluates_the_rules_alike() -> None:
     argv = [*tool("tentacle", "promtool"), "test", "rules", "state.yml", "overdue.yml"]
     assert "SUCCESS" in run(argv, cwd=ALERTS / "tests")
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_an_hour_after(
+    release: str, tmp_path: Path
+) -> None:
+    alert = Alert(
+        name="Linked", about=(), expr="up == 0", severity="page", summary="", description=""
+    )
+    group = Group(name="links", rules=[alert])
+    document = render([group], Settings(dashboard_url="https://grafana/d"))
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(document))
+    around = f"from={(7200 - 3600) * 1000}&to={(7200 + 1800) * 1000}"
+    annotations = {
+        **document["groups"][0]["rules"][0]["annotations"],
+        "dashboard_url": f"https://grafana/d/cephqos-osd?var-cluster=c1&var-osd=osd.3&{around}",
+    }
+    labels = {"cluster": "c1", "ceph_daemon": "osd.3"}
+    expected = {"exp_labels": labels | {"severity": "page"}, "exp_annotations": annotations}
+    case = {
+        "interval": "15s",
+        "input_series": [{"series": 'up{cluster="c1",ceph_daemon="osd.3"}', "values": "0x500"}],
+        "alert_rule_test": [
+            {"eval_time": "2h", "alertname": "Linked", "exp_alerts": [expected]},
+        ],
+    }
+    (tmp_path / "test.yml").write_text(
+        yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [case]})
+    )
+    argv = [*tool(release, "promtool"), "test", "rules", "test.yml"]
+    assert "SUCCESS" in run(argv, cwd=tmp_path)
 
 
 @pytest.mark.parametrize("release", RELEASES)

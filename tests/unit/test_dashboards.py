@@ -74,6 +74,12 @@ def test_there_is_a_dashboard_for_every_link_of_an_alert() -> None:
         assert set(re.findall(r"var-(\w+)=", variables)) <= known
 
 
+def test_every_alert_links_with_its_time_range() -> None:
+    for file in [*Path("alerts/rules").glob("*.yml"), Path("alerts/loki/fake/logs.yml")]:
+        for link in re.findall(r"dashboard_url: (.+)", file.read_text(encoding="utf-8")):
+            assert re.search(r"[?&]from=\S.*&to=\S", link), f"{file}: {link}"
+
+
 @pytest.mark.parametrize("uid", UIDS)
 def test_every_panel_says_how_it_is_read_what_it_cannot_show_and_why_it_is_empty(uid: str) -> None:
     for panel in panels(boards()[uid]):
