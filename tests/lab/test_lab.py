@@ -376,3 +376,15 @@ async def test_pacific_runs_filestore(fs: str) -> None:
     assert metadata["osd_objectstore"] == "filestore"
     # FileStore calls every filesystem without snapshots of its own "generic".
     assert metadata["filestore_backend"] == {"ext4": "generic"}.get(fs, fs)
+
+
+def test_the_labs_programs_are_themselves_with_its_folder_first_in_the_path(
+    shared_lab: RunningLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder has the same name inside, where the wrappers would be found again."""
+    monkeypatch.setenv("PATH", f"{shared_lab.paths.bin}:{os.environ['PATH']}")
+    done = subprocess.run(["ceph", "fsid"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, shared_lab.state.fsid)
+    argv = shared_lab.enter_argv(["fio", "--version"])
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stdout.startswith("fio-")

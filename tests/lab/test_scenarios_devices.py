@@ -13,16 +13,19 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.check.preflight import check_engine
+from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.pin import PinResult
+from cephqos_loadgen.plan.errors import NotRestored
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 
 from .conftest import LabPool, lab_name
-from .test_scenarios import growth, run
+from .test_scenarios import assert_restored, growth, run
+from .test_scenarios_faults import started
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +50,11 @@ def queue(lab: RunningLab, osd: int) -> Path:
 async def test_every_device_scheduler_is_set_measured_and_taken_back(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    before = [(queue(lab, osd) / "nr_requests").read_text() for osd in (0, 1)]
+    (queue(lab, 0) / "scheduler").write_text("mq-deadline")
+    (queue(lab, 0) / "nr_requests").write_text("37")
+    (queue(lab, 0) / "iosched/fifo_batch").write_text("7")
+    names = [queue(lab, osd).parent.name for osd in (0, 1)]
+    before = device_queues.state(names)
     archive = await run(
         "io-scheduler", lab, tmp_path, seconds="2s", nr_requests="[64]", read_ahead="[256]"
     )
@@ -69,9 +76,27 @@ async def test_every_device_scheduler_is_set_measured_and_taken_back(
         assert {entry.client for entry in seconds} == {"bench0", "bench1"}
         assert sum(entry.write.ios for entry in seconds if entry.write) <= write.total.ios
         assert all(entry.write and entry.write.latency_mean_seconds > 0 for entry in seconds)
-    for osd in (0, 1):
-        assert "[none]" in (queue(lab, osd) / "scheduler").read_text()
-    assert [(queue(lab, osd) / "nr_requests").read_text() for osd in (0, 1)] == before
+    assert device_queues.state(names) == before
+    assert (names[0], "iosched/fifo_batch", "7") in before
+    assert_restored(archive)
+
+
+async def test_a_queue_that_somebody_changed_during_the_run_is_not_called_the_same(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    text = "scenario: rest\nphases: [{name: rest, wait: {}, until: {duration: 6s}}]\n"
+    options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0")
+    runner = Runner(parse(text, "rest.yaml"), options, Silent())
+    ahead = queue(lab, 1) / "read_ahead_kb"
+    before = ahead.read_text()
+    async with started(runner) as task:
+        while not list(tmp_path.glob("*.partial/repeats/*")):
+            assert not task.done()
+            await asyncio.sleep(0.1)
+        ahead.write_text("12")
+        with pytest.raises(NotRestored, match=r"queues differs: gone .*read_ahead_kb.* '12'"):
+            await task
+    ahead.write_text(before)
 
 
 async def test_the_qemu_path_and_librbd_are_measured_side_by_side(

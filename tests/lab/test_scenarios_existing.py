@@ -11,13 +11,15 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import open_archive, problems
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.plan.errors import SettingRefused
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 
-from .conftest import LabPool
+from .conftest import LabPool, lab_name
 from .test_scenarios import assert_restored, growth
 from .test_scenarios_faults import assert_free, seconds, started, until_load
 
@@ -36,8 +38,7 @@ def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         path = programs / name
         path.write_text(f'#!/bin/sh\nexec {" ".join(lab.enter_argv([name]))} "$@"\n')
         path.chmod(0o755)
-    # Last: inside the lab these names must be the programs themselves.
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{programs}")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return RunOptions(
         out=tmp_path / "out",
         conf=lab.paths.conf,
@@ -103,3 +104,46 @@ async def test_the_run_is_recorded_seen_live_and_given_back(
     assert growth(repeat, "ceph_osd_op_w") == pytest.approx(ios, rel=0.05)
     assert_restored(archive)
     await assert_free(lab)
+
+
+PINNED = """\
+scenario: pinned
+pools: [{name: client, size: 2, pg_num: 8, images: {size: 64M}}]
+phases:
+  - {name: place, pin: {strategy: default}}
+  - name: client
+    fio: {engine: rbd, pool: client, rw: randwrite, bs: 4K, depth: 4}
+    until: {duration: 3s}
+"""
+
+
+async def test_osds_of_this_host_are_pinned_and_their_threads_are_recorded(
+    labs: LabPool, options: RunOptions, tmp_path: Path
+) -> None:
+    """Through the conf file only: their admin sockets say which processes they are."""
+    spec = LabSpec(name=lab_name("pin"), osds=1, osd_size=4 << 30)
+    lab = labs.start(spec)
+    try:
+        pid = (await lab.pids())["osd.0"]
+        before = os.sched_getaffinity(pid)
+        own = replace(
+            options,
+            conf=lab.paths.conf,
+            known_fsid=lab.state.fsid,
+            work=lab.paths.work,
+            sockets=lab.paths.sockets,
+        )
+        away = replace(own, sockets=tmp_path)
+        size_one = PINNED.replace("size: 2", "size: 1")
+        with pytest.raises(UsageError, match=r"phase place pins OSDs, .* not found on it: osd\.0"):
+            await Runner(parse(size_one, "pinned.yaml"), away, Silent()).run()
+        assert not options.out.exists(), "refused before anything was changed"
+        archive = open_archive(await Runner(parse(size_one, "p.yaml"), own, Silent()).run())
+        (repeat,) = archive.repeats
+        placement = repeat.record.phases["place"].result
+        assert isinstance(placement, PinResult)
+        assert placement.applied
+        assert "osd.0" in repeat.host()["client"].processes
+        assert os.sched_getaffinity(pid) == before
+    finally:
+        labs.end(lab)

@@ -317,8 +317,10 @@ async def test_a_run_killed_with_9_is_refused_then_taken_over_and_undone(
         await runner(lab, tmp_path / "refused").run()
     assert "--take-over" in str(error.value)
     assert "\n  ceph config rm osd osd_mclock_profile" in str(error.value)
+    assert any(lab.paths.work.glob("*-mini-*")), "nobody could remove its folder"
     await runner(lab, tmp_path / "next", seconds(2), take_over=True).run()
     assert_restored(only_archive(tmp_path / "next"))
+    assert not any(lab.paths.work.glob("*-mini-*"))
     await assert_free(lab)
     assert fio_pids(lab) == [], "clients die with the run that started them"
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import socket
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,8 +48,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "HEARTBEAT_SECONDS", 0.02)
 
 
-def taken(cluster: FakeCluster, run: str, take_over: bool = False) -> ClusterLock:
-    return ClusterLock(cluster, run, take_over=take_over)  # type: ignore[arg-type]
+def taken(
+    cluster: FakeCluster, run: str, take_over: bool = False, work: Path = Path("/nowhere")
+) -> ClusterLock:
+    return ClusterLock(cluster, run, take_over=take_over, work=str(work))  # type: ignore[arg-type]
 
 
 async def test_the_key_is_there_while_the_run_lives_and_gone_after_it() -> None:
@@ -89,9 +93,11 @@ async def test_the_heartbeat_keeps_the_key_fresh() -> None:
         assert time.time() - json.loads(cluster.keys[KEY])["heartbeat"] < 1
 
 
-async def dead_run(cluster: FakeCluster, *entries: undo.Undo) -> None:
+async def dead_run(
+    cluster: FakeCluster, *entries: undo.Undo, work: Path = Path("/nowhere")
+) -> None:
     """A run that died: its key is there, old, with its way back."""
-    held = taken(cluster, "dead")
+    held = taken(cluster, "dead", work=work)
     await held.__aenter__()
     await held.save_undo(list(entries))
     assert held._beating
@@ -118,7 +124,7 @@ async def test_what_only_the_dead_runs_host_can_undo_is_not_tried_on_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = FakeCluster()
-    entry = undo.Undo("write", "echo bfq > /sys/block/sda/queue/scheduler", {})
+    entry = undo.Undo("queue", "echo bfq > /sys/block/sda/queue/scheduler", {})
     await dead_run(cluster, entry)
     host = json.loads(cluster.keys[KEY])["host"]
     monkeypatch.setattr("socket.gethostname", lambda: "another")
@@ -138,6 +144,27 @@ async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.Monk
     with pytest.raises(ClusterBusy, match=r"cannot be undone: ceph osd unset noout: .*not perm"):
         await taken(cluster, "next", take_over=True).__aenter__()
     assert undo.from_json(json.loads(cluster.keys[KEY])["undo"]) == [entry]
+
+
+@pytest.mark.parametrize("changed", [True, False])
+async def test_the_folder_of_a_dead_run_goes_with_it(tmp_path: Path, changed: bool) -> None:
+    cluster, work = FakeCluster(), tmp_path / "dead"
+    (work / "sockets").mkdir(parents=True)
+    await dead_run(cluster, *([undo.command("a", "a")] if changed else []), work=work)
+    async with taken(cluster, "next", take_over=True):
+        assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_folder_of_another_host_or_name_is_not_that_of_the_dead_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, host in (("dead", "another"), ("home", socket.gethostname())):
+        cluster, work = FakeCluster(), tmp_path / name
+        work.mkdir()
+        await dead_run(cluster, work=work)
+        monkeypatch.setattr("socket.gethostname", lambda host=host: host)
+        async with taken(cluster, "next", take_over=True):
+            assert work.exists()
 
 
 async def test_a_dead_run_that_left_nothing_is_no_obstacle() -> None:

@@ -13,7 +13,7 @@ from cephqos_base.errors import ConfigError, UsageError
 from cephqos_exporter.strategy import strategy_of
 from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.cluster import device_queues
+from cephqos_loadgen.cluster import device_queues, queue_files
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
 from cephqos_loadgen.cluster.settings import concerned, warnings_for
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
@@ -476,4 +476,4 @@ def test_annotations_and_log_lines_name_run_and_phase() -> None:
 def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
     wanted = device_queues.queue_settings(Device("bfq", 64, None))
     assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
-    assert device_queues.in_force("none [bfq] kyber") == "bfq"
+    assert queue_files.in_force("none [bfq] kyber") == "bfq"

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from cephqos_base.errors import UsageError
+from cephqos_exporter.ceph.discovery import DEFAULT_PATTERNS, find_sockets, identify
 from cephqos_exporter.ceph.monclient import (
     ClusterUnreachable,
     CommandFailed,
     Connection,
     MonClient,
 )
+from cephqos_exporter.errors import DaemonError
+from cephqos_exporter.model import Daemon, Host
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
@@ -22,6 +25,8 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
 PATIENCE = 120.0
 _MAP_SECONDS = 0.3
 _STATS_SECONDS = 10.0
+_SOCKET_SECONDS = 5.0
+_DAEMONS = ("osd", "mon", "mgr")
 _NO_ORCHESTRATOR = (
     "an option that OSDs read at their start only needs them restarted, and this cluster has no"
     " orchestrator that would do it: set it and restart them before the run"
@@ -39,7 +44,7 @@ class Access(Protocol):
 
     def argv(self, argv: Sequence[str]) -> list[str]: ...
     def client(self) -> MonClient: ...
-    async def pids(self) -> Mapping[str, int]: ...
+    async def pids(self, fsid: str) -> Mapping[str, int]: ...
     async def check_restart(self, cluster: "ClusterConnection") -> None: ...
     async def restart(self, cluster: "ClusterConnection", osds: Sequence[int]) -> None: ...
     def restart_command(self, osd: int) -> str: ...
@@ -63,7 +68,7 @@ class LabAccess:
     def client(self) -> MonClient:
         return self.lab.client()
 
-    async def pids(self) -> Mapping[str, int]:
+    async def pids(self, fsid: str) -> Mapping[str, int]:
         return await self.lab.pids()
 
     async def check_restart(self, cluster: "ClusterConnection") -> None:
@@ -78,12 +83,20 @@ class LabAccess:
 
 
 class ConfAccess:
-    """An existing cluster. What runs on its hosts cannot be seen from here."""
+    """An existing cluster. Of its daemons those can be seen that run on this host too: their admin
+    sockets are looked for in `sockets`, or where packages, cephadm and Rook have them."""
 
     def __init__(
-        self, conf: Path, keyring: Path | None, user: str, work: Path, python: str
+        self,
+        conf: Path,
+        keyring: Path | None,
+        user: str,
+        work: Path,
+        python: str,
+        sockets: Path | None = None,
     ) -> None:
         self.conf = conf
+        self._patterns = (str(sockets),) if sockets else DEFAULT_PATTERNS
         self._python = python
         work.mkdir(parents=True, exist_ok=True)
         key = str(keyring) if keyring else None
@@ -98,8 +111,17 @@ class ConfAccess:
         name = f"client.{self.place.user}"
         return MonClient(Connection(conf=self.place.conf, name=name, python=(self._python,)))
 
-    async def pids(self) -> Mapping[str, int]:
-        return {}
+    async def pids(self, fsid: str) -> Mapping[str, int]:
+        """The daemon behind a socket says which cluster it is of; a name alone would not do."""
+        sockets = await asyncio.to_thread(find_sockets, self._patterns, _DAEMONS)
+        deadline = asyncio.get_running_loop().time() + _SOCKET_SECONDS
+        asked = (identify(socket, Host(), deadline=deadline) for socket in sockets)
+        found = await asyncio.gather(*asked, return_exceptions=True)
+        for answer in found:
+            if isinstance(answer, BaseException) and not isinstance(answer, DaemonError):
+                raise answer
+        daemons = [daemon for daemon in found if isinstance(daemon, Daemon)]
+        return {d.name: d.pid for d in daemons if d.cluster == fsid and d.pid is not None}
 
     async def check_restart(self, cluster: "ClusterConnection") -> None:
         """SettingRefused where there is no orchestrator that would do it."""
@@ -183,6 +205,10 @@ class ClusterConnection:
                         error
                     )
                 await asyncio.sleep(1.0)
+
+    async def pids(self) -> Mapping[str, int]:
+        """The cluster's daemons that run on this host."""
+        return await self.access.pids(self.fsid)
 
     async def once(self, prefix: str, *, within: float = 5.0, **arguments: Any) -> Any:
         """The reply, without patience: for whoever asks again soon anyway."""

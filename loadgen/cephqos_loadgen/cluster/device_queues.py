@@ -1,75 +1,79 @@
-"""Queue settings of the OSDs' block devices on this host, through sysfs; given back at the end."""
+"""Queue settings of the OSDs' block devices on this host, through sysfs; given back at the end.
 
-from collections.abc import Iterable
+A switch of the scheduler resets what belongs to it: the depth, the write-back throttle, and all of
+`iosched/`. So the whole queue is written down before the first change.
+"""
+
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from cephqos_base.errors import UsageError
+from cephqos_loadgen.cluster.queue_files import read, readable, write
 from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.plan.parts import Device
 
-_KEYS = ("scheduler", "nr_requests", "read_ahead_kb")
+BLOCK = Path("/sys/block")
+_SCHEDULER = "scheduler"
+_KEYS = (_SCHEDULER, "nr_requests", "read_ahead_kb")
+# What a scheduler brings along, beside the files of `iosched/`. In this order: the depth decides
+# some of `iosched/`.
+_OF_SCHEDULER = (*_KEYS, "wbt_lat_usec")
 
 
 def queue_settings(device: Device) -> dict[str, str]:
     """File below `queue/` and what to write there; the scheduler first, it resets the others."""
     wanted = {
-        "scheduler": device.scheduler,
+        _SCHEDULER: device.scheduler,
         "nr_requests": device.nr_requests,
         "read_ahead_kb": device.read_ahead_kb,
     }
     return {name: str(value) for name, value in wanted.items() if value is not None}
 
 
-def in_force(text: str) -> str:
-    """What a queue file says: of a list of schedulers the one in brackets."""
-    if "[" in text:
-        return text[text.index("[") + 1 : text.index("]")]
-    return text.strip()
-
-
-def present(names: Iterable[str], block: Path = Path("/sys/block")) -> list[str]:
+def present(names: Iterable[str], block: Path = BLOCK) -> list[str]:
     """Those of the devices that are on this host."""
     return sorted(name for name in names if (block / name / "queue").is_dir())
 
 
-def read_queues(
-    names: Iterable[str], block: Path = Path("/sys/block")
-) -> dict[str, dict[str, str]]:
+def read_queues(names: Iterable[str], block: Path = BLOCK) -> dict[str, dict[str, str]]:
     """What is in force for each of these devices."""
-    return {name: {key: _read(block / name / "queue" / key) for key in _KEYS} for name in names}
+    return {name: {key: read(block / name / "queue" / key) for key in _KEYS} for name in names}
+
+
+def state(names: Iterable[str], block: Path = BLOCK) -> list[tuple[str, str, str]]:
+    """Device, attribute, value: of all that can be written below `queue/`."""
+    return [
+        (name, str(path.relative_to(block / name / "queue")), read(path))
+        for name in names
+        for path in sorted((block / name / "queue").rglob("*"))
+        if path.is_file() and path.stat().st_mode & 0o200 and readable(path)
+    ]
 
 
 async def apply(
-    device: Device, names: Iterable[str], journal: Journal, block: Path = Path("/sys/block")
+    device: Device, names: Iterable[str], journal: Journal, block: Path = BLOCK
 ) -> None:
     """Set the queues of these devices (loop0, nvme0n1 …) and read them back."""
     wanted = queue_settings(device)
     for name in names:
+        queue = block / name / "queue"
+        if all(read(queue / key) == value for key, value in wanted.items()):
+            continue
+        before = _with_its_scheduler(queue)
+        shown = _shown(queue, before)
+        await journal.push(Undo("queue", shown, {"path": str(queue), "attributes": before}))
         for key, value in wanted.items():
-            path = block / name / "queue" / key
-            before = _read(path)
-            if before != value:
-                await journal.push(
-                    Undo("write", f"echo {before} > {path}", {"path": str(path), "text": before})
-                )
-                _write(path, value)
+            if read(queue / key) != value:
+                write(queue / key, value)
 
 
-def _read(path: Path) -> str:
-    try:
-        return in_force(path.read_text())
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error}") from None
+def _with_its_scheduler(queue: Path) -> dict[str, str]:
+    """What a change of the scheduler can change, in the order in which it is to be written back."""
+    own = sorted(path for path in (queue / "iosched").glob("*") if path.stat().st_mode & 0o200)
+    files = [*(queue / key for key in _OF_SCHEDULER), *own]
+    return {str(path.relative_to(queue)): read(path) for path in files if readable(path)}
 
 
-def _write(path: Path, value: str) -> None:
-    try:
-        path.write_text(value)
-    except OSError as error:
-        raise UsageError(
-            f"{path}: {value} is not accepted ({error.strerror});"
-            f" it says {path.read_text().strip()}"
-        ) from None
-    found = _read(path)
-    if found != value:
-        raise UsageError(f"{path}: wrote {value}, reads {found}")
+def _shown(queue: Path, attributes: Mapping[str, str]) -> str:
+    steps = (f"echo {shlex.quote(value)} > {key}" for key, value in attributes.items())
+    return f"cd {queue}; {'; '.join(steps)}"

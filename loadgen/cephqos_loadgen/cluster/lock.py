@@ -11,8 +11,10 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import socket
 import time
+from pathlib import Path
 from typing import Any, Self
 
 from cephqos_base.errors import CephqosError
@@ -36,10 +38,19 @@ def describe(held: dict[str, Any], age: float) -> str:
     )
 
 
+def _remove_work(held: dict[str, Any]) -> None:
+    """Remove the folder of a dead run, which nobody else would: its conf and sockets."""
+    work = Path(held.get("work", ""))
+    if held["host"] == socket.gethostname() and work.name == held["run"]:
+        shutil.rmtree(work, ignore_errors=True)
+
+
 class ClusterLock:
     """Held inside the block. `lost` tells whether somebody else took it."""
 
-    def __init__(self, cluster: ClusterConnection, run: str, *, take_over: bool) -> None:
+    def __init__(
+        self, cluster: ClusterConnection, run: str, *, take_over: bool, work: str = ""
+    ) -> None:
         self._cluster = cluster
         self._take_over = take_over
         self._token = secrets.token_hex(8)
@@ -49,6 +60,7 @@ class ClusterLock:
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "work": work,  # its folder on its host
             "undo": [],
         }
         self._beating: asyncio.Task[None] | None = None
@@ -108,6 +120,7 @@ class ClusterLock:
                 f"{text}: it is dead. --take-over undoes its changes first, then runs:{steps}"
             )
         await self._undo(held, left)
+        _remove_work(held)
         self.taken_over = [text, *commands]
 
     async def _undo(self, held: dict[str, Any], left: list[undo.Undo]) -> None:

@@ -4,15 +4,13 @@ Each entry is data, so that it can be carried out, shown as a command line, arch
 the cluster for whoever finds it changed by a run that died.
 """
 
-import contextlib
-import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster import affinity, queue_files
 from cephqos_loadgen.cluster.connection import ClusterConnection
 
 
@@ -20,7 +18,7 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 class Undo:
     """One step back. `shown` is the exact command for a person."""
 
-    kind: Literal["command", "restart", "write", "affinity"]
+    kind: Literal["command", "restart", "queue", "affinity"]
     shown: str
     arguments: dict[str, Any] = field(default_factory=dict)
 
@@ -80,20 +78,15 @@ async def carry_out(entry: Undo, cluster: ClusterConnection) -> None:
         await cluster.command(**entry.arguments)
     elif entry.kind == "restart":
         await cluster.restart_osds(entry.arguments["osds"])
-    elif entry.kind == "write":
-        _write(**entry.arguments)
+    elif entry.kind == "queue":
+        queue_files.restore(**entry.arguments)
     else:
-        with contextlib.suppress(FileNotFoundError):  # the process is gone, and its CPUs with it
-            set_affinity(entry.arguments["pid"], tuple(entry.arguments["cpus"]))
+        affinity.restore(affinity.ProcessCpus.from_json(**entry.arguments))
 
 
 def of_this_host(entry: Undo) -> bool:
     """Whether it can be done on the host of the run only."""
-    return entry.kind in ("write", "affinity")
-
-
-def _write(path: str, text: str) -> None:
-    Path(path).write_text(text)
+    return entry.kind in ("queue", "affinity")
 
 
 def to_json(entries: list[Undo]) -> list[dict[str, Any]]:
@@ -102,12 +95,3 @@ def to_json(entries: list[Undo]) -> list[dict[str, Any]]:
 
 def from_json(data: list[dict[str, Any]]) -> list[Undo]:
     return [Undo(**entry) for entry in data]
-
-
-def set_affinity(pid: int, cpus: tuple[int, ...]) -> None:
-    """Pin all threads of a process. A thread that starts during the first pass inherits the CPUs of
-    its parent; the second pass finds it."""
-    for _ in range(2):
-        for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names are all that is wanted
-            with contextlib.suppress(ProcessLookupError):
-                os.sched_setaffinity(int(tid), cpus)

@@ -12,7 +12,7 @@ from cephqos_loadgen.lab.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.checks import check_disk
 from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.keyrings import write_keyrings
-from cephqos_loadgen.lab.process import how_it_ended
+from cephqos_loadgen.lab.process import IN_TREE, how_it_ended
 from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.progress import Progress, Say
 
@@ -96,12 +96,12 @@ class BringUp:
         self.paths.conf.write_text(conf)
         if self.spec.auth == "cephx":
             write_keyrings(self.paths, self.spec.ceph, ["mgr.x", *self.osds])
-        in_tree = ["chroot", str(self.paths.root)]
+        in_tree = ["chroot", str(self.paths.root), *IN_TREE]
         enter = ["nsenter", "--target", str(state.init_pid), "--mount", "--pid", "--root", *in_tree]
         for command in _WRAPPED:
             script = self.paths.bin / command
             setting = f"CEPH_CONF={self.paths.conf}"
-            script.write_text(f'#!/bin/sh\nexec {" ".join(enter)} env {setting} {command} "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec {" ".join(enter)} {setting} {command} "$@"\n')
             script.chmod(0o755)
 
     async def _make_devices(self) -> None:

@@ -24,6 +24,11 @@ class Completed:
     stderr: str
 
 
+# The lab's folder has the same name inside: a PATH that begins with its `bin_dir` would find the
+# wrappers there again, and they would call themselves.
+IN_TREE = ("env", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+
+
 def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
     """The command line that runs `argv` inside the lab. It ends with its parent process."""
     return [
@@ -31,6 +36,7 @@ def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
         *("nsenter", "--target", str(init_pid), "--mount", "--pid", "--root"),
         *ENDS_WITH_PARENT,
         *("chroot", str(root)),
+        *IN_TREE,
         *argv,
     ]
 

@@ -77,7 +77,7 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
 async def _with_host_figures(
     context: Context, phase: Phase, since: float, record: PhaseRecord
 ) -> tuple[PhaseRecord, HostUse]:
-    pids = await context.cluster.access.pids()
+    pids = await context.cluster.pids()
     daemons = {name: pid for name, pid in pids.items() if name.startswith("osd.")}
     before = read_host(daemons)
     started = time.monotonic()

@@ -1,6 +1,5 @@
 """pin: OSDs pinned to CPUs by a strategy, or only the plan of it."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -8,7 +7,8 @@ from typing import ClassVar, Self
 from cephqos_base.errors import UsageError
 from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.undo import Undo, set_affinity
+from cephqos_loadgen.cluster import affinity
+from cephqos_loadgen.cluster.undo import Undo
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.load.context import Context
@@ -70,6 +70,10 @@ class Pin(PhaseKind):
     def programs(self) -> tuple[str, ...]:
         return ()
 
+    @property
+    def needs_osds_here(self) -> bool:
+        return self.apply
+
     def expected_seconds(self) -> float | None:
         return 1.0
 
@@ -110,15 +114,15 @@ def _cpu_list(value: Value) -> tuple[int, ...]:
 
 
 async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:
-    pids = await context.cluster.access.pids()
+    pids = await context.cluster.pids()
     for osd, cpus in plan.items():
-        pid = pids.get(osd)
-        if pid is None:
+        if osd not in pids:
             raise UsageError(f"{osd} is not a process of this host: it cannot be pinned")
-        before = sorted(os.sched_getaffinity(pid))
-        shown = f"taskset --all-tasks --cpu-list --pid {','.join(map(str, before))} {pid}"
-        await context.journal.push(Undo("affinity", shown, {"pid": pid, "cpus": before}))
-        set_affinity(pid, cpus)
+        pid = pids[osd]
+        threads = affinity.read_threads(pid)
+        before = affinity.ProcessCpus.of(pid, threads)
+        await context.journal.push(Undo("affinity", before.shown(), before.to_json()))
+        affinity.pin(osd, pid, threads, cpus)
 
 
 async def cpus_of_this_host() -> list[Cpu]:

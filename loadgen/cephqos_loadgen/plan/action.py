@@ -58,6 +58,11 @@ class Action(ABC):
 
     # -- what few kinds have --------------------------------------------------------------------
 
+    @property
+    def needs_osds_here(self) -> bool:
+        """It changes OSDs' processes on the host of the run."""
+        return False
+
     def ramp_seconds(self) -> float:
         """How long it runs before its own time begins to count."""
         return 0.0

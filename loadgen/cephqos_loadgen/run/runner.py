@@ -208,8 +208,9 @@ class Runner:
             access: Access
             if options.conf:
                 work = options.work / self.id
+                sockets = options.sockets
                 access = ConfAccess(
-                    options.conf, options.keyring, options.user, work, options.python
+                    options.conf, options.keyring, options.user, work, options.python, sockets
                 )
             elif options.lab:
                 access = LabAccess(RunningLab.find(options.lab), self.id)

@@ -7,7 +7,14 @@ from typing import Any
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
-from cephqos_loadgen.cluster import background_work, capacity, device_queues, lab_fit, undo
+from cephqos_loadgen.cluster import (
+    background_work,
+    capacity,
+    device_queues,
+    lab_fit,
+    osds_here,
+    undo,
+)
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
@@ -57,6 +64,7 @@ class Session:
         self.settings = ClusterSettings(self.cluster, self.journal)
         self.kept = kept_pools.KeptPools()
         self._before: dict[str, Any] = {}
+        self._queues: list[str] = []  # devices whose queues are compared
         self._capacity: dict[str, float] = {}
         self.failures: list[str] = []
 
@@ -67,7 +75,12 @@ class Session:
         await self.cluster.__aenter__()
         self._check(self.cluster.fsid)
         await self.watch_cluster.__aenter__()
-        lock = ClusterLock(self.cluster, self.archive.run, take_over=self._take_over)
+        lock = ClusterLock(
+            self.cluster,
+            self.archive.run,
+            take_over=self._take_over,
+            work=self.access.place.work,
+        )
         await lock.__aenter__()
         self._lock = lock
         if lock.taken_over:
@@ -79,9 +92,11 @@ class Session:
         await self._at_rest()
         if self._given:
             lab_fit.check(self._plan.points, await self.cluster.command("osd metadata"))
+        await osds_here.check(self.cluster, self._plan)
         await self.settings.check(_settings_of(self._plan))
         self.kept.found = await kept_pools.look(self.cluster, self._plan)
         await free_space.check(self.cluster, self._plan.points, self.kept.found)
+        self._queues = await self._devices_here()
         self._before = await self._state()
         done = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **done)
@@ -174,15 +189,18 @@ class Session:
     async def _devices(self, point: Point) -> list[str]:
         """Block devices of the OSDs that are on this host; none is an error only if the point wants
         them changed."""
-        metadata = await self.cluster.command("osd metadata")
-        names = {n for osd in metadata for n in osd.get("devices", "").split(",") if n}
-        here = device_queues.present(names | self.access.devices)
+        here = await self._devices_here()
         if not here and device_queues.queue_settings(point.devices):
             raise UsageError(
                 "devices: no OSD has a block device of its own on this host (file-backed OSDs"
                 " have none); use backing: loop"
             )
         return here
+
+    async def _devices_here(self) -> list[str]:
+        metadata = await self.cluster.command("osd metadata")
+        names = osds_here.devices(metadata, await self.cluster.pids())
+        return device_queues.present(names | self.access.devices)
 
     async def _schedulers(self, osds: Sequence[int]) -> dict[str, str]:
         """The scheduler in force per OSD, by the shape of its queue dump."""
@@ -220,6 +238,7 @@ class Session:
             "balancer": [await background_work.balancer_is_on(self.cluster)],
             "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
             "up": sorted(osd["osd"] for osd in dump["osds"] if osd["up"]),
+            "queues": device_queues.state(self._queues),
         }
 
     async def _compare(self) -> None:

@@ -1,0 +1,49 @@
+"""The files of a block device's queue in sysfs: read, written, written back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cephqos_base.errors import UsageError
+
+
+def in_force(text: str) -> str:
+    """What a queue file says: of a list of schedulers the one in brackets."""
+    if "[" in text:
+        return text[text.index("[") + 1 : text.index("]")]
+    return text.strip()
+
+
+def restore(path: str, attributes: Mapping[str, str]) -> None:
+    """Write back what differs, in this order; UsageError where one is not taken."""
+    for key, value in attributes.items():
+        if read(Path(path) / key) != value:
+            write(Path(path) / key, value)
+
+
+def readable(path: Path) -> bool:
+    """Some devices lack an attribute, or have it and refuse to read it (wbt_lat_usec)."""
+    try:
+        path.read_text()
+    except OSError:
+        return False
+    return True
+
+
+def read(path: Path) -> str:
+    try:
+        return in_force(path.read_text())
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+
+
+def write(path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise UsageError(
+            f"{path}: {value} is not accepted ({error.strerror});"
+            f" it says {path.read_text().strip()}"
+        ) from None
+    found = read(path)
+    if found != value:
+        raise UsageError(f"{path}: wrote {value}, reads {found}")
