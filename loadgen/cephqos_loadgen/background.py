@@ -15,13 +15,15 @@ _SECONDS_TO_END = 3.0
 
 
 @asynccontextmanager
-async def in_background(argv: Sequence[str], output: Path) -> AsyncIterator[Process]:
+async def in_background(
+    argv: Sequence[str], output: Path, *, stdin: int = asyncio.subprocess.DEVNULL
+) -> AsyncIterator[Process]:
     """Run a process while the block runs; its output goes to the file `output`."""
     with output.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *ENDS_WITH_PARENT,
             *argv,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=stdin,
             stdout=file,
             stderr=file,
             start_new_session=True,

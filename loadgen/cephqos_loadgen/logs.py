@@ -7,7 +7,6 @@ Both run with the configuration that deployments use (deploy/loki, deploy/collec
 for them: Ceph writes its files, the collector reads them when it can.
 """
 
-import asyncio
 import contextlib
 import json
 import os
@@ -22,8 +21,8 @@ from typing import Any, Final, Self
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import in_background
-from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
+from cephqos_loadgen.programs import until_answers
 from cephqos_loadgen.stack import free_ports
 from cephqos_loadgen.tools import find_tool
 
@@ -32,7 +31,6 @@ LOKI_CONFIG: Final = _DEPLOY / "loki" / "loki.yaml"
 COLLECTOR_CONFIG: Final = _DEPLOY / "collector" / "collector.yaml"
 # Offsets are stored only after their lines are in the queue on disk.
 COLLECTOR_GATES: Final = "--feature-gates=stanza.synchronousLogEmitter"
-_START_TIMEOUT = 60.0
 _PAGE: Final = 5000  # entries that Loki gives at once
 _NO_ARCHIVES: Final = Path("/nonexistent")
 
@@ -87,14 +85,15 @@ class LogPipeline:
         argv += [f"-config.file={LOKI_CONFIG}", "-config.expand-env=true"]
         output = self.spec.folder / "loki.out"
         self._loki_process = await self._loki.enter_async_context(in_background(argv, output))
-        await _answers(f"{self.loki_url}/ready", self._loki_process, output)
+        await until_answers(f"{self.loki_url}/ready", self._loki_process, output, "Loki")
 
     async def start_collector(self) -> None:
         argv = ["env", *_environment(self._collector_environment()), _needed("cephqos-collector")]
         argv += [f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
         output = self.spec.folder / "collector.out"
         self._process = await self._collector.enter_async_context(in_background(argv, output))
-        await _answers(f"http://127.0.0.1:{self._health_port}/", self._process, output)
+        health = f"http://127.0.0.1:{self._health_port}/"
+        await until_answers(health, self._process, output, "the collector")
 
     async def stop_loki(self, *, kill: bool = False) -> None:
         await _stop(self._loki, self._loki_process if kill else None)
@@ -159,22 +158,6 @@ def _needed(name: str) -> str:
 
 def _environment(values: Mapping[str, object]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
-
-
-async def _answers(url: str, process: Process, output: Path) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _START_TIMEOUT
-    while True:
-        with contextlib.suppress(OSError):
-            await fetch(url, within=2.0)
-            return
-        if process.returncode is not None or loop.time() > deadline:
-            raise LabError(f"{url} did not answer: {_end_of(output)}")
-        await asyncio.sleep(0.2)
-
-
-def _end_of(output: Path) -> str:
-    return output.read_text(errors="replace").strip()[-800:]
 
 
 async def _stop(running: contextlib.AsyncExitStack, kill: Process | None) -> None:

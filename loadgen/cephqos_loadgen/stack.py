@@ -22,6 +22,7 @@ from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.programs import until_answers
 
 _START_TIMEOUT = 30.0
 
@@ -177,16 +178,7 @@ class Stack:
     async def _start(self, name: str, argv: Sequence[str], url: str) -> None:
         log = self.lab.paths.logs / f"{self.spec.name}-{name}.out"
         process = await self._open.enter_async_context(in_background(argv, log))
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _START_TIMEOUT
-        while True:
-            with contextlib.suppress(OSError):
-                await fetch(url, within=1.0)
-                return
-            if process.returncode is not None or loop.time() > deadline:
-                said = log.read_text(errors="replace").strip()[-800:]
-                raise LabError(f"{name} did not start: {said}")
-            await asyncio.sleep(0.1)
+        await until_answers(url, process, log, name, _START_TIMEOUT)
 
 
 def _targets(port: int) -> dict[str, Any]:

@@ -3,6 +3,8 @@
     GRAFANA_HOME=/usr/share/grafana   a Grafana of your own is started from there
     GRAFANA_URL=http://host:3000      that one is used; GRAFANA_TOKEN, where it wants one
 
+Without both, a `grafana-server` on the PATH or Docker.
+
 It tells the dashboards' story on a lab and opens each dashboard in two sizes, light and dark; then
 all of them before a 16.2 without mClock, rules and cluster role. It fails where a panel shows an
 error or "No data", or where Grafana refused a query. Pictures are left in PICTURES (default:
@@ -18,19 +20,17 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlencode
+from typing import Final
 
-import aiohttp
 from tests.board_panels import UIDS, boards, panels
 from tests.board_story import story, story_lab
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 
-from cephqos_dashboards.cli import installed
-from cephqos_loadgen.background import in_background
+from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
+from cephqos_loadgen.grafana.place import Grafana, Sources
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import Stack, StackSpec, free_ports
+from cephqos_loadgen.stack import Stack, StackSpec
 
 SIZES: Final = ((1600, 1000), (1280, 800))
 THEMES: Final = ("dark", "light")
@@ -68,94 +68,6 @@ _UNFOLD: Final = """
 
 
 @dataclass(frozen=True)
-class Grafana:
-    """Where it listens and how to be let in."""
-
-    url: str
-    headers: Mapping[str, str]
-
-
-@contextlib.asynccontextmanager
-async def own_grafana(
-    home: Path, folder: Path, prometheus: str, loki: str = ""
-) -> AsyncIterator[Grafana]:
-    """A Grafana started from its home directory, provisioned with the committed files."""
-    for file, text in installed(
-        folder, prometheus=prometheus, loki=loki, scrape_interval=1.0
-    ).items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    (port,) = free_ports(1)
-    settings = {
-        "SERVER_HTTP_ADDR": "127.0.0.1",
-        "SERVER_HTTP_PORT": str(port),
-        "PATHS_DATA": str(folder / "data"),
-        "PATHS_LOGS": str(folder / "logs"),
-        "PATHS_PROVISIONING": str(folder / "provisioning"),
-        "AUTH_ANONYMOUS_ENABLED": "true",
-        "AUTH_ANONYMOUS_ORG_ROLE": "Admin",
-        "ANALYTICS_REPORTING_ENABLED": "false",
-        "ANALYTICS_CHECK_FOR_UPDATES": "false",
-        "ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
-        "NEWS_NEWS_FEED_ENABLED": "false",
-        "DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(
-            folder / "dashboards" / "cephqos-overview.json"
-        ),
-    }
-    environment = [f"GF_{name}={value}" for name, value in settings.items()]
-    argv = ["env", *environment, str(home / "bin" / "grafana"), "server", f"--homepath={home}"]
-    async with in_background(argv, folder / "grafana.out"):
-        grafana = Grafana(f"http://127.0.0.1:{port}", {})
-        await _healthy(grafana, folder / "grafana.out")
-        yield grafana
-
-
-async def _healthy(grafana: Grafana, output: Path) -> None:
-    async with aiohttp.ClientSession() as session:
-        for _ in range(240):
-            with contextlib.suppress(aiohttp.ClientError):
-                async with session.get(f"{grafana.url}/api/health") as reply:
-                    if reply.status == 200:
-                        return
-            await asyncio.sleep(0.5)
-    raise SystemExit(f"Grafana did not start: {output.read_text(errors='replace')[-800:]}")
-
-
-@contextlib.asynccontextmanager
-async def other_grafana(url: str, prometheus: str, loki: str = "") -> AsyncIterator[Grafana]:
-    """One that runs: our data source and dashboards are put into a folder, and removed after."""
-    token = os.environ.get("GRAFANA_TOKEN")
-    grafana = Grafana(url.rstrip("/"), {"Authorization": f"Bearer {token}"} if token else {})
-    async with aiohttp.ClientSession(headers=grafana.headers) as session:
-
-        async def post(path: str, body: Any) -> None:
-            async with session.post(f"{grafana.url}/api/{path}", json=body) as reply:
-                if reply.status >= 400:
-                    raise SystemExit(f"{path}: {reply.status} {await reply.text()}")
-
-        async def delete(path: str) -> None:
-            async with session.delete(f"{grafana.url}/api/{path}"):
-                pass
-
-        source = {"name": "cephqos test", "uid": "cephqos-test", "type": "prometheus"}
-        source |= {"access": "proxy", "url": prometheus}
-        await post("datasources", source | {"jsonData": {"timeInterval": "1s"}})
-        logs = {"name": "cephqos test Loki", "uid": "cephqos-test-loki", "type": "loki"}
-        if loki:
-            await post("datasources", logs | {"access": "proxy", "url": loki})
-        try:
-            await post("folders", {"uid": "cephqos-test", "title": "cephqos test"})
-            for board in boards().values():
-                body = {"dashboard": board, "folderUid": "cephqos-test", "overwrite": True}
-                await post("dashboards/db", body)
-            yield grafana
-        finally:
-            await delete("folders/cephqos-test")
-            await delete("datasources/uid/cephqos-test")
-            await delete("datasources/uid/cephqos-test-loki")
-
-
-@dataclass(frozen=True)
 class View:
     """What is looked at: values of variables, from when on, and a word for the pictures' names."""
 
@@ -172,7 +84,7 @@ async def look_at(
     width, height = size
     query = {f"var-{name}": value for name, value in view.variables.items()}
     query |= {"from": str(int(view.begin * 1000)), "to": str(int(time.time() * 1000))}
-    address = f"{grafana.url}/d/{uid}?{urlencode(query | {'theme': theme})}"
+    address = grafana.board_url(uid, query | {"theme": theme})
     await tab.size(width, height)
     await tab.open(address)
     await _settled(tab)
@@ -232,16 +144,16 @@ async def look_at_all(
 
 
 async def main() -> int:
-    home, url = os.environ.get("GRAFANA_HOME"), os.environ.get("GRAFANA_URL")
-    if not home and not url:
-        print("set GRAFANA_HOME (a Grafana's directory) or GRAFANA_URL", file=sys.stderr)
+    grafana = await find_grafana(os.environ)
+    if grafana is None:
+        print(f"Grafana: {HOW_TO_GET}", file=sys.stderr)
         return 2
     if find_chromium() is None:
         print("no Chromium found: apt-get install chromium", file=sys.stderr)
         return 2
     out = Path(os.environ.get("PICTURES", "build/pictures")).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    found = await look_at_the_story(home, str(url), out) + await look_at_little(home, str(url), out)
+    found = await look_at_the_story(grafana, out) + await look_at_little(grafana, out)
     print(f"pictures are in {out}")
     for complaint in found:
         print(f"WRONG {complaint}")
@@ -249,22 +161,16 @@ async def main() -> int:
 
 
 @contextlib.asynccontextmanager
-async def opened(
-    home: str | None, url: str, prometheus: str, loki: str = ""
-) -> AsyncIterator[tuple[Grafana, Browser]]:
-    """Grafana before this Prometheus, and a browser."""
+async def opened(grafana: Grafana, prometheus: str, loki: str = "") -> AsyncIterator[Browser]:
+    """A browser, and Grafana before this Prometheus."""
     with tempfile.TemporaryDirectory(prefix="cephqos-grafana-") as name:
         folder = Path(name)
-        place = (
-            own_grafana(Path(home).absolute(), folder, prometheus, loki)
-            if home
-            else other_grafana(url, prometheus, loki)
-        )
-        async with place as grafana, browser(folder) as chromium:
-            yield grafana, chromium
+        sources = Sources(prometheus=prometheus, loki=loki)
+        async with grafana.showing(sources, folder / "grafana"), browser(folder) as chromium:
+            yield chromium
 
 
-async def look_at_the_story(home: str | None, url: str, out: Path) -> list[str]:
+async def look_at_the_story(grafana: Grafana, out: Path) -> list[str]:
     """Everything has something to show: two sizes, light and dark."""
     progress = Progress()
     with tempfile.TemporaryDirectory(prefix="cephqos-archives-") as archives:
@@ -276,20 +182,20 @@ async def look_at_the_story(home: str | None, url: str, out: Path) -> list[str]:
                 variables = {k: told.variables[k] for k in ("cluster", "osd", "run")}
                 prometheus, loki = told.stack.prometheus_url, told.logs.loki_url
                 view = View(variables, told.begin, loki=loki)
-                async with opened(home, url, prometheus, loki) as (grafana, chromium):
+                async with opened(grafana, prometheus, loki) as chromium:
                     return await look_at_all(grafana, view, chromium, out)
             finally:
                 await telling.__aexit__(None, None, None)
 
 
-async def look_at_little(home: str | None, url: str, out: Path) -> list[str]:
+async def look_at_little(grafana: Grafana, out: Path) -> list[str]:
     """16.2 with WPQ, a Prometheus without rules, no cluster role: panels say what is missing."""
     async with Lab(story_lab(f"little-{os.getpid()}", "pacific", "wpq"), Progress()) as lab:
         begin = time.time()
         async with Stack(lab, StackSpec(name="little", rules=False, cluster_role=False)) as stack:
             await asyncio.sleep(15)
             view = View({"cluster": lab.state.fsid, "osd": "osd.0"}, begin, "little-")
-            async with opened(home, url, stack.prometheus_url) as (grafana, chromium):
+            async with opened(grafana, stack.prometheus_url) as chromium:
                 return await look_at_all(grafana, view, chromium, out, SIZES[:1], THEMES[:1])
 
 

@@ -15,8 +15,9 @@ from tests.lab.conftest import LabPool, lab_name
 
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, Setting
-from cephqos_loadgen.lab.trees import tree_path, tree_ready
+from cephqos_loadgen.programs import tree_program
 from cephqos_loadgen.stack import Stack, StackSpec
 
 MEDIA = "ssd"
@@ -40,15 +41,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def tool(release: str, name: str) -> list[str]:
     """A command of a release tree, run with that tree's own libraries; skips without the tree."""
-    from cephqos_loadgen.lab.releases import find_release
-
-    wanted = find_release(release)
-    if not tree_ready(wanted):
+    argv = tree_program(find_release(release), name)
+    if not argv:
         pytest.skip(f"no release tree of {release}: run `cephqos lab trees`")
-    tree = tree_path(wanted)
-    libraries = f"{tree}/usr/lib/x86_64-linux-gnu"
-    loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"))
-    return [str(loader), "--library-path", libraries, str(tree / "usr/bin" / name)]
+    return argv
 
 
 @dataclass(frozen=True)

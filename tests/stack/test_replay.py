@@ -18,8 +18,9 @@ import pytest
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.queries import run as board
 from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.replay.blocks import load
-from cephqos_loadgen.replay.programs import find_program, prometheus, query
+from cephqos_loadgen.replay.programs import prometheus, query
 from cephqos_loadgen.replay.series import labelled, parse, render
 
 RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())

@@ -11,10 +11,11 @@ from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named, problems
+from cephqos_loadgen.programs import run_cephqos
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import text
-from cephqos_loadgen.replay.programs import prometheus, query, run_cephqos, run_promtool
+from cephqos_loadgen.replay.programs import prometheus, query, run_promtool
 from cephqos_loadgen.replay.run_series import run_series
 from cephqos_loadgen.replay.series import Recording, Samples, labelled, merge, parse, render
 

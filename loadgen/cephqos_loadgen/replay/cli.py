@@ -11,9 +11,11 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
+from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.blocks import Replayed, check_archives, scratch, shifts, write_blocks
-from cephqos_loadgen.replay.programs import LOOKBACK, ReplayFailed, find_program
+from cephqos_loadgen.replay.programs import LOOKBACK, ReplayFailed
 from cephqos_loadgen.replay.series import LAST_TIME_MS
 from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
 
@@ -29,7 +31,7 @@ def add_options(parser: Parser) -> None:
     where.add_argument(
         "--serve",
         action="store_true",
-        help="start a Prometheus on the runs until Ctrl-C, and a Grafana if GRAFANA_HOME is set",
+        help="start a Prometheus on the runs until Ctrl-C, and a Grafana where there is one",
     )
     parser.add_argument(
         "--at",
@@ -120,20 +122,17 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
 
 
 async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
-    home = os.environ.get("GRAFANA_HOME")
+    grafana = await find_grafana(os.environ)
     with scratch(None) as work:
         data, servers = work / "data", work / "servers"
         data.mkdir()
         servers.mkdir()
         runs = await _write(archives, moves, data, work)
-        async with serving(data, servers, Path(home) if home else None) as (url, grafana):
+        async with serving(data, servers, grafana) as url:
             print(*map(describe, runs), f"Prometheus: {url}", sep="\n")
-            print(f"Grafana:    {board_url(grafana, runs)}" if grafana else _NO_GRAFANA)
+            print(f"Grafana:    {board_url(grafana, runs) if grafana else HOW_TO_GET}")
             print("Ctrl-C ends it and removes everything.", flush=True)
             await until_interrupted()
-
-
-_NO_GRAFANA = "Grafana:    not started (set GRAFANA_HOME, such as /usr/share/grafana)"
 
 
 def describe(run: Replayed) -> str:

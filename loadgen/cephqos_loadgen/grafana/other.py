@@ -1,0 +1,115 @@
+"""A Grafana that runs already: ours is put beside what it has, and removed at the end."""
+
+import asyncio
+import contextlib
+import json
+import re
+import secrets
+import urllib.parse
+from base64 import b64encode
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+import yaml
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.grafana.place import Grafana, Sources, install
+from cephqos_loadgen.progress import Say
+
+_SECONDS: Final = 30.0
+
+
+class OtherGrafana(Grafana):
+    """Dashboards get uids of their own, so that those of the same name which it has stay."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError("GRAFANA_URL: expected a URL such as http://host:3000")
+        host = parts.netloc.rpartition("@")[2]
+        super().__init__(
+            f"{parts.scheme}://{host}{parts.path.rstrip('/')}", prefix=f"{secrets.token_hex(3)}-"
+        )
+        if token:
+            self.headers = {"Authorization": f"Bearer {token}"}
+        elif parts.username is not None:
+            login = f"{parts.username}:{parts.password or ''}"
+            known = b64encode(urllib.parse.unquote(login).encode()).decode()
+            self.headers = {"Authorization": f"Basic {known}"}
+
+    @contextlib.asynccontextmanager
+    async def showing(
+        self, sources: Sources, folder: Path, say: Say = lambda _: None
+    ) -> AsyncIterator[None]:
+        await install(sources, folder)
+        say(f"dashboards are put into {self.url}")
+        timeout = aiohttp.ClientTimeout(total=_SECONDS)
+        async with (
+            aiohttp.ClientSession(headers=self.headers, timeout=timeout) as session,
+            contextlib.AsyncExitStack() as placed,
+        ):
+            await self._place(_Api(self.url, session), placed, folder)
+            yield
+
+    async def _place(self, api: "_Api", placed: contextlib.AsyncExitStack, folder: Path) -> None:
+        names: dict[str, str] = {}
+        file = folder / "provisioning" / "datasources" / "cephqos.yml"
+        for source in yaml.safe_load(await asyncio.to_thread(file.read_text, "utf-8"))[
+            "datasources"
+        ]:
+            uid, name = self.prefix + source["uid"], f"{source['name']} {self.prefix[:-1]}"
+            await api.post("datasources", source | {"uid": uid, "name": name})
+            placed.push_async_callback(api.delete, f"datasources/uid/{uid}")
+            names[source["type"]] = name
+        title = f"cephqos {self.prefix[:-1]}"
+        await api.post("folders", {"uid": self.prefix[:-1], "title": title})
+        placed.push_async_callback(api.delete, f"folders/{self.prefix[:-1]}")
+        for file in sorted((folder / "dashboards").glob("*.json")):
+            text = await asyncio.to_thread(file.read_text, "utf-8")
+            board = own_copy(text, self.prefix, names)
+            await api.post("dashboards/db", {"dashboard": board, "folderUid": self.prefix[:-1]})
+
+
+def own_copy(text: str, prefix: str, sources: Mapping[str, str]) -> dict[str, Any]:
+    """A dashboard under another uid, with links to its like, which asks only these data sources.
+
+    `sources`: type of a data source to its name.
+    """
+    board: dict[str, Any] = json.loads(text.replace('"/d/', f'"/d/{prefix}'))
+    board |= {"id": None, "uid": prefix + board["uid"], "tags": [f"cephqos {prefix[:-1]}"]}
+    for link in board["links"]:
+        link["tags"] = board["tags"]
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "datasource":
+            variable["regex"] = f"/^{re.escape(sources.get(variable['query'], 'none'))}$/"
+    return board
+
+
+class _Api:
+    """Grafana's HTTP API."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+        self._url, self._session = url, session
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> None:
+        await self._request("POST", path, body)
+
+    async def delete(self, path: str) -> None:
+        await self._request("DELETE", path, None)
+
+    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None) -> None:
+        url = f"{self._url}/api/{path}"
+        try:
+            async with self._session.request(method, url, json=body) as reply:
+                if reply.status < 400:
+                    return
+                said = (await reply.text())[:200]
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise LabError(f"{self._url} does not answer: {error}") from None
+        hint = ""
+        if reply.status in (401, 403):
+            hint = "; set GRAFANA_TOKEN to the token of a service account with the role Admin"
+        raise LabError(f"{method} {url}: {reply.status} {said}{hint}")

@@ -1,0 +1,147 @@
+"""A Grafana of our own, on a loopback port: from a directory, or in a container."""
+
+import asyncio
+import contextlib
+import secrets
+import subprocess
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from cephqos_base import dashboards
+from cephqos_loadgen.background import in_background
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.grafana.place import Grafana, Sources, install
+from cephqos_loadgen.programs import last_words, until_answers
+from cephqos_loadgen.progress import Say
+from cephqos_loadgen.stack import free_ports
+
+IMAGE: Final = "grafana/grafana:10.4.3"
+_START_SECONDS: Final = 120.0
+_PULL_SECONDS: Final = 900.0
+# Ends when its input closes: a container outlives a client that is killed.
+_UNTIL_INPUT_CLOSES: Final = """
+exec 3<&0
+trap 'exit 0' TERM
+(cat <&3 >/dev/null; kill $$) &
+"$@" &
+wait $!
+"""
+
+
+class OwnGrafana(Grafana):
+    """Whoever reaches the port may look and explore; nobody may administer it."""
+
+    def __init__(self, home: Path | None, program: str = "") -> None:
+        (self._port,) = free_ports(1)
+        super().__init__(f"http://127.0.0.1:{self._port}")
+        self._home, self._program = home, program
+
+    @contextlib.asynccontextmanager
+    async def showing(
+        self, sources: Sources, folder: Path, say: Say = lambda _: None
+    ) -> AsyncIterator[None]:
+        await install(sources, folder)
+        await self._prepare(folder, say)
+        say("Grafana is starting")
+        log = folder / "grafana.out"
+        async with in_background(self._argv(folder), log, stdin=subprocess.PIPE) as process:
+            health = f"{self.url}/api/health"
+            await until_answers(health, process, log, "Grafana", _START_SECONDS)
+            yield
+
+    async def _prepare(self, folder: Path, say: Say) -> None:
+        """What must be there before it starts."""
+
+    def _argv(self, folder: Path) -> list[str]:
+        paths = {
+            "PATHS_DATA": str(folder / "data"),
+            "PATHS_LOGS": str(folder / "logs"),
+            "PATHS_PLUGINS": str(folder / "plugins"),
+            "PATHS_PROVISIONING": str(folder / "provisioning"),
+        }
+        settings = _variables({**_settings(self._port, folder), **paths})
+        home = [f"--homepath={self._home}"] if self._home else []
+        program = self._program or f"{self._home}/bin/grafana"
+        # Found under its old name, it needs no subcommand.
+        server = [] if Path(program).name == "grafana-server" else ["server"]
+        return ["env", *settings, program, *server, *home]
+
+
+class DockerGrafana(OwnGrafana):
+    """The same in a container that shares the host's network, so that loopback is loopback."""
+
+    def __init__(self, docker: str) -> None:
+        super().__init__(None)
+        self._docker = docker
+
+    async def _prepare(self, folder: Path, say: Say) -> None:
+        log = folder / "pull.out"
+        if await _status([self._docker, "image", "inspect", IMAGE], log) == 0:
+            return
+        say(f"Docker is pulling {IMAGE}")
+        if await _status([self._docker, "pull", IMAGE], log, _PULL_SECONDS, say) != 0:
+            raise LabError(f"Docker cannot pull {IMAGE}: {last_words(log)}")
+
+    def _argv(self, folder: Path) -> list[str]:
+        provisioned, boards = folder / "provisioning", folder / "dashboards"
+        variables = _variables(_settings(self._port, folder))
+        names = [each.partition("=")[0] for each in variables]
+        return [
+            *("env", *variables, self._docker),  # their values are in no command line
+            *("run", "--rm", "--interactive", "--network=host"),
+            *(f"--env={name}" for name in names),
+            f"--volume={provisioned}:/etc/grafana/provisioning:ro",
+            f"--volume={boards}:{boards}:ro",
+            *("--entrypoint=sh", IMAGE, "-c", _UNTIL_INPUT_CLOSES, "sh", "/run.sh"),
+        ]
+
+
+def _settings(port: int, folder: Path) -> Mapping[str, str]:
+    home = folder / "dashboards" / f"{dashboards.OVERVIEW}.json"
+    return {
+        "SERVER_HTTP_ADDR": "127.0.0.1",
+        "SERVER_HTTP_PORT": str(port),
+        "SERVER_PROTOCOL": "http",
+        "SERVER_ROOT_URL": f"http://127.0.0.1:{port}/",
+        "AUTH_ANONYMOUS_ENABLED": "true",
+        # Not Admin: Grafana may run as root, and an administrator makes it read and run things.
+        "AUTH_ANONYMOUS_ORG_ROLE": "Editor",
+        "AUTH_BASIC_ENABLED": "false",
+        "AUTH_DISABLE_LOGIN_FORM": "true",
+        # Nobody needs it. Without one it would be the well-known one.
+        "SECURITY_ADMIN_PASSWORD": secrets.token_urlsafe(24),
+        "ANALYTICS_REPORTING_ENABLED": "false",
+        "ANALYTICS_CHECK_FOR_UPDATES": "false",
+        "ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+        "NEWS_NEWS_FEED_ENABLED": "false",
+        "DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(home),
+    }
+
+
+def _variables(settings: Mapping[str, str]) -> list[str]:
+    return [f"GF_{name}={value}" for name, value in settings.items()]
+
+
+async def docker_answers(docker: str, log: Path, within: float = 5.0) -> bool:
+    """Whether an engine is behind the client."""
+    try:
+        return await _status([docker, "version"], log, within) == 0
+    except LabError:
+        return False
+
+
+async def _status(
+    argv: Sequence[str], log: Path, within: float = 30.0, say: Say = lambda _: None
+) -> int:
+    """The exit status; what it prints last is said meanwhile."""
+    async with in_background(argv, log) as process:
+        try:
+            async with asyncio.timeout(within):
+                while process.returncode is None:
+                    with contextlib.suppress(TimeoutError):
+                        return await asyncio.wait_for(process.wait(), 1.0)
+                    say(f"{' '.join(argv[1:])}: {last_words(log)}")
+        except TimeoutError:
+            raise LabError(f"{' '.join(argv)} did not end within {within:g} s") from None
+    return process.returncode or 0

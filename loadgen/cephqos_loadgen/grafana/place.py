@@ -1,0 +1,56 @@
+"""What every Grafana is asked for, whether it is started or runs already."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlencode
+
+from cephqos_base import dashboards
+from cephqos_loadgen.programs import run_cephqos
+from cephqos_loadgen.progress import Say
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Whom the dashboards ask."""
+
+    prometheus: str
+    loki: str = ""
+    scrape_interval: float = 1.0
+
+
+class Grafana(ABC):
+    """Its address is known from the start. It answers, and has our dashboards, while `showing`."""
+
+    def __init__(self, url: str, *, prefix: str = "") -> None:
+        self.url = url
+        self.prefix: Final = prefix  # of the dashboards' uids
+        self.headers: Mapping[str, str] = {}  # that let a request in
+
+    @property
+    def home_url(self) -> str:
+        """The page to open first: the QoS overview."""
+        return self.board_url(dashboards.OVERVIEW, {})
+
+    def board_url(self, uid: str, query: Mapping[str, str]) -> str:
+        text = f"?{urlencode(query)}" if query else ""
+        return f"{self.url}/d/{self.prefix}{uid}{text}"
+
+    @abstractmethod
+    def showing(
+        self, sources: Sources, folder: Path, say: Say = lambda _: None
+    ) -> AbstractAsyncContextManager[None]:
+        """Data sources and dashboards are there during the block. `folder` is for its files."""
+
+
+async def install(sources: Sources, folder: Path) -> None:
+    """Write dashboards and provisioning files, by the command that users have for it."""
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    argv = ["dashboards", "install", str(folder), f"--prometheus={sources.prometheus}"]
+    argv += [f"--loki={sources.loki}"] if sources.loki else []
+    argv += [f"--scrape-interval={sources.scrape_interval:g}"]
+    await run_cephqos(argv, folder / "install.out")

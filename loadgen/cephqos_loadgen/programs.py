@@ -1,0 +1,82 @@
+"""Programs and servers that others made: where they are, starting and waiting."""
+
+import asyncio
+import contextlib
+import shutil
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Sequence
+from pathlib import Path
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.background import in_background
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.fetch import fetch
+from cephqos_loadgen.lab.releases import RELEASES, Release
+from cephqos_loadgen.lab.trees import tree_path, tree_ready
+
+_START_SECONDS = 60.0
+_TOOL_SECONDS = 1800.0
+
+
+def find_program(name: str) -> list[str]:
+    """The start of a command line: from the PATH, else from the newest release tree of the lab."""
+    found = shutil.which(name)
+    if found:
+        return [found]
+    for release in reversed(RELEASES.values()):
+        if argv := tree_program(release, name):
+            return argv
+    raise UsageError(
+        f"{name} not found: install Prometheus (apt-get install prometheus), or run"
+        " `cephqos lab trees`, which has it"
+    )
+
+
+def tree_program(release: Release, name: str) -> list[str]:
+    """A program of a release tree, run with the tree's own libraries; [] if it is not there."""
+    tree = tree_path(release)
+    program = tree / "usr" / "bin" / name
+    loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"), None)
+    if not (tree_ready(release) and program.exists() and loader):
+        return []
+    return [str(loader), "--library-path", str(loader.resolve().parent), str(program)]
+
+
+async def run_program(name: str, argv: Sequence[str], log: Path) -> None:
+    """Run a program to its end; LabError with its last words if it fails."""
+    async with in_background(argv, log) as process:
+        try:
+            async with asyncio.timeout(_TOOL_SECONDS):
+                status = await process.wait()
+        except TimeoutError:
+            raise LabError(f"{name} did not end within {_TOOL_SECONDS:.0f} s") from None
+    if status:
+        raise LabError(f"{name} failed: {last_words(log)}")
+
+
+async def run_cephqos(arguments: Sequence[str], log: Path) -> None:
+    """Run another of our own commands to its end."""
+    argv = [sys.executable, "-P", "-m", "cephqos_base", *arguments]
+    await run_program(f"cephqos {arguments[0]}", argv, log)
+
+
+async def until_answers(
+    url: str, process: Process, log: Path, name: str, within: float = _START_SECONDS
+) -> None:
+    """Wait until a server of ours answers; LabError with its last words if it ends or is late."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + within
+    while True:
+        with contextlib.suppress(OSError):
+            await fetch(url, within=2.0)
+            return
+        if process.returncode is not None or loop.time() > deadline:
+            raise LabError(f"{name} did not start: {last_words(log)}")
+        await asyncio.sleep(0.1)
+
+
+def last_words(log: Path) -> str:
+    """The last line of an output, at most 300 characters of it."""
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1][-300:] if lines else "it said nothing"

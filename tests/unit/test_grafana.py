@@ -1,0 +1,194 @@
+"""Which Grafana is taken, how it is started, and what is put into one that runs."""
+
+import json
+import stat
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from tests.board_panels import UIDS, boards
+
+from cephqos_base.errors import UsageError
+from cephqos_dashboards.cli import GENERATED
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.grafana.find import find_grafana
+from cephqos_loadgen.grafana.other import OtherGrafana, own_copy
+from cephqos_loadgen.grafana.own import IMAGE, DockerGrafana, OwnGrafana
+from cephqos_loadgen.grafana.place import Sources
+
+SOURCES = Sources(prometheus="http://127.0.0.1:1", loki="http://127.0.0.1:2")
+
+
+def program(file: Path, text: str = "exit 0") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def home(folder: Path) -> Path:
+    program(folder / "bin" / "grafana")
+    (folder / "conf").mkdir()
+    (folder / "conf" / "defaults.ini").write_text("")
+    return folder
+
+
+async def test_a_url_comes_before_a_directory_which_comes_before_the_path_and_docker(
+    tmp_path: Path,
+) -> None:
+    program(tmp_path / "path" / "grafana-server")
+    program(tmp_path / "docker" / "docker")
+    known = {
+        "GRAFANA_URL": "http://host:3000",
+        "GRAFANA_HOME": str(home(tmp_path / "home")),
+        "PATH": f"{tmp_path / 'path'}:{tmp_path / 'docker'}:/usr/bin:/bin",
+    }
+    found = await find_grafana(known)
+    assert isinstance(found, OtherGrafana) and found.url == "http://host:3000"
+    del known["GRAFANA_URL"]
+    found = await find_grafana(known)
+    assert isinstance(found, OwnGrafana)
+    assert f"--homepath={tmp_path / 'home'}" in found._argv(tmp_path)
+    del known["GRAFANA_HOME"]
+    found = await find_grafana(known)
+    assert isinstance(found, OwnGrafana)
+    assert str(tmp_path / "path" / "grafana-server") in found._argv(tmp_path)
+    known["PATH"] = f"{tmp_path / 'docker'}:/usr/bin:/bin"
+    assert isinstance(await find_grafana(known), DockerGrafana)
+    program(tmp_path / "docker" / "docker", "echo 'no engine' >&2; exit 1")
+    assert await find_grafana(known) is None
+
+
+async def test_what_is_named_and_is_no_grafana_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected bin/grafana"):
+        await find_grafana({"GRAFANA_HOME": str(tmp_path)})
+    with pytest.raises(UsageError, match="expected a URL") as refused:
+        await find_grafana({"GRAFANA_URL": "user:secret@host"})
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("docker", [False, True])
+def test_our_own_listens_on_loopback_and_makes_nobody_administrator(
+    docker: bool, tmp_path: Path
+) -> None:
+    one = DockerGrafana("docker") if docker else OwnGrafana(home(tmp_path / "home"))
+    other = DockerGrafana("docker") if docker else OwnGrafana(tmp_path / "home")
+    argv = one._argv(tmp_path)
+    given = dict(each.split("=", 1) for each in argv if each.startswith("GF_"))
+    assert given["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
+    assert given["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Editor"
+    assert given["GF_AUTH_BASIC_ENABLED"] == "false"
+    assert len(given["GF_SECURITY_ADMIN_PASSWORD"]) > 20
+    assert given["GF_SECURITY_ADMIN_PASSWORD"] not in " ".join(other._argv(tmp_path))
+    if docker:
+        # Environment of the client, so that `ps` does not show it for as long as it runs.
+        assert "--env=GF_SECURITY_ADMIN_PASSWORD" in argv
+
+
+async def test_an_image_that_cannot_be_pulled_is_said_in_one_line(tmp_path: Path) -> None:
+    docker = program(tmp_path / "docker", f'[ $1 = pull ] && echo "no route for {IMAGE}"; exit 1')
+    with pytest.raises(LabError, match=f"cannot pull {IMAGE}: no route"):
+        async with DockerGrafana(str(docker)).showing(SOURCES, tmp_path / "work"):
+            pass
+
+
+async def test_one_that_does_not_start_is_said_with_its_last_words(tmp_path: Path) -> None:
+    program(home(tmp_path / "home") / "bin" / "grafana", "echo 'no such database'; exit 1")
+    with pytest.raises(LabError, match="Grafana did not start: no such database"):
+        async with OwnGrafana(tmp_path / "home").showing(SOURCES, tmp_path / "work"):
+            pass
+
+
+@pytest.mark.parametrize("uid", UIDS)
+def test_a_copy_links_to_copies_and_asks_only_its_own_data_source(uid: str) -> None:
+    text = (GENERATED / f"{uid}.json").read_text("utf-8")
+    copy = own_copy(text, "ab12-", {"prometheus": "Ours (1)", "loki": "Logs"})
+    assert copy["uid"] == f"ab12-{uid}"
+    shown = json.dumps(copy)
+    assert shown.count("/d/ab12-cephqos-") == text.count("/d/cephqos-")
+    assert "/d/cephqos-" not in shown
+    assert {tag for link in copy["links"] for tag in link["tags"]} == set(copy["tags"])
+    assert set(copy["tags"]).isdisjoint(boards()[uid]["tags"])
+    regexes = {
+        each["query"]: each["regex"]
+        for each in copy["templating"]["list"]
+        if each["type"] == "datasource"
+    }
+    assert regexes["prometheus"] == r"/^Ours\ \(1\)$/"
+
+
+class RunningGrafana:
+    """As much of the HTTP API as is asked for; `refuse` is a part of a path."""
+
+    def __init__(self, refuse: str = "") -> None:
+        self.refuse = refuse
+        self.there: set[str] = set()
+        self.bodies: list[Mapping[str, Any]] = []
+        self.authorization: set[str | None] = set()
+        self.url = ""
+
+    async def answer(self, request: web.Request) -> web.Response:
+        self.authorization.add(request.headers.get("Authorization"))
+        if self.refuse and self.refuse in request.path:
+            return web.json_response({"message": "Permission denied"}, status=403)
+        if request.method == "DELETE":
+            self.there.remove(request.path)
+            return web.json_response({})
+        body = await request.json()
+        self.bodies.append(body)
+        if "dashboard" not in body:
+            kind = "datasources/uid" if "type" in body else "folders"
+            self.there.add(f"/api/{kind}/{body['uid']}")
+        return web.json_response({})
+
+
+@asynccontextmanager
+async def running(refuse: str = "") -> AsyncIterator[RunningGrafana]:
+    grafana, app = RunningGrafana(refuse), web.Application()
+    app.router.add_route("*", "/api/{path:.*}", grafana.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        grafana.url = f"127.0.0.1:{runner.addresses[0][1]}"
+        yield grafana
+    finally:
+        await runner.cleanup()
+
+
+async def test_ours_is_beside_what_is_there_and_nothing_of_it_is_left(tmp_path: Path) -> None:
+    async with running() as there:
+        grafana = OtherGrafana(f"http://me:pass%20word@{there.url}/")
+        assert grafana.home_url.startswith(f"http://{there.url}/d/")
+        async with grafana.showing(SOURCES, tmp_path):
+            assert len(there.there) == 3  # two data sources and a folder
+            put = [body for body in there.bodies if "dashboard" in body]
+            assert {body["dashboard"]["uid"] for body in put} == {
+                f"{grafana.prefix}{uid}" for uid in UIDS
+            }
+            assert len({body["folderUid"] for body in put}) == 1
+            assert not any(body.get("overwrite") for body in put)
+        assert there.there == set()
+        assert there.authorization == {"Basic bWU6cGFzcyB3b3Jk"}
+
+
+@pytest.mark.parametrize("refuse", ["/datasources", "/folders", "/dashboards/db"])
+async def test_who_may_not_is_told_how_and_nothing_is_left(refuse: str, tmp_path: Path) -> None:
+    async with running(refuse) as there:
+        grafana = OtherGrafana(f"http://{there.url}", token="t0ken")
+        with pytest.raises(LabError, match=r"403 .*set GRAFANA_TOKEN") as refused:
+            async with grafana.showing(SOURCES, tmp_path):
+                pass
+        assert "t0ken" not in str(refused.value)
+        assert there.authorization == {"Bearer t0ken"}
+        assert there.there == set()
+
+
+async def test_one_that_is_not_there_is_said_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match=r"^http://127.0.0.1:1 does not answer: "):
+        async with OtherGrafana("http://127.0.0.1:1").showing(SOURCES, tmp_path):
+            pass
