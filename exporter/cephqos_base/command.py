@@ -57,6 +57,8 @@ COMMANDS: Final = (
             "cephqos_alerts.cli:add_options"),
     Command("dashboards", "install Grafana dashboards, or build them from their sources",
             "cephqos_dashboards.cli:add_options"),
+    Command("doctor", "say what is missing or wrong on a host, in a cluster or a Prometheus",
+            "cephqos_doctor.cli:add_options"),
 )  # fmt: skip
 
 

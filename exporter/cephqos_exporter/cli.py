@@ -71,11 +71,12 @@ def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
         help="Check flags, environment and files, say what is wrong, and exit.",
     )
     for option in known:
-        _add(parser, option)
+        add_flag(parser, option)
     return parser
 
 
-def _add(parser: argparse.ArgumentParser, option: Option[Any]) -> None:
+def add_flag(parser: argparse.ArgumentParser, option: Option[Any]) -> None:
+    """The flag of an option; its value stays raw."""
     # Percent signs are argparse's own; %(default)s would show the tuple of a list.
     shown = option.default_text.replace(" ", ",")
     default = f" [default: {shown}]" if shown else ""

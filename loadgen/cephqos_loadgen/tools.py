@@ -1,4 +1,4 @@
-"""Loki, logcli and the collector: built from Go modules, once, and kept in the cache.
+"""Programs built from Go modules, once, and kept in the cache: Loki, nfpm, helm, …
 
 `python -m cephqos_loadgen.tools` (`make tools`) builds what is missing; `find_tool("loki")` says
 where it is. The modules with their pinned versions are in deploy/tools; another content makes
@@ -46,6 +46,9 @@ TOOLS: Final = {
         Tool("cephqos-collector", "collector", "."),
         Tool("loki", "loki", "github.com/grafana/loki/v3/cmd/loki"),
         Tool("logcli", "loki", "github.com/grafana/loki/v3/cmd/logcli"),
+        Tool("nfpm", "nfpm", "github.com/goreleaser/nfpm/v2/cmd/nfpm"),
+        Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
+        Tool("kubeconform", "kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
     )
 }
 

@@ -1,0 +1,63 @@
+"""Checks of a Grafana: does it have our dashboards, of this version?"""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import cephqos_dashboards
+from cephqos_base import dashboards
+from cephqos_doctor.finding import Check, Finding, quoted
+from cephqos_doctor.prometheus_facts import PrometheusFacts
+
+_GENERATED: Final = Path(cephqos_dashboards.__file__).parent / "generated"
+_MEND: Final = "cephqos dashboards install DIR   # and let Grafana's provisioning read DIR"
+
+
+def _what_counts(dashboard: Mapping[str, Any]) -> str:
+    """Panels and queries. Grafana counts ids and versions as it likes, and a user sets times."""
+    kept = {key: dashboard.get(key) for key in ("title", "panels", "templating")}
+    return json.dumps(_without_choice(kept), sort_keys=True)
+
+
+def _without_choice(value: Any) -> Any:
+    """Without the ids of panels, and what is chosen in variables at the moment."""
+    if isinstance(value, dict):
+        return {
+            key: _without_choice(inner)
+            for key, inner in value.items()
+            if key not in ("id", "current", "options") or not isinstance(inner, int | dict | list)
+        }
+    return [_without_choice(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _grafana(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.grafana_failure:
+        yield Finding(
+            facts.grafana,
+            f"no usable answer: {facts.grafana_failure}",
+            f"curl -fsS {quoted(facts.grafana)}/api/health   # 401: --grafana-header FILE",
+        )
+
+
+def _boards(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.dashboards is None:
+        return
+    missing = [uid for uid in dashboards.ALL if uid not in facts.dashboards]
+    if missing:
+        yield Finding("Grafana", f"dashboards are missing: {', '.join(missing)}", _MEND)
+    other = [
+        uid
+        for uid, found in facts.dashboards.items()
+        if _what_counts(found) != _what_counts(json.loads((_GENERATED / f"{uid}.json").read_text()))
+    ]
+    if other:
+        yield Finding(
+            "Grafana", f"dashboards differ from this version's: {', '.join(sorted(other))}", _MEND
+        )
+
+
+CHECKS: Final = (
+    Check("grafana-reachable", _grafana),
+    Check("dashboards-of-this-version", _boards),
+)

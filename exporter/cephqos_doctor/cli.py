@@ -1,0 +1,163 @@
+"""`cephqos doctor host|cluster|prometheus`."""
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import ConfigError, UsageError
+from cephqos_doctor import (
+    boards,
+    clock,
+    cluster_facts,
+    cluster_state,
+    figures,
+    host_facts,
+    key,
+    prometheus_facts,
+    rules,
+    scheduler,
+    sockets,
+    targets,
+)
+from cephqos_doctor.finding import Diagnosis, diagnose
+from cephqos_exporter import options
+from cephqos_exporter.cli import add_flag, read_settings
+from cephqos_exporter.cluster import options as cluster_options
+from cephqos_exporter.collectors.mclock import POLICY
+from cephqos_exporter.config import Settings
+
+HOST_CHECKS: Final = (
+    *sockets.CHECKS,
+    *scheduler.CHECKS,
+    *figures.CHECKS,
+    *clock.HOST_CHECKS,
+)
+CLUSTER_CHECKS: Final = (*key.CHECKS, *cluster_state.CHECKS)
+PROMETHEUS_CHECKS: Final = (
+    *targets.CHECKS,
+    *rules.CHECKS,
+    *boards.CHECKS,
+    *clock.PROMETHEUS_CHECKS,
+)
+
+_HOST_OPTIONS: Final = (options.SOCKETS, options.PROC, POLICY)
+_CLUSTER_OPTIONS: Final = (
+    cluster_options.CONF,
+    cluster_options.NAME,
+    cluster_options.KEYRING,
+    cluster_options.PYTHON,
+)
+_HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
+
+
+def add_options(parser: Parser) -> None:
+    parser.epilog = "Status 0: nothing found. 1: findings. 2: a mistake in the command."
+    actions = parser.add_subparsers(dest="action", required=True, metavar="WHAT")
+    for name, text, run, known in (
+        ("host", "this host: admin sockets, user, OSDs, clock", _host, _HOST_OPTIONS),
+        ("cluster", "a cluster: connection, key, manager, clocks", _cluster, _CLUSTER_OPTIONS),
+    ):
+        action = actions.add_parser(name, help=text, description=text)
+        action.add_argument(
+            "--config.file",
+            dest="config.file",
+            metavar="PATH",
+            help="cephqos-exporter's configuration file, for what the options do not say",
+        )
+        for option in known:
+            add_flag(action, option)
+        _add_json(action, run)
+    text = "a Prometheus: targets, intervals, rules, double scraping; Grafana's dashboards"
+    action = actions.add_parser("prometheus", help=text, description=text)
+    action.add_argument("url", help="such as http://localhost:9090")
+    action.add_argument(
+        "--header",
+        type=Path,
+        metavar="FILE",
+        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
+    )
+    action.add_argument("--grafana", default="", metavar="URL", help="look at its dashboards too")
+    action.add_argument(
+        "--grafana-header", type=Path, metavar="FILE", help="the same as --header, for Grafana"
+    )
+    action.add_argument(
+        "--rules",
+        type=Path,
+        metavar="DIR",
+        help="rule files that should be loaded (default: what `cephqos rules build` makes for the"
+        " interval of those that are)",
+    )
+    _add_json(action, _prometheus)
+
+
+def _add_json(action: argparse.ArgumentParser, run: Any) -> None:
+    action.add_argument("--json", action="store_true", help="write the findings as JSON")
+    action.set_defaults(run=run)
+
+
+async def _host(arguments: argparse.Namespace) -> int:
+    facts = await host_facts.gather(_settings(arguments, _HOST_OPTIONS))
+    return _tell(diagnose("host", HOST_CHECKS, facts), arguments)
+
+
+async def _cluster(arguments: argparse.Namespace) -> int:
+    settings = _settings(arguments, _CLUSTER_OPTIONS)
+    cluster_options.check(settings)
+    facts = await cluster_facts.gather(cluster_options.connection_of(settings))
+    return _tell(diagnose("cluster", CLUSTER_CHECKS, facts), arguments)
+
+
+async def _prometheus(arguments: argparse.Namespace) -> int:
+    for url in (arguments.url, arguments.grafana):
+        if url and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", url):
+            shown = "a URL with a user or password" if "@" in url else repr(url)
+            raise UsageError(
+                f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file"
+                " for --header"
+            )
+    facts = await prometheus_facts.gather(
+        arguments.url,
+        headers=_headers(arguments.header),
+        grafana=arguments.grafana,
+        grafana_headers=_headers(arguments.grafana_header),
+        rules=arguments.rules,
+    )
+    return _tell(diagnose("prometheus", PROMETHEUS_CHECKS, facts), arguments)
+
+
+def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings:
+    given = vars(arguments)
+    names = {option.name for option in known} | {"config.file"}
+    return read_settings({name: given.get(name) for name in names}, os.environ)
+
+
+def _headers(file: Path | None) -> Mapping[str, str]:
+    """Headers of a file: passwords never stand in a command line."""
+    if file is None:
+        return {}
+    try:
+        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{file}: cannot be read: {exc}") from exc
+    found = {}
+    for number, line in enumerate(lines, 1):
+        match = _HEADER.fullmatch(line.strip())
+        if match is None:
+            raise ConfigError(
+                where=file, line=number, key="", found=None, allowed="lines such as `Name: value`"
+            )
+        found[match[1]] = match[2]
+    return found
+
+
+def _tell(diagnosis: Diagnosis, arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        print(json.dumps(diagnosis.document(), indent=2))
+    else:
+        print(diagnosis.text())
+    return 1 if diagnosis.findings else 0

@@ -1,0 +1,32 @@
+"""Checks of a cluster: is there a manager to ask, and do the monitors' clocks agree?"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.finding import Check, Finding
+
+
+def _manager(facts: ClusterFacts) -> Iterator[Finding]:
+    manager = facts.status.get("mgrmap")
+    if isinstance(manager, dict) and manager.get("available") is False:
+        yield Finding(
+            "the cluster",
+            "no manager is active: figures of scrub, recovery and pools stand still",
+            "ceph mgr stat   # and start a manager: systemctl start ceph-mgr.target",
+        )
+
+
+def _clocks(facts: ClusterFacts) -> Iterator[Finding]:
+    checks = facts.status.get("health", {}).get("checks", {})
+    skew = checks.get("MON_CLOCK_SKEW") if isinstance(checks, dict) else None
+    if isinstance(skew, dict):
+        said = skew.get("summary", {}).get("message", "clock skew detected")
+        yield Finding(
+            "the cluster",
+            f"the monitors' clocks differ ({said}): what happens on two hosts cannot be compared",
+            "chronyc makestep   # on those hosts; ceph time-sync-status tells which",
+        )
+
+
+CHECKS: Final = (Check("manager-active", _manager), Check("monitor-clocks", _clocks))

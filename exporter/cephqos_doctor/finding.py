@@ -1,0 +1,71 @@
+"""What a check finds, and how findings are told."""
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Generic, TypeVar
+
+from cephqos_base.version import __version__
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is missing or wrong. `mend` is a command, or what to write where."""
+
+    subject: str
+    problem: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Generic[F]):
+    """A question to gathered facts. `find` is pure."""
+
+    name: str
+    find: Callable[[F], Iterable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was looked at, with which checks, and what they found."""
+
+    looked_at: str
+    checks: tuple[str, ...]
+    findings: tuple[tuple[str, Finding], ...]  # name of the check, and what it found
+
+    def document(self) -> dict[str, Any]:
+        """As `--json` writes it."""
+        return {
+            "version": __version__,
+            "looked_at": self.looked_at,
+            "checks": list(self.checks),
+            "findings": [{"check": name, **asdict(found)} for name, found in self.findings],
+        }
+
+    def text(self) -> str:
+        """As a terminal shows it."""
+        lines = []
+        for name, found in self.findings:
+            lines.append(f"{plain(found.subject)}: {plain(found.problem)} [{name}]")
+            lines += [f"    {plain(line)}" for line in found.mend.splitlines()]
+        number = len(self.findings) or "no"
+        noun = "finding" if len(self.findings) == 1 else "findings"
+        return "\n".join([*lines, f"{self.looked_at}: {len(self.checks)} checks, {number} {noun}"])
+
+
+def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:
+    """Ask every check."""
+    findings = [(check.name, found) for check in checks for found in check.find(facts)]
+    return Diagnosis(looked_at, tuple(check.name for check in checks), tuple(findings))
+
+
+def plain(text: str) -> str:
+    """Text from a daemon, a file name or a server, without what a terminal would obey."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def quoted(text: object) -> str:
+    """One word of a command for a shell, whatever is in it."""
+    return shlex.quote(plain(str(text)))

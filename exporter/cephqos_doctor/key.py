@@ -1,0 +1,61 @@
+"""Checks of a cluster: does it let us in, and is the key neither too narrow nor too wide?"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.finding import Check, Finding, quoted
+
+# The caps that exporter/SECURITY.md documents; a test compares.
+MON_CAPS: Final = (
+    'allow service mon r, allow service osd r, allow command "status", allow command "config get"'
+)
+MGR_CAPS: Final = 'allow command "pg dump", allow command "pg ls", allow command "pg ls-by-primary"'
+
+
+def _set_caps(name: str) -> str:
+    return f"ceph auth caps {quoted(name)} mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+
+
+def _unreachable(facts: ClusterFacts) -> Iterator[Finding]:
+    if facts.bindings_missing:
+        yield Finding(
+            "this host",
+            f"no Python with Ceph's rados module: {facts.failure}",
+            "apt-get install python3-rados   # or say where: --cluster.python",
+        )
+    elif facts.failure:
+        yield Finding(
+            "the cluster",
+            f"{facts.name} gets no connection: {facts.failure}",
+            f"ceph auth get-or-create {quoted(facts.name)} mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+            " -o KEYRING   # then --cluster.conf, --cluster.name and --cluster.keyring",
+        )
+
+
+def _too_narrow(facts: ClusterFacts) -> Iterator[Finding]:
+    if facts.denied:
+        yield Finding(
+            facts.name,
+            f"caps that the role cluster needs are missing: {', '.join(facts.denied)}",
+            _set_caps(facts.name),
+        )
+
+
+def _too_wide(facts: ClusterFacts) -> Iterator[Finding]:
+    if facts.powers:
+        yield Finding(
+            facts.name,
+            f"the key can do what the role cluster never needs: {', '.join(facts.powers)}",
+            "make an own key for the exporter: ceph auth get-or-create client.cephqos"
+            f" mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+            if facts.name == "client.admin"
+            else _set_caps(facts.name),
+        )
+
+
+CHECKS: Final = (
+    Check("cluster-reachable", _unreachable),
+    Check("caps-sufficient", _too_narrow),
+    Check("caps-minimal", _too_wide),
+)

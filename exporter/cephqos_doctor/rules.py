@@ -1,0 +1,92 @@
+"""Checks of a Prometheus: does it evaluate our rules, all of them, of this version, in time?"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cephqos_base.series import Exporter
+from cephqos_base.version import __version__
+from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.prometheus_facts import PrometheusFacts, Rule, scrape_interval_of
+
+_SHOWN: Final = 5
+
+
+def _mend(facts: PrometheusFacts) -> str:
+    interval = scrape_interval_of(facts.rules)
+    option = f"--scrape-interval {interval:g} " if interval not in (0.0, 15.0) else ""
+    return f"cephqos rules build {option}--out /etc/prometheus/rules && systemctl reload prometheus"
+
+
+def _named(rules: set[tuple[str, str]]) -> str:
+    names = sorted({name for _, name in rules})
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def _expressions(rules: "tuple[Rule, ...] | list[Rule]") -> dict[tuple[str, str], list[str]]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for rule in rules:
+        found.setdefault((rule.group, rule.name), []).append(rule.expr)
+    return {key: sorted(expressions) for key, expressions in found.items()}
+
+
+def _loaded(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.failure:
+        return
+    if not facts.rules:
+        yield Finding("Prometheus", "the rules of cephqos are not loaded", _mend(facts))
+        return
+    loaded, expected = _expressions([*facts.rules]), _expressions([*facts.expected])
+    for problem, which in (
+        ("are missing", expected.keys() - loaded.keys()),
+        ("are not known to this version", loaded.keys() - expected.keys()),
+        (
+            "differ from this version's",
+            {key for key in loaded.keys() & expected.keys() if loaded[key] != expected[key]},
+        ),
+    ):
+        if which:
+            yield Finding(
+                "rules",
+                f"{len(which)} rules {problem}: {_named(set(which))}",
+                f"{_mend(facts)}   # rules with options of your own: doctor --rules DIR",
+            )
+
+
+def _failing(facts: PrometheusFacts) -> Iterator[Finding]:
+    for rule in facts.rules:
+        if rule.error:
+            yield Finding(f"rule {rule.name}", f"it fails: {rule.error}", _mend(facts))
+
+
+def _late(facts: PrometheusFacts) -> Iterator[Finding]:
+    for group, (seconds, interval) in {
+        rule.group: (rule.seconds, rule.interval) for rule in facts.rules
+    }.items():
+        if seconds > interval > 0:
+            yield Finding(
+                f"group {group}",
+                f"its evaluation takes {seconds:.1f} s and is due every {interval:g} s",
+                f"cephqos rules build --scrape-interval {2 * interval:g} --out DIR"
+                "   # or more CPU for Prometheus",
+            )
+
+
+def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
+    for labels in facts.exporters:
+        version = labels.get("version", "")
+        if version != __version__:
+            yield Finding(
+                labels.get("instance", Exporter.BUILD_INFO),
+                f"the exporter is of version {version}; this command and its rules are of"
+                f" {__version__}",
+                "install the same version on all hosts",
+            )
+
+
+CHECKS: Final = (
+    Check("rules-of-this-version", _loaded),
+    Check("rules-work", _failing),
+    Check("rules-in-time", _late),
+    Check("exporters-of-this-version", _exporters),
+)

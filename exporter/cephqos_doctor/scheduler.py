@@ -1,0 +1,125 @@
+"""Checks of OSDs: does the scheduler promise anything, and is its capacity believable?"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from cephqos_doctor.finding import Check, Finding, quoted
+from cephqos_doctor.host_facts import HostFacts, OsdFacts
+from cephqos_exporter.qos.model import Media, Qos, guess_media, read_qos
+from cephqos_exporter.qos.tags import MCLOCK
+
+_QUEUE: Final = "osd_op_queue"
+# Ceph's own bounds of what its boot benchmark may find, where the release has no option for them.
+_LOW: Final[Mapping[Media, float]] = {"hdd": 50, "ssd": 1000}
+_HIGH: Final[Mapping[Media, float]] = {"hdd": 500, "ssd": 80_000}
+# Built-in profiles of 20.2 reserve 105 %.
+_MOST_RESERVED: Final = 1.051
+
+
+def _of_each(
+    find: Callable[[OsdFacts, HostFacts], Iterable[Finding]],
+) -> Callable[[HostFacts], Iterator[Finding]]:
+    def of_all(facts: HostFacts) -> Iterator[Finding]:
+        for osd in facts.osds:
+            yield from find(osd, facts)
+
+    return of_all
+
+
+def _not_in_force(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+    configured = osd.config.text(_QUEUE)
+    running = osd.queues.scheduler if osd.queues else "unknown"
+    if configured in ("wpq", MCLOCK) and running not in ("unknown", configured):
+        yield Finding(
+            osd.osd,
+            f"{_QUEUE} is {configured}, but {running} runs: the OSD was not restarted since, or it"
+            " is a FileStore, which always runs wpq",
+            f"ceph orch daemon restart {osd.osd}   # packages: systemctl restart"
+            f" {quoted('ceph-osd@' + osd.osd.removeprefix('osd.'))}",
+        )
+
+
+def _no_promise(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
+    if osd.queues and osd.queues.scheduler == "wpq" and not facts.policy:
+        yield Finding(
+            osd.osd,
+            "its scheduler is WPQ, which promises nothing: no promise can be judged",
+            f"cephqos-exporter --qos.policy=FILE   # targets of your own; or: ceph config set osd"
+            f" {_QUEUE} {MCLOCK}, and restart the OSDs",
+        )
+
+
+def _qos(osd: OsdFacts) -> Qos | None:
+    """What the OSD's mClock believes; None without one, or where its media are not known."""
+    if osd.queues is None or osd.queues.scheduler != MCLOCK:
+        return None
+    shards = len(osd.queues.shards)
+    media = guess_media(osd.config, shards)
+    try:
+        return read_qos(osd.config, media=media, shards=shards) if media else None
+    except ValueError:
+        return None
+
+
+def _capacity(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+    qos = _qos(osd)
+    if qos is None:
+        return
+    option = f"osd_mclock_max_capacity_iops_{qos.media}"
+    iops = qos.cost.capacity
+    mend = (
+        f"ceph tell {osd.osd} cache drop && ceph tell {osd.osd} bench 12288000 4096 4194304 100\n"
+        f"ceph config set {osd.osd} {option} IOPS   # what the benchmark printed"
+    )
+    low = osd.config.number(f"osd_mclock_iops_capacity_low_threshold_{qos.media}")
+    high = osd.config.number(f"osd_mclock_iops_capacity_threshold_{qos.media}")
+    low, high = low or _LOW[qos.media], high or _HIGH[qos.media]
+    if qos.capacity_origin == "default":
+        yield Finding(
+            osd.osd,
+            f"its capacity is the default of {iops:g} IOPS and was never measured (or the"
+            " measurement at boot was rejected): reservations and limits are shares of a guess",
+            mend,
+        )
+    elif not low <= iops <= high:
+        yield Finding(
+            osd.osd,
+            f"its capacity of {iops:g} IOPS is not plausible for an {qos.media.upper()}"
+            f" ({low:g} to {high:g})",
+            mend,
+        )
+
+
+def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+    qos = _qos(osd)
+    if qos is None:
+        return
+    total = sum(promise.reservation_ratio for promise in qos.promises.values())
+    if total > _MOST_RESERVED:
+        yield Finding(
+            osd.osd,
+            f"its classes are promised {total:.0%} of its capacity together: not all can be kept",
+            "ceph config set osd osd_mclock_profile balanced   # or smaller"
+            " osd_mclock_scheduler_*_res",
+        )
+
+
+def _limits(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
+    qos = _qos(osd)
+    for name, promise in qos.promises.items() if qos else ():
+        if promise.limit is not None and promise.limit < promise.reservation:
+            yield Finding(
+                osd.osd,
+                f"the limit of {name} ({promise.limit:g} ops/s) is below its reservation"
+                f" ({promise.reservation:g} ops/s)",
+                f"ceph config set osd osd_mclock_scheduler_{name}_lim 0   # 0: no limit",
+            )
+
+
+CHECKS: Final = (
+    Check("scheduler-in-force", _of_each(_not_in_force)),
+    Check("scheduler-promises", _of_each(_no_promise)),
+    Check("capacity-plausible", _of_each(_capacity)),
+    Check("reservations-possible", _of_each(_reserved)),
+    Check("limits-possible", _of_each(_limits)),
+)

@@ -1,0 +1,138 @@
+"""Checks of a Prometheus: is everything scraped, once, and often enough for the rules?"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from cephqos_alerts.settings import Settings
+from cephqos_doctor.finding import Check, Finding, quoted
+from cephqos_doctor.prometheus_facts import PrometheusFacts, Target, scrape_interval_of
+
+_JOB: Final = re.compile(Settings().job)
+_LEAST_VERSION: Final = (2, 42)
+_DROP: Final = (
+    "metric_relabel_configs:   # in the scrape job of cephqos-exporter\n"
+    "  - {source_labels: [__name__], regex: 'ceph_.*', action: drop}"
+)
+
+
+def _ours(facts: PrometheusFacts) -> list[Target]:
+    return [target for target in facts.targets if _JOB.fullmatch(target.job)]
+
+
+def _reachable(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.failure:
+        yield Finding(
+            facts.url,
+            f"no usable answer: {facts.failure}",
+            f"curl -fsS {quoted(facts.url)}/api/v1/status/buildinfo",
+        )
+
+
+def _version(facts: PrometheusFacts) -> Iterator[Finding]:
+    numbers = re.match(r"(\d+)\.(\d+)", facts.version)
+    if numbers and (int(numbers[1]), int(numbers[2])) < _LEAST_VERSION:
+        yield Finding(
+            "Prometheus",
+            f"version {facts.version} is older than 2.42, the oldest that the rules are tried with",
+            "install Prometheus 2.42 or later",
+        )
+
+
+def _none(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.failure or _ours(facts):
+        return
+    jobs = sorted({labels.get("job", "") for labels in facts.exporters})
+    if not jobs:
+        yield Finding(
+            "Prometheus",
+            "it scrapes no cephqos-exporter",
+            "scrape_configs:\n  - job_name: cephqos\n"
+            "    static_configs: [{targets: ['HOST:10130']}]",
+        )
+
+
+def _job_names(facts: PrometheusFacts) -> Iterator[Finding]:
+    for job in sorted({labels.get("job", "") for labels in facts.exporters}):
+        if not _JOB.fullmatch(job):
+            yield Finding(
+                f"job {job}",
+                f"it scrapes cephqos-exporter, but rules look for jobs named {_JOB.pattern}",
+                f"cephqos rules build --job {quoted(re.escape(job))} --out DIR"
+                "   # or rename the job to cephqos",
+            )
+
+
+def _down(facts: PrometheusFacts) -> Iterator[Finding]:
+    for target in _ours(facts):
+        if not target.up:
+            yield Finding(
+                target.instance,
+                f"Prometheus gets no metrics from it: {target.error}",
+                f"curl -fsS http://{quoted(target.instance)}/metrics   # from Prometheus' host",
+            )
+
+
+def _interval(facts: PrometheusFacts) -> Iterator[Finding]:
+    made_for = scrape_interval_of(facts.rules)
+    slowest: dict[str, float] = {}
+    for target in _ours(facts):
+        slowest[target.job] = max(slowest.get(target.job, 0.0), target.interval)
+    for job, interval in slowest.items():
+        if made_for and interval > made_for:
+            yield Finding(
+                f"job {job}",
+                f"it is scraped every {interval:g} s, and the rules are made for {made_for:g} s:"
+                " rates and holds miss samples",
+                f"cephqos rules build --scrape-interval {interval:g} --out DIR"
+                f"   # or scrape_interval: {made_for:g}s",
+            )
+
+
+def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.doubled_counters:
+        yield Finding(
+            _some(facts.doubled_counters),
+            "Ceph's own counters (ceph_…) come from two jobs: sums over them count double",
+            _DROP,
+        )
+    if facts.doubled_osds:
+        yield Finding(
+            _some(facts.doubled_osds),
+            "more than one target reports the same OSD",
+            "remove one of the targets: count by (instance, job) (cephqos_daemon_up) shows them",
+        )
+    if facts.doubled_clusters:
+        yield Finding(
+            _some(facts.doubled_clusters, "cluster"),
+            "more than one exporter runs with the role cluster",
+            "systemctl disable --now cephqos-cluster   # on all hosts but one",
+        )
+
+
+def _some(found: object, label: str = "ceph_daemon") -> str:
+    names = sorted({labels.get(label, "") for labels in found})  # type: ignore[attr-defined]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
+
+
+def _label_taken(facts: PrometheusFacts) -> Iterator[Finding]:
+    for labels in facts.label_taken:
+        yield Finding(
+            f"job {labels.get('job', '')}",
+            "a label `cluster` of the scrape configuration hides the exporter's own",
+            "remove the label `cluster` from the job's targets, or give it another name"
+            "   # or honor_labels: true",
+        )
+
+
+CHECKS: Final = (
+    Check("prometheus-reachable", _reachable),
+    Check("prometheus-version", _version),
+    Check("exporters-scraped", _none),
+    Check("job-names", _job_names),
+    Check("targets-up", _down),
+    Check("scrape-interval", _interval),
+    Check("nothing-twice", _doubled),
+    Check("label-cluster-free", _label_taken),
+)
