@@ -163,7 +163,7 @@ def go_will_do(version: str, toolchain: str, wanted: str) -> bool:
 
 def needs_go(wanted: str) -> str:
     return (
-        f"Building Loki and the collector needs Go {wanted} or newer: `apt-get install golang-go`"
+        f"Building it needs Go {wanted} or newer: `apt-get install golang-go`"
         " on Debian forky, or from go.dev/dl. Go 1.21 or newer (golang-go of Debian trixie and of"
         " bookworm-backports) will do with GOTOOLCHAIN=auto: it downloads the version it needs."
     )

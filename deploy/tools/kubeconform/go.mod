@@ -1,6 +1,6 @@
 module cephqos/tools/kubeconform
 
-go 1.26.8
+go 1.26.5
 
 tool github.com/yannh/kubeconform/cmd/kubeconform
 

@@ -1,6 +1,6 @@
 module cephqos/tools/nfpm
 
-go 1.26.8
+go 1.26.5
 
 tool github.com/goreleaser/nfpm/v2/cmd/nfpm
 
