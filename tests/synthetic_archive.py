@@ -41,6 +41,7 @@ class Repeat:
     scrub_bytes: int = 1 << 30
     recovery: Recovery | None = None
     jobs: int = 1
+    depths: Sequence[int] = ()  # a curve: each depth does as much more as the first
 
 
 @dataclass(frozen=True)
@@ -193,8 +194,15 @@ def _client(repeat: Repeat, rates: Sequence[float], start: float) -> PhaseRecord
         for n in range(repeat.jobs)
     }
     step = Step(64, start, start + seconds, seconds, total, None, total, jobs)
-    result = FioResult("rbd", "load", (step,))
+    steps = [_step(repeat, depth, n) for n, depth in enumerate(repeat.depths, start=1)] or [step]
+    result = FioResult("rbd", "load", tuple(steps))
     return PhaseRecord("fio", start, start + seconds, "duration", "", result)
+
+
+def _step(repeat: Repeat, depth: int, number: int) -> Step:
+    """One of a curve, a second long, for reports that need no intervals of it."""
+    found = figures(round(float(np.mean(repeat.iops)) * number), 1.0, repeat.latency_ms)
+    return Step(depth, START, START + 1, 1.0, found, None, found, {"client.0/volume.0": found})
 
 
 def _intervals(repeat: Repeat, rates: Sequence[float], start: float) -> Iterable[Any]:

@@ -48,6 +48,10 @@ class Tab:
     browser: "Browser"
     session: str
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)  # of requests, by their id
+    requests: list[str] = field(default_factory=list)  # their addresses, refused ones too
+    errors: list[str] = field(
+        default_factory=list
+    )  # of scripts, and what the page's policy refused
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         return await self.browser.call(method, session=self.session, **parameters)
@@ -62,7 +66,8 @@ class Tab:
         )
 
     async def open(self, url: str) -> None:
-        self.answers.clear()
+        for noted in (self.answers, self.requests, self.errors):
+            noted.clear()
         await self.call("Page.navigate", url=url)
 
     async def evaluate(self, script: str) -> Any:
@@ -121,7 +126,7 @@ class Browser:
             "Target.attachToTarget", targetId=target["targetId"], flatten=True
         )
         tab = self._tabs[attached["sessionId"]] = Tab(self, attached["sessionId"])
-        for domain in ("Page", "Network", "Runtime"):
+        for domain in ("Page", "Network", "Runtime", "Log"):
             await tab.call(f"{domain}.enable")
         await tab.call("Page.addScriptToEvaluateOnNewDocument", source=_NARROW_MENU)
         return tab
@@ -134,12 +139,22 @@ class Browser:
                     waiting.set_exception(BrowserError(str(found["error"])))
                 else:
                     waiting.set_result(found["result"])
-            elif found.get("method") == "Network.responseReceived":
+            elif "method" in found:
                 self._note(found)
 
     def _note(self, event: dict[str, Any]) -> None:
-        if tab := self._tabs.get(event.get("sessionId", "")):
-            tab.answers[event["params"]["requestId"]] = event["params"]["response"]
+        tab, said = self._tabs.get(event.get("sessionId", "")), event["params"]
+        if tab is None:
+            return
+        match event["method"]:
+            case "Network.responseReceived":
+                tab.answers[said["requestId"]] = said["response"]
+            case "Network.requestWillBeSent":
+                tab.requests.append(said["request"]["url"])
+            case "Runtime.exceptionThrown":
+                tab.errors.append(json.dumps(said["exceptionDetails"]))
+            case "Log.entryAdded" if said["entry"]["level"] == "error":
+                tab.errors.append(said["entry"]["text"])
 
 
 @contextlib.asynccontextmanager

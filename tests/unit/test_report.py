@@ -121,16 +121,17 @@ def test_the_part_of_a_load_beside_a_scrub_has_rows_of_its_own(tmp_path: Path) -
     assert by_window["all of it"] == pytest.approx(25000 / 30, rel=0.01)
 
 
-def test_two_numeric_axes_make_a_heat_map(tmp_path: Path) -> None:
+def test_two_numeric_axes_make_a_surface_and_a_heat_map(tmp_path: Path) -> None:
     axes = {f"{v}x{d}": {"volumes": v, "depth": d} for v in ("1", "8") for d in ("2", "16")}
     points = {name: [Repeat(100.0 * (n + 1))] for n, name in enumerate(axes)}
     document = build([run(tmp_path, Builder(points=points, axes=axes))], Settings())
-    (chart,) = [chart for chart in document.charts if chart.name.startswith("surface")]
+    chart, heat = [chart for chart in document.charts if chart.beside]
     assert [[cell.text for cell in row] for row in chart.data.rows] == [
         ["1", "100", "200"],
         ["8", "300", "400"],
     ]
-    assert chart.svg.count("<rect") == 4
+    assert heat.svg.count("<rect") == 4
+    assert chart.svg.count("<polygon") == 2 and heat.data.rows == chart.data.rows
 
 
 def test_violated_seconds_need_demand_and_a_shortfall(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_the_page_refers_to_nothing_outside(committed: Run) -> None:
     html = to_html(build([committed], Settings()))
     page.feed(html)
     assert set(page.references) <= {"#doubts"}
-    assert not re.findall(r"url\(|@import|fetch\(|https?://(?!www\.w3\.org/2000/svg)", html)
+    assert not re.findall(r"url\((?!#)|@import|fetch\(|https?://(?!www\.w3\.org/2000/svg)", html)
     assert "default-src 'none'" in html
     assert page.tags.count("svg") >= 4
 

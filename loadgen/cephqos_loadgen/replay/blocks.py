@@ -4,18 +4,18 @@ import contextlib
 import math
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named, problems
-from cephqos_loadgen.programs import run_cephqos
+from cephqos_loadgen.programs import find_program, run_cephqos
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
+from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import text
-from cephqos_loadgen.replay.programs import prometheus, query, run_promtool
+from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
 from cephqos_loadgen.replay.run_series import run_series
 from cephqos_loadgen.replay.series import Recording, Samples, labelled, merge, parse, render
 
@@ -101,7 +101,7 @@ async def write_blocks(
     raw = work / "raw"
     say("writing blocks")
     await _to_blocks(recording, {}, 0, raw, work)
-    recorded = await _recorded(raw, work, begin_ms, end_ms, say)
+    recorded = await _recorded(raw, work, begin_ms, end_ms, say, None)
     say("writing labelled blocks")
     own = {"run": manifest.run, "archive": archive.folder.resolve().name}
     whole = Recording(recording.types, recording.series | recorded.series)
@@ -169,8 +169,25 @@ async def _to_blocks(
         page.unlink()
 
 
-async def _recorded(raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say) -> Recording:
-    """What the recording rules make of a run alone, without labels of ours.
+async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> Recording:
+    """These recorded series of a run, by this version's rules; UsageError without Prometheus."""
+    for name in NEEDED:
+        find_program(name)
+    with scratch(None) as work:
+        say("reading")
+        recording = load(archive)
+        try:
+            begin_ms, end_ms = recording.span_ms()
+        except ValueError:
+            return Recording({}, {})
+        await _to_blocks(recording, {}, 0, work / "raw", work)
+        return await _recorded(work / "raw", work, begin_ms, end_ms, say, wanted)
+
+
+async def _recorded(
+    raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say, wanted: Collection[str] | None
+) -> Recording:
+    """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
 
     Alone, since rules know nothing of runs: two at the same time would be added up.
     """
@@ -178,7 +195,8 @@ async def _recorded(raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say)
     argv = ["rules", "build", f"--out={built}", "--scrape-interval=1"]
     await run_cephqos(argv, work / "rules.out")
     files = [file.read_text(encoding="utf-8") for file in sorted(built.glob("*.yml"))]
-    order = layers(recording_rules(files))
+    every = recording_rules(files)
+    order = layers(every if wanted is None else leading_to(every, wanted))
     begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)
     for number, layer in enumerate(order, 1):
         say(f"recording rules, layer {number} of {len(order)}")
@@ -189,7 +207,7 @@ async def _recorded(raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say)
             argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
             argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
             await run_promtool(argv, work / "promtool.out")
-    names = dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
+    names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
     found = Recording({}, {})
     async with prometheus(raw, work) as url:
         for name in names:

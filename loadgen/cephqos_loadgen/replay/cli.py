@@ -15,11 +15,9 @@ from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.blocks import Replayed, check_archives, scratch, shifts, write_blocks
-from cephqos_loadgen.replay.programs import LOOKBACK, ReplayFailed
+from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
 from cephqos_loadgen.replay.series import LAST_TIME_MS
 from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
-
-_NEEDED = ("promtool", "prometheus")
 
 
 def add_options(parser: Parser) -> None:
@@ -85,7 +83,7 @@ async def _replay(arguments: argparse.Namespace) -> int:
     at = parse_at(arguments.at, time.time())
     archives = [open_archive(path) for path in arguments.archive]
     check_archives(archives)
-    for name in _NEEDED:
+    for name in NEEDED:
         find_program(name)
     moves = shifts(archives, at, arguments.at == "now")
     try:

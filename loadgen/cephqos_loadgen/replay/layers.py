@@ -44,6 +44,20 @@ def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
     return found
 
 
+def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
+    """The rules that record these names, and all that those read."""
+    by_name: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_name.setdefault(rule["record"], []).append(rule)
+    kept, todo = set(), [name for name in wanted if name in by_name]
+    while todo:
+        name = todo.pop()
+        if name not in kept:
+            kept.add(name)
+            todo += _read(name, by_name[name], by_name)
+    return [rule for name, same in by_name.items() if name in kept for rule in same]
+
+
 def _read(name: str, rules: Iterable[Rule], names: Mapping[str, Any]) -> set[str]:
     words = {word for rule in rules for word in _WORD.findall(rule["expr"])}
     return (words & names.keys()) - {name}

@@ -16,6 +16,7 @@ from cephqos_loadgen.stack import free_ports
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
 # through every gap: blocks made from text have no staleness markers.
 LOOKBACK: Final = "5s"
+NEEDED: Final = ("promtool", "prometheus")
 _QUERY_SECONDS = 300.0
 
 

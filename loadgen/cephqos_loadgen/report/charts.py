@@ -3,27 +3,29 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import numpy as np
-
 from cephqos_loadgen.report import metrics, plots
 from cephqos_loadgen.report.analysis import BACKGROUND, Row
-from cephqos_loadgen.report.bins import merged_arrays
 from cephqos_loadgen.report.cost import thread_groups
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.metrics import PERCENTILES, Metric
-from cephqos_loadgen.report.observe import WHOLE, Observation
-from cephqos_loadgen.report.plots import Band, Dot, Line
-from cephqos_loadgen.report.surface import heat_maps
+from cephqos_loadgen.report.observe import WHOLE
+from cephqos_loadgen.report.over_time import timelines
+from cephqos_loadgen.report.plot_time import Line
+from cephqos_loadgen.report.plots import Dot
+from cephqos_loadgen.report.surface import surfaces
 from cephqos_loadgen.report.tables import Cell, Column, Subject, Table, count, figure, text
 
-_MOST_TIMELINES: Final = 12
-_MOST_POINTS_IN_TIME: Final = 600
 _GROUPS: Final = 5
+_MOST_DOTS: Final = 24  # points that a first screen holds
 
 
 def charts(subject: Subject) -> Iterator[Chart]:
-    """The main chart first."""
+    """The main chart first: throughput of each point, or surfaces where there are too many."""
     loads = subject.main_loads
+    maps = list(surfaces(subject))
+    if maps and len(loads) > _MOST_DOTS:
+        yield from maps
+        maps = []
     if loads:
         yield dots_chart(subject, loads, metrics.IOPS, "throughput", "Client throughput")
         if any(metrics.P99.key in row.figures for row in loads):
@@ -40,7 +42,7 @@ def charts(subject: Subject) -> Iterator[Chart]:
         rows = [row for row in background if metric.key in row.figures]
         if rows:
             yield dots_chart(subject, rows, metric, name, title)
-    yield from heat_maps(subject)
+    yield from maps
     yield from timelines(subject)
     yield from cpu_chart(subject)
 
@@ -134,90 +136,6 @@ def curves_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
     )
     drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
     return Chart("curve", title, drawing, Table("chart-curve", title, columns, tuple(data)))
-
-
-# -- over time -------------------------------------------------------------------------------------
-
-
-def timelines(subject: Subject) -> Iterator[Chart]:
-    """Of each point the first finished repeat."""
-    seen: set[tuple[str, str]] = set()
-    for run in subject.runs:
-        for observed in run.finished:
-            key = (run.name, observed.record.point)
-            if key in seen or len(seen) >= _MOST_TIMELINES or not len(observed.intervals.middles):
-                continue
-            seen.add(key)
-            row = next((row for row in run.rows if row.key.point == observed.record.point), None)
-            if row:
-                yield timeline(observed, subject.label(row.key), len(seen))
-
-
-def timeline(observed: Observation, label: str, number: int) -> Chart:
-    """Throughput and latency of all clients of one repeat."""
-    start = observed.record.start_unix_seconds
-    times, iops, middle, high = per_second(observed)
-    phases = observed.record.phases.items()
-    bands = [
-        Band(name, phase.start_unix_seconds - start, phase.end_unix_seconds - start)
-        for name, phase in phases
-        if phase.kind == "scrub"
-    ]
-    bands += [Band("recovery", a - start, b - start) for a, b in observed.stretches["recovery"]]
-    seconds = observed.record.end_unix_seconds - start
-    title = f"Over time: {label}, repeat {observed.record.repeat}"
-    panels = [("IOPS", [Line("throughput", tuple(zip(times, iops, strict=True)))])]
-    latency = [
-        Line(name, tuple((t, v) for t, v in zip(times, values, strict=True) if v >= 0))
-        for name, values in (("p50", middle), ("p99", high))
-    ]
-    if any(line.points for line in latency):
-        panels.append(("latency, ms", latency))
-    drawing = plots.over_time(title, panels, bands, seconds)
-    data = tuple(
-        (
-            Cell(f"{t:.1f}", t),
-            Cell(f"{i:.0f}", i),
-            *(Cell(f"{v:.2f}", v if v >= 0 else None) for v in (m, h)),
-        )
-        for t, i, m, h in zip(times, iops, middle, high, strict=True)
-    )
-    columns = (
-        Column("Time", "s"),
-        Column("Throughput", "IOPS"),
-        Column("p50", "ms"),
-        Column("p99", "ms"),
-    )
-    name = f"time-{number:02d}"
-    return Chart(name, title, drawing, Table(f"chart-{name}", title, columns, data))
-
-
-def per_second(observed: Observation) -> tuple[list[float], list[float], list[float], list[float]]:
-    """Times, IOPS, p50 and p99 in ms of all clients together; -1 where there is no percentile.
-
-    Long repeats are shown in longer steps, so that a chart has at most a few hundred points.
-    """
-    table = observed.intervals
-    since = table.middles - observed.record.start_unix_seconds
-    step = max(1.0, float(np.ceil(since.max() / _MOST_POINTS_IN_TIME)))
-    slot = np.maximum(0, np.floor(since / step)).astype(np.int64)
-    rates = np.bincount(slot, table.ios / np.maximum(table.seconds, 1e-9) * table.seconds / step)
-    owner_slot = slot[table.owner]
-    order = np.argsort(owner_slot, kind="stable")
-    edges = np.searchsorted(owner_slot[order], np.arange(len(rates) + 1))
-    times: list[float] = []
-    iops: list[float] = []
-    middle: list[float] = []
-    high: list[float] = []
-    for index in np.flatnonzero(np.bincount(slot, minlength=len(rates))):
-        chosen = order[edges[index] : edges[index + 1]]
-        bins = merged_arrays(table.centres[chosen], table.counts[chosen])
-        times.append((float(index) + 0.5) * step)
-        iops.append(float(rates[index]))
-        for found, percent in ((middle, 50.0), (high, 99.0)):
-            value = bins.percentile_seconds(percent)
-            found.append(-1.0 if value is None else value * 1e3)
-    return times, iops, middle, high
 
 
 # -- CPU -------------------------------------------------------------------------------------------

@@ -6,9 +6,13 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.replay.blocks import evaluated
+from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.analysis import Run, Settings, analyse
 from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.causes import WANTED, Seen, with_causes
 from cephqos_loadgen.report.tables import Subject
 from cephqos_loadgen.report.words import listed, plain
 from cephqos_loadgen.report.write import PAGE, write
@@ -25,6 +29,9 @@ def add_options(parser: Parser) -> None:
                         help="share of the baseline to keep, such as 50%%")  # fmt: skip
     parser.add_argument("--percentile", type=_percentile, action="append", default=[],
                         help="one more percentile of latency, such as 99.95")  # fmt: skip
+    parser.add_argument("--causes", action="store_true",
+                        help="evaluate the recording rules over each run: why classes got no more"
+                        " (needs Prometheus; takes a while)")  # fmt: skip
     parser.set_defaults(run=_report)
 
 
@@ -52,6 +59,8 @@ async def _report(arguments: argparse.Namespace) -> int:
     if arguments.target is not None and not arguments.baseline:
         raise UsageError("--target is a share of the baseline: give --baseline too")
     runs = read_runs(arguments.archive)
+    if arguments.causes:
+        runs = [await _with_causes(*pair) for pair in zip(runs, arguments.archive, strict=True)]
     samples, name, baseline = read_baseline(arguments.baseline)
     settings = Settings(
         baseline_iops=samples,
@@ -74,6 +83,16 @@ async def _report(arguments: argparse.Namespace) -> int:
         print(plain(f"Main doubt: {finding.text} {finding.evidence}".rstrip()))
     print(folder / PAGE)
     return 0
+
+
+async def _with_causes(run: Run, folder: Path) -> Run:
+    with Progress().step(f"evaluating rules over {run.name}") as say:
+        found = await evaluated(open_archive(folder), WANTED, say)
+    seen = [
+        Seen(parse(series)[1], [time / 1000 for time, value in samples.items() if value])
+        for series, samples in found.series.items()
+    ]
+    return with_causes(run, seen)
 
 
 def read_runs(folders: list[Path]) -> list[Run]:

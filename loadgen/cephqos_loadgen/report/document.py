@@ -21,12 +21,13 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A drawing, and the data behind it."""
+    """A drawing, and the data behind it. Narrow ones may lie beside the next."""
 
     name: str
     title: str
     svg: str
     data: Table
+    beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

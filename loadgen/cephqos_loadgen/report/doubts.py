@@ -1,6 +1,8 @@
 """What speaks against the figures of a run: checks of how it went and of the repeats."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -20,14 +22,31 @@ _DRIFT: Final = 0.10
 _STEAL: Final = 0.01
 _OTHERS: Final = 0.10  # of all CPU time
 _RECORDING: Final = 0.03
+_ALIKE: Final = 3  # findings that are listed one by one
 
 Check = Callable[[Run], Iterator[Finding]]
 
 
 def doubts(run: Run) -> list[Finding]:
     """All findings, the gravest first."""
-    found = [finding for check in CHECKS for finding in check(run)]
+    found = gathered([finding for check in CHECKS for finding in check(run)], run)
     return sorted(found, key=lambda finding: _ORDER[finding.severity])
+
+
+def gathered(findings: Iterable[Finding], run: Run) -> Iterator[Finding]:
+    """What is said alike of many points and repeats is said once, and how often."""
+    points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
+    names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, names.sub("", finding.text)), []).append(finding)
+    for group in groups.values():
+        if len(group) <= _ALIKE:
+            yield from group
+            continue
+        rows = dict.fromkeys(key for finding in group for key in finding.rows)
+        text = f"{group[0].text} The same {len(group) - 1} times more."
+        yield replace(group[0], text=text, rows=tuple(rows))
 
 
 def _keys(run: Run, points: Iterable[str]) -> tuple[Key, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.analysis import Run
+from cephqos_loadgen.report.causes import causes_within
 from cephqos_loadgen.report.observe import WHOLE
 from cephqos_loadgen.report.promises import Promise, promises
 from cephqos_loadgen.report.tables import (
@@ -33,6 +34,7 @@ def _plain(value: float | None) -> Cell:
 def promises_table(subject: Subject) -> Table:
     """What each class got on each OSD while a load ran; violated seconds add up over repeats."""
     lines = []
+    evaluated = any(o.causes is not None for run in subject.runs for o in run.finished)
     for run in subject.runs:
         for (point, phase, osd, work), found in _by_class(run).items():
             row = next(row for row in run.rows if row.key.point == point)
@@ -43,6 +45,7 @@ def promises_table(subject: Subject) -> Table:
                     text(osd),
                     text(work),
                     *_promise_cells(found),
+                    *([_causes_cell(run, point, phase, osd, work)] if evaluated else []),
                 )
             )
     columns = (
@@ -50,6 +53,7 @@ def promises_table(subject: Subject) -> Table:
         Column("Reserved", "ops/s"), Column("Limit", "ops/s"), Column("Attained", "ops/s"),
         Column("Attainment", "%"), Column("Demand", "s"), Column("Violated", "s"),
         Column("Lag, most", "s"), Column("Of", "s"),
+        *([Column("Main causes", "s", numeric=False)] if evaluated else []),
     )  # fmt: skip
     return Table(
         "promises",
@@ -60,8 +64,30 @@ def promises_table(subject: Subject) -> Table:
         " waited in the class's queue, or clients' operations waited before it or piled up in the"
         " store. Violated: of these, seconds in which it got less than 90 % of its reservation over"
         " 10 s. Both are sums over the repeats. Without demand nothing is"
-        " violated. Classes that an OSD does not report are absent, as is everything with WPQ.",
+        " violated. Classes that an OSD does not report are absent, as is everything with WPQ. "
+        + (_CAUSES if evaluated else _NO_CAUSES),
     )
+
+
+_CAUSES = (
+    "Main causes: why a class with demand got no more, violated or not, in seconds, as the alerts'"
+    " recording rules say it."
+)
+_NO_CAUSES = "Causes are not evaluated: cephqos report --causes."
+
+
+def _causes_cell(run: Run, point: str, phase: str, osd: str, work: str) -> Cell:
+    """Seconds of each cause, the most first, summed over the repeats."""
+    total: dict[str, float] = {}
+    for observed in run.finished:
+        record = observed.record.phases.get(phase)
+        if observed.record.point == point and record:
+            stretch = (record.start_unix_seconds, record.end_unix_seconds)
+            for name, seconds in causes_within(observed, osd, work, *stretch).items():
+                total[name] = total.get(name, 0.0) + seconds
+    ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
+    words = ", ".join(f"{name} {seconds:.0f}" for name, seconds in ordered)
+    return Cell(words or "–", words)
 
 
 def _by_class(run: Run) -> dict[tuple[str, str, str, str], list[Promise]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from cephqos_base.series import Placement, Recovery, Scrub
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
@@ -17,6 +18,7 @@ from cephqos_loadgen.report.cost import cost_of
 from cephqos_loadgen.report.intervals import Intervals, Mask, read_intervals
 from cephqos_loadgen.report.promises import FAMILIES as PROMISE_FAMILIES
 from cephqos_loadgen.report.samples import Samples, read_samples
+from cephqos_loadgen.report.statistics import Floats
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.phase import LoadResult, PhaseRecord, Step
@@ -31,6 +33,8 @@ QUIET = "without either"
 # A stretch shorter than this says nothing about a load.
 _LEAST_SECONDS = 2.0
 _RECOVERING = ("recovering", "backfilling")
+_FAMILIES = COST_FAMILIES | PROMISE_FAMILIES | {Scrub.POOL_OBJECTS, Recovery.POOL_OBJECTS}
+_FAMILIES |= {Placement.INFO, Placement.REACTOR_CPU, Placement.CPU_THREADS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +59,21 @@ class LoadPart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Cause:
+    """When one cause was the main one of a class on an OSD; `by` is the culprit, if any."""
+
+    osd: str
+    work: str
+    cause: str
+    by: str
+    times: Floats  # seconds since the epoch, one per evaluation
+
+    @property
+    def name(self) -> str:
+        return f"{self.cause} by {self.by}" if self.by else self.cause
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Observation:
     """All that a report takes from one repeat."""
 
@@ -67,6 +86,7 @@ class Observation:
     host: Mapping[str, HostUse]
     looks: Sequence[Mapping[str, Any]]  # at the cluster, one per second
     absent: tuple[str, ...]  # files that the archive lacks
+    causes: tuple[Cause, ...] | None = None  # None: rules were not evaluated
 
 
 def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
@@ -76,7 +96,7 @@ def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
     absent = tuple(name for name in names if not (folder / name).exists())
     lines = read_lines(folder / names[0]) if names[0] not in absent else iter(())
     intervals = read_intervals(lines)
-    samples = read_samples(folder / names[1], COST_FAMILIES | PROMISE_FAMILIES)
+    samples = read_samples(folder / names[1], _FAMILIES)
     host = repeat.host() if names[2] not in absent else {}
     looks = repeat.cluster() if names[3] not in absent else []
     stretches = {

@@ -1,10 +1,12 @@
 """A report as one HTML page that needs nothing else: no request leaves it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Final
 
 from cephqos_loadgen.report import svg
 from cephqos_loadgen.report.document import Chart, Document, Finding
+from cephqos_loadgen.report.page_script import SCRIPT
 from cephqos_loadgen.report.tables import Cell, Table
 from cephqos_loadgen.report.words import escaped
 
@@ -27,7 +29,7 @@ _STYLE: Final = """
 --line:#3a424b;--best:#7ee2a0;--worst:#ff9c93;--panel:#1d232a}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:1180px;padding:1.2rem;background:var(--paper);color:var(--ink);
-font:15px/1.5 system-ui,sans-serif}
+font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}
 h1{font-size:1.5rem;margin:.2rem 0}h2{font-size:1.15rem;margin:2rem 0 .5rem}
 a{color:inherit}.question,p.note{color:var(--soft);max-width:75ch}p.note{font-size:.87rem}
 .summary{max-width:80ch;padding-left:1.2rem}.summary li{margin:.3rem 0}
@@ -45,29 +47,14 @@ th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
 figure{margin:1rem 0;overflow-x:auto}.chart{max-width:100%;min-width:600px;height:auto}
+.row{display:flex;flex-wrap:wrap;gap:0 1rem}.row figure{flex:0 1 540px;margin:.5rem 0}
+.row .chart{min-width:480px}
+#values{position:fixed;display:none;pointer-events:none;background:var(--panel);padding:.3rem .6rem;
+border:1px solid var(--line);font-size:.8rem;white-space:pre;font-variant-numeric:tabular-nums}
 pre{background:var(--panel);padding:.7rem;overflow-x:auto}
 details summary{cursor:pointer;color:var(--soft)}
 @media print{body{max-width:none;font-size:11px}figure,tr{break-inside:avoid}.wide{overflow:visible}
 .chart{width:100%;height:auto}}
-"""
-
-_SCRIPT: Final = """
-document.querySelectorAll("th button").forEach(function(button){
- button.addEventListener("click",function(){
-  var head=button.closest("th"),body=head.closest("table").tBodies[0],at=head.cellIndex;
-  var down=head.getAttribute("aria-sort")==="ascending";
-  head.parentNode.querySelectorAll("th").forEach(function(h){h.removeAttribute("aria-sort")});
-  head.setAttribute("aria-sort",down?"descending":"ascending");
-  function value(row){return row.cells[at].getAttribute("data-v")||""}
-  Array.from(body.rows).sort(function(a,b){
-   var x=value(a),y=value(b),p=parseFloat(x),q=parseFloat(y);
-   if(x===""||y==="")return (x==="")-(y==="");
-   var order=String(p)===x&&String(q)===y||(!isNaN(p)&&!isNaN(q)&&head.className==="n")
-    ?p-q:x.localeCompare(y);
-   return down?-order:order;
-  }).forEach(function(row){body.appendChild(row)});
- });
-});
 """
 
 
@@ -86,17 +73,19 @@ def _page(document: Document) -> Iterator[str]:
         more = len(document.findings) - 1
         yield _finding(1, document.findings[0])
         yield f'<p><a href="#doubts">{more} more</a></p>' if more else ""
-    yield from (_figure(chart) for chart in document.charts[:1])
+    main = 2 if document.charts and document.charts[0].beside else 1
+    yield from _figures(document.charts[:main])
     yield _all_doubts(document)
     yield from (_table(table) for table in document.tables[:3])
-    if document.charts[1:]:
-        yield "<h2>Charts</h2>"
-        yield from (_figure(chart) for chart in document.charts[1:])
+    if document.charts[main:]:
+        yield '<h2>Charts</h2><p class="note">Point at a line for its values. Drag to zoom, double'
+        yield "-click to see all again. Click a name of a legend to hide it.</p>"
+        yield from _figures(document.charts[main:])
     yield from (_table(table) for table in document.tables[3:])
     if document.commands:
         commands = "\n".join(escaped(command) for command in document.commands)
         yield f"<h2>To repeat it</h2><pre>{commands}</pre>"
-    yield f"<script>{_SCRIPT}</script></body></html>\n"
+    yield f"<script>{SCRIPT}</script></body></html>\n"
 
 
 def _finding(number: int, finding: Finding) -> str:
@@ -116,6 +105,13 @@ def _all_doubts(document: Document) -> str:
 
 def _figure(chart: Chart) -> str:
     return f"<figure>{chart.svg}</figure>"
+
+
+def _figures(charts: Sequence[Chart]) -> Iterator[str]:
+    """Narrow charts in rows of as many as fit."""
+    for beside, group in groupby(charts, key=lambda chart: chart.beside):
+        inside = "".join(_figure(chart) for chart in group)
+        yield f'<div class="row">{inside}</div>' if beside else inside
 
 
 def _table(table: Table) -> str:

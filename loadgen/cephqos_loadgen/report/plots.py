@@ -1,9 +1,10 @@
-"""Kinds of plots: dots with error bars, lines over time, curves, bars in parts."""
+"""Kinds of plots: dots with error bars, curves, bars in parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cephqos_loadgen.report import svg
+from cephqos_loadgen.report.plot_time import Line
 from cephqos_loadgen.report.svg import Scale
 from cephqos_loadgen.report.words import number
 
@@ -22,44 +23,6 @@ class Dot:
     high: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """Points of one series; errors are half the length of the bars."""
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-    errors: tuple[tuple[float, float], ...] = ()
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A stretch of time in which something ran."""
-
-    name: str
-    start: float
-    end: float
-
-
-def _x_axis(scale: Scale, top: float, bottom: float, title: str) -> list[str]:
-    parts = []
-    for tick in scale.ticks():
-        x = scale.at(tick)
-        parts.append(svg.line(x, top, x, bottom, "grid"))
-        parts.append(svg.text(x, bottom + 16, svg.tick_text(tick), "soft middle"))
-    middle = (scale.start + scale.end) / 2
-    return [*parts, svg.text(middle, bottom + 34, title, "middle")]
-
-
-def _y_axis(scale: Scale, left: float, right: float, title: str) -> list[str]:
-    parts = []
-    for tick in scale.ticks():
-        y = scale.at(tick)
-        parts.append(svg.line(left, y, right, y, "grid"))
-        parts.append(svg.text(left - 6, y + 4, svg.tick_text(tick), "soft end"))
-    return [*parts, svg.text(left, scale.end - 10, title)]
-
-
 def dots(
     title: str,
     axis: str,
@@ -75,7 +38,7 @@ def dots(
     make = svg.logarithmic if log else svg.linear
     scale = make(values, left, _WIDTH - 70)
     bottom = _TOP + _ROW * len(rows)
-    body = [svg.text(8, 20, title, "title"), *_x_axis(scale, _TOP - 6, bottom, axis)]
+    body = [svg.text(8, 20, title, "title"), *svg.x_axis(scale, _TOP - 6, bottom, axis)]
     if len(names) > 1:
         body.append(svg.legend(8, 42, names, lines=False))
     for index, (label, row) in enumerate(zip(labels, rows, strict=True)):
@@ -104,35 +67,6 @@ def _dot(scale: Scale, y: float, dot: Dot, name: str) -> list[str]:
     return [*parts, svg.marker(scale.at(dot.value), y, dot.series, tip)]
 
 
-def over_time(
-    title: str, panels: Sequence[tuple[str, Sequence[Line]]], bands: Sequence[Band], seconds: float
-) -> str:
-    """Panels above each other with one axis of time; phases as bands."""
-    left, right, height = 74.0, _WIDTH - 20, 120.0
-    across = Scale(0.0, max(seconds, 1.0), left, right)
-    body = [svg.text(8, 20, title, "title")]
-    names = [line.name for line in max((lines for _, lines in panels), key=len, default=[])]
-    if len(names) > 1:
-        body.append(svg.legend(8, 40, names, lines=True))
-    top = 88.0
-    for number_, (axis, lines) in enumerate(panels):
-        bottom = top + height
-        for band in bands:
-            start, end = across.at(max(0.0, band.start)), across.at(min(seconds, band.end))
-            tip = f"{band.name}: {band.start:.0f} to {band.end:.0f} s"
-            body.append(svg.rect(start, top, end - start, height, "band", tip))
-            if not number_:
-                body.append(svg.text(start + 3, top + 12, band.name, "soft"))
-        scale = svg.linear([y for line in lines for _, y in line.points], bottom, top)
-        body += _y_axis(scale, left, right, axis)
-        for index, line in enumerate(lines):
-            points = [(across.at(x), scale.at(y)) for x, y in line.points]
-            body.append(svg.path(points, index, thin=True))
-        top = bottom + 34
-    body += _x_axis(across, top - 34, top - 34, "seconds since the repeat began")
-    return svg.drawing(_WIDTH, top + 14, title, body)
-
-
 def curves(title: str, x_axis: str, y_axis: str, lines: Sequence[Line]) -> str:
     """Lines through labelled points, with error bars in both directions."""
     left, right, bottom, top = 74.0, _WIDTH - 40, 420.0, 84.0
@@ -140,7 +74,7 @@ def curves(title: str, x_axis: str, y_axis: str, lines: Sequence[Line]) -> str:
     ys = [y + e for line in lines for (_, y), (_, e) in zip(line.points, line.errors, strict=True)]
     across, up = svg.linear(xs, left, right), svg.linear(ys, bottom, top)
     body = [svg.text(8, 20, title, "title"), svg.legend(8, 42, [x.name for x in lines], lines=True)]
-    body += [*_x_axis(across, top, bottom, x_axis), *_y_axis(up, left, right, y_axis)]
+    body += [*svg.x_axis(across, top, bottom, x_axis), *svg.y_axis(up, left, right, y_axis)]
     for index, line in enumerate(lines):
         places = [(across.at(x), up.at(y)) for x, y in line.points]
         body.append(svg.path(places, index))
@@ -169,7 +103,7 @@ def stacked(
     left = 24 + 6.9 * min(max(map(len, labels), default=0), 44)
     scale = svg.linear([sum(row) for row in rows], left, _WIDTH - 70)
     bottom = _TOP + _ROW * len(rows)
-    body = [svg.text(8, 20, title, "title"), *_x_axis(scale, _TOP - 6, bottom, axis)]
+    body = [svg.text(8, 20, title, "title"), *svg.x_axis(scale, _TOP - 6, bottom, axis)]
     body.append(svg.legend(8, 42, [svg.cut(name, 16) for name in names], lines=False))
     for index, (label, row) in enumerate(zip(labels, rows, strict=True)):
         y, done = _TOP + _ROW * index + 4, 0.0
@@ -185,33 +119,3 @@ def stacked(
             done += value
         body.append(svg.text(scale.at(done) + 8, y + 13, number(sum(row))))
     return svg.drawing(_WIDTH, bottom + 44, title, body)
-
-
-def heat(
-    title: str,
-    x_axis: str,
-    y_axis: str,
-    across: Sequence[str],
-    up: Sequence[str],
-    values: Mapping[tuple[str, str], float],
-) -> str:
-    """Cells with their value; the darker, the more. The number says it in print as well."""
-    wide = min(96.0, (_WIDTH - 110) / max(1, len(across)))
-    high, left, top = 34.0, 96.0, 64.0
-    most = max(values.values(), default=0.0) or 1.0
-    body = [svg.text(8, 20, title, "title"), svg.text(8, 44, f"{y_axis} ↓   {x_axis} →", "soft")]
-    for column, x in enumerate(across):
-        body.append(svg.text(left + wide * (column + 0.5), top - 6, x, "soft middle"))
-    for row, y in enumerate(up):
-        body.append(svg.text(left - 8, top + high * (row + 0.62), y, "soft end"))
-        for column, x in enumerate(across):
-            value = values.get((x, y))
-            place = (left + wide * column, top + high * row)
-            if value is not None:
-                tip = f"{x_axis} {x}, {y_axis} {y}: {number(value)}"
-                cell = svg.rect(*place, wide - 2, high - 2, "f0", tip)
-                share = 0.08 + 0.5 * value / most
-                body.append(cell.replace('class="f0"', f'class="f0" fill-opacity="{share:.2f}"'))
-            middle = (place[0] + wide / 2 - 1, place[1] + high * 0.62)
-            body.append(svg.text(*middle, number(value), "middle"))
-    return svg.drawing(_WIDTH, top + high * len(up) + 12, title, body)

@@ -17,7 +17,10 @@ STYLE: Final = """
 .chart .end{text-anchor:end}.chart .middle{text-anchor:middle}
 .chart .grid{stroke:var(--grid)}.chart .axis{stroke:var(--soft)}
 .chart .band{fill:var(--band);opacity:.22}.chart .l{fill:none;stroke-width:1.6}
-.chart .thin{stroke-width:1}
+.chart .thin{stroke-width:1}.chart .l{vector-effect:non-scaling-stroke}
+.chart .frame{fill:var(--c0);fill-opacity:.12;stroke:var(--c0)}
+.chart .phase{fill:var(--band);fill-opacity:.3;stroke:var(--soft);stroke-width:.6}
+.chart .paper{fill:var(--paper)}.chart .face{fill:var(--c0);stroke:var(--c0);stroke-width:.8}
 """ + "".join(
     f".chart .s{n}{{stroke:var(--c{n})}}.chart .f{n}{{fill:var(--c{n});stroke:var(--c{n})}}\n"
     for n in range(6)
@@ -35,15 +38,37 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
 
 
-def rect(x: float, y: float, width: float, height: float, kind: str, tip: str = "") -> str:
+def rect(
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    kind: str,
+    tip: str = "",
+    opacity: float | None = None,
+) -> str:
     inner = f"<title>{escaped(tip)}</title>" if tip else ""
+    shade = "" if opacity is None else f' fill-opacity="{opacity:.2f}"'
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}"'
-        f' height="{max(0.0, height):.1f}" class="{kind}">{inner}</rect>'
+        f' height="{max(0.0, height):.1f}" class="{kind}"{shade}>{inner}</rect>'
     )
 
 
-def path(points: Sequence[tuple[float, float]], number_: int, *, thin: bool = False) -> str:
+def polygon(places: Sequence[tuple[float, float]], kind: str, opacity: float | None = None) -> str:
+    shade = "" if opacity is None else f' fill-opacity="{opacity:.2f}"'
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return f'<polygon points="{points}" class="{kind}"{shade}/>'
+
+
+def moving(content: str) -> str:
+    """What the page's script moves and stretches along the axis of time."""
+    return f'<g class="moves">{content}</g>' if content else ""
+
+
+def path(
+    points: Sequence[tuple[float, float]], number_: int, *, thin: bool = False, name: str = ""
+) -> str:
     """A line through points, in the colour and dash of this number."""
     if not points:
         return ""
@@ -51,7 +76,8 @@ def path(points: Sequence[tuple[float, float]], number_: int, *, thin: bool = Fa
     dash = DASHES[number_ % len(DASHES)]
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     kind = f"l s{number_ % COLOURS}" + (" thin" if thin else "")
-    return f'<path d="M{inside}" class="{kind}"{dashed}/>'
+    named = f' data-name="{escaped(name)}"' if name else ""
+    return f'<path d="M{inside}" class="{kind}"{dashed}{named}/>'
 
 
 def marker(x: float, y: float, number_: int, tip: str = "", size: float = 4.0) -> str:
@@ -70,12 +96,13 @@ def marker(x: float, y: float, number_: int, tip: str = "", size: float = 4.0) -
     return f'<path d="{forms[number_ % len(forms)]}" class="{kind}">{inner}</path>'
 
 
-def drawing(width: float, height: float, title: str, body: Iterable[str]) -> str:
+def drawing(width: float, height: float, title: str, body: Iterable[str], head: str = "") -> str:
     """A whole SVG, without style: a page has it once, a file of its own needs `standalone`."""
+    more = f" {head}" if head else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 {width:.0f}'
         f' {height:.0f}" width="{width:.0f}" height="{height:.0f}" role="img"'
-        f' aria-label="{escaped(title)}">' + "".join(body) + "</svg>"
+        f' aria-label="{escaped(title)}"{more}>' + "".join(body) + "</svg>"
     )
 
 
@@ -152,9 +179,27 @@ def legend(x: float, y: float, names: Sequence[str], lines: bool) -> str:
     """Marks and their names in one row."""
     parts = []
     for index, name in enumerate(names):
-        if lines:
-            parts.append(path([(x, y - 4), (x + 22, y - 4)], index))
-        parts.append(marker(x + 11, y - 4, index))
-        parts.append(text(x + 28, y, cut(name, 40)))
+        key = [path([(x, y - 4), (x + 22, y - 4)], index)] if lines else []
+        key += [marker(x + 11, y - 4, index), text(x + 28, y, cut(name, 40))]
+        parts.append(f'<g class="key" data-n="{index % COLOURS}">{"".join(key)}</g>')
         x += 44 + 6.8 * min(len(name), 40)
     return "".join(parts)
+
+
+def x_axis(scale: Scale, top: float, bottom: float, title: str) -> list[str]:
+    parts = []
+    for tick in scale.ticks():
+        x = scale.at(tick)
+        parts.append(line(x, top, x, bottom, "grid"))
+        parts.append(text(x, bottom + 16, tick_text(tick), "soft middle"))
+    middle = (scale.start + scale.end) / 2
+    return [*parts, text(middle, bottom + 34, title, "middle")]
+
+
+def y_axis(scale: Scale, left: float, right: float, title: str) -> list[str]:
+    parts = []
+    for tick in scale.ticks():
+        y = scale.at(tick)
+        parts.append(line(left, y, right, y, "grid"))
+        parts.append(text(left - 6, y + 4, tick_text(tick), "soft end"))
+    return [*parts, text(left, scale.end - 10, title)] if title else parts

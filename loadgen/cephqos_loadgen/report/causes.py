@@ -1,0 +1,81 @@
+"""Why classes got no more, as the recording rules say it: the main cause per OSD and class."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from cephqos_base.recorded import PerClass
+from cephqos_base.series import Qos
+from cephqos_loadgen.report.analysis import Run
+from cephqos_loadgen.report.observe import Cause, Observation
+from cephqos_loadgen.report.plot_time import Strip, stretches
+
+# What `cephqos report --causes` lets Prometheus evaluate.
+WANTED: Final = (PerClass.CAUSE,)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One series of a cause: its labels, and the moments at which it was there."""
+
+    labels: Mapping[str, str]
+    times: Sequence[float]  # seconds since the epoch
+
+
+def with_causes(run: Run, found: Sequence[Seen]) -> Run:
+    """The run with the causes of each repeat."""
+    observations = tuple(_with_causes(observed, found) for observed in run.observations)
+    return replace(run, observations=observations)
+
+
+def _with_causes(observed: Observation, found: Sequence[Seen]) -> Observation:
+    start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
+    causes = []
+    for seen in found:
+        times = np.asarray(sorted(t for t in seen.times if start <= t <= end), np.float64)
+        if len(times):
+            labels = seen.labels
+            causes.append(
+                Cause(
+                    labels.get("ceph_daemon", ""),
+                    labels.get("class", ""),
+                    labels.get("cause", ""),
+                    labels.get("by", ""),
+                    times,
+                )
+            )
+    return replace(observed, causes=tuple(causes))
+
+
+def causes_within(
+    observed: Observation, osd: str, work: str, start: float, end: float
+) -> Mapping[str, float]:
+    """Seconds of each cause of a class on an OSD; rules are evaluated once a second."""
+    found: dict[str, float] = {}
+    for cause in observed.causes or ():
+        if (cause.osd, cause.work) == (osd, work):
+            seconds = float(((cause.times >= start) & (cause.times <= end)).sum())
+            if seconds:
+                found[cause.name] = found.get(cause.name, 0.0) + seconds
+    return found
+
+
+def strips(observed: Observation) -> list[Strip]:
+    """One strip per class and cause: on how many OSDs it was the main one at each second."""
+    start = observed.record.start_unix_seconds
+    known = {series.labels.get("ceph_daemon") for series in observed.samples.of(Qos.OPS)}
+    most = len(known | {cause.osd for cause in observed.causes or ()})
+    osds: dict[tuple[str, str], dict[int, set[str]]] = {}
+    for cause in observed.causes or ():
+        seconds = osds.setdefault((cause.work, cause.cause), {})
+        for time in cause.times:
+            seconds.setdefault(round(float(time) - start), set()).add(cause.osd)
+    found = []
+    for (work, name), seconds in sorted(osds.items()):
+        times = sorted(seconds)
+        counts = [len(seconds[time]) for time in times]
+        short = work.removeprefix("background_").replace("_", " ")
+        found.append(Strip(f"{short}: {name}", stretches(times, counts, 1.0), most))
+    return found

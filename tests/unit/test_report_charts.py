@@ -1,0 +1,154 @@
+"""What charts of a report draw: the time of a repeat, surfaces, causes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.synthetic_archive import START, Builder, Osds, Repeat
+
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.causes import Seen, causes_within, with_causes
+from cephqos_loadgen.report.document import Chart
+from cephqos_loadgen.report.over_time import level, rate
+from cephqos_loadgen.report.plot_surface import Grid, surface
+from cephqos_loadgen.report.plot_time import stretches
+from cephqos_loadgen.report.samples import Series
+
+OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
+SCRUBBED = Builder(
+    points={"a": [Repeat([500.0] * 40 + [900.0] * 20, seconds=60, scrub_seconds=40.0)]}
+)
+
+
+def analysed(tmp_path: Path, osds: Osds | None = OSDS) -> Run:
+    builder = Builder(points=SCRUBBED.points, osds=osds)
+    return analyse(open_archive(builder.write(tmp_path / "archive")))
+
+
+def chart(run: Run, name: str) -> Chart:
+    (found,) = [c for c in build([run], Settings()).charts if c.name == name]
+    return found
+
+
+def drawn(run: Run) -> dict[str, list[float | str | None]]:
+    """The data of the chart over time, by column."""
+    data = chart(run, "time-01").data
+    return {
+        f"{column.title}, {column.unit}": [row[n].value for row in data.rows]
+        for n, column in enumerate(data.columns)
+    }
+
+
+def test_a_repeat_is_drawn_second_by_second(tmp_path: Path) -> None:
+    found = drawn(analysed(tmp_path))
+    assert found["Time, s"] == [n + 0.5 for n in range(60)]
+    assert found["throughput, clients, IOPS"] == [500.0] * 40 + [900.0] * 20
+    assert found["backlog, clients, requests"][20] == 12.0
+    assert found["attained, clients, % of reserved"][20] == pytest.approx(60.0)
+    assert found["latency, p50, ms"][5] == pytest.approx(5.0)
+
+
+def test_phases_are_bars_and_background_work_is_shaded_in_every_panel(tmp_path: Path) -> None:
+    svg = chart(analysed(tmp_path), "time-01").svg
+    assert svg.count('class="phase"') == 2
+    panels = svg.count('class="panel"')
+    assert panels == 4 and svg.count('class="band"') == panels
+
+
+def test_without_samples_of_osds_only_clients_are_drawn(tmp_path: Path) -> None:
+    found = drawn(analysed(tmp_path, None))
+    assert not [name for name in found if "backlog" in name or "attained" in name]
+
+
+def test_a_counter_that_begins_again_has_no_negative_rate() -> None:
+    times = np.arange(0.0, 40.0)
+    values = np.concatenate([np.arange(20.0) * 5, np.arange(20.0) * 5])
+    found = rate([Series("a", {}, times, values)], times[15:], 10.0)
+    assert float(np.nanmin(found)) >= 4.0 and float(np.nanmax(found)) == pytest.approx(5.0)
+
+
+def test_a_gauge_is_unknown_where_its_last_sample_is_old() -> None:
+    gauge = Series("a", {}, np.asarray([0.0, 1.0, 30.0]), np.asarray([2.0, 3.0, 4.0]))
+    found = level([gauge], np.asarray([0.5, 5.0, 20.0, 30.0]))
+    assert found.tolist()[:2] == [2.0, 3.0] and np.isnan(found[2]) and found[3] == 4.0
+
+
+# -- causes ----------------------------------------------------------------------------------------
+
+
+def seen(osd: str, cause: str, seconds: range, by: str = "") -> Seen:
+    labels = {"ceph_daemon": osd, "class": "client", "cause": cause, "by": by}
+    return Seen(labels, [START + second for second in seconds])
+
+
+def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
+    run = with_causes(
+        analysed(tmp_path),
+        [
+            seen("osd.0", "device", range(10, 30)),
+            seen("osd.0", "replica", range(30, 35), by="osd.1"),
+            seen("osd.1", "device", range(20, 30)),
+            seen("osd.1", "cpu", range(900, 950)),  # not of this repeat
+        ],
+    )
+    (observed,) = run.observations
+    found = causes_within(observed, "osd.0", "client", START, START + 60)
+    assert found == {"device": 20.0, "replica by osd.1": 5.0}
+    assert causes_within(observed, "osd.0", "client", START, START + 14) == {"device": 5.0}
+    table = next(t for t in build([run], Settings()).tables if t.name == "promises")
+    at = [column.title for column in table.columns].index("Main causes")
+    assert [row[at].text for row in table.rows] == [
+        "device 20, replica by osd.1 5",
+        "device 10",
+        "–",
+    ]
+    svg = chart(run, "time-01").svg
+    assert "client: device: 2 of 3 OSDs, 19 to 29 s" in svg and "client: replica" in svg
+
+
+def test_without_their_evaluation_causes_are_not_mentioned_as_absent(tmp_path: Path) -> None:
+    table = next(t for t in build([analysed(tmp_path)], Settings()).tables if t.name == "promises")
+    assert "Main causes" not in [column.title for column in table.columns]
+    assert "cephqos report --causes" in table.note
+
+
+def test_equal_counts_that_follow_each_other_are_one_stretch() -> None:
+    assert stretches([1, 2, 3, 7, 8], [1, 1, 2, 2, 0], 1.0) == ((0, 2, 1), (2, 3, 2), (6, 7, 2))
+
+
+# -- surfaces --------------------------------------------------------------------------------------
+
+
+def test_steps_of_a_curve_make_a_surface_over_an_axis_and_depth(tmp_path: Path) -> None:
+    axes = {v: {"volumes": v} for v in ("1", "2", "10")}
+    points = {v: [Repeat(100.0 * int(v), depths=(1, 8, 64))] for v in axes}
+    run = analyse(open_archive(Builder(points=points, axes=axes).write(tmp_path / "archive")))
+    data = chart(run, "heat-01").data
+    assert [column.title for column in data.columns] == ["depth / volumes", "1", "2", "10"]
+    assert [[cell.text for cell in row] for row in data.rows] == [
+        ["1", "100", "200", "1,000"],
+        ["8", "200", "400", "2,000"],
+        ["64", "300", "600", "3,000"],
+    ]
+    assert chart(run, "surface-01").svg.count('class="face"') == 4
+
+
+def test_two_runs_have_surfaces_beside_each_other_on_one_scale(tmp_path: Path) -> None:
+    axes = {f"{v}x{d}": {"volumes": v, "queue": d} for v in "12" for d in "48"}
+    runs = []
+    for name, factor in (("pacific", 1.0), ("reef", 4.0)):
+        points = {point: [Repeat(100.0 * factor)] for point in axes}
+        builder = Builder(run=name, points=points, axes=axes)
+        runs.append(analyse(open_archive(builder.write(tmp_path / name))))
+    charts = [c for c in build(runs, Settings()).charts if c.name.startswith("surface")]
+    assert [c.title.rpartition(" ")[2] for c in charts] == ["pacific", "reef"]
+    tops = {c.svg.partition(' class="soft end">400<')[0] != c.svg for c in charts}
+    assert tops == {True}
+
+
+def test_a_missing_value_leaves_a_hole() -> None:
+    values = {(x, y): 1.0 for x in "123" for y in "123" if (x, y) != ("1", "1")}
+    grid = Grid("t", "IOPS", "x", "y", "123", "123", values, 1.0)
+    assert surface(grid).count('class="face"') == 3
