@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from cephqos_exporter.exposition import Chunk
 from cephqos_exporter.model import LabelText
+from cephqos_exporter.rendering import Chunk
 
 
 @dataclass(slots=True)

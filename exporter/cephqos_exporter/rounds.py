@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
-from cephqos_exporter.exposition import Chunk, Seen, render
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
 from cephqos_exporter.model import (
     Collector,
@@ -24,7 +23,9 @@ from cephqos_exporter.model import (
     ReplyMissing,
     render_labels,
 )
+from cephqos_exporter.rendering import Chunk, Rendered, Renderer
 from cephqos_exporter.report import DaemonReport, Outcome
+from cephqos_exporter.validity import Seen
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +146,7 @@ class DaemonRounds(Rounds):
         self._collectors = collectors
         self._speakers = speakers
         self._max_series = max_series
+        self._renderers = {collector.name: Renderer() for collector in collectors}
         self._failing: set[str] = set()  # collectors, as of the last round
         self._anew: dict[str, float] = {}  # collectors -> when they may begin anew again
 
@@ -235,7 +237,8 @@ class DaemonRounds(Rounds):
         for collector in self._collectors:
             started = time.perf_counter()
             try:
-                left_out = page.add(collector, view)
+                families = collector.collect(view)
+                left_out = page.add(self._renderers[collector.name].render(families, page.seen))
             except ReplyMissing as exc:
                 # A command that this release does not have: the collector is not for this daemon.
                 if exc.reason != UnknownCommand.reason:
@@ -283,13 +286,12 @@ class _DaemonPage:
     def __init__(self, max_series: int) -> None:
         self.chunks: list[Chunk] = []
         self.left_out: dict[str, int] = {}
-        self._seen = Seen()
+        self.seen = Seen()
         self._series_left = max_series
         self._bytes_left = max_series * _BYTES_PER_SERIES
 
-    def add(self, collector: Collector, view: DaemonView) -> int:
-        """Add what a collector makes of a view; how many samples had to be left out."""
-        rendered = render(collector.collect(view), self._seen)
+    def add(self, rendered: Rendered) -> int:
+        """Add what a collector gave; how many samples had to be left out."""
         left_out = rendered.left_out
         if left_out:
             self._count("invalid", left_out)

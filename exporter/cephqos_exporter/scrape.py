@@ -17,9 +17,10 @@ from typing import Protocol
 
 from cephqos_exporter.ceph.discovery import Socket
 from cephqos_exporter.errors import SourceUnavailable
-from cephqos_exporter.exposition import Page, Rendered, render
+from cephqos_exporter.exposition import Page
 from cephqos_exporter.fetch import DaemonFetcher, SharedReplies
 from cephqos_exporter.model import Collector, Daemon, Family, Host
+from cephqos_exporter.rendering import Rendered, render
 from cephqos_exporter.report import DaemonReport, Outcome, ScrapeReport
 from cephqos_exporter.rounds import DaemonRounds, Rounds, Speakers, Waiting, wait_for
 

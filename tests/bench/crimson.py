@@ -8,8 +8,8 @@ import orjson
 from tests.replay.daemons import Recording
 
 from cephqos_exporter.collectors.crimson import GROUPS, METRICS, CrimsonCollector
-from cephqos_exporter.exposition import render
 from cephqos_exporter.model import Daemon, DaemonView, Host, render_labels
+from cephqos_exporter.rendering import render
 
 RECORDINGS: Final = Path(__file__).parents[1] / "recordings" / "crimson"
 SCRAPES: Final = 50
