@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-top truth clean
+.PHONY: help venv tools packages demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-top truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -22,8 +22,11 @@ $(STAMP): pyproject.toml requirements-dev.txt
 
 venv: $(STAMP) ## the Python environment in .venv, with the commands cephqos and cephqos-exporter
 
-tools: $(STAMP) ## Loki and the log collector, built from Go modules into the cache (5 minutes, once)
+tools: $(STAMP) ## Loki, the log collector, nfpm, helm, kubeconform: built from Go modules (6 minutes, once)
 	@$(BIN)/python -m cephqos_loadgen.tools
+
+packages: $(STAMP) ## the Debian package and the RPM, in dist/
+	@$(BIN)/python deploy/packages/build.py
 
 demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
 	@YES=$(YES) deploy/bootstrap.sh system

@@ -43,7 +43,7 @@ async def test_without_go_the_message_names_the_version_and_the_packages(no_tool
 
 async def test_a_go_that_is_too_old_is_refused_with_its_version(no_tools: Path) -> None:
     fake_go(no_tools, "", version="go1.19.8")
-    with pytest.raises(UsageError, match=r"go is go1\.19\.8\. Building Loki"):
+    with pytest.raises(UsageError, match=r"go is go1\.19\.8\. Building it"):
         await tools.ensure_tool("cephqos-collector", Silent())
 
 

@@ -1,0 +1,11 @@
+#!/bin/sh
+set -e
+# Debian says `remove`, RPM the number of versions that stay.
+case "$1" in
+remove | 0)
+    if [ -d /run/systemd/system ]; then
+        systemctl disable --now cephqos-exporter.service cephqos-cluster.service cephqos-probe.service
+    fi
+    ;;
+esac
+find /usr/lib/cephqos -name __pycache__ -type d -prune -exec rm -rf {} +
