@@ -113,12 +113,10 @@ async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
 async def test_a_deep_scrub_reads_every_object_beside_the_clients(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    """With the study's own profile and every variant of the scrub's settings in force."""
-    only = {"policy": "custom"}
-    variants = {"max_scrubs": "1", "priority": "120", "scrub_cost": "20M"}
-    archive = await run(
-        "client-vs-scrub", lab, tmp_path, only, client="12s", objects="200", **variants
-    )
+    """With the study's own profile and an experiment's settings in force."""
+    only = {"policy": "custom", "experiment": "cost_20m"}
+    variables = {"client": "12s", "objects": "200", "max_scrubs": "1"}
+    archive = await run("client-vs-scrub", lab, tmp_path, only, **variables)
     (repeat,) = archive.repeats
     assert_in_force(
         repeat,
@@ -137,7 +135,8 @@ async def test_a_deep_scrub_reads_every_object_beside_the_clients(
     assert growth(repeat, "cephqos_scrub_pool_objects_total") > 50, "the cluster's own word"
     assert scrub.bytes >= 200 * 32 * 1024
     found = phases(repeat)
-    assert found["client"].start_unix_seconds < found["scrub"].start_unix_seconds
+    assert found["scrub"].start_unix_seconds < found["client"].start_unix_seconds
+    assert found["alone"].end_unix_seconds <= found["scrub"].start_unix_seconds + 0.1
     warnings = [e["text"] for e in archive.events() if e["event"] == "warning"]
     assert any("osd_scrub_cost = 20M has no effect" in text for text in warnings)
 
@@ -167,6 +166,25 @@ async def test_recovery_moves_the_objects_while_clients_work(
     # From the look before, where only what had moved told of it; without the second calm look.
     assert 0 < client.recovery.seconds < ended - began + 0.1
     assert {row["osds_up"] for row in repeat.cluster()} >= {2, 3}
+
+
+async def test_every_policy_recovers_the_same_objects(lab: RunningLab, tmp_path: Path) -> None:
+    """Their placement groups lie on the same OSDs: the pool stays, and is emptied in between."""
+    only = {"policy": "balanced,high_recovery_ops", "media": "ssd"}
+    archive = await run("client-vs-recovery", lab, tmp_path, only)
+    moved = [repeat.record.phases["client"].recovery for repeat in archive.repeats]
+    assert len(moved) == 2
+    first, second = (recovery.objects for recovery in moved if recovery)
+    # Clients' objects are in it too: those of the other pool that were written to meanwhile.
+    assert first == pytest.approx(second, rel=0.05)
+    stored = {pool["pool_name"] for pool in (await state(lab))["pools"]}
+    assert "recovery" not in stored
+
+
+async def state(lab: RunningLab) -> dict[str, list[dict[str, str]]]:
+    async with lab.client() as client:
+        found: dict[str, list[dict[str, str]]] = await client.command("osd dump")
+        return found
 
 
 async def test_scrub_and_recovery_start_together(lab: RunningLab, tmp_path: Path) -> None:

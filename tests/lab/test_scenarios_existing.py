@@ -29,10 +29,9 @@ def lab(labs: LabPool, request: pytest.FixtureRequest) -> RunningLab:
     return labs.shared(request.param)
 
 
-@pytest.fixture
-def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunOptions:
+def client_host(lab: RunningLab, folder: Path, monkeypatch: pytest.MonkeyPatch) -> RunOptions:
     """This host as a client host: Ceph's programs in PATH, a Python with its bindings."""
-    programs = tmp_path / "bin"
+    programs = folder / "bin"
     programs.mkdir()
     for name in ("fio", "rados", "rbd", "python3"):
         path = programs / name
@@ -40,7 +39,7 @@ def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return RunOptions(
-        out=tmp_path / "out",
+        out=folder / "out",
         conf=lab.paths.conf,
         known_fsid=lab.state.fsid,
         python=str(programs / "python3"),
@@ -48,6 +47,11 @@ def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         sockets=lab.paths.sockets,
         listen="127.0.0.1:0",
     )
+
+
+@pytest.fixture
+def options(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunOptions:
+    return client_host(lab, tmp_path, monkeypatch)
 
 
 async def test_a_run_needs_to_be_told_which_cluster_it_may_load(
@@ -108,7 +112,7 @@ async def test_the_run_is_recorded_seen_live_and_given_back(
 
 PINNED = """\
 scenario: pinned
-pools: [{name: client, size: 2, pg_num: 8, images: {size: 64M}}]
+pools: [{name: client, size: 1, pg_num: 8, images: {size: 64M}}]
 phases:
   - {name: place, pin: {strategy: default}}
   - name: client
@@ -118,27 +122,19 @@ phases:
 
 
 async def test_osds_of_this_host_are_pinned_and_their_threads_are_recorded(
-    labs: LabPool, options: RunOptions, tmp_path: Path
+    labs: LabPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through the conf file only: their admin sockets say which processes they are."""
-    spec = LabSpec(name=lab_name("pin"), osds=1, osd_size=4 << 30)
-    lab = labs.start(spec)
+    lab = labs.start(LabSpec(name=lab_name("pin"), osds=1, osd_size=4 << 30))
+    options = client_host(lab, tmp_path, monkeypatch)
     try:
         pid = (await lab.pids())["osd.0"]
         before = os.sched_getaffinity(pid)
-        own = replace(
-            options,
-            conf=lab.paths.conf,
-            known_fsid=lab.state.fsid,
-            work=lab.paths.work,
-            sockets=lab.paths.sockets,
-        )
-        away = replace(own, sockets=tmp_path)
-        size_one = PINNED.replace("size: 2", "size: 1")
+        away = replace(options, sockets=tmp_path)
         with pytest.raises(UsageError, match=r"phase place pins OSDs, .* not found on it: osd\.0"):
-            await Runner(parse(size_one, "pinned.yaml"), away, Silent()).run()
+            await Runner(parse(PINNED, "pinned.yaml"), away, Silent()).run()
         assert not options.out.exists(), "refused before anything was changed"
-        archive = open_archive(await Runner(parse(size_one, "p.yaml"), own, Silent()).run())
+        archive = open_archive(await Runner(parse(PINNED, "p.yaml"), options, Silent()).run())
         (repeat,) = archive.repeats
         placement = repeat.record.phases["place"].result
         assert isinstance(placement, PinResult)

@@ -1,7 +1,8 @@
 """Whether a given cluster is the one that a point of the matrix is labelled with.
 
-A scenario's own `lab:` is a wish for a lab that a run starts for itself. What an axis decides about
-the lab is a different thing: it is in the name of the point, so the cluster must be so.
+A scenario's own `lab:` is a wish for a lab that a run starts for itself. Two things are more. What
+an axis decides about the lab is in the name of the point. And what a scenario says of the media,
+its figures rest on: an SSD's throttles and capacity mean nothing on a disk that rotates.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,12 +17,14 @@ Metadata = Sequence[Mapping[str, Any]]
 def check(points: Sequence[Point], metadata: Metadata) -> None:
     """ClusterUnfit where a point says something of the lab that this cluster is not."""
     for point in points:
-        wrong = list(differences(point.lab, point.lab_axes, metadata))
+        declared = ("rotational",) if point.lab.rotational is not None else ()
+        keys = tuple(dict.fromkeys((*point.lab_axes, *declared)))
+        wrong = list(differences(point.lab, keys, metadata))
         if wrong:
             raise ClusterUnfit(
                 f"point {point.name} is not this cluster: {'; '.join(wrong)}. Choose points with"
-                " --only, another cluster, or neither --lab nor --conf: the run then starts a lab"
-                " for each"
+                " --only, a variable with --var (rotational=keep does not look at the media),"
+                " another cluster, or neither --lab nor --conf: the run then starts a lab for each"
             )
 
 

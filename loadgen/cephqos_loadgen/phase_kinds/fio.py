@@ -1,11 +1,12 @@
 """fio: client load of one depth, over a sweep of depths, or searching for a latency target."""
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from cephqos_base.units import parse_seconds
+from cephqos_base.units import format_cpu_list, parse_seconds
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
@@ -104,6 +105,7 @@ class Fio(PhaseKind):
     pool: str = ""
     volumes: int = 1
     clients: int = 1
+    jobs: int = 1
     path: str = ""
     size: int | None = None
     cache: str = "none"
@@ -139,6 +141,7 @@ class Fio(PhaseKind):
             pool=read_pool_name(table["pool"]) if "pool" in table else "",
             volumes=volumes,
             clients=clients,
+            jobs=read_integer(table, "jobs", 1, 64),
             path=table["path"].text(r"/.+", "an absolute path") if "path" in table else "",
             size=table["size"].size() if "size" in table else None,
             cache=table["cache"].choice(CACHES) if "cache" in table else "none",
@@ -217,6 +220,10 @@ class Fio(PhaseKind):
             words.append(count(self.volumes, "volume"))
         if self.clients > 1:
             words.append(count(self.clients, "client"))
+        if self.jobs > 1:
+            words.append(f"{self.jobs} jobs each")
+        if self.cpus:
+            words.append(f"on CPUs {format_cpu_list(self.cpus)}")
         if self.engine == "nbd":
             words.append(f"cache {self.cache}")
         words += [f"{name} {value}" for name, value in self.options]
@@ -265,8 +272,9 @@ class Fio(PhaseKind):
         target = self.target(phase, place)
         command = [*pinned(self.cpus), "fio"]
         command += ["--output-format=json+", "--status-interval=1", "--eta=never"]
-        for volume in client.volumes:
-            command.append(f"--name=volume.{volume}")
+        for volume, job in itertools.product(client.volumes, range(self.jobs)):
+            name = f"volume.{volume}.job.{job}" if self.jobs > 1 else f"volume.{volume}"
+            command.append(f"--name={name}")
             command += self.fio.options(target, client.name, volume, devices or {})
             command += [f"--rw={self.rw}", f"--bs={self.block_size}"]
             command += [f"--iodepth={depth or self.depth}"]
@@ -283,7 +291,7 @@ class Fio(PhaseKind):
     @property
     def _jobs(self) -> int:
         """Jobs of all clients together: a rate is shared out among them."""
-        return self.volumes if self.fio.on_images else self.clients
+        return self.jobs * (self.volumes if self.fio.on_images else self.clients)
 
     # -- carrying it out ------------------------------------------------------------------------
 
@@ -341,7 +349,7 @@ class Fio(PhaseKind):
 
 
 _KEYS = (
-    *("engine", "pool", "rw", "bs", "depth", "volumes", "clients", "path", "size", "cache"),
+    *("engine", "pool", "rw", "bs", "depth", "volumes", "clients", "jobs", "path", "size", "cache"),
     *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
 )
 

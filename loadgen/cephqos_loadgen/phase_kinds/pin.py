@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.errors import UsageError
-from cephqos_base.units import format_cpu_list, parse_cpu_list
+from cephqos_base.units import format_cpu_list
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import affinity
 from cephqos_loadgen.cluster.undo import Undo
@@ -15,7 +15,7 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.cpu_placement import STRATEGIES, Cpu, parse_lscpu, place_osds
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.plan.reading import read_integer
+from cephqos_loadgen.plan.reading import read_cpus, read_integer
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.results.phase import PhaseResult
 
@@ -56,7 +56,7 @@ class Pin(PhaseKind):
             strategy=table["strategy"].choice(STRATEGIES),
             cpus_per_osd=read_integer(table, "cpus_per_osd", 1, 64),
             apply=table["apply"].boolean() if "apply" in table else True,
-            exclude=_cpu_list(table["exclude"]) if "exclude" in table else (),
+            exclude=read_cpus(table["exclude"]) if "exclude" in table else (),
         )
 
     def describe(self) -> str:
@@ -102,15 +102,6 @@ class Pin(PhaseKind):
 
     def _place(self, cpus: Sequence[Cpu], osds: Sequence[int]) -> dict[int, tuple[int, ...]]:
         return place_osds(cpus, osds, self.strategy, self.cpus_per_osd, self.exclude)
-
-
-def _cpu_list(value: Value) -> tuple[int, ...]:
-    """CPUs as the kernel writes them; nothing for none."""
-    plain = value.plain()
-    try:
-        return parse_cpu_list("" if plain is None else str(plain))
-    except UsageError:
-        value.fail("CPUs such as 0-1,56-57")
 
 
 async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:

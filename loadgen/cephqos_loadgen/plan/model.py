@@ -75,6 +75,7 @@ class LabWish:
     objectstore: str = "bluestore"
     fs: str | None = None
     settings: tuple[CephOption, ...] = ()
+    fresh_for: str = ""  # the only point that it serves; each repeat has one of its own
 
 
 @dataclass(frozen=True, slots=True)

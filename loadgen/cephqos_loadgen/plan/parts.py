@@ -63,7 +63,9 @@ class Objects:
 class PlannedPool:
     """A pool that the run makes.
 
-    `fresh`: made again for every repeat. `keep`: left behind, for a run that needs the same one.
+    `fresh`: made again for every repeat. `emptied`: its objects are removed before every repeat,
+    and its placement groups stay where they are. `keep`: left behind, for a run that needs the
+    same one.
     """
 
     name: str
@@ -72,4 +74,5 @@ class PlannedPool:
     images: Images | None = None
     objects: Objects | None = None
     fresh: bool = False
+    emptied: bool = False
     keep: bool = False

@@ -2,6 +2,7 @@
 
 import re
 
+from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_cpu_list
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.plan.parts import CephOption, Objects
@@ -38,7 +39,13 @@ def read_flags(value: Value) -> tuple[str, ...]:
 
 
 def read_cpus(value: Value) -> tuple[int, ...]:
-    return parse_cpu_list(value.text(r"\d+(-\d+)?(,\d+(-\d+)?)*", "CPUs such as 0,2-3"))
+    """CPUs as the kernel writes them; parts of the list may be empty, or all of it."""
+    plain = value.plain()
+    parts = ("" if plain is None else str(plain)).split(",")
+    try:
+        return parse_cpu_list(",".join(part for part in parts if part.strip()))
+    except UsageError:
+        value.fail("CPUs such as 0,2-3")
 
 
 def read_objects(value: Value) -> Objects:

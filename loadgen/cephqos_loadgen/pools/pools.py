@@ -85,6 +85,22 @@ class Pools:
                 await self._journal.drop(_removal(pool.name))
         return reused
 
+    async def empty(self, pools: Sequence[PlannedPool]) -> None:
+        """Remove all objects of these pools, and wait until the OSDs have done so."""
+        for pool in pools:
+            self._live.doing = f"emptying pool {pool.name}"
+            place = self._cluster.access.place
+            argv = ["rados", *place.identity, "purge", pool.name, "--yes-i-really-really-mean-it"]
+            await self._run(f"purge.{pool.name}", argv, None, _FILL_SECONDS)
+        if pools:
+            names = [pool.name for pool in pools]
+            await self._cluster.wait_for_pgs(clean=True, within=_FILL_SECONDS, pools=names)
+            left = {n: s["num_objects"] for n, s in (await pool_stats(self._cluster)).items()}
+            for name in names:
+                if left.get(name):
+                    raise RunError(f"pool {name} still has {left[name]} objects after its purge")
+        self._live.doing = ""
+
     async def _spec(self, name: str) -> str | None:
         """The spec of a pool of this run; None where there is none; an error if it is not its own.
 

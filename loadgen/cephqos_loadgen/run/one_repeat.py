@@ -131,6 +131,7 @@ class Repeat:
     ) -> None:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
+        await context.pools.empty([pool for pool in self._point.pools if pool.emptied])
         context.started = time.time()
         try:
             async with AsyncExitStack() as stack:

@@ -150,7 +150,7 @@ class Runner:
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
             stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
-            for wish, runs in groupby(self._left(), key=lambda run: run[0].lab):
+            for (wish, _), runs in groupby(self._left(), key=_cluster_of):
                 await self._on_cluster(archive, wish, list(runs))
 
     # -- clusters -------------------------------------------------------------------------------
@@ -356,6 +356,12 @@ class Runner:
         live.eta = self._forecast.left(elapsed=elapsed, filling=max(known) if lasting else None)
         live.repeats = (len(self._records), len(self.plan.runs))
         return terminal.frame(live, now)
+
+
+def _cluster_of(run: tuple[Point, int]) -> tuple[LabWish, int]:
+    """Repeats that follow each other share a cluster where this is the same."""
+    point, number = run
+    return point.lab, number if point.lab.fresh_for else 0
 
 
 def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:

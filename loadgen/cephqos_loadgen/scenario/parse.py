@@ -37,6 +37,7 @@ _KEYS = (
     "devices",
     "pools",
     "matrix",
+    "only",
     "find",
     "phases",
 )
@@ -66,7 +67,8 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     scale, variables = _variables(document, top, choices)
     document = document.having(variables)
     top = document.table(_KEYS)
-    axes = read_axes(top.get("matrix"), choices.only, document)
+    only = {**_default_only(top.get("only")), **choices.only}
+    axes = read_axes(top.get("matrix"), only, document)
     points = tuple(_point(document, each, choices.keep) for each in itertools.product(*axes))
     check_used(document, axes)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
@@ -98,6 +100,12 @@ def _capacity(value: Value) -> Capacity:
         total=table["total"].size() if "total" in table else default.total,
         block_size=table["bs"].size(512) if "bs" in table else default.block_size,
     )
+
+
+def _default_only(value: Value | None) -> dict[str, tuple[str, ...]]:
+    """The values of axes that are run where the command line chooses none."""
+    entries = value.entries() if value else {}
+    return {axis: tuple(item.text() for item in each.items()) for axis, each in entries.items()}
 
 
 def _order(value: Value | None, choices: Choices) -> model.Order:
@@ -149,8 +157,9 @@ def _point(document: Value, combination: Sequence[Variant], keep: bool) -> model
     _check_pools(top["phases"], phases, pools)
     used = {name for phase in phases for name in phase.action.pools()}
     pools = tuple(pool for pool in pools if pool.name in used)
+    name = ",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only"
     return model.Point(
-        name=",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only",
+        name=name,
         axes=tuple((variant.axis, variant.label) for variant in combination),
         settings=_settings(layers),
         client=_client(layers),
@@ -160,7 +169,7 @@ def _point(document: Value, combination: Sequence[Variant], keep: bool) -> model
         devices=_devices(layers),
         pools=pools,
         phases=phases,
-        lab=_lab(layers),
+        lab=_lab(layers, name),
         lab_axes=_lab_axes(layers, {name for v in combination for name in v.variables}),
     )
 
@@ -222,11 +231,12 @@ _LAB_KEYS = (
     "db_size",
     "objectstore",
     "fs",
+    "fresh",
     "settings",
 )
 
 
-def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
+def _lab(layers: Sequence[Mapping[str, Value]], point: str) -> model.LabWish:
     table: dict[str, Value] = {}
     settings: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
@@ -251,6 +261,7 @@ def _lab(layers: Sequence[Mapping[str, Value]]) -> model.LabWish:
         else wish.objectstore,
         fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else None,
         settings=tuple(settings.values()),
+        fresh_for=point if "fresh" in table and table["fresh"].boolean() else "",
     )
 
 
@@ -268,7 +279,7 @@ def _lab_axes(layers: Sequence[Mapping[str, Value]], variables: Collection[str])
 # -- pools ---------------------------------------------------------------------------------------
 
 
-_POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "keep")
+_POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "emptied", "keep")
 
 
 def _pool(value: Value, keep: bool) -> PlannedPool:
@@ -278,6 +289,9 @@ def _pool(value: Value, keep: bool) -> PlannedPool:
         keep = table["keep"].boolean()
         if keep and fresh:
             table["keep"].fail("fresh (created again for every repeat) or keep, not both", "both")
+    emptied = table["emptied"].boolean() if "emptied" in table else False
+    if emptied and (fresh or "images" in table or "objects" in table):
+        table["emptied"].fail("a pool that phases fill, and that is not fresh", "another")
     images = None
     if "images" in table:
         entry = table["images"].table(("count", "size", "prefill"), ("size",))
@@ -293,7 +307,8 @@ def _pool(value: Value, keep: bool) -> PlannedPool:
         images=images,
         objects=read_objects(table["objects"]) if "objects" in table else None,
         fresh=fresh,
-        keep=keep and not fresh,
+        emptied=emptied,
+        keep=keep and not (fresh or emptied),
     )
 
 

@@ -1,0 +1,474 @@
+"""Every published parameter of the studies against the plan at scale study. What differs has its
+reason beside it, here and in STUDIES.md, which holds the same table."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import cephqos_loadgen
+from cephqos_base.units import format_cpu_list
+from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.phase_kinds.pin import Pin
+from cephqos_loadgen.phase_kinds.prefill import Prefill
+from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
+from cephqos_loadgen.plan.model import Phase, Plan, Point
+from cephqos_loadgen.plan.words import duration, size
+from cephqos_loadgen.scenario import library
+from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.source import variable_from_text
+
+PAGE = Path(cephqos_loadgen.__file__).parent.parent / "STUDIES.md"
+
+
+@cache
+def study(name: str) -> Plan:
+    text, file = library.read(name)
+    return parse(text, file, Choices(scale="study"))
+
+
+def points(name: str, **axes: str) -> list[Point]:
+    found = [
+        p for p in study(name).points if all(dict(p.axes)[a] == value for a, value in axes.items())
+    ]
+    assert found, f"{name} has no point {axes}"
+    return found
+
+
+def one(values: list[str]) -> str:
+    """What all points have in common, or the different values in their order."""
+    return " / ".join(dict.fromkeys(values))
+
+
+def axis(name: str, which: str) -> str:
+    return " ".join(dict.fromkeys(dict(point.axes)[which] for point in study(name).points))
+
+
+def option(name: str, which: str, **axes: str) -> str:
+    each = [
+        {o.name: o.value for o in p.settings}.get(which, "default") for p in points(name, **axes)
+    ]
+    return one(each)
+
+
+def phase(point: Point, which: str) -> Phase:
+    return next(phase for phase in point.phases if phase.name == which)
+
+
+def fio(point: Point, which: str) -> Fio:
+    action = phase(point, which).action
+    assert isinstance(action, Fio)
+    return action
+
+
+def load(name: str, which: str, **axes: str) -> str:
+    each = (fio(point, which) for point in points(name, **axes))
+    return one([f"{f.rw} {size(f.block_size)} depth {f.depth}" for f in each])
+
+
+def length(name: str, which: str) -> str:
+    return one([duration(phase(point, which).until.at_most) for point in study(name).points])
+
+
+def curve(name: str, which: str, **axes: str) -> str:
+    sweeps = [fio(point, which).sweep for point in points(name, **axes)]
+    return one([" ".join(map(str, sweep.depths)) for sweep in sweeps if sweep])
+
+
+def dwell(name: str, which: str) -> str:
+    sweeps = [fio(point, which).sweep for point in study(name).points]
+    return one([duration(sweep.dwell) for sweep in sweeps if sweep])
+
+
+def ramp(name: str, which: str) -> str:
+    return one([dict(fio(p, which).options)["ramp_time"] for p in study(name).points])
+
+
+def stops(name: str, which: str) -> str:
+    sweeps = [fio(point, which).sweep for point in study(name).points]
+    return one(["; ".join(sweep.rules) for sweep in sweeps if sweep])
+
+
+def pool(name: str, which: str, what: str, **axes: str) -> str:
+    pools = [p for point in points(name, **axes) for p in point.pools if p.name == which]
+    return one([str(getattr(p, what)) for p in pools])
+
+
+def images(name: str, which: str = "client") -> str:
+    found = [p.images for point in study(name).points for p in point.pools if p.name == which]
+    return one([f"{i.count} x {size(i.size)}" for i in found if i])
+
+
+def objects(name: str, which: str) -> str:
+    found = [p.objects for point in study(name).points for p in point.pools if p.name == which]
+    return one([f"{o.count:,} x {size(o.size)}" for o in found if o])
+
+
+def prefill(name: str, which: str, **axes: str) -> str:
+    each = [phase(point, which).action for point in points(name, **axes)]
+    return one(
+        [f"{a.content.count:,} x {size(a.content.size)}" for a in each if isinstance(a, Prefill)]
+    )
+
+
+def osds(name: str) -> str:
+    return " ".join(dict.fromkeys(str(point.lab.osds) for point in study(name).points))
+
+
+def media(name: str, **axes: str) -> str:
+    names = {None: "not declared", False: "SSD", True: "rotating"}
+    return one(
+        [names[p.lab.rotational] + (" + DB" if p.lab.db_size else "") for p in points(name, **axes)]
+    )
+
+
+def capacity(name: str) -> str:
+    found = study(name).capacity
+    return f"measured: {found.total:,} bytes in {size(found.block_size)}" if found else "default"
+
+
+def starts(name: str, which: str) -> str:
+    start = phase(study(name).points[0], which).start
+    return f"{start.kind} {start.phase or start.event}"
+
+
+def flags(name: str) -> str:
+    plan = study(name)
+    return " ".join([*plan.points[0].flags, *(f"no {what}" for what in plan.quiet)])
+
+
+def bench(name: str, what: str) -> str:
+    found = [
+        a for p in study(name).points for ph in p.phases if isinstance(a := ph.action, RadosBench)
+    ]
+    return " ".join(dict.fromkeys(str(getattr(a, what)) for a in found))
+
+
+def bench_sizes() -> str:
+    found = [
+        a
+        for p in study("io-scheduler").points
+        for ph in p.phases
+        if isinstance(a := ph.action, RadosBench)
+    ]
+    return " ".join(dict.fromkeys(size(a.object_size).replace(" ", "") for a in found))
+
+
+def cores() -> str:
+    """CPUs for fio and for nobody, of the OSDs' plan."""
+    text, file = library.read("cpu-placement")
+    chosen = {"cpus": variable_from_text("4-5"), "exclude": variable_from_text("0-1")}
+    only = {"osds": ("8",), "shards": ("5",), "load": ("read",)}
+    plan = parse(text, file, Choices(scale="study", variables=chosen, only=only))
+    (pin, curve) = (phase.action for phase in plan.points[0].phases)
+    assert isinstance(pin, Pin)
+    assert isinstance(curve, Fio)
+    return f"fio {format_cpu_list(curve.cpus)}, OSDs never {format_cpu_list(pin.exclude)}"
+
+
+def search(what: str) -> str:
+    (point,) = study("latency-target").points
+    found = fio(point, "search").search
+    assert found
+    return {"target": f"{found.target * 1e3:g} ms at {found.words}", "most": str(found.most)}[what]
+
+
+def lab(name: str, what: str) -> str:
+    return one([str(bool(getattr(point.lab, what))) for point in study(name).points])
+
+
+def _without_depth(name: str) -> str:
+    return load(name, "curve").replace(" depth 1", "")
+
+
+class Row(NamedTuple):
+    """One published parameter."""
+
+    scenario: str
+    parameter: str
+    published: str
+    here: Callable[[], str]
+    why: str = ""
+
+    def line(self) -> str:
+        """In the table of STUDIES.md."""
+        cells = (self.parameter, self.published, self.here(), self.why)
+        return f"| `{self.scenario}` | {' | '.join(cells)} |"
+
+
+A, B, BR, C = "client-vs-recovery", "client-vs-scrub", "client-vs-scrub-recovery", "io-scheduler"
+D, E, R, L = "rbd-surface", "cpu-placement", "response-curve", "latency-target"
+CLIENT = "randwrite 4 KiB depth 64"
+MEASURED = "measured: 12,288,000 bytes in 4 KiB"
+RANDOM, SEQUENTIAL = "1 2 4 8 16 24 32 40 52 64", "1 2 3 4 6 8 10 12 14 16"
+BOOST = ("osd_max_backfills", "osd_recovery_max_active", "osd_async_recovery_min_cost")
+OWN = "a capacity is of the machine: the procedure is repeated, the figure is not"
+
+TABLE = (
+    # A: recovery
+    Row(A, "OSDs", "4", lambda: osds(A)),
+    Row(A, "replicas", "3", lambda: pool(A, "client", "size")),
+    Row(A, "repeats", "3", lambda: str(study(A).repeats)),
+    Row(A, "media", "SSD / rotating / rotating + DB", lambda: media(A)),
+    Row(A, "capacity", "21,500 / 315 / 340 IOPS", lambda: capacity(A), OWN),
+    Row(A, "client load", CLIENT, lambda: load(A, "client")),
+    Row(A, "client starts", "when recovery_started", lambda: starts(A, "client")),
+    Row(
+        A, "objects recovered, NVMe", "100,000 x 4 MiB", lambda: prefill(A, "prefill", media="ssd")
+    ),
+    Row(A, "objects recovered, HDD", "5,000 x 4 MiB", lambda: prefill(A, "prefill", media="hdd")),
+    Row(A, "one recovery pool for all policies", "True", lambda: pool(A, "recovery", "emptied")),
+    Row(
+        A,
+        "BlueStore throttles, NVMe",
+        "256K",
+        lambda: option(A, "bluestore_throttle_bytes", media="ssd"),
+    ),
+    Row(
+        A,
+        "BlueStore throttles, HDD",
+        "40M",
+        lambda: option(A, "bluestore_throttle_bytes", media="hdd"),
+    ),
+    Row(
+        A,
+        "policies",
+        "wpq_default wpq_boosted high_client_ops balanced high_recovery_ops",
+        lambda: axis(A, "policy"),
+    ),
+    *(
+        Row(
+            A,
+            f"{name}, {policy}",
+            value,
+            partial(option, A, name, policy=policy),
+        )
+        for policy in ("wpq_boosted", "high_client_ops", "balanced", "high_recovery_ops")
+        for name, value in zip(BOOST, ("1000", "1000", "1"), strict=True)
+    ),
+    Row(
+        A,
+        "osd_max_backfills, wpq_default",
+        "default",
+        lambda: option(A, "osd_max_backfills", policy="wpq_default"),
+    ),
+    # B: scrub
+    Row(B, "OSDs", "4", lambda: osds(B)),
+    Row(B, "replicas", "3", lambda: pool(B, "client", "size")),
+    Row(B, "repeats", "3", lambda: str(study(B).repeats)),
+    Row(B, "media", "SSD", lambda: media(B)),
+    Row(B, "capacity", "15,007 IOPS", lambda: capacity(B), OWN),
+    Row(B, "placement groups of a pool", "64", lambda: pool(B, "scrub", "pg_num")),
+    Row(B, "BlueStore throttles", "2M", lambda: option(B, "bluestore_throttle_bytes")),
+    Row(B, "osd_scrub_sleep", "0", lambda: option(B, "osd_scrub_sleep")),
+    Row(B, "osd_scrub_during_recovery", "true", lambda: option(B, "osd_scrub_during_recovery")),
+    Row(B, "osd_max_scrubs", "5", lambda: option(B, "osd_max_scrubs", experiment="scrub")),
+    Row(
+        B,
+        "osd_max_scrubs, more scrubs",
+        "10",
+        lambda: option(B, "osd_max_scrubs", experiment="ten_scrubs"),
+    ),
+    Row(
+        B,
+        "osd_requested_scrub_priority",
+        "5",
+        lambda: option(B, "osd_requested_scrub_priority", experiment="scrub"),
+    ),
+    Row(
+        B,
+        "osd_requested_scrub_priority, scrub cost",
+        "120",
+        lambda: option(B, "osd_requested_scrub_priority", experiment="cost_20m"),
+    ),
+    Row(
+        B,
+        "osd_scrub_cost, before",
+        "50M",
+        lambda: option(B, "osd_scrub_cost", experiment="cost_50m"),
+    ),
+    Row(
+        B,
+        "osd_scrub_cost, after",
+        "20M",
+        lambda: option(B, "osd_scrub_cost", experiment="cost_20m"),
+    ),
+    Row(
+        B,
+        "policies",
+        "wpq high_client_ops balanced high_recovery_ops custom",
+        lambda: axis(B, "policy"),
+    ),
+    *(
+        Row(
+            B,
+            f"custom: {who} {what}",
+            value,
+            partial(option, B, f"osd_mclock_scheduler_background_{who}_{what}", policy="custom"),
+        )
+        for who, values in (("recovery", ("0.05", "1", "1")), ("best_effort", ("0.9", "2", "0")))
+        for what, value in zip(("res", "wgt", "lim"), values, strict=True)
+    ),
+    Row(B, "objects scrubbed", "10,000,000 x 32 KiB", lambda: objects(B, "scrub")),
+    Row(B, "client load", CLIENT, lambda: load(B, "client")),
+    Row(B, "client alone, for its loss", "5 min", lambda: length(B, "alone")),
+    Row(B, "client with the scrub", "14 min", lambda: length(B, "client")),
+    Row(B, "client starts", "when scrub_started", lambda: starts(B, "client")),
+    # B: scrub and recovery
+    Row(BR, "OSDs", "4", lambda: osds(BR)),
+    Row(BR, "replicas", "3", lambda: pool(BR, "client", "size")),
+    Row(BR, "repeats", "3", lambda: str(study(BR).repeats)),
+    Row(BR, "media", "SSD", lambda: media(BR)),
+    Row(BR, "capacity", "15,007 IOPS", lambda: capacity(BR), OWN),
+    Row(BR, "placement groups of a pool", "64", lambda: pool(BR, "client", "pg_num")),
+    Row(BR, "BlueStore throttles", "2M", lambda: option(BR, "bluestore_throttle_bytes")),
+    Row(BR, "osd_max_scrubs", "5", lambda: option(BR, "osd_max_scrubs")),
+    Row(
+        BR, "osd_requested_scrub_priority", "5", lambda: option(BR, "osd_requested_scrub_priority")
+    ),
+    Row(BR, "objects recovered", "50,000 x 4 MiB", lambda: prefill(BR, "prefill")),
+    Row(BR, "objects scrubbed", "100,000 x 4 MiB", lambda: prefill(BR, "prefill_scrub")),
+    Row(BR, "client load", CLIENT, lambda: load(BR, "client")),
+    Row(BR, "client", "9 min", lambda: length(BR, "client")),
+    Row(BR, "recovery starts", "when scrub_started", lambda: starts(BR, "release")),
+    # A, B: what the capacity of clients was taken from
+    Row("baseline", "replicas", "3", lambda: pool("baseline", "client", "size")),
+    Row("baseline", "placement groups", "64", lambda: pool("baseline", "client", "pg_num")),
+    Row("baseline", "media", "SSD", lambda: media("baseline")),
+    Row("baseline", "client load", CLIENT, lambda: load("baseline", "client")),
+    Row("baseline", "client", "5 min", lambda: length("baseline", "client")),
+    # C: I/O schedulers
+    Row(C, "OSDs", "8", lambda: osds(C)),
+    Row(C, "media", "rotating", lambda: media(C)),
+    Row(
+        C,
+        "schedulers",
+        "cfq deadline noop",
+        lambda: axis(C, "scheduler"),
+        "those of today's kernels; CFQ is in none",
+    ),
+    Row(
+        C, "instances of rados bench, a pool each", "8", lambda: str(len(study(C).points[0].pools))
+    ),
+    Row(C, "placement groups of a pool", "2048", lambda: pool(C, "bench0", "pg_num")),
+    Row(C, "sizes", "4KiB 128KiB 4MiB", bench_sizes),
+    Row(C, "in flight in all", "16 256", lambda: bench(C, "in_flight")),
+    Row(
+        C,
+        "write, then read",
+        "5 min / 5 min",
+        lambda: f"{length(C, 'write')} / {length(C, 'read')}",
+    ),
+    Row(C, "everything made again between runs", "True", lambda: lab(C, "fresh_for")),
+    # D: 4K RBD
+    Row(D, "OSDs", "8", lambda: osds(D)),
+    Row(D, "volumes", "1 2 3 4 5 6 7 8", lambda: axis(D, "volumes")),
+    Row(
+        D,
+        "in flight per volume",
+        "1 to 16",
+        lambda: curve(D, "surface"),
+        "eight depths of the sixteen",
+    ),
+    Row(D, "size of a volume", "64 GiB", lambda: images(D).split(" x ")[1]),
+    Row(D, "loads", "randread randwrite read write", lambda: axis(D, "rw")),
+    Row(
+        D,
+        "block size",
+        "4 KiB",
+        lambda: one([size(fio(p, "surface").block_size) for p in study(D).points]),
+    ),
+    # E: CPU placement
+    Row(E, "OSDs", "1 3 5 8", lambda: osds(E)),
+    Row(E, "reactors of an OSD", "1 2 4 5 6", lambda: axis(E, "shards")),
+    Row(E, "strategies", "default by_osd by_socket", lambda: axis(E, "strategy")),
+    Row(E, "replicas, of 8 OSDs", "3", lambda: pool(E, "client", "size", osds="8")),
+    Row(
+        E,
+        "replicas, of 1 OSD",
+        "3",
+        lambda: pool(E, "client", "size", osds="1"),
+        "there is room for one",
+    ),
+    Row(E, "volumes", "8 x 10 GiB", lambda: images(E)),
+    Row(E, "repeats", "3", lambda: str(study(E).repeats)),
+    *(
+        row
+        for name in (E, R)
+        for row in (
+            Row(
+                name,
+                "depths, random",
+                RANDOM,
+                partial(curve, name, "curve", load="randread"),
+            ),
+            Row(
+                name,
+                "depths, sequential",
+                SEQUENTIAL,
+                partial(curve, name, "curve", load="write"),
+            ),
+            Row(
+                name,
+                "loads",
+                "randread 4 KiB / randwrite 4 KiB / read 64 KiB / write 64 KiB",
+                partial(_without_depth, name),
+            ),
+            Row(name, "ramp of a depth, not counted", "30s", partial(ramp, name, "curve")),
+            Row(name, "a depth", "5 min", partial(dwell, name, "curve")),
+            Row(
+                name,
+                "ends early",
+                "ends early above a mean of 20 ms",
+                partial(stops, name, "curve"),
+            ),
+            Row(
+                name,
+                "off during the curves",
+                "noscrub nodeep-scrub no balancer no autoscaler no scrubs",
+                partial(flags, name),
+            ),
+        )
+    ),
+    Row(E, "CPUs of fio, and of nobody", "fio 4-5, OSDs never 0-1,4-5", cores),
+    Row(R, "volumes", "8 x 10 GiB", lambda: images(R)),
+    Row(R, "OSDs", "8", lambda: osds(R)),
+    Row(R, "replicas", "3", lambda: pool(R, "client", "size")),
+    Row(R, "repeats", "3", lambda: str(study(R).repeats)),
+    Row(
+        R,
+        "volumes preconditioned until",
+        "iops:5% over 300s",
+        lambda: " over ".join(
+            value for _, value in fio(study(R).points[0], "precondition").options
+        ),
+    ),
+    Row(R, "preconditioning at most", "1 h", lambda: length(R, "precondition")),
+    Row(L, "target", "10 ms at p99.9", lambda: search("target")),
+    Row(L, "greatest depth", "128", lambda: search("most")),
+    Row(L, "volumes", "8 x 10 GiB", lambda: images(L)),
+    Row(L, "OSDs", "8", lambda: osds(L)),
+)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: f"{row.scenario}: {row.parameter}")
+def test_a_parameter_is_the_published_one_or_says_why_not(row: Row) -> None:
+    if row.here() == row.published:
+        assert not row.why, "it says why it differs, and does not"
+    else:
+        assert row.why, f"published {row.published}, here {row.here()}"
+
+
+def test_the_page_of_the_studies_holds_the_same_table() -> None:
+    rows = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    assert rows == [row.line() for row in TABLE]
+
+
+def test_every_scenario_that_repeats_a_study_is_in_the_table() -> None:
+    assert {row.scenario for row in TABLE} == set(library.shipped()) - {"qos-demo"}
+
+
+if __name__ == "__main__":  # the rows, for the page
+    print("\n".join(row.line() for row in TABLE))
