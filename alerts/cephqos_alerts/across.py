@@ -29,26 +29,20 @@ def _among_peers(series: str) -> str:
     """
 
 
-def _to_peers(series: str, median: str) -> str:
-    """How many times the median of its peers an OSD's figure is."""
-    return f"""
-    max by ({OSD}) (
-      ({series} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
-      / on (cluster, media) group_left () ({median} > 0)
-    )
-    """
-
-
-# Slower than its peers because it does much more than they do is no failure.
-BUSIER_THAN_PEERS: Final = (
-    f"{PerOsd.DELIVERED_OPS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
-    f" > on (cluster, media) group_left () (@busier@ * {PerMedia.DELIVERED_OPS})"
-)
-
 ACROSS: Final = Group(
     name="cephqos-across",
     rules=(
         Recording(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
+        # Slower than its peers because it does much more than they do is no failure.
+        Recording(
+            record=PerOsd.BUSIER,
+            expr=f"""
+            0 * max by ({OSD}) (
+              {PerOsd.DELIVERED_OPS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
+              > on (cluster, media) group_left () (@busier@ * {PerMedia.DELIVERED_OPS})
+            ) + 1
+            """,
+        ),
         *(
             Recording(
                 record=PerMedia.DEVICE_SECONDS, labels={"at": place}, expr=_among_peers(series)
@@ -77,10 +71,12 @@ ACROSS: Final = Group(
         # How many times slower than on its peers replica writes are on this OSD.
         Recording(
             record=PerOsd.REPLICA_SLOWNESS,
-            expr=_to_peers(
-                PerOsd.REPLICA_WRITE_SECONDS,
-                PerMedia.REPLICA_WRITE_SECONDS,
-            ),
+            expr=f"""
+            max by ({OSD}) (
+              ({PerOsd.REPLICA_WRITE_SECONDS} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
+              / on (cluster, media) group_left () ({PerMedia.REPLICA_WRITE_SECONDS} > 0)
+            )
+            """,
         ),
         # Both: each replica write takes longer here, and more of them are under way here.
         Recording(
@@ -89,15 +85,14 @@ ACROSS: Final = Group(
             0 * (
             ({PerOsd.REPLICA_SLOWNESS} > @replica_slow@)
               and on ({OSD}) ({PerOsd.REPLICA_WRITES_IN_PROGRESS} > 1)
-              and on ({OSD}) ({
-                _to_peers(
-                    PerOsd.REPLICA_WRITES_IN_PROGRESS,
-                    PerMedia.REPLICA_WRITES_IN_PROGRESS,
-                ).strip()
-            } > @replica_share@)
+              and on ({OSD}) (
+                {PerOsd.REPLICA_WRITES_IN_PROGRESS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
+                > on (cluster, media) group_left ()
+                (@replica_share@ * {PerMedia.REPLICA_WRITES_IN_PROGRESS})
+              )
               and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
-              unless on ({OSD}) ({BUSIER_THAN_PEERS})
-            or on ({OSD}) ({PerOsd.STORE_STALLED} == 1)
+              unless on ({OSD}) {PerOsd.BUSIER}
+            or on ({OSD}) {PerOsd.STORE_STALLED}
             or on ({OSD}) (max by ({OSD}) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1
             """,

@@ -38,12 +38,12 @@ _ONLY_A_TARGET: Final = f"""
 """
 
 
-def _violated(*selectors: str, window: str = "hold") -> str:
+def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
     causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     (
-      ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED} * 0)
-        and on ({OSD_CLASS}) ({_lasting(PerClass.VIOLATED, window)})
+      ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED_LASTING} * 0)
+        and on ({OSD_CLASS}) ({lasting})
         unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     )
     * on ({OSD_CLASS}) group_left (cause, by) ({causes})
@@ -112,12 +112,18 @@ def _reservation(severity: Severity, expr: str) -> Alert:
     )
 
 
+# The one lasts; those that wait for it have little to do meanwhile, so they want more now and then.
 _REPLICA_SLOW: Final = Alert(
     name="CephQosReplicaSlow",
     about=("osd", "load"),
     expr=f"""
-    {PerOsd.WAITED_FOR}
-      and on ({OSD}) (count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @hold_samples@)
+    max_over_time({PerOsd.WAITED_FOR}[@hold@])
+      and on ({OSD}) (
+        count_over_time({PerOsd.WAITED_FOR}[@hold@]) >= @lasting@ * @hold_evaluations@
+      )
+      and on ({OSD}) (
+        count_over_time({PerOsd.HOLDS_UP_OTHERS}[@hold@]) >= @hold_samples@
+      )
     """,
     severity="page",
     labels={"cause": "replica"},
@@ -232,7 +238,7 @@ def _wide(*selectors: str) -> str:
     causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     count by (cluster, class, cause, by) (
-      ({causes}) and on ({OSD_CLASS}) ({_lasting(PerClass.VIOLATED)})
+      ({causes}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
     )
     >= on (cluster) group_left () (
       clamp_min(@cluster_share@ * {PerCluster.OSDS}, @cluster_osds@)
@@ -294,9 +300,12 @@ _LIMIT: Final = (
 QOS: Final = Group(
     name="cephqos-qos-alerts",
     rules=(
+        Recording(record=PerClass.VIOLATED_LASTING, expr=_lasting(PerClass.VIOLATED)),
         _reservation("page", _violated(*_PAGED)),
         _reservation(
-            "ticket", f"({_violated(*_TICKETED)}) or ({_violated(_AWAY, window='long_hold')})"
+            "ticket",
+            f"({_violated(*_TICKETED)})"
+            f" or ({_violated(_AWAY, lasting=_lasting(PerClass.VIOLATED, 'long_hold'))})",
         ),
         _REPLICA_SLOW,
         _REPEATED,

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from cephqos_alerts.cause import NOT_OVERSTATED
 from cephqos_alerts.rules import Alert, Recording
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
@@ -12,8 +11,7 @@ CAPACITY: Final = (
         name="CephQosCapacityOverstated",
         about=("osd", "load"),
         expr=f"""
-        {PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
-          {NOT_OVERSTATED.strip()}
+        {PerOsd.OVERSTATED}
           and on ({OSD}) (
             count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
           )

@@ -149,11 +149,12 @@ SATURATION: Final = Group(
             expr=f"""
             max by ({OSD}, group) (
               rate({Threads.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
+              > @thread_ceiling@
               or label_replace(
-                avg_over_time({Crimson.REACTOR_UTILIZATION_RATIO}[@rate@]),
+                avg_over_time({Crimson.REACTOR_UTILIZATION_RATIO}[@rate@]) > @thread_ceiling@,
                 "group", "reactor", "", ""
               )
-            ) > @thread_ceiling@
+            )
             """,
             severity="ticket",
             hold=900,

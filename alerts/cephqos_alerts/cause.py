@@ -7,7 +7,7 @@ has the reasoning and the blind spots of each.
 
 from typing import Final
 
-from cephqos_alerts.failing import RESOURCES
+from cephqos_alerts.failing import FAILING
 from cephqos_alerts.rules import Group, Recording
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, Network, Qos
@@ -34,15 +34,10 @@ _BUSY_CPU_RANK: Final = 35
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
 
-_WANTS: Final = f"{PerClass.DEMAND} == 1"
-
 
 def _wanting(condition: str) -> str:
     """Those with demand for whose OSD the condition holds."""
-    return f"""
-    ({_WANTS})
-      and on ({OSD}) ({condition})
-    """
+    return f"{PerClass.WANTS} and on ({OSD}) ({condition.strip()})"
 
 
 # What is delivered is all that there is: pools that no counter shows leave it a lower bound.
@@ -52,9 +47,12 @@ _COUNTED: Final = f"""
 
 # Replica work fills the OSD, and without it the class would have had what it is owed.
 _IMMEDIATE: Final = f"""
-({_WANTS})
+{PerClass.WANTS}
   and on ({OSD_CLASS}) (
-    ({PerClass.SHORTFALL_OPS} or {PerClass.DEMAND} * 0)
+    (
+      {PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.WANTS}
+      or {PerClass.WANTS} * 0
+    )
     <= on ({OSD}) group_left () sum by ({OSD})
       ({PerClass.ATTAINED_OPS}{{class="immediate"}})
   )
@@ -65,8 +63,8 @@ _IMMEDIATE: Final = f"""
   and on ({OSD}) ({PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS})
 """
 
-_LIMIT: Final = f"""
-({_WANTS})
+_AT_LIMIT: Final = f"""
+{PerClass.WANTS}
   and on ({OSD_CLASS}) (
     {PerClass.ATTAINED_OPS} > @at_limit@ * ({PerClass.LIMIT_OPS} > 0)
     or on ({OSD_CLASS})
@@ -75,27 +73,22 @@ _LIMIT: Final = f"""
 """
 
 _SKEW: Final = f"""
-({_WANTS})
+{PerClass.WANTS}
   and on ({OSD_CLASS}) ({PerClass.SHARDS_WANTING} <= @skew@)
   and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
 """
 
-# What an OSD did in the last day, saturated or not, it can do.
-NOT_OVERSTATED: Final = f"""
+# More than was ever delivered while clients wanted more. What an OSD did in the last day, saturated
+# or not, it can do.
+_TOO_MUCH: Final = f"""
+{PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
   unless on ({OSD}) ({PerOsd.CAPACITY_OPS} <= @overstated@ * {PerOsd.DELIVERED_OPS_MAX1D})
 """
-# More than was ever delivered while clients wanted more, in the last day. Where operations are
-# large, bytes are what ran out, and the capacity in IOPS proves nothing.
-_OVERSTATED: Final = _wanting(
-    f"""
-    {PerOsd.CAPACITY_OPS} > @overstated@ * {PerOsd.PROVEN_OPS}
-    {NOT_OVERSTATED.strip()}
-    {_COUNTED.strip()}
-    """
-)
+_OVERSTATED: Final = _wanting(f"{PerOsd.OVERSTATED} {_COUNTED.strip()}")
+# Where operations are large, bytes are what ran out, and the capacity in IOPS proves nothing.
 _CAPACITY: Final = f"""
 label_replace(
-  ({_OVERSTATED}) and on ({OSD}) ({PerOsd.COST_PER_OP} > @large_ops@),
+  ({_OVERSTATED}) and on ({OSD}) {PerOsd.COST_PER_OP},
   "by", "bandwidth", "", ""
 )
 or on ({OSD_CLASS}) ({_OVERSTATED})
@@ -103,52 +96,43 @@ or on ({OSD_CLASS}) ({_OVERSTATED})
 
 # A device is a cause where it is slow and its OSD does far less than it used to, or is far slower
 # than the others. Slow alone is what a disk is.
-_DEVICE: Final = _wanting(f"{PerOsd.DEVICE_FAILING} == 1")
+_DEVICE: Final = _wanting(PerOsd.DEVICE_FAILING)
 
-_CPU: Final = _wanting(f"{PerOsd.CPU_SHORT} == 1 and on ({OSD}) {PerOsd.COLLAPSED} == 1")
-_CPU_BUSY: Final = _wanting(f"{PerOsd.CPU_SHORT} == 1")
+_CPU: Final = _wanting(f"{PerOsd.CPU_SHORT} and on ({OSD}) {PerOsd.COLLAPSED}")
+_CPU_BUSY: Final = _wanting(PerOsd.CPU_SHORT)
 
-# Its clients' writes spend their time neither in the queue nor in its own store.
-_AWAY: Final = f"""
-({PerClass.DEMAND}{{class="client"}} == 1)
-  and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
-"""
-_CULPRITS: Final = f"""
-{PerOsd.HOLDS_REPLICA_WRITES} == 1
-or {PerOsd.DEVICE_FAILING} == 1
-"""
 # One that ends nothing any more shows no ratio.
 _WORST: Final = f"""
-({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES} == 1)
-or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES} == 1
-or on (cluster) {PerOsd.DEVICE_FAILING} == 1
+({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES})
+or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES}
+or on (cluster) {PerOsd.DEVICE_FAILING}
 """
 
 
-def _away_because_of(culprits: str) -> str:
-    """Those that wait for others, with `by`: the one they were seen to wait for, or the worst."""
-    named = f'label_replace(({culprits}) * 0 + 1, "by", "$1", "ceph_daemon", "(.+)")'
-    return f"""
+# Those that wait for others, with `by`: the one they were seen to wait for, or the worst.
+_AWAY_BECAUSE_OF: Final = f"""
     (
-      ({_AWAY}) * on ({OSD}) group_left (by) (
+      {PerClass.AWAY} * on ({OSD}) group_left (by) (
         ({PerOsdPeer.WAITS_FOR} * 0 + 1)
-          and on (cluster, by) {named}
+          and on (cluster, by)
+          label_replace({PerOsd.HOLDS_UP_OTHERS}, "by", "$1", "ceph_daemon", "(.+)")
       )
       or on ({OSD_CLASS})
-      ({_AWAY}) * on (cluster) group_left (by) (
+      {PerClass.AWAY} * on (cluster) group_left (by) (
         topk by (cluster) (1, label_replace({_WORST}, "by", "$1", "ceph_daemon", "(.+)")) * 0 + 1
       )
     )
-    unless on ({OSD}) ({culprits})
-    """
+    unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
+"""
 
 
 _NETWORK: Final = f"""
 label_replace(
-  ({_AWAY}) * on ({OSD}) group_left (peer) (
+  {PerClass.AWAY} * on ({OSD}) group_left (peer) (
     topk by ({OSD}) (1,
-      max by ({OSD}, peer) ({Network.WORST_PEER_INFO})
-        and on ({OSD}) max by ({OSD}) ({Network.SLOW_PEERS}) > 0
+      max by ({OSD}, peer) (
+        {Network.WORST_PEER_INFO} and on ({OSD}) {Network.SLOW_PEERS} > 0
+      )
     ) * 0 + 1
   ),
   "by", "$1", "peer", "(.+)"
@@ -157,7 +141,7 @@ label_replace(
 
 # Where what is delivered is not known, nothing is left that could be unknown.
 _UNKNOWN: Final = f"""
-({_WANTS})
+{PerClass.WANTS}
   {_COUNTED.strip()}
 """
 
@@ -167,35 +151,29 @@ def _interference(victim: str, culprit: str) -> str:
     others = "|".join(cls for cls in SCHEDULED if cls not in (victim, culprit))
     excess = f'{PerClass.EXCESS_OPS}{{class="{culprit}"}}'
     other = f'{PerClass.EXCESS_OPS}{{class="{others}"}}'
-    short = f'{PerClass.SHORTFALL_OPS}{{class="{victim}"}}'
+    lacks = f'{PerClass.LACKS_OPS}{{class="{victim}"}}'
     return f"""
     label_replace(
-      ({PerClass.DEMAND}{{class="{victim}"}} == 1)
-        and on ({OSD}) (
-          {excess}
-          > on ({OSD}) @interference@ * {PerOsd.DELIVERED_OPS}
-        )
+      {lacks}
         and on ({OSD}) ({excess} >= on ({OSD}) ({other} or on ({OSD}) {excess} * 0))
-        and on ({OSD}) (
-          {excess} >= on ({OSD}) (@interference_size@ * {short} or on ({OSD}) {excess} * 0)
-        )
-        {_SHORT[victim]},
+        and on ({OSD}) ({excess} >= on ({OSD}) (@interference_size@ * {lacks})),
       "by", "{culprit}", "", ""
     )
     """
 
 
 # A class that has its reservation suffers no interference from one that takes what is left over.
-_SHORT: Final = {
-    "client": f"""and on ({OSD_CLASS}) (
-          {PerClass.SHORTFALL_OPS} > 0
-          or {PerClass.ATTAINED_OPS} < {PerClass.TARGET_OPS}
-          or on ({OSD_CLASS}) {PerClass.DEMAND}
-            unless on ({OSD_CLASS}) {PerClass.OWED_OPS}
-        )""",
-    "background_recovery": f"and on ({OSD_CLASS}) ({PerClass.SHORTFALL_OPS} > 0)",
-    "background_best_effort": f"and on ({OSD_CLASS}) ({PerClass.SHORTFALL_OPS} > 0)",
-}
+# Clients to whom nothing was promised lack nothing that can be counted, and are short all the same.
+_LACKS: Final = f"""
+{PerClass.SHORTFALL_OPS} > 0 and on ({OSD_CLASS}) {PerClass.WANTS}
+or on ({OSD_CLASS}) 0 * (
+  {PerClass.WANTS}{{class="client"}}
+    and on ({OSD_CLASS}) ({PerClass.ATTAINED_OPS} < {PerClass.TARGET_OPS})
+)
+or on ({OSD_CLASS}) 0 * (
+  {PerClass.WANTS}{{class="client"}} unless on ({OSD_CLASS}) {PerClass.OWED_OPS}
+)
+"""
 
 
 def _ranked(cause: str, expr: str, rank: int | None = None) -> str:
@@ -212,12 +190,12 @@ def _evidence() -> str:
         if victim != culprit
     )
     immediate = f'label_replace({_IMMEDIATE}, "by", "immediate", "", "")'
-    named = f"sum by ({OSD_CLASS}, by) ({_away_because_of(_CULPRITS)})"
-    away = _ranked("replica", _AWAY, _AWAY_RANK)
+    named = f"sum by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF})"
+    away = _ranked("replica", PerClass.AWAY, _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
         f"({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})",
-        _ranked("limit", _LIMIT),
+        _ranked("limit", PerClass.AT_LIMIT),
         _ranked("skew", _SKEW),
         _ranked("interference", interference),
         f"({_ranked('replica', named)} or on ({OSD_CLASS}) {away})",
@@ -232,30 +210,38 @@ def _evidence() -> str:
 CAUSE: Final = Group(
     name="cephqos-cause",
     rules=(
+        # Those that want more, and what is seen of them: few series, which the rules below join.
+        Recording(record=PerClass.AT_LIMIT, expr=_AT_LIMIT),
+        Recording(record=PerClass.LACKS_OPS, expr=_LACKS),
+        # Its clients' writes spend their time neither in the queue nor in its own store.
+        Recording(
+            record=PerClass.AWAY,
+            expr=f"""
+            {PerClass.WANTS}{{class="client"}}
+              and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
+            """,
+        ),
+        Recording(record=PerOsd.OVERSTATED, expr=_TOO_MUCH),
         # An OSD that cannot give more: its clients wait, and not for a limit, for one shard or for
         # another OSD.
         Recording(
             record=PerOsd.SATURATED_OPS,
             expr=f"""
             {PerOsd.DELIVERED_OPS}
-              and on ({OSD}) ({PerClass.DEMAND}{{class="client"}} == 1)
-              unless on ({OSD}) (
-                {PerClass.ATTAINED_OPS}{{class="client"}}
-                > @at_limit@ * ({PerClass.LIMIT_OPS}{{class="client"}} > 0)
-              )
-              unless on ({OSD}) (
-                min_over_time(
-                  {PerClass.LIMIT_HOLD_SECONDS}{{class="client"}}[@sustained@]
-                ) > 0
-              )
+              and on ({OSD}) {PerClass.WANTS}{{class="client"}}
+              unless on ({OSD}) {PerClass.AT_LIMIT}{{class="client"}}
               unless on ({OSD}) (
                 {PerClass.SHARDS_WANTING}{{class="client"}} <= @skew@
                   and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
               )
-              unless on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
+              unless on ({OSD}) {PerClass.AWAY}
             """,
         ),
-        *RESOURCES,
+        *FAILING,
+        Recording(
+            record=PerOsd.HOLDS_UP_OTHERS,
+            expr=f"{PerOsd.HOLDS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
+        ),
         Recording(record=PerClass.EVIDENCE, expr=_evidence()),
         Recording(
             record=PerClass.CAUSE,

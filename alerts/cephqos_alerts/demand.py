@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from cephqos_alerts.recording import per_osd
 from cephqos_alerts.rules import Group, Recording
 from cephqos_base.recorded import PerClass, PerOsd, PerShard
 from cephqos_base.series import OSD, OSD_CLASS, Op, Qos, total
@@ -24,6 +23,17 @@ def _worst(record: str, metric: str) -> Recording:
 # Demand. A client operation that waits does so in a scheduler queue (counted by Little's law, since
 # a look at the queue finds it empty as often as full), at a throttle, or, most often, inside
 # BlueStore, which takes work without bound until its throttles fill.
+# Operations that wait for another OSD wait in no queue of their own. They are demand where the
+# promise is not kept either; else whoever has a fast store of its own would always want more.
+_KEPT_WAITING: Final = f"""
+                  {PerOsd.OWN_STORE} < @own_store@
+                  and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
+                  and on ({OSD}) (
+                    {PerClass.ATTAINED_OPS}{{class="client"}}
+                    < on ({OSD}) (@shortfall@ * {PerClass.RESERVED_OPS}{{class="client"}})
+                  )
+"""
+
 DEMAND: Final = Group(
     name="cephqos-demand",
     rules=(
@@ -53,36 +63,41 @@ DEMAND: Final = Group(
         Recording(
             record=PerOsd.CLIENT_WAITING,
             expr=f"""
-            max by ({OSD}) (rate({Qos.CLIENT_WAIT_SECONDS}[@rate@]))
-            + sum by ({OSD}) (
-              max by ({OSD}, throttle) (rate({Qos.THROTTLE_WAIT_SECONDS}[@rate@]))
+            sum by ({OSD}) (
+              max by ({OSD}, throttle) (
+                rate({Qos.CLIENT_WAIT_SECONDS}[@rate@])
+                or rate({Qos.THROTTLE_WAIT_SECONDS}[@rate@])
+              )
             )
             """,
         ),
-        per_osd(PerOsd.STORE_IN_PROGRESS, f"rate({Qos.STORE_SECONDS}[@rate@])"),
-        per_osd(PerOsd.STORE_USED, f'{Qos.THROTTLE_USED_RATIO}{{throttle="bluestore"}}'),
         # It holds transactions and ends none: what is measured at their end says nothing now.
+        # Recorded only where it is so.
         Recording(
             record=PerOsd.STORE_STALLED,
             expr=f"""
-            (min_over_time({PerOsd.STORE_USED}[@sustained@]) > bool 0)
-            * on ({OSD}) (
-              max by ({OSD}) (rate({Qos.STORE_TRANSACTIONS}[@rate@])) == bool 0
-            )
+            0 * (
+              max by ({OSD}) (rate({Qos.STORE_TRANSACTIONS}[@rate@])) == 0
+              and on ({OSD}) (
+                min_over_time({Qos.THROTTLE_USED_RATIO}{{throttle="bluestore"}}[@sustained@]) > 0
+              )
+            ) + 1
             """,
         ),
         # Stalled goes first: latency, of another group, may still be that of the evaluation before.
         Recording(
             record=PerOsd.STORE_PILING_UP,
             expr=f"""
-            ({PerOsd.STORE_STALLED} == 1)
-            or on ({OSD}) ({PerOsd.STORE_IN_PROGRESS} >= bool @store_in_progress@)
+            {PerOsd.STORE_STALLED}
+            or on ({OSD})
+            (max by ({OSD}) (rate({Qos.STORE_SECONDS}[@rate@])) >= bool @store_in_progress@)
             * on ({OSD}) (
               ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_hdd@)
                 and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
               or on ({OSD}) ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_ssd@)
             )
-            or on ({OSD}) {PerOsd.STORE_STALLED}
+            or on ({OSD})
+            0 * max by ({OSD}) ({Qos.THROTTLE_USED_RATIO}{{throttle="bluestore"}})
             """,
         ),
         # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
@@ -110,30 +125,28 @@ DEMAND: Final = Group(
             )
             """,
         ),
-        # A slow device ends many at once and then none for a while, so the best of some averages.
-        Recording(
-            record=PerOsd.CLIENT_STEADY,
-            expr=f"""
-            ({PerOsd.STORE_STALLED} == 1)
-            or on ({OSD}) (
-              max_over_time({PerOsd.CLIENT_PRESENT_RATE}[@sustained@])
-              >= bool on ({OSD}) (@steady@ * {PerOsd.CLIENT_PRESENT_MIN})
-            )
-            or on ({OSD}) ({PerOsd.CLIENT_PRESENT_MIN} >= bool 0)
-            """,
-        ),
+        # What comes in bursts, in step with the scrapes, is no demand. A slow device ends many at
+        # once and then none for a while, so the best of some averages counts.
         Recording(
             record=PerClass.DEMAND,
             labels={"class": "client"},
             expr=f"""
-            ({PerOsd.CLIENT_PRESENT_MIN} >= bool @in_progress@)
-            * on ({OSD}) {PerOsd.CLIENT_STEADY}
-            * on ({OSD}) clamp_max(
-              ({PerOsd.CLIENT_WAITING} >= bool @waiting@)
-              + on ({OSD}) (
-                {PerOsd.STORE_PILING_UP} or {PerOsd.CLIENT_WAITING} * 0
-              ),
-              1
+            0 * (
+              {PerOsd.CLIENT_PRESENT_MIN} >= @in_progress@
+              and on ({OSD}) (
+                {PerOsd.CLIENT_WAITING} >= @waiting@
+                or {PerOsd.STORE_PILING_UP} == 1
+                or on ({OSD}) ({_KEPT_WAITING.strip()})
+              )
+              unless on ({OSD}) (
+                @steady@ * {PerOsd.CLIENT_PRESENT_MIN}
+                > on ({OSD}) max_over_time({PerOsd.CLIENT_PRESENT_RATE}[@sustained@])
+                unless on ({OSD}) {PerOsd.STORE_STALLED}
+              )
+            ) + 1
+            or on ({OSD}) 0 * (
+              {PerOsd.CLIENT_PRESENT_MIN}
+              and on ({OSD}) ({PerOsd.CLIENT_WAITING} or {PerOsd.STORE_PILING_UP})
             )
             """,
         ),
@@ -145,5 +158,7 @@ DEMAND: Final = Group(
             ) >= bool 1
             """,
         ),
+        # Only those that want more: what is looked at from here on is few.
+        Recording(record=PerClass.WANTS, expr=f"{PerClass.DEMAND} == 1"),
     ),
 )

@@ -1,10 +1,13 @@
-"""What has failed or run out on an OSD itself: its device, its CPU."""
+"""What has failed or run out on an OSD itself: its device, its CPU.
+
+All of it is recorded only where it is so: on a healthy cluster these rules look at almost nothing.
+"""
 
 from typing import Final
 
-from cephqos_alerts.across import BUSIER_THAN_PEERS, DEVICE_SECONDS
+from cephqos_alerts.across import DEVICE_SECONDS
 from cephqos_alerts.rules import Recording
-from cephqos_base.recorded import PerClass, PerMedia, PerOsd
+from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, Op, Threads
 
 # Commits take long, too, when the threads that commit are ready and wait for a CPU.
@@ -13,89 +16,70 @@ max by ({OSD}) (
   sum by ({OSD}, instance) (rate({Threads.WAIT_SECONDS}{{group=~"bstore_kv.*"}}[@rate@]))
 ) > @commit_cpu@
 """
-_SLOW: Final = f"""
-({PerOsd.KV_COMMIT_SECONDS_RATE} > @slow@
-  unless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()}))
-or {PerOsd.READ_WAIT_SECONDS_RATE} > @slow@
-or {PerOsd.DEVICE_LATENCY_SECONDS_RATE} > @slow@
-"""
 
 
-def _slow(media: str) -> str:
-    return _SLOW.replace("@slow@", f"@device_latency_{media}@")
+def _long_device_seconds(place: str, series: str) -> Recording:
+    """What is short is no failure, however many times longer than usual it takes."""
+    unless = f"\nunless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()})" if place == "commit" else ""
+    return Recording(
+        record=PerOsdPlace.DEVICE_SECONDS,
+        labels={"at": place},
+        expr=f"({series} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}{unless}",
+    )
 
 
-def _beyond(series: str) -> str:
+def _beyond_its_own(place: str, series: str) -> str:
     """Far above the OSD's own usual figure."""
-    return f"({series}:rate > @device_floor@) > @device_history@ * {series}:median1d"
+    usual = series.replace(":rate", ":median1d")
+    return f'{PerOsdPlace.DEVICE_SECONDS}{{at="{place}"}} > on ({OSD}) (@device_history@ * {usual})'
 
 
-def _beyond_peers(place: str, series: str) -> str:
-    """Far above the median of the OSDs on the same media."""
-    return f"""(
-              ({series} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}
-              > on (cluster, media) group_left ()
-              (@device_peers@ * {PerMedia.DEVICE_SECONDS}{{at="{place}"}})
-            )"""
-
-
-_FAR_BEYOND_PEERS: Final = f"\n            or on ({OSD}) ".join(
-    _beyond_peers(place, series)
-    + (f"\n            unless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU})" if place == "commit" else "")
-    for place, series in DEVICE_SECONDS.items()
+_BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
+    _beyond_its_own(place, series) for place, series in DEVICE_SECONDS.items()
 )
 
-RESOURCES: Final = (
+FAILING: Final = (
     # Neither in operations nor in bytes does it do what it did at its best.
     Recording(
         record=PerOsd.COLLAPSED,
         expr=f"""
-        ({PerOsd.DELIVERED_OPS}
-          < bool on ({OSD}) (@collapsed@ * {PerOsd.DELIVERED_OPS_MAX1D}))
-        * on ({OSD}) (
-          ({PerOsd.DEVICE_BYTES_RATE}
-            < bool on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_BYTES_MAX1D}))
-          or {PerOsd.DELIVERED_OPS} * 0 + 1
-        )
+        0 * (
+          {PerOsd.DELIVERED_OPS} < on ({OSD}) (@collapsed@ * {PerOsd.DELIVERED_OPS_MAX1D})
+          unless on ({OSD}) (
+            {PerOsd.DEVICE_BYTES_RATE} >= on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_BYTES_MAX1D})
+          )
+        ) + 1
         """,
     ),
+    *(_long_device_seconds(place, series) for place, series in DEVICE_SECONDS.items()),
     Recording(
         record=PerOsd.DEVICE_FAILING,
         expr=f"""
-        ({PerOsd.STORE_STALLED} == 1)
-        or on ({OSD}) clamp_max(
-          (
-            {PerOsd.COLLAPSED} == 1
-            and on ({OSD}) (
-              ({_slow("ssd").strip()})
-                and on ({OSD}) {PerOsd.MEDIA}{{media="ssd"}}
-              or {_slow("hdd").strip()}
-              or {_beyond("osd:cephqos_kv_commit_seconds")}
-                unless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()})
-              or {_beyond("osd:cephqos_read_wait_seconds")}
-              or {_beyond("osd:cephqos_device_latency_seconds")}
-            )
+        {PerOsd.STORE_STALLED}
+        or on ({OSD}) 0 * max by ({OSD}) (
+          {PerOsd.COLLAPSED} and on ({OSD}) (
+            {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
+            or {PerOsdPlace.DEVICE_SECONDS} > @device_latency_hdd@
+            or on ({OSD}) {_BEYOND_ITS_OWN}
           )
-          or on ({OSD}) 0 * max by ({OSD}) (
-            ({_FAR_BEYOND_PEERS})
-            unless on ({OSD}) ({BUSIER_THAN_PEERS})
-          ) + 1,
-          1
-        )
+          or on ({OSD}) (
+            {PerOsdPlace.DEVICE_SECONDS}
+            > on (cluster, media, at) group_left () (@device_peers@ * {PerMedia.DEVICE_SECONDS})
+            unless on ({OSD}) {PerOsd.BUSIER}
+          )
+        ) + 1
         """,
     ),
     Recording(
         record=PerOsd.CPU_SHORT,
         expr=f"""
-        clamp_max(
-          (({PerOsd.THREAD_CEILING} > bool @thread_ceiling@)
-            or {PerOsd.CPU_WAITING} * 0)
-          + on ({OSD}) (({PerOsd.CPU_WAITING} > bool @cpu_waiting@)
-            or {PerOsd.THREAD_CEILING} * 0),
-          1
-        )
+        0 * (
+          {PerOsd.THREAD_CEILING} > @thread_ceiling@
+          or on ({OSD}) {PerOsd.CPU_WAITING} > @cpu_waiting@
+        ) + 1
         """,
     ),
+    # Where operations are so large that bytes are what they cost.
     Recording(
         record=PerOsd.COST_PER_OP,
         expr=f"""
@@ -103,7 +87,7 @@ RESOURCES: Final = (
         / on ({OSD}) (
           sum by ({OSD}) (max by ({OSD}, op) (rate({Op.LATENCY_SECONDS}_count[@rate@])))
           > 0
-        )
+        ) > @large_ops@
         """,
     ),
 )

@@ -57,16 +57,17 @@ WORK: Final = Group(
             record=PerClass.ATTAINMENT,
             expr=f"{PerClass.ATTAINED_OPS} / ({PerClass.RESERVED_OPS} > 0)",
         ),
-        # What a class gets above its reservation: what another one could have had.
+        # What a class gets above its reservation, where another one could have used it: a tenth of
+        # the OSD's work or more. Only those are recorded, and most rules on causes end here.
         Recording(
             record=PerClass.EXCESS_OPS,
             expr=f"""
-            clamp_min(
-              {PerClass.ATTAINED_OPS}{{class!="immediate"}}
+            (
+              ({PerClass.ATTAINED_OPS}{{class!="immediate"}} > 0)
               - ({PerClass.RESERVED_OPS}
-                 or {PerClass.ATTAINED_OPS}{{class!="immediate"}} * 0),
-              0
+                 or {PerClass.ATTAINED_OPS}{{class!="immediate"}} * 0)
             )
+            > on ({OSD}) group_left () (@interference@ * {PerOsd.DELIVERED_OPS})
             """,
         ),
         Recording(
@@ -125,8 +126,6 @@ WORK: Final = Group(
 VIOLATION: Final = Group(
     name="cephqos-violation",
     rules=(
-        # Work done between a restart and the next scrape is in no counter: a rate is too low.
-        per_osd(PerOsd.COUNTER_RESETS, f"resets({Qos.DELIVERED_OPS}[@rate@])"),
         Recording(
             record=PerClass.OWED_OPS,
             expr=f"""
@@ -140,24 +139,22 @@ VIOLATION: Final = Group(
             record=PerClass.SHORTFALL_OPS,
             expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
+        # Work done between a restart and the next scrape is in no counter: a rate is too low.
         Recording(
             record=PerClass.VIOLATED,
             expr=f"""
-            ({PerClass.DEMAND} and {PerClass.OWED_OPS})
-            * on ({OSD_CLASS}) clamp_max(
-              (
-                (min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
-                  > bool @reservation_lag@)
-                or {PerClass.OWED_OPS} * 0
-              )
-              + on ({OSD_CLASS}) (
-                ({PerClass.ATTAINED_OPS}
-                  < bool on ({OSD_CLASS}) (@shortfall@ * {PerClass.OWED_OPS}))
-                or {PerClass.OWED_OPS} * 0
-              ),
-              1
+            (
+              0 * ({PerClass.WANTS} and on ({OSD_CLASS}) (
+                @shortfall@ * ({PerClass.OWED_OPS} and on ({OSD_CLASS}) {PerClass.WANTS})
+                > on ({OSD_CLASS}) {PerClass.ATTAINED_OPS}
+                or on ({OSD_CLASS})
+                min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
+                > @reservation_lag@
+                and on ({OSD_CLASS}) {PerClass.OWED_OPS}
+              )) + 1
+              or on ({OSD_CLASS}) 0 * ({PerClass.DEMAND} and on ({OSD_CLASS}) {PerClass.OWED_OPS})
             )
-            unless on ({OSD}) ({PerOsd.COUNTER_RESETS} > 0)
+            unless on ({OSD}) (resets({Qos.DELIVERED_OPS}[@rate@]) > 0)
             """,
         ),
         Recording(

@@ -3,59 +3,39 @@
 from typing import Final
 
 from cephqos_alerts.rules import Group, Recording
-from cephqos_base.recorded import PerClass, PerCluster, PerOsd
+from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_base.series import OSD, Daemon
 
+# Of an OSD's class, of a host's, of the cluster's.
+_FIGURES: Final = (
+    (PerClass.ATTAINED_OPS, PerHostClass.ATTAINED_OPS, PerClusterClass.ATTAINED_OPS),
+    (PerClass.RESERVED_OPS, PerHostClass.RESERVED_OPS, PerClusterClass.RESERVED_OPS),
+    (PerClass.SHORTFALL_OPS, PerHostClass.SHORTFALL_OPS, PerClusterClass.SHORTFALL_OPS),
+    (PerClass.VIOLATED, PerHostClass.VIOLATED_OSDS, PerClusterClass.VIOLATED_OSDS),
+    (PerClass.DEMAND, PerHostClass.DEMAND_OSDS, PerClusterClass.DEMAND_OSDS),
+)
 
-def _sums(level: str, labels: str, join: str = "") -> list[Recording]:
-    """The figures of OSDs summed to a level above."""
-    found = []
-    for figure in ("attained_ops:rate", "reserved_ops", "shortfall_ops:rate", "violated:bool"):
-        name = figure.replace(":rate", "").replace(":bool", "_osds")
-        found.append(
-            Recording(
-                record=f"{level}:cephqos_{name}:sum",
-                expr=f"sum by ({labels}, class) (osd_class:cephqos_{figure}{join})",
-            )
+
+def _of_host(record: str, figure: str) -> Recording:
+    return Recording(
+        record=record,
+        expr=f"""
+        sum by (cluster, instance, class) (
+          {figure} * on ({OSD}) group_left (instance) ({PerOsd.INSTANCE} == 1)
         )
-    found.append(
-        Recording(
-            record=f"{level}:cephqos_demand_osds:sum",
-            expr=f"sum by ({labels}, class) ({PerClass.DEMAND}{join})",
-        )
+        """,
     )
-    return found
-
-
-def _sums_of_hosts() -> list[Recording]:
-    """A cluster's figures from those of its hosts: no third pass over all OSDs."""
-    return [
-        Recording(
-            record=found.record,
-            expr=f"sum by (cluster, class) ({found.record.replace('cluster_', 'instance_', 1)})",
-        )
-        for found in _sums("cluster_class", "cluster")
-    ]
-
-
-def _joined(label: str, info: str) -> str:
-    return f" * on ({OSD}) group_left ({label}) {info}"
 
 
 ROLLUPS: Final = Group(
     name="cephqos-rollups",
     rules=(
-        *_sums(
-            "media_class",
-            "cluster, media",
-            _joined("media", PerOsd.MEDIA),
+        *(_of_host(host, figure) for figure, host, _ in _FIGURES),
+        # From the sums of its hosts: no second pass over all OSDs.
+        *(
+            Recording(record=cluster, expr=f"sum by (cluster, class) ({host})")
+            for _, host, cluster in _FIGURES
         ),
-        *_sums(
-            "instance_class",
-            "cluster, instance",
-            _joined("instance", f"({PerOsd.INSTANCE} == 1)"),
-        ),
-        *_sums_of_hosts(),
         Recording(
             record=PerCluster.DELIVERED_OPS,
             expr=f"sum by (cluster) ({PerOsd.DELIVERED_OPS})",

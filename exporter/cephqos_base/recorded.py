@@ -11,15 +11,14 @@ from typing import Final
 class PerOsd:
     """Recorded per OSD: cluster, ceph_daemon."""
 
+    BUSIER: Final = "osd:cephqos_busier:bool"
     CAPACITY_OPS: Final = "osd:cephqos_capacity_ops"
     CLIENT_PRESENT_MIN: Final = "osd:cephqos_client_present:min"
     CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
-    CLIENT_STEADY: Final = "osd:cephqos_client_steady:bool"
     CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
     COLLAPSED: Final = "osd:cephqos_collapsed:bool"
     COST_PER_OP: Final = "osd:cephqos_cost_per_op:ratio"
-    COUNTER_RESETS: Final = "osd:cephqos_counters:resets"
     CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"
     CPU_WAITING: Final = "osd:cephqos_cpu_waiting:rate"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
@@ -31,10 +30,12 @@ class PerOsd:
     DEVICE_LATENCY_SECONDS_MEDIAN1D: Final = "osd:cephqos_device_latency_seconds:median1d"
     DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
     HOLDS_REPLICA_WRITES: Final = "osd:cephqos_holds_replica_writes:bool"
+    HOLDS_UP_OTHERS: Final = "osd:cephqos_holds_up_others:bool"
     INSTANCE: Final = "osd:cephqos_instance:info"
     KV_COMMIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_kv_commit_seconds:median1d"
     KV_COMMIT_SECONDS_RATE: Final = "osd:cephqos_kv_commit_seconds:rate"
     MEDIA: Final = "osd:cephqos_media:info"
+    OVERSTATED: Final = "osd:cephqos_overstated:ratio"
     OWN_STORE: Final = "osd:cephqos_own_store:ratio"
     PROVEN_OPS: Final = "osd:cephqos_proven_ops:max1d"
     READ_WAIT_SECONDS_MEDIAN1D: Final = "osd:cephqos_read_wait_seconds:median1d"
@@ -43,13 +44,17 @@ class PerOsd:
     REPLICA_WRITE_SECONDS: Final = "osd:cephqos_replica_write_seconds:rate"
     REPLICA_WRITES_IN_PROGRESS: Final = "osd:cephqos_replica_writes_in_progress:rate"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
-    STORE_IN_PROGRESS: Final = "osd:cephqos_store_in_progress:rate"
     STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
     STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
     STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"
-    STORE_USED: Final = "osd:cephqos_store_used:ratio"
     THREAD_CEILING: Final = "osd:cephqos_thread_ceiling:max"
     WAITED_FOR: Final = "osd:cephqos_waited_for:count"
+
+
+class PerOsdPlace:
+    """Recorded per OSD, its media and the place `at` which time is spent, where it takes long."""
+
+    DEVICE_SECONDS: Final = "osd_at:cephqos_device_seconds:rate"
 
 
 class PerOsdPeer:
@@ -72,11 +77,14 @@ class PerClass:
 
     ATTAINED_OPS: Final = "osd_class:cephqos_attained_ops:rate"
     ATTAINMENT: Final = "osd_class:cephqos_attainment:ratio"
+    AT_LIMIT: Final = "osd_class:cephqos_at_limit:bool"
+    AWAY: Final = "osd_class:cephqos_waits_elsewhere:bool"
     CAUSE: Final = "osd_class:cephqos_cause"
     DEMAND: Final = "osd_class:cephqos_demand:bool"
     EVIDENCE: Final = "osd_class:cephqos_evidence:rank"
     EXCESS_OPS: Final = "osd_class:cephqos_excess_ops:rate"
     HELD_WHILE_IDLE: Final = "osd_class:cephqos_held_while_idle:bool"
+    LACKS_OPS: Final = "osd_class:cephqos_lacks_ops:rate"
     LASTING_EVIDENCE: Final = "osd_class:cephqos_lasting_evidence:rank"
     LIMIT_HOLD_SECONDS: Final = "osd_class:cephqos_limit_hold_seconds:max"
     LIMIT_OPS: Final = "osd_class:cephqos_limit_ops"
@@ -90,7 +98,9 @@ class PerClass:
     TARGET_MISSED: Final = "osd_class:cephqos_target_missed:bool"
     TARGET_OPS: Final = "osd_class:cephqos_target_ops"
     VIOLATED: Final = "osd_class:cephqos_violated:bool"
+    VIOLATED_LASTING: Final = "osd_class:cephqos_violated_lasting:bool"
     VIOLATED_SECONDS: Final = "osd_class:cephqos_violated_seconds:sum1h"
+    WANTS: Final = "osd_class:cephqos_wants:bool"
 
 
 class PerShard:
@@ -131,16 +141,6 @@ class PerHostClass:
     RESERVED_OPS: Final = "instance_class:cephqos_reserved_ops:sum"
     SHORTFALL_OPS: Final = "instance_class:cephqos_shortfall_ops:sum"
     VIOLATED_OSDS: Final = "instance_class:cephqos_violated_osds:sum"
-
-
-class PerMediaClass:
-    """Recorded per media (hdd, ssd) and class."""
-
-    ATTAINED_OPS: Final = "media_class:cephqos_attained_ops:sum"
-    DEMAND_OSDS: Final = "media_class:cephqos_demand_osds:sum"
-    RESERVED_OPS: Final = "media_class:cephqos_reserved_ops:sum"
-    SHORTFALL_OPS: Final = "media_class:cephqos_shortfall_ops:sum"
-    VIOLATED_OSDS: Final = "media_class:cephqos_violated_osds:sum"
 
 
 class PerSlo:

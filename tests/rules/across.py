@@ -31,6 +31,7 @@ _CULPRIT_OF_OTHERS = replace(
     IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2
 )
 _FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "replica"}
+_SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
 
 
 def _waiting(number: int) -> dict[str, str]:
@@ -91,7 +92,42 @@ REPLICAS = [
         series=merged(
             three((10, replace(WELL, client=700)), culprit=_CULPRIT_OF_OTHERS, others=WAITS)
         ),
-        moments=(silent(13), firing(15, {**_FOR_OSD_1, "severity": "page"})),
+        moments=(silent(13), firing(15, _SLOW_1)),
+    ),
+    Case(
+        name="a slow OSD is paged though no queue of those that wait for it shows their waiting",
+        alert=REPLICA,
+        series=three(
+            (10, replace(WELL, client=700)),
+            culprit=_CULPRIT_OF_OTHERS,
+            others=replace(WAITS, waiting=0),
+        ),
+        moments=(silent(13), firing(18, _SLOW_1)),
+    ),
+    Case(
+        name="who waits for a slower OSD and gets what was promised wakes nobody",
+        alert=REPLICA,
+        series=three(
+            (10, replace(WELL, client=1400)),
+            culprit=_CULPRIT_OF_OTHERS,
+            others=replace(WAITS, waiting=0, client=1300),
+        ),
+        moments=(silent(13), silent(18), silent(29)),
+    ),
+    Case(
+        name="a slow OSD is paged though those that wait for it want more only most of the time",
+        alert=REPLICA,
+        series=merged(
+            *(
+                replace(osd((10, replace(WELL, client=700)), *((4, state), (0.5, rest)) * 5), id=i)
+                for i, state, rest in (
+                    (0, WAITS, replace(WAITS, in_progress=(0, 0))),
+                    (1, _CULPRIT_OF_OTHERS, _CULPRIT_OF_OTHERS),
+                    (2, WAITS, replace(WAITS, in_progress=(0, 0))),
+                )
+            )
+        ),
+        moments=(silent(13), firing(20, _SLOW_1), firing(22.5, _SLOW_1), firing(30, _SLOW_1)),
     ),
     Case(
         name="the page of a slow OSD that others wait for ends with the waiting",
@@ -102,7 +138,7 @@ REPLICAS = [
                 for i in range(3)
             )
         ),
-        moments=(firing(24, {**_FOR_OSD_1, "severity": "page"}), silent(35)),
+        moments=(firing(24, _SLOW_1), silent(35)),
     ),
     Case(
         name="the one that operations were seen to wait for is named, not the slowest of all",
