@@ -33,6 +33,7 @@ from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import tree_path
 
 INTERVAL = 15.0
+OSDS_PER_HOST = 50
 _WARM = 120  # until rates, what is recorded from them and sustained states are there
 BAR = 0.20  # of one core, for 1,000 OSDs
 PAGE = Path("tests/golden/example_host.prom")
@@ -87,7 +88,7 @@ def recorded_page(names: set[str]) -> list[Sample]:
 
 @contextlib.contextmanager
 def served(samples: list[Sample], osds: int, wanting: float) -> Iterator[int]:
-    """The port of a page on which the OSD stands so many times; its counters move."""
+    """The port of a page for each host (/0, /1, …) on which the OSD stands so many times."""
     begin = time.monotonic()
     labels = [[text.replace("osd.0", f"osd.{i}") for _, text, _ in samples] for i in range(osds)]
     names = [name for name, _, _ in samples]
@@ -95,10 +96,11 @@ def served(samples: list[Sample], osds: int, wanting: float) -> Iterator[int]:
     class Page(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             elapsed = time.monotonic() - begin
+            first = int(self.path.strip("/")) * OSDS_PER_HOST
             idle, busy = (_values(samples, elapsed, wanting=it) for it in (False, True))
             body = "".join(
                 part
-                for i, own in enumerate(labels)
+                for i, own in enumerate(labels[first : first + OSDS_PER_HOST], first)
                 for line in zip(names, own, busy if i < wanting * osds else idle, strict=True)
                 for part in line
             ).encode()
@@ -122,8 +124,8 @@ def served(samples: list[Sample], osds: int, wanting: float) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def prometheus(rules: dict[str, str], target: int) -> Iterator[str]:
-    """A Prometheus of the reef tree on that page with those rules; its address."""
+def prometheus(rules: dict[str, str], target: int, osds: int) -> Iterator[str]:
+    """A Prometheus of the reef tree on those pages with those rules; its address."""
     tree = tree_path(find_release("reef"))
     loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"))
     with tempfile.TemporaryDirectory() as name:
@@ -135,7 +137,16 @@ def prometheus(rules: dict[str, str], target: int) -> Iterator[str]:
             "global": {"scrape_interval": interval, "evaluation_interval": interval},
             "rule_files": [f"{directory}/*.yml"],
             "scrape_configs": [
-                {"job_name": "cephqos", "static_configs": [{"targets": [f"127.0.0.1:{target}"]}]}
+                {
+                    "job_name": "cephqos",
+                    "static_configs": [
+                        {
+                            "targets": [f"127.0.0.1:{target}"],
+                            "labels": {"__metrics_path__": f"/{host}", "instance": f"host{host}"},
+                        }
+                        for host in range(-(-osds // OSDS_PER_HOST))
+                    ],
+                }
             ],
         }
         (directory / "prometheus.yaml").write_text(yaml.safe_dump(config))
@@ -210,7 +221,7 @@ def measure(
     samples: list[Sample], osds: int, rules: dict[str, str], arguments: argparse.Namespace
 ) -> Cost:
     """The CPU time of a Prometheus, over whole intervals; wall time would count neighbours."""
-    with served(samples, osds, arguments.wanting) as target, prometheus(rules, target) as url:
+    with served(samples, osds, arguments.wanting) as target, prometheus(rules, target, osds) as url:
         time.sleep(_WARM)
         before = own_metric(url, "process_cpu_seconds_total"), time.monotonic()
         time.sleep(arguments.seconds)
