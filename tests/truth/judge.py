@@ -35,7 +35,7 @@ class Outcome:
     paged: bool = False  # somebody was woken who should not have been
     others: list[str] = field(default_factory=list)  # what should not have come
     note: str = ""
-    seen: dict[str, str] = field(default_factory=dict)  # figures at the end, to look into it
+    seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
 
     def row(self) -> dict[str, Any]:
         return asdict(self)

@@ -20,9 +20,11 @@ from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
 
 _LOW: Final = 300  # operations per second that any OSD of any machine delivers
 _SATURATED: Final = 11.0  # seconds of load that show what an OSD can do
+_FORGOTTEN: Final = 5.0  # seconds: longer than a rate looks back
 _TOLD: Final = 6.0  # seconds in which Alertmanager tells of what fires at the end
 _SETTLED: Final = 8.0  # seconds to look on after all that was expected has come
-# What the rules saw when the load ended, for those who look into a verdict.
+_LOOKED_BACK: Final = 60  # seconds of figures that are kept
+# What the rules saw, for those who look into a verdict.
 SEEN: Final = (
     "osd_class:cephqos_evidence:rank",
     "osd_class:cephqos_lasting_evidence:rank",
@@ -43,7 +45,10 @@ SEEN: Final = (
     "osd:cephqos_collapsed:bool",
     "osd:cephqos_device_failing:bool",
     "osd:cephqos_kv_commit_seconds:rate",
-    "osd:cephqos_read_wait_seconds:rate",
+    "osd_at:cephqos_device_seconds:rate",
+    "osd:cephqos_client_present:min",
+    "osd:cephqos_client_waiting:rate",
+    "osd:cephqos_store_piling_up:bool",
     "osd:cephqos_thread_ceiling:max",
     "osd:cephqos_cpu_waiting:rate",
     "cephqos_network_slow_peers",
@@ -51,7 +56,9 @@ SEEN: Final = (
 
 
 @contextlib.asynccontextmanager
-async def _watching(lab: RunningLab, name: str, policy: Path | None) -> AsyncIterator[Watched]:
+async def watching(
+    lab: RunningLab, name: str, policy: Path | None = None
+) -> AsyncIterator[Watched]:
     """Watchers that remember nothing of the situation before."""
     webhook = Webhook()
     options = (f"--qos.policy={policy}",) if policy else ()
@@ -85,16 +92,19 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
     await _quiet_cluster(lab)
     pool = await _pool(lab, situation)
     policy = await _policy(lab, situation, pool)
-    async with _watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
+    async with watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
         stage = Stage(on, situation, turn, pool)
         try:
-            await _prepare(stage)
-            heard = await _play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
-            seen = {name: found for name in SEEN if (found := await _figures(on, name))}
+            if situation.history:
+                await prepare(stage, await delivered_at_its_end(stage))
+            else:
+                await prepare(stage)
+            await asyncio.sleep(_FORGOTTEN)
+            heard = await play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
+            seen = {name: found for name in SEEN if (found := await _course(on, name))}
         finally:
             await stage.close()
-            for option in {*situation.config, _capacity(situation)}:
-                await on.unset(option)
+            await unset(stage)
     verdict, seconds, others = judge(situation, heard, turn)
     return Outcome(
         name=situation.name,
@@ -109,14 +119,19 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
     )
 
 
-async def _figures(on: Watched, name: str) -> str:
-    found = []
-    for each in await on.stack.query(name):
+async def _course(on: Watched, name: str) -> dict[str, str]:
+    """What a figure was, every other second until now; a dot where it was absent."""
+    moments = range(-_LOOKED_BACK, 1, 2)
+    now = time.time()
+    found = {}
+    for each in await on.stack.query(f"{name}[{_LOOKED_BACK}s:2s]"):
         labels = each["metric"]
         keep = ("ceph_daemon", "class", "cause", "by", "at", "interface")
         words = [labels[key] for key in keep if key in labels]
-        found.append(f"{' '.join(words)}={float(each['value'][1]):.4g}")
-    return "; ".join(sorted(found))
+        values = {round((float(at) - now) / 2) * 2: float(it) for at, it in each["values"]}
+        course = [f"{values[it]:.3g}" if it in values else "." for it in moments]
+        found[" ".join(words)] = " ".join(course)
+    return dict(sorted(found.items()))
 
 
 async def _quiet_cluster(lab: RunningLab) -> None:
@@ -158,25 +173,28 @@ async def _policy(lab: RunningLab, situation: Situation, pool: str) -> Path | No
     return path
 
 
-async def _prepare(stage: Stage) -> None:
-    """The capacity, what the OSDs were seen to do before, and objects to read."""
+async def delivered_at_its_end(stage: Stage) -> float:
+    """What an OSD delivers when it has all that it can do."""
+    on = stage.on
+    await on.config(_capacity(stage.situation), _LOW)
+    at_its_end = on.write(stage.pool, _SATURATED + 1)
+    await asyncio.sleep(_SATURATED)
+    found = await on.number("avg(max_over_time(osd:cephqos_delivered_ops:rate[10s]))")
+    await at_its_end
+    assert found, "the OSDs did nothing under load"
+    return found
+
+
+async def prepare(stage: Stage, delivered: float = _LOW) -> None:
+    """The capacity, a share of what the OSDs deliver; objects to read or to remove."""
     on, situation = stage.on, stage.situation
     capacity, option = situation.capacity, _capacity(situation)
-    await on.config(option, _LOW)
     for name, value in situation.config.items():
         await on.config(name, value)
-    if situation.history:
-        on_its_end = on.write(stage.pool, _SATURATED + 1)
-        await asyncio.sleep(_SATURATED)
-        found = await on.number("avg(max_over_time(osd:cephqos_delivered_ops:rate[10s]))")
-        await on_its_end
-        assert found, "the OSDs did nothing under load"
-        if capacity is not None and capacity <= 10:
-            await on.config(option, round(capacity * found))
     if capacity is None:
         await on.unset(option)
-    elif capacity > 10:
-        await on.config(option, round(capacity))
+    else:
+        await on.config(option, round(capacity * delivered if capacity <= 10 else capacity))
     kinds = {it.kind for it in (*situation.loads, *situation.faults)}
     if kinds & {"read", "trim", "delete", "scrub"}:
         reads = [it for it in situation.loads if it.kind == "read"]
@@ -184,10 +202,14 @@ async def _prepare(stage: Stage) -> None:
     for fault in situation.faults:
         if fault.kind == "recover":
             await degrade(stage, fault)
-    await asyncio.sleep(5)  # longer than a rate looks back
 
 
-async def _play(stage: Stage, chance: random.Random) -> list[Heard]:
+async def unset(stage: Stage) -> None:
+    for option in {*stage.situation.config, _capacity(stage.situation)}:
+        await stage.on.unset(option)
+
+
+async def play(stage: Stage, chance: random.Random) -> list[Heard]:
     """Loads and faults; what reached the receiver, by the clock of the last fault."""
     on, situation = stage.on, stage.situation
     await asyncio.sleep(chance.uniform(0, 1))  # scrapes come at another moment of it
@@ -198,7 +220,7 @@ async def _play(stage: Stage, chance: random.Random) -> list[Heard]:
         await FAULTS[fault.kind](stage, fault)
     staged = begin = time.monotonic()
     for load in situation.loads:
-        stage.run(LOADS[load.kind](stage, load, situation.seconds))
+        stage.run(LOADS[load.kind](stage, load, stage.load_seconds))
     for fault in (it for it in faults if it.after):
         await asyncio.sleep(max(0.0, begin + fault.after - time.monotonic()))
         await FAULTS[fault.kind](stage, fault)
@@ -209,14 +231,14 @@ async def _play(stage: Stage, chance: random.Random) -> list[Heard]:
         fresh = {str(sorted(it.labels.items())): it for it in reversed(told)}.values()
         return [_heard(it, staged) for it in fresh if dict(it.labels) not in before]
 
-    end = max(begin + situation.seconds, staged + 10)
+    # However long staging took, what is staged is looked at for as long.
+    end = staged + situation.seconds - situation.fault_at
     while time.monotonic() < end:
         await asyncio.sleep(1)
         if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":
             await asyncio.sleep(min(_SETTLED, max(0.0, end - time.monotonic())))
-            break
-    else:
-        await asyncio.sleep(_TOLD)
+            return heard()
+    await asyncio.sleep(_TOLD)
     return heard()
 
 

@@ -17,6 +17,7 @@ from cephqos_loadgen.errors import LabError
 from .situation import Action, Situation
 
 _FRESH = count()
+_LONGER = 90.0
 _GRACE = 40.0  # a bench ends its last operations on a device that hardly moves any more
 
 
@@ -30,6 +31,11 @@ class Stage:
     pool: str
     undo: list[Callable[[], Awaitable[Any]]] = field(default_factory=list)
     tasks: list[asyncio.Task[Any]] = field(default_factory=list)
+
+    @property
+    def load_seconds(self) -> float:
+        """Loads last until they are ended: one that ends while a fault is staged proves nothing."""
+        return self.situation.seconds + _LONGER
 
     def osd(self, action: Action) -> int:
         return int((int(action.options.get("osd", 1)) + self.turn) % self.situation.cluster.osds)
@@ -143,7 +149,7 @@ def _pin(pid: int, cpus: set[int]) -> None:
 
 async def _more(stage: Stage, do: Action) -> None:
     """Load that begins later."""
-    stage.run(_write(stage, do, stage.situation.seconds - do.after))
+    stage.run(_write(stage, do, stage.load_seconds))
 
 
 async def _config(stage: Stage, do: Action) -> None:
