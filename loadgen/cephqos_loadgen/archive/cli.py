@@ -180,11 +180,17 @@ def _curve(result: LoadResult) -> Iterator[str]:
 
 def figure(key: str, value: float) -> str:
     """A figure as people read it."""
+    if key.endswith("_change_percent"):
+        return f"{value:+.1f} % {key.removesuffix('_change_percent').replace('_', ' ')}"
     if key == "iops":
         return f"{value:,.0f} IOPS"
     if key.startswith("latency_"):
         which = key.removeprefix("latency_").removesuffix("_seconds")
         return f"{value * 1e3:.2f} ms {which}"
+    if key.endswith("bytes_per_second"):
+        return f"{value / 2**20:.1f} MiB/s"
+    if key.endswith("_per_second"):
+        return f"{value:.1f} {key.removesuffix('_per_second').replace('_', ' ')}/s"
     if key.endswith("seconds"):
         return f"{key.removesuffix('seconds').replace('_', ' ')}{value:.1f} s"
     return f"{key.replace('_', ' ')} {value:g}"

@@ -16,6 +16,7 @@ from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.plan.model import Phase, Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.results.host import HostUse
 
 
 @dataclass(slots=True)
@@ -45,6 +46,8 @@ class Context:
     scrub_started: asyncio.Event = field(default_factory=asyncio.Event)
     # phase -> (time, IOPS of all its clients) per interval, for steady states
     rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    # steps of curves: what the host used during each
+    steps: dict[str, HostUse] = field(default_factory=dict)
     # when the phase that moves data last started: recovery is looked for from there on
     moved: float = 0.0
 

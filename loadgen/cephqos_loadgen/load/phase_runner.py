@@ -2,21 +2,22 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.load.context import Context, beside
+from cephqos_loadgen.load import host_figures
+from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.load.start_and_end import wait_for_end, wait_for_start
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
+from cephqos_loadgen.results.figures import changes
 from cephqos_loadgen.results.host import HostUse
-from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, PhaseResult
+from cephqos_loadgen.results.phase import EndedBy, LoadResult, PhaseRecord, PhaseResult
 
-_CLIENT_LOOK_SECONDS = 1.0
 # Ends that clients come to by themselves.
 _OWN_ENDS = ("done", "duration")
 
@@ -57,7 +58,10 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
     marks.started.set()
     record = PhaseRecord(phase.action.kind, marks.start_time, 0.0, "interrupted")
     try:
-        record, recorded.hosts[phase.name] = await _with_host_figures(context, phase, since, record)
+        clients, hosts = phase.action.has_clients, recorded.hosts
+        async with host_figures.recorded(context, phase.name, clients=clients, found=hosts):
+            record = await _within_limit(context, phase, since, record)
+        record = replace(record, changes=_changes(record, recorded.records.get(phase.against)))
     except (CephqosError, CommandFailed) as error:
         how: EndedBy = "cut_off" if isinstance(error, TooLong) else "failed"
         record = replace(record, ended_by=how, error=str(error))
@@ -72,34 +76,6 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
             )
         context.live.end(phase)
         marks.ended.set()
-
-
-async def _with_host_figures(
-    context: Context, phase: Phase, since: float, record: PhaseRecord
-) -> tuple[PhaseRecord, HostUse]:
-    pids = await context.cluster.pids()
-    daemons = {name: pid for name, pid in pids.items() if name.startswith("osd.")}
-    before = read_host(daemons)
-    started = time.monotonic()
-    clients: dict[str, HostState] = {}
-    look = asyncio.create_task(_look_at_clients(context, phase, clients))
-    async with beside(look):
-        record = await _within_limit(context, phase, since, record)
-    use = difference(before, read_host(daemons), time.monotonic() - started)
-    own = {name: client_use(name, state) for name, state in clients.items()}
-    return record, replace(use, processes={**use.processes, **own})
-
-
-async def _look_at_clients(context: Context, phase: Phase, found: dict[str, HostState]) -> None:
-    """The threads of client processes as of the last second of each: at the end they are gone."""
-    if not phase.action.has_clients:
-        return
-    while True:
-        await asyncio.sleep(_CLIENT_LOOK_SECONDS)
-        for child in context.recorder.children:
-            name = child.launch.name
-            if name.startswith(f"{phase.name}.") and child.running:
-                found[name] = read_host({name: child.pid})
 
 
 async def _within_limit(
@@ -127,6 +103,13 @@ async def _within_limit(
     recovery = await context.watcher.recovery() if until.kind == "recovery_done" else None
     how = ended_by(phase, came, result)
     return replace(record, ended_by=how, result=result, recovery=recovery)
+
+
+def _changes(record: PhaseRecord, other: PhaseRecord | None) -> Mapping[str, float]:
+    """Of the load of this phase against that of another."""
+    if other and isinstance(other.result, LoadResult) and isinstance(record.result, LoadResult):
+        return changes(other.result.total, record.result.total)
+    return {}
 
 
 class TooLong(RunError):

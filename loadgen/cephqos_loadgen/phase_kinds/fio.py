@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -12,6 +13,7 @@ from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.nbd import CACHES
 from cephqos_loadgen.engines.place import Place, pinned
+from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
@@ -339,7 +341,10 @@ class Fio(PhaseKind):
                 )
                 followers.append(follower)
                 processes.append(ClientProcess(argv, follower))
-            await run_clients(context, phase, processes, seconds + self._ramp, end)
+            curve = self.sweep or self.search
+            figures = host_figures.of_step(context, phase, depth, self._ramp)
+            async with figures if curve else nullcontext():
+                await run_clients(context, phase, processes, seconds + self._ramp, end)
         check_results(followers)
         step = step_of(followers, depth, started)
         steady = became_steady(followers) if self.ends_by_itself else None

@@ -60,6 +60,7 @@ class Phase:
     until: Until
     # The scenario expects this load to fail: the error is recorded, and the run continues.
     may_fail: bool = False
+    against: str = ""  # the phase before whose load this one's is compared with
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from cephqos_loadgen.results.host import HostUse
-from cephqos_loadgen.results.phase import PhaseRecord
+from cephqos_loadgen.results.phase import LoadResult, PhaseRecord
 from cephqos_loadgen.results.repeat import MetricsRecording
 
 # Others than the OSDs and clients of a run use CPU too: monitors, the manager, the exporter.
 _OTHERS_SHARE = 0.25
 _STEAL_SHARE = 0.05
+_APART_SECONDS = 2.0
 
 
 def findings(
@@ -16,6 +17,7 @@ def findings(
 ) -> tuple[str, ...]:
     """One line each; nothing where all is as planned."""
     found = [f"{name}: {text}" for name, phase in phases.items() for text in _of_phase(phase)]
+    found += _of_scrubs(phases)
     for name, use in hosts.items():
         found += [f"{name}: {text}" for text in _of_host(use)]
     for source, gaps in metrics.gaps.items():
@@ -34,6 +36,24 @@ def _of_phase(phase: PhaseRecord) -> Iterator[str]:
         yield from phase.result.findings()
     if phase.recovery and not phase.recovery.objects:
         yield "no recovery was seen"
+
+
+def _of_scrubs(phases: Mapping[str, PhaseRecord]) -> Iterator[str]:
+    """Where a load and a scrub ran at the same time for a part of the time only."""
+    for name, scrub in phases.items():
+        if scrub.kind != "scrub" or scrub.result is None:
+            continue
+        for load_name, load in phases.items():
+            together = min(scrub.end_unix_seconds, load.end_unix_seconds) - max(
+                scrub.start_unix_seconds, load.start_unix_seconds
+            )
+            if not isinstance(load.result, LoadResult) or together <= 0:
+                continue
+            left = load.end_unix_seconds - scrub.end_unix_seconds
+            if left > _APART_SECONDS:
+                yield f"{load_name}: {name} ended {left:.0f} s before it, after {together:.0f} s"
+            elif left < -_APART_SECONDS:
+                yield f"{name}: went on for {-left:.0f} s after {load_name} had ended"
 
 
 def _of_host(use: HostUse) -> Iterator[str]:

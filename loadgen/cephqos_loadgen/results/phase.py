@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from cephqos_loadgen.results.figures import LoadFigures
@@ -13,6 +13,10 @@ from cephqos_loadgen.results.figures import LoadFigures
 EndedBy = Literal[
     "done", "duration", "condition", "other_phase", "cut_off", "failed", "interrupted"
 ]
+
+
+# What the studies report of completion latency, beside its mean.
+_SHOWN_PERCENTILES = ("95", "99", "99.5")
 
 
 class PhaseResult(ABC):
@@ -87,8 +91,11 @@ class LoadResult(PhaseResult):
             "seconds": self.chosen.seconds,
             "depth": float(self.chosen.depth),
         }
-        p99 = total.latency_percentile_seconds(99)
-        return found if p99 is None else {**found, "latency_p99_seconds": p99}
+        for percent in _SHOWN_PERCENTILES:
+            latency = total.latency_percentile_seconds(float(percent))
+            if latency is not None:
+                found[f"latency_p{percent}_seconds"] = latency
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +122,10 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True)
 class PhaseRecord:
-    """One phase of one repeat. Without a result it failed or was interrupted."""
+    """One phase of one repeat. Without a result it failed or was interrupted.
+
+    `changes`: of a load against that of the phase which the scenario names, in percent.
+    """
 
     kind: str
     start_unix_seconds: float
@@ -124,6 +134,7 @@ class PhaseRecord:
     error: str = ""
     result: PhaseResult | None = None
     recovery: Recovery | None = None
+    changes: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -136,4 +147,10 @@ class PhaseRecord:
             found["objects_recovered"] = float(self.recovery.objects)
             if self.recovery.finished:
                 found["recovery_seconds"] = self.recovery.seconds
+            rates = (self.recovery.objects_per_second, self.recovery.bytes_per_second)
+            if rates[0] is not None and rates[1] is not None:
+                found["recovered_objects_per_second"] = rates[0]
+                found["recovered_bytes_per_second"] = rates[1]
+        for key, percent in self.changes.items():
+            found[f"{key}_change_percent"] = percent
         return found

@@ -145,7 +145,9 @@ class Repeat:
             await metrics.finish()
             await context.watcher.latest()
         finally:
-            write_json(self._recorder.folder / "host.json", to_json(recorded.hosts))
+            write_json(
+                self._recorder.folder / "host.json", to_json({**recorded.hosts, **context.steps})
+            )
             moved["objects"], moved["bytes"] = context.watcher.follower.recovered
 
     async def _save_log(self, since: float) -> None:

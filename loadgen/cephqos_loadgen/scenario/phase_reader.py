@@ -8,7 +8,7 @@ from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.reading import NAME
 from cephqos_loadgen.scenario.source import Value
 
-_PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", *KINDS)
+_PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
 _ENDINGS = ("done", "scrub_done", "recovery_done")
 # Behind its expected end a phase gets this much before the run is given up.
 _SLACK = 120.0
@@ -78,7 +78,15 @@ def _read_phase(value: Value, before: Sequence[model.Phase]) -> model.Phase:
         start=_read_start(table.get("start"), before),
         until=_read_until(value, table, action),
         may_fail=table["may_fail"].boolean() if "may_fail" in table else False,
+        against=_read_against(table["against"], action, before) if "against" in table else "",
     )
+
+
+def _read_against(value: Value, action: Action, before: Sequence[model.Phase]) -> str:
+    loads = [phase.name for phase in before if phase.action.has_clients]
+    if not action.has_clients or not loads:
+        value.fail("a phase of client load before this one, for a phase of client load", "none")
+    return value.choice(loads)
 
 
 def _read_start(value: Value | None, before: Sequence[model.Phase]) -> model.Start:
