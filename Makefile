@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-top truth clean
+.PHONY: help venv tools packages demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -77,6 +77,9 @@ bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
 	$(BIN)/python tests/bench/lab.py
+
+bench-scenarios: $(STAMP) ## run the ten scenarios at their smallest, and print a row for each (root, 30 minutes)
+	$(BIN)/python tests/bench/scenarios.py
 
 bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 1,000 OSDs (4 minutes)
 	$(BIN)/python tests/bench/rules.py

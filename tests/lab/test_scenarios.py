@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from tests.without_ceph import read_everything
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat, open_archive, problems
@@ -108,6 +109,8 @@ async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
     assert host.processes["client.client.0"].threads, "fio's threads"
     assert repeat.record.cost.core_share < 0.03
     assert b'"clat_ns"' in repeat.output("client.client.0")
+    shown = read_everything(archive.folder, tmp_path)
+    assert f"{client.total.iops:,.0f} IOPS" in shown
 
 
 async def test_a_deep_scrub_reads_every_object_beside_the_clients(

@@ -1,6 +1,7 @@
 """What scenarios can say so that they repeat the studies: values of axes that are run by default,
 labs and pools as they were for every repeat, several jobs on a volume, CPUs for fio alone."""
 
+from functools import partial
 from itertools import groupby
 
 import pytest
@@ -55,8 +56,10 @@ phases: [{name: rest, wait: {}, until: {duration: 1s}}]
 @pytest.mark.parametrize(("fresh", "clusters"), [("true", 4), ("false", 1)])
 def test_a_fresh_lab_serves_one_repeat_of_one_point(fresh: str, clusters: int) -> None:
     plan = parse(LABS.replace("FRESH", fresh), "s")
-    found = [list(runs) for _, runs in groupby(plan.runs, key=_cluster_of)]
-    assert len(found) == clusters
+    for given, count in ((False, clusters), (True, 1)):
+        key = partial(_cluster_of, given=given)
+        found = [list(runs) for _, runs in groupby(plan.runs, key=key)]
+        assert len(found) == count
     assert sum(map(len, found)) == 4
 
 

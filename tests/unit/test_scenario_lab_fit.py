@@ -1,5 +1,7 @@
 """A point that an axis labels with a lab is refused on a cluster that is another one."""
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,3 +72,56 @@ phases: [{name: w, wait: {}, until: {duration: 1s}}]
 """
     with pytest.raises(ClusterUnfit, match="backing loop: this cannot be seen"):
         lab_fit.check(parse(text, "s.yaml").points, osds(3))
+
+
+@pytest.mark.parametrize(
+    ("rotational", "declared", "message"),
+    [
+        (True, "false", "rotational false: osd.0 has true"),
+        (False, "true", "rotational true: osd.0 has false"),
+        (False, "false", ""),
+        (True, "keep", ""),
+    ],
+)
+def test_the_media_that_a_scenario_declares_are_those_of_the_cluster(
+    rotational: bool, declared: str, message: str
+) -> None:
+    text = (
+        "scenario: s\nlab: {backing: loop, rotational: DECLARED}\nphases: [{name: s, settle: {}}]"
+    )
+    points = parse(text.replace("DECLARED", declared), "s").points
+    if not message:
+        lab_fit.check(points, osds(2, rotational=rotational))
+        return
+    with pytest.raises(ClusterUnfit, match=f"{message}.*rotational=keep"):
+        lab_fit.check(points, osds(2, rotational=rotational))
+
+
+def disk(sys: Path, rotates: bool) -> Path:
+    """A sysfs whose only disk is the one that `sys` itself lies on, as a partition of sdz."""
+    device = sys.stat().st_dev
+    whole = sys / "devices/sdz"
+    (whole / "sdz1").mkdir(parents=True)
+    (whole / "sdz1/partition").write_text("1")
+    (whole / "queue").mkdir()
+    (whole / "queue/rotational").write_text(f"{int(rotates)}\n")
+    (sys / "dev/block").mkdir(parents=True)
+    link = sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
+    link.symlink_to(whole / "sdz1")
+    return sys
+
+
+@pytest.mark.parametrize("rotates", [True, False])
+def test_a_lab_whose_files_lie_on_another_kind_of_disk_says_so(
+    tmp_path: Path, rotates: bool
+) -> None:
+    below = lab_fit.disk_below(tmp_path, disk(tmp_path, rotates))
+    assert below == ("sdz", rotates)
+    assert lab_fit.other_disk(osds(2, rotational=rotates), below) == ""
+    said = lab_fit.other_disk(osds(2, rotational=not rotates), below)
+    assert f"files lie on sdz, which {'rotates' if rotates else 'does not rotate'}" in said
+
+
+def test_a_disk_that_cannot_be_seen_is_not_judged(tmp_path: Path) -> None:
+    assert lab_fit.disk_below(tmp_path, tmp_path / "nothing") is None
+    assert lab_fit.other_disk(osds(2), None) == ""

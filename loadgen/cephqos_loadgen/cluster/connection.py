@@ -41,6 +41,8 @@ class Access(Protocol):
     sockets: Path | None
     # block devices that are known to be its OSDs': what lies on btrfs cannot say so itself
     devices: frozenset[str]
+    # of a lab: where the files of its disks lie
+    disks: Path | None
 
     def argv(self, argv: Sequence[str]) -> list[str]: ...
     def client(self) -> MonClient: ...
@@ -60,6 +62,7 @@ class LabAccess:
         self.conf = lab.paths.conf
         self.place = Place(conf=str(work / "ceph.conf"), work=str(work))
         self.sockets: Path | None = lab.paths.sockets
+        self.disks: Path | None = lab.paths.dir
         self.devices = frozenset(Path(device).name for device in lab.state.devices.values())
 
     def argv(self, argv: Sequence[str]) -> list[str]:
@@ -103,6 +106,7 @@ class ConfAccess:
         self.place = Place(conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work))
         self.sockets: Path | None = None
         self.devices: frozenset[str] = frozenset()
+        self.disks: Path | None = None
 
     def argv(self, argv: Sequence[str]) -> list[str]:
         return ["setpriv", "--pdeathsig", "KILL", *argv]

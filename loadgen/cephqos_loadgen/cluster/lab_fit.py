@@ -5,7 +5,9 @@ an axis decides about the lab is in the name of the point. And what a scenario s
 its figures rest on: an SSD's throttles and capacity mean nothing on a disk that rotates.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.plan.errors import ClusterUnfit
@@ -43,6 +45,32 @@ def differences(wish: LabWish, keys: Sequence[str], metadata: Metadata) -> Itera
                 yield f"{key} {wanted}: osd.{osd} has {value or 'none'}"
         else:
             yield f"{key} {wanted}: this cannot be seen in a cluster that was not started for it"
+
+
+def disk_below(folder: Path, sys: Path = Path("/sys")) -> tuple[str, bool] | None:
+    """The disk that a folder lies on, and whether it rotates; None where that cannot be seen."""
+    device = os.stat(folder).st_dev  # noqa: PTH116 - its number is all that is wanted
+    entry = sys / "dev/block" / f"{os.major(device)}:{os.minor(device)}"
+    try:
+        real = entry.resolve(strict=True)
+        whole = real.parent if (real / "partition").exists() else real
+        return whole.name, (whole / "queue/rotational").read_text().strip() == "1"
+    except OSError:  # an overlay, btrfs, tmpfs
+        return None
+
+
+def other_disk(metadata: Metadata, below: tuple[str, bool] | None) -> str:
+    """What is to be said where a lab's OSDs have one kind of disk, and their files lie on the
+    other."""
+    kinds = {False: "SSDs", True: "disks that rotate"}
+    own = {_rotational(osd) == "true" for osd in metadata}
+    if below is None or own == {below[1]} or not own:
+        return ""
+    said = " and ".join(kinds[kind] for kind in sorted(own))
+    return (
+        f"the lab's OSDs are told that they have {said}, but their files lie on {below[0]}, which"
+        f" {'rotates' if below[1] else 'does not rotate'}: figures are of that disk"
+    )
 
 
 def _shown(value: object) -> str:

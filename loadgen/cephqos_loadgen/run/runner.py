@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
@@ -150,7 +151,8 @@ class Runner:
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
             stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
-            for (wish, _), runs in groupby(self._left(), key=_cluster_of):
+            given = bool(self.options.lab or self.options.conf)
+            for (wish, _), runs in groupby(self._left(), key=partial(_cluster_of, given=given)):
                 await self._on_cluster(archive, wish, list(runs))
 
     # -- clusters -------------------------------------------------------------------------------
@@ -358,9 +360,11 @@ class Runner:
         return terminal.frame(live, now)
 
 
-def _cluster_of(run: tuple[Point, int]) -> tuple[LabWish, int]:
+def _cluster_of(run: tuple[Point, int], *, given: bool) -> tuple[LabWish, int]:
     """Repeats that follow each other share a cluster where this is the same."""
     point, number = run
+    if given:
+        return LabWish(), 0
     return point.lab, number if point.lab.fresh_for else 0
 
 

@@ -92,6 +92,7 @@ class Session:
         await self._at_rest()
         if self._given:
             lab_fit.check(self._plan.points, await self.cluster.command("osd metadata"))
+        await self._say_what_the_cluster_is_not()
         await osds_here.check(self.cluster, self._plan)
         await self.settings.check(_settings_of(self._plan))
         self.kept.found = await kept_pools.look(self.cluster, self._plan)
@@ -101,6 +102,20 @@ class Session:
         done = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **done)
         await self._let_pools_go()
+
+    async def _say_what_the_cluster_is_not(self) -> None:
+        found = []
+        if self._given and any(point.lab.fresh_for for point in self._plan.points):
+            found.append(
+                "this cluster's OSDs are not made again between repeats, as the scenario wants:"
+                " only its pools are"
+            )
+        if self.access.disks:
+            metadata = await self.cluster.command("osd metadata")
+            found.append(lab_fit.other_disk(metadata, lab_fit.disk_below(self.access.disks)))
+        for text in filter(None, found):
+            self.archive.event("warning", point="", text=text)
+            self._note(f"warning: {text}")
 
     async def _at_rest(self) -> None:
         """Refuse a cluster that is not clean: phases that wait for clean would not end."""
