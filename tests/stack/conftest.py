@@ -218,10 +218,16 @@ def watched(labs: LabPool, spec: LabSpec) -> Iterator[Watched]:
         labs.end(lab)
 
 
-def watching(labs: LabPool, lab: RunningLab, name: str, *options: str) -> Iterator[Watched]:
-    """New watchers of a running lab, which remember nothing of what was before."""
+def watching(
+    labs: LabPool, lab: RunningLab, name: str, *options: str, slos: Path | None = None
+) -> Iterator[Watched]:
+    """New watchers of a running lab, which remember nothing of what was before.
+
+    With SLOs where a test is about them: a load that saturates a busy machine burns any budget, and
+    its ticket for three days would fire into every later test.
+    """
     webhook = Webhook()
-    spec = StackSpec(name=name, slos=SLOS, webhook=webhook.url, exporter_options=options)
+    spec = StackSpec(name=name, slos=slos, webhook=webhook.url, exporter_options=options)
     stack = Stack(lab, spec)
     try:
         labs.call(stack.__aenter__())

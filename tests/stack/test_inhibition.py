@@ -27,6 +27,9 @@ SILENT = {**BASE, "ceph_daemon": "osd.1", "alertname": "CephQosDaemonNotAnswerin
 BURN = {**BASE, "alertname": "CephQosLatencySloBurn", "slo": "s"}
 FLAG = {**BASE, "alertname": "CephQosMaintenance", "severity": "none"}
 RUN = {**BASE, "alertname": "CephQosTestRun", "severity": "none", "run": "r"}
+BY = {"cause": "replica", "by": "osd.1"}
+SLOW = {**BASE, **BY, "alertname": "CephQosReplicaSlow", "ceph_daemon": "osd.1", "severity": "page"}
+WAITS = {**VIOLATED, **BY, "ceph_daemon": "osd.0", "severity": "ticket"}
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +74,20 @@ def _call(url: str, body: Any = None) -> Any:
     return json.loads(text) if text else None
 
 
-def inhibited(url: str, source: dict[str, str], target: dict[str, str]) -> bool:
-    """Whether the first silences the second. A label of its own keeps cases apart."""
+def inhibited(url: str, *alerts: dict[str, str]) -> bool:
+    """Whether the others silence the last. A label of its own keeps cases apart."""
     mark = str(time.monotonic_ns())
-    alerts = [dict(labels, cluster=f"{labels['cluster']}-{mark}") for labels in (source, target)]
-    alerts[1]["cluster"] = target["cluster"] + f"-{mark}"
-    _call(f"{url}/api/v2/alerts", [{"labels": labels} for labels in alerts])
-    time.sleep(0.3)
-    for alert in _call(f"{url}/api/v2/alerts?filter=cluster=%22{alerts[1]['cluster']}%22"):
-        if alert["labels"] == alerts[1]:
-            return bool(alert["status"]["inhibitedBy"])
-    raise AssertionError("the alert did not arrive")
+    marked = [dict(labels, cluster=f"{labels['cluster']}-{mark}") for labels in alerts]
+    _call(f"{url}/api/v2/alerts", [{"labels": labels} for labels in marked])
+    deadline = time.monotonic() + 15
+    while time.monotonic() < deadline:
+        found = _call(f"{url}/api/v2/alerts")
+        arrived = {str(sorted(it["labels"].items())): it["status"] for it in found}
+        names = [str(sorted(labels.items())) for labels in marked]
+        if all(name in arrived for name in names):
+            return bool(arrived[names[-1]]["inhibitedBy"])
+        time.sleep(0.1)
+    raise AssertionError("the alerts did not arrive")
 
 
 @pytest.mark.parametrize(
@@ -108,6 +114,14 @@ def inhibited(url: str, source: dict[str, str], target: dict[str, str]) -> bool:
             BASE | {"alertname": "CephQosScrubsOverdueGrowing", "severity": "ticket"},
             id="nodeep-scrub, overdue scrubs",
         ),
+        pytest.param(VIOLATED, SLOW, id="an OSD's own page, that others wait for it"),
+        pytest.param(SLOW, WAITS, id="a slow OSD, those that wait for it"),
+        pytest.param(
+            SLOW,
+            WAITS | {"alertname": "CephQosPolicyTargetMissed"},
+            id="a slow OSD, the target of one that waits for it",
+        ),
+        pytest.param(SILENT, SLOW, id="an OSD that is silent, that others wait for it"),
         pytest.param(RUN, VIOLATED, id="a test run, a violation"),
         pytest.param(RUN, BURN | {"severity": "page"}, id="a test run, a burning budget"),
     ],
@@ -130,6 +144,15 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
             BURN | {"severity": "ticket"}, BURN | {"severity": "page"}, id="a ticket, its page"
         ),
         pytest.param(FLAG | {"flag": "noscrub"}, SILENT, id="noscrub, a silent OSD"),
+        pytest.param(
+            VIOLATED | {"severity": "ticket", "cause": "capacity"},
+            SLOW,
+            id="an OSD's own ticket, that others wait for it",
+        ),
+        pytest.param(
+            SLOW, WAITS | {"by": "osd.2"}, id="a slow OSD, one that waits for another OSD"
+        ),
+        pytest.param(SLOW, VIOLATED, id="that others wait for it, an OSD's own page"),
         pytest.param(RUN | {"cluster": "c2"}, VIOLATED, id="a test run on another cluster"),
         pytest.param(
             RUN,
@@ -142,3 +165,8 @@ def test_it_does_not_silence(
     alertmanager: str, source: dict[str, str], target: dict[str, str]
 ) -> None:
     assert not inhibited(alertmanager, source, target)
+
+
+def test_what_is_silenced_silences_all_the_same(alertmanager: str) -> None:
+    """One notification: the page of the OSD, not that others wait for it, nor who waits."""
+    assert inhibited(alertmanager, VIOLATED, SLOW, WAITS)
