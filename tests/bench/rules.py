@@ -46,6 +46,12 @@ _LINE = re.compile(r"(\w+)(\{.*\})? (\S+)")
 _CLUSTER = re.compile(r'cluster="[^"]*"')
 _SHARD = re.compile(r'shard="(\d)"')
 
+_OVER_TIME = (
+    "process_cpu_seconds_total",
+    "prometheus_rule_group_iterations_total",
+    "prometheus_rule_group_iterations_missed_total",
+)
+
 Sample = tuple[str, str, float]  # name, labels, value
 
 
@@ -214,6 +220,7 @@ class Cost:
     cpu: float  # seconds per second
     resident: float
     failed: float
+    evaluated: float  # share of the evaluations that were due: a busy machine skips some
     series: Mapping[str, float]  # recorded, by name
 
 
@@ -223,25 +230,27 @@ def measure(
     """The CPU time of a Prometheus, over whole intervals; wall time would count neighbours."""
     with served(samples, osds, arguments.wanting) as target, prometheus(rules, target, osds) as url:
         time.sleep(_WARM)
-        before = own_metric(url, "process_cpu_seconds_total"), time.monotonic()
+        before = [own_metric(url, name) for name in _OVER_TIME], time.monotonic()
         time.sleep(arguments.seconds)
-        after = own_metric(url, "process_cpu_seconds_total"), time.monotonic()
+        after = [own_metric(url, name) for name in _OVER_TIME], time.monotonic()
+        cpu, due, missed = (b - a for a, b in zip(before[0], after[0], strict=True))
         return Cost(
-            cpu=(after[0] - before[0]) / (after[1] - before[1]),
+            cpu=cpu / (after[1] - before[1]),
+            evaluated=1 - missed / due if due else 1,
             resident=own_metric(url, "process_resident_memory_bytes"),
             failed=own_metric(url, "prometheus_rule_evaluation_failures_total"),
             series=recorded(url),
         )
 
 
-def report(osds: int, bare: Cost, whole: Cost) -> float:
-    """Print what rules cost for so many OSDs; the CPU time that they take."""
-    print_series(whole.series, osds)
-    rules = whole.cpu - bare.cpu
+def report(title: str, bare: Cost, whole: Cost) -> float:
+    """Print what rules cost for so many OSDs; the CPU time that they take if none is skipped."""
+    rules = (whole.cpu - bare.cpu) / max(whole.evaluated, 0.01)
     print(
-        f"{osds:6d} OSDs: rules {100 * rules:5.2f} % of a core (Prometheus"
+        f"{title}: rules {100 * rules:5.2f} % of a core (Prometheus"
         f" {100 * whole.cpu:.1f} % with them, {100 * bare.cpu:.1f} % without);"
-        f" {sum(whole.series.values()):.0f} series recorded; {whole.failed:.0f} failed evaluations;"
+        f" {sum(whole.series.values()):.0f} series recorded; {whole.failed:.0f} failed evaluations,"
+        f" {100 * whole.evaluated:.0f} % of those due were made;"
         f" {whole.resident / 2**20:.0f} MiB, {bare.resident / 2**20:.0f} MiB without",
         flush=True,
     )
@@ -255,21 +264,30 @@ def main() -> int:
     parser.add_argument(
         "--wanting", type=float, default=0.1, help="share of OSDs whose clients want more"
     )
+    parser.add_argument(
+        "--against", type=Path, metavar="DIR", help="rules to measure beside them, at the same time"
+    )
     arguments = parser.parse_args()
-    rules = build_rules(Settings(), load_slos(DEFAULT_SLOS))
-    samples = recorded_page(used_names(rules))
+    sets = {"without": {}, "rules": build_rules(Settings(), load_slos(DEFAULT_SLOS))}
+    if arguments.against:
+        sets["against"] = {it.name: it.read_text() for it in arguments.against.glob("*.yml")}
+    samples = recorded_page(set().union(*(used_names(rules) for rules in sets.values())))
     print(f"{len(samples)} series of each OSD are read by rules", flush=True)
     # All at once: CPU time does not depend on what else runs as wall time does.
-    with ThreadPoolExecutor(2 * len(arguments.osds)) as pool:
+    with ThreadPoolExecutor(len(sets) * len(arguments.osds)) as pool:
         runs = {
-            (osds, bool(given)): pool.submit(measure, samples, osds, given, arguments)
+            (osds, name): pool.submit(measure, samples, osds, rules, arguments)
             for osds in arguments.osds
-            for given in ({}, rules)
+            for name, rules in sets.items()
         }
-    costs = {
-        osds: report(osds, runs[osds, False].result(), runs[osds, True].result())
-        for osds in arguments.osds
-    }
+    costs = {}
+    for osds in arguments.osds:
+        bare, whole = runs[osds, "without"].result(), runs[osds, "rules"].result()
+        print_series(whole.series, osds)
+        costs[osds] = report(f"{osds:6d} OSDs", bare, whole)
+        if "against" in sets:
+            other = report(f"{'against':>11s}", bare, runs[osds, "against"].result())
+            print(f"{'':8s}{costs[osds] / other:.2f} times as much CPU time")
     if 1000 in costs:
         print(f"1,000 OSDs: {100 * costs[1000]:.2f} % of a core, bar {100 * BAR:.0f} %")
     if len(costs) > 1:
