@@ -1,0 +1,241 @@
+"""The chart: linted, rendered for three sets of values, checked against the APIs' own schemas."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cephqos_doctor.key import MGR_CAPS, MON_CAPS
+from cephqos_exporter.cli import build_parser, every_option, read_settings
+from cephqos_exporter.options import SOCKETS
+from cephqos_loadgen.tools import find_tool
+from tests import kube_schemas
+
+ROOT = Path(__file__).parents[2]
+HELM = ROOT / "deploy" / "helm"
+CHART = HELM / "cephqos"
+GOLDEN = ROOT / "tests" / "golden" / "helm"
+SETS = ("default", "minimal", "everything")
+SOURCES = {
+    "PrometheusRule": (ROOT / "alerts" / "rules", "{}.yml"),
+    "ConfigMap": (ROOT / "dashboards" / "cephqos_dashboards" / "generated", "{}.json"),
+}
+Document = dict[str, Any]
+
+
+def helm(*words: str) -> str:
+    tool = find_tool("helm")
+    if tool is None:
+        pytest.skip("helm is missing: make tools")
+    done = subprocess.run(
+        [str(tool), *words], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def template(name: str, *words: str) -> str:
+    values = [] if name == "default" else ["--values", str(HELM / "values" / f"{name}.yaml")]
+    where = ["--namespace", "rook-ceph", "--kube-version", "1.33.0"]
+    return helm("template", "qos", str(CHART), *where, *values, *words)
+
+
+def documents(rendered: str) -> list[Document]:
+    return [document for document in yaml.safe_load_all(rendered) if document]
+
+
+@pytest.fixture(scope="module", params=SETS)
+def rendered(request: pytest.FixtureRequest) -> tuple[str, str]:
+    return request.param, template(request.param)
+
+
+def of_kind(found: list[Document], kind: str) -> list[Document]:
+    return [one for one in found if one["kind"] == kind]
+
+
+def pods(found: list[Document]) -> Iterator[tuple[str, Document]]:
+    for kind in ("DaemonSet", "Deployment"):
+        for one in of_kind(found, kind):
+            component = one["metadata"]["labels"]["app.kubernetes.io/component"]
+            yield component, one["spec"]["template"]["spec"]
+
+
+def containers(pod: Document) -> list[Document]:
+    return [*pod.get("initContainers", []), *pod["containers"]]
+
+
+def test_lint_has_nothing_to_say() -> None:
+    for name in SETS:
+        values = [] if name == "default" else ["--values", str(HELM / "values" / f"{name}.yaml")]
+        helm("lint", "--strict", str(CHART), *values)
+
+
+def test_what_is_rendered_is_what_was_looked_at(
+    rendered: tuple[str, str], request: pytest.FixtureRequest
+) -> None:
+    name, text = rendered
+    found = documents(text)
+    for one in found:
+        _name_the_source(one)
+    shown = yaml.safe_dump_all(found, sort_keys=False, width=100)
+    golden = GOLDEN / f"{name}.yaml"
+    if request.config.getoption("--regenerate"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(shown)
+    assert shown == golden.read_text(), f"look at it, then pytest {__file__} --regenerate"
+
+
+def _name_the_source(one: Document) -> None:
+    """Rules and dashboards must be those of this repository; the golden file names them only."""
+    if one["kind"] not in SOURCES:
+        return
+    directory, pattern = SOURCES[one["kind"]]
+    path = directory / pattern.format(one["metadata"]["name"].removeprefix("qos-"))
+    if one["kind"] == "PrometheusRule":
+        assert one["spec"] == yaml.safe_load(path.read_text())
+        one["spec"] = f"content of {path.relative_to(ROOT)}"
+    else:
+        assert json.loads(one["data"][path.name]) == json.loads(path.read_text())
+        one["data"] = {path.name: f"content of {path.relative_to(ROOT)}"}
+
+
+@pytest.fixture(scope="module")
+def schemas(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Where kubeconform finds them."""
+    try:
+        kinds = {one["kind"] for name in SETS for one in documents(template(name))}
+        return kube_schemas.write(tmp_path_factory.mktemp("schemas"), kinds)
+    except kube_schemas.ModuleMissing as missing:
+        pytest.skip(str(missing))
+
+
+def test_everything_fits_the_schemas_of_kubernetes_the_operator_and_rook(
+    rendered: tuple[str, str], schemas: str
+) -> None:
+    tool = find_tool("kubeconform")
+    if tool is None:
+        pytest.skip("kubeconform is missing: make tools")
+    argv = [str(tool), "-strict", "-summary", "-output", "json", "-schema-location", schemas, "-"]
+
+    def judged(text: str) -> Any:
+        done = subprocess.run(
+            argv, input=text, capture_output=True, text=True, check=False, timeout=120
+        )
+        return json.loads(done.stdout)
+
+    _, text = rendered
+    told = judged(text)
+    assert told["summary"]["valid"] == len(documents(text)), told["resources"][0]
+    # It can fail: of a core kind, and of a custom one.
+    for right, wrong in (("containerPort:", "containerPrt:"), ("podSelector:", "podSelectr:")):
+        assert judged(text.replace(right, wrong))["summary"]["invalid"] > 0
+
+
+def test_every_argument_is_one_that_the_exporter_takes(rendered: tuple[str, str]) -> None:
+    for component, pod in pods(documents(rendered[1])):
+        [container] = pod["containers"]
+        parsed = vars(build_parser(every_option()).parse_args(container["args"]))
+        settings = read_settings(parsed, {})
+        mounted = [mount["mountPath"] for mount in container["volumeMounts"]]
+        if component == "osd":
+            for option in every_option():
+                if option.name in ("path.procfs", "path.sysfs", "path.dev"):
+                    assert settings[option] in mounted
+            patterns = settings[SOCKETS]
+            assert any(p.startswith("/var/lib/rook/") for p in patterns)
+            assert "/var/lib/rook" in mounted
+
+
+def test_pods_keep_to_the_restricted_level_but_for_the_host_paths_of_the_daemonset(
+    rendered: tuple[str, str],
+) -> None:
+    for component, pod in pods(documents(rendered[1])):
+        context = pod["securityContext"]
+        assert context["runAsNonRoot"] is True
+        assert context["runAsUser"] != 0
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not {"hostPID", "hostNetwork", "hostIPC"} & pod.keys()
+        for container in containers(pod):
+            own = container["securityContext"]
+            assert own["allowPrivilegeEscalation"] is False
+            assert own["readOnlyRootFilesystem"] is True
+            assert own["capabilities"] == {"drop": ["ALL"]}
+            assert "privileged" not in own
+        host = [volume for volume in pod["volumes"] if "hostPath" in volume]
+        assert bool(host) == (component == "osd")
+        for mount in pod["containers"][0]["volumeMounts"]:
+            if mount["name"] in {volume["name"] for volume in host}:
+                assert mount["readOnly"] is True
+
+
+def test_no_right_is_asked_of_the_api_server(rendered: tuple[str, str]) -> None:
+    found = documents(rendered[1])
+    kinds = {one["kind"] for one in found}
+    assert not kinds & {"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
+    [account] = of_kind(found, "ServiceAccount")
+    assert account["automountServiceAccountToken"] is False
+    assert all(pod["automountServiceAccountToken"] is False for _, pod in pods(found))
+
+
+def test_two_cluster_roles_never_run_at_once_by_our_doing(rendered: tuple[str, str]) -> None:
+    for one in of_kind(documents(rendered[1]), "Deployment"):
+        assert one["spec"]["replicas"] == 1
+        assert one["spec"]["strategy"] == {"type": "Recreate"}
+
+
+def test_exporters_stand_beside_osds_only(rendered: tuple[str, str]) -> None:
+    [daemons] = of_kind(documents(rendered[1]), "DaemonSet")
+    affinity = daemons["spec"]["template"]["spec"]["affinity"]["podAffinity"]
+    [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["labelSelector"]["matchLabels"] == {"app": "rook-ceph-osd"}
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_keys_of_rook_have_the_documented_caps_and_stand_in_no_argument() -> None:
+    found = documents(template("everything"))
+    caps = {one["metadata"]["name"]: one["spec"]["caps"] for one in of_kind(found, "CephClient")}
+    assert caps["cephqos"] == {"mon": MON_CAPS, "mgr": MGR_CAPS}
+    rw = "allow rw pool={} namespace=cephqos-probe"
+    assert caps["cephqos-probe"]["osd"] == ", ".join(map(rw.format, ("rbd", "cephfs-data")))
+    for _, pod in pods(found):
+        for container in containers(pod):
+            assert "env" not in container
+
+
+def test_the_script_that_makes_conf_and_keyring_makes_what_ceph_reads(tmp_path: Path) -> None:
+    [pod] = [
+        pod for component, pod in pods(documents(template("default"))) if component == "cluster"
+    ]
+    [init] = pod["initContainers"]
+    (tmp_path / "rook/config").mkdir(parents=True)
+    (tmp_path / "rook/client").mkdir()
+    (tmp_path / "ceph").mkdir()
+    (tmp_path / "rook/config/mon_host").write_text("[v2:10.0.0.1:3300,v1:10.0.0.1:6789]\n")
+    (tmp_path / "rook/client/cephqos").write_text("AQD0secret==")
+    code = init["args"][0].replace('"/rook"', repr(str(tmp_path / "rook")))
+    code = code.replace('"/etc/ceph"', repr(str(tmp_path / "ceph")))
+    subprocess.run([*init["command"][:-1], "-c", code], check=True, timeout=30)
+    assert "mon_host = [v2:10.0.0.1:3300" in (tmp_path / "ceph/ceph.conf").read_text()
+    keyring = tmp_path / "ceph/keyring"
+    assert keyring.read_text() == "[client.cephqos]\nkey = AQD0secret==\n"
+    assert keyring.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "osd.prot=1",
+        "cephUser=0",
+        "probe.enabled=true",
+        "image.digest=latest",
+        "rook.dataDirHostPath=relative",
+        "monitors.interval=often",
+    ],
+)
+def test_values_that_cannot_be_meant_are_refused(wrong: str) -> None:
+    with pytest.raises(AssertionError, match=r"schema|cephqos:"):
+        template("default", "--set", wrong)
