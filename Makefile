@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth clean
+.PHONY: help venv tools packages demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -92,6 +92,11 @@ bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
 
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
 	$(BIN)/python -m tests.truth $(TRUTH)
+
+study-small: $(STAMP) ## client-vs-scrub and client-vs-recovery on labs, into docs/study-small (root, 40 minutes)
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)
 
 clean: ## remove the virtual environment and caches of this checkout
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -21,7 +21,8 @@ from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns
 from cephqos_loadgen.replay import cli
-from cephqos_loadgen.replay.blocks import Replayed, check_archives, load, shifts
+from cephqos_loadgen.replay.blocks import check_archives, shifts
+from cephqos_loadgen.replay.gather import Replayed, load
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import Family, family_of, text
 from cephqos_loadgen.replay.series import Recording, labelled, merge, parse, render
@@ -232,12 +233,14 @@ def test_a_time_is_now_or_a_number_or_a_date() -> None:
             cli.parse_at(wrong, 5.0)
 
 
-def test_a_url_and_a_file_are_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_file_and_an_address_of_another_kind_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for into, word in (("http://host:9090/api/v1/write", "remote write"), ("file", "folder")):
-        with pytest.raises(UsageError, match=word) as caught:
-            cli.check_target(into if "://" in into else str(tmp_path / into))
-        assert "\n" not in str(caught.value)
+    with pytest.raises(UsageError, match="expected a folder"):
+        cli.check_target(str(tmp_path / "file"))
+    with pytest.raises(UsageError, match="expected a folder, or an address") as caught:
+        cli.is_url("ftp://me:secret@host/a")
+    assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
+    assert cli.is_url("http://host:9090/api/v1/write") and not cli.is_url("data")
 
 
 async def test_a_damaged_archive_is_named_and_nothing_is_written(tmp_path: Path) -> None:

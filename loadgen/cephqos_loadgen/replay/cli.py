@@ -14,8 +14,10 @@ from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.replay.blocks import Replayed, check_archives, scratch, shifts, write_blocks
+from cephqos_loadgen.replay.blocks import check_archives, shifts, write_blocks
+from cephqos_loadgen.replay.gather import Replayed, gather, scratch
 from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
+from cephqos_loadgen.replay.remote_write import send, without_password
 from cephqos_loadgen.replay.series import LAST_TIME_MS
 from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
 
@@ -24,7 +26,10 @@ def add_options(parser: Parser) -> None:
     parser.add_argument("archive", nargs="+", type=Path, help="folder of a recorded run")
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument(
-        "--into", metavar="DIR", help="write blocks into this data directory of a Prometheus"
+        "--into",
+        metavar="DIR|URL",
+        help="write blocks into this data directory of a Prometheus, or send the runs there by"
+        " remote write (token in CEPHQOS_REMOTE_WRITE_TOKEN)",
     )
     where.add_argument(
         "--serve",
@@ -63,23 +68,30 @@ def _date(text: str) -> float:
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
 
-def check_target(into: str | None) -> Path | None:
+def check_target(into: str) -> Path:
     """The folder of --into; UsageError where blocks cannot be written there."""
-    if into is None:
-        return None
-    if "://" in into:
-        raise UsageError(
-            f"--into {into[:80]}: remote write is not supported; give the data directory of the"
-            " Prometheus, which finds new blocks within a minute"
-        )
     target = Path(into)
     if target.exists() and not target.is_dir():
         raise UsageError(f"--into {into}: expected a folder")
     return target
 
 
+def is_url(into: str) -> bool:
+    """Whether --into is an address for remote write; UsageError for one of another kind."""
+    if "://" not in into:
+        return False
+    if not into.startswith(("http://", "https://")):
+        raise UsageError(
+            f"--into {without_password(into)[:80]}: expected a folder, or an address such as"
+            " http://prometheus:9090/api/v1/write"
+        )
+    return True
+
+
 async def _replay(arguments: argparse.Namespace) -> int:
-    target = check_target(arguments.into)
+    into = arguments.into
+    remote = into is not None and is_url(into)
+    target = check_target(into) if into and not remote else None
     at = parse_at(arguments.at, time.time())
     archives = [open_archive(path) for path in arguments.archive]
     check_archives(archives)
@@ -87,7 +99,10 @@ async def _replay(arguments: argparse.Namespace) -> int:
         find_program(name)
     moves = shifts(archives, at, arguments.at == "now")
     try:
-        await (_into(archives, moves, target) if target else _serve(archives, moves))
+        if remote:
+            await _send(archives, moves, into)
+        else:
+            await (_into(archives, moves, target) if target else _serve(archives, moves))
     except OSError as error:
         raise ReplayFailed(f"cannot write {error.filename or ''}: {error.strerror}") from None
     return 0
@@ -117,6 +132,20 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         f"Start Prometheus with --query.lookback-delta={LOOKBACK}, and with a"
         " --storage.tsdb.retention.time that reaches back to these times."
     )
+
+
+async def _send(archives: Sequence[Archive], moves: Sequence[float], url: str) -> None:
+    """The runs one after the other: those of the earliest times first."""
+    token = os.environ.get("CEPHQOS_REMOTE_WRITE_TOKEN", "")
+    progress = Progress()
+    pairs = zip(archives, moves, strict=True)
+    for archive, move in sorted(pairs, key=lambda it: it[0].manifest.start_unix_seconds + it[1]):
+        with progress.step(f"replaying {archive.folder.name}") as say, scratch(None) as work:
+            gathered = await gather(archive, move, work, say)
+            async for done in send(url, gathered, token):
+                say(f"sent {done:,} samples")
+        print(describe(gathered.about))
+    print(f"sent to {without_password(url)}")
 
 
 async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:

@@ -30,7 +30,7 @@ async def run_promtool(arguments: Sequence[str], log: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def prometheus(data: Path, work: Path) -> AsyncIterator[str]:
+async def prometheus(data: Path, work: Path, *more: str) -> AsyncIterator[str]:
     """A Prometheus that scrapes nothing, on the blocks of a folder; its URL."""
     config, log = work / "prometheus.yml", work / "prometheus.out"
     config.write_text("global: {}\n", encoding="utf-8")
@@ -43,6 +43,7 @@ async def prometheus(data: Path, work: Path) -> AsyncIterator[str]:
         f"--web.listen-address=127.0.0.1:{port}",
         f"--query.lookback-delta={LOOKBACK}",
         "--log.level=warn",
+        *more,
     ]
     url = f"http://127.0.0.1:{port}"
     async with in_background(argv, log) as process:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cephqos_base import dashboards
 from cephqos_loadgen.grafana.place import Grafana, Sources
-from cephqos_loadgen.replay.blocks import Replayed
+from cephqos_loadgen.replay.gather import Replayed
 from cephqos_loadgen.replay.programs import prometheus
 
 

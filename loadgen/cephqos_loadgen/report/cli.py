@@ -7,7 +7,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.replay.blocks import evaluated
+from cephqos_loadgen.replay.gather import evaluated
 from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.analysis import Run, Settings, analyse
@@ -60,7 +60,8 @@ async def _report(arguments: argparse.Namespace) -> int:
         raise UsageError("--target is a share of the baseline: give --baseline too")
     runs = read_runs(arguments.archive)
     if arguments.causes:
-        runs = [await _with_causes(*pair) for pair in zip(runs, arguments.archive, strict=True)]
+        pairs = zip(runs, arguments.archive, strict=True)
+        runs = [await evaluate_causes(run, folder) for run, folder in pairs]
     samples, name, baseline = read_baseline(arguments.baseline)
     settings = Settings(
         baseline_iops=samples,
@@ -85,7 +86,8 @@ async def _report(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _with_causes(run: Run, folder: Path) -> Run:
+async def evaluate_causes(run: Run, folder: Path) -> Run:
+    """The run with what the recording rules say of each second."""
     with Progress().step(f"evaluating rules over {run.name}") as say:
         found = await evaluated(open_archive(folder), WANTED, say)
     seen = [

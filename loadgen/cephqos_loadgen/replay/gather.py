@@ -1,0 +1,190 @@
+"""All series of a run: recorded, served by the run itself, and made by the recording rules."""
+
+import contextlib
+import math
+import shutil
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
+from cephqos_loadgen.programs import find_program, run_cephqos
+from cephqos_loadgen.progress import Say
+from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, rule_file
+from cephqos_loadgen.replay.openmetrics import text
+from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
+from cephqos_loadgen.replay.run_series import run_series
+from cephqos_loadgen.replay.series import Recording, Samples, labelled, merge, parse, render
+
+_PAGE_BYTES = 256 << 20
+# Blocks of one-second samples take less; the pages of text come and go.
+_BYTES_PER_SAMPLE = 8
+METRICS_FILE: Final = "metrics.columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A run as it is written: its labels, and where it lies in time."""
+
+    run: str
+    archive: str
+    start_seconds: float
+    end_seconds: float
+    samples: int
+    recorded_series: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A run's series at their own times, and the labels and the shift that they are to get."""
+
+    recording: Recording
+    own: dict[str, str]
+    shift_ms: int
+    about: Replayed
+
+
+async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -> Gathered:
+    """All series of a run; rules are evaluated in `work`."""
+    manifest = archive.manifest
+    say("reading")
+    recording = load(archive, shift_seconds)
+    try:
+        begin_ms, end_ms = recording.span_ms()
+    except ValueError as error:
+        raise ArchiveDamaged(f"{archive.folder}: {error}: nothing to replay") from None
+    samples = sum(map(len, recording.series.values()))
+    _check_room(work, archive, samples)
+    raw = work / "raw"
+    say("writing blocks")
+    await to_blocks(recording, {}, 0, raw, work)
+    recorded = await _recorded(raw, work, begin_ms, end_ms, say, None)
+    whole = Recording(recording.types, recording.series | recorded.series)
+    own = {"run": manifest.run, "archive": archive.folder.resolve().name}
+    about = Replayed(
+        manifest.run,
+        own["archive"],
+        begin_ms / 1000 + shift_seconds,
+        end_ms / 1000 + shift_seconds,
+        samples + sum(map(len, recorded.series.values())),
+        len(recorded.series),
+    )
+    return Gathered(whole, own, round(shift_seconds * 1000), about)
+
+
+def load(archive: Archive, shift_seconds: float = 0.0) -> Recording:
+    """All series of a run: those of the exporters, and the ones that the run served itself."""
+    with damage_named(archive.folder):
+        parts = [
+            repeat.metrics()
+            for repeat in archive.repeats
+            if (repeat.folder / METRICS_FILE).exists()
+        ]
+        found = merge(parts)
+        own = run_series(archive, shift_seconds)
+        scraped = _of_job(found, "cephqos")
+        served = _of_job(own, "cephqos-run")
+    return Recording(found.types | own.types, scraped | served)
+
+
+def _of_job(recording: Recording, job: str) -> dict[str, Samples]:
+    """With the label that Prometheus adds to all series of a scrape job."""
+    found = {}
+    for series, samples in recording.series.items():
+        name, labels = parse(series)
+        found[render(name, labelled(labels, {"job": job}))] = samples
+    return found
+
+
+def _check_room(work: Path, archive: Archive, samples: int) -> None:
+    needed = samples * _BYTES_PER_SAMPLE * 3 + min(_PAGE_BYTES, samples * 400)
+    free = shutil.disk_usage(work).free
+    if free < needed:
+        raise UsageError(
+            f"{work.parent} has {free >> 20} MiB free; replaying {archive.folder} needs"
+            f" {needed >> 20} MiB"
+        )
+
+
+async def to_blocks(
+    recording: Recording, own: dict[str, str], shift_ms: int, target: Path, work: Path
+) -> None:
+    page = work / "page.om"
+    for lines in text(recording, own, shift_ms, _PAGE_BYTES):
+        try:
+            with page.open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+        except OSError as error:
+            raise UsageError(f"cannot write {page}: {error.strerror}") from None
+        # promtool makes the folder.
+        argv = ["tsdb", "create-blocks-from", "openmetrics", str(page), str(target)]
+        await run_promtool(argv, work / "promtool.out")
+        page.unlink()
+
+
+@contextlib.contextmanager
+def scratch(folder: Path | None) -> Iterator[Path]:
+    """A folder for what is in between; it is gone afterwards. In `folder`, to move blocks there."""
+    try:
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".cephqos-replay-", dir=folder))
+    except OSError as error:
+        raise UsageError(f"cannot write to {folder or error.filename}: {error.strerror}") from None
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> Recording:
+    """These recorded series of a run, by this version's rules; UsageError without Prometheus."""
+    for name in NEEDED:
+        find_program(name)
+    with scratch(None) as work:
+        say("reading")
+        recording = load(archive)
+        try:
+            begin_ms, end_ms = recording.span_ms()
+        except ValueError:
+            return Recording({}, {})
+        await to_blocks(recording, {}, 0, work / "raw", work)
+        return await _recorded(work / "raw", work, begin_ms, end_ms, say, wanted)
+
+
+async def _recorded(
+    raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say, wanted: Collection[str] | None
+) -> Recording:
+    """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
+
+    Alone, since rules know nothing of runs: two at the same time would be added up.
+    """
+    built = work / "rules"
+    argv = ["rules", "build", f"--out={built}", "--scrape-interval=1"]
+    await run_cephqos(argv, work / "rules.out")
+    files = [file.read_text(encoding="utf-8") for file in sorted(built.glob("*.yml"))]
+    every = recording_rules(files)
+    order = layers(every if wanted is None else leading_to(every, wanted))
+    begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)
+    for number, layer in enumerate(order, 1):
+        say(f"recording rules, layer {number} of {len(order)}")
+        rules = work / "layer.yml"
+        rules.write_text(rule_file(layer), encoding="utf-8")
+        # Prometheus sees new blocks when it starts.
+        async with prometheus(raw, work) as url:
+            argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
+            argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
+            await run_promtool(argv, work / "promtool.out")
+    names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
+    found = Recording({}, {})
+    async with prometheus(raw, work) as url:
+        for name in names:
+            expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'
+            for each in await query(url, expr, end):
+                labels = {key: value for key, value in each["metric"].items() if key != "__name__"}
+                values = {round(float(at) * 1000): float(value) for at, value in each["values"]}
+                found.series[render(name, labels)] = values
+    return found

@@ -1,0 +1,131 @@
+"""Run the small study on labs of this machine and write its page. Takes up to 40 minutes."""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.record.layout import is_archive
+from cephqos_loadgen.report import metrics
+from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.cli import evaluate_causes
+from cephqos_loadgen.report.tables import Subject
+from cephqos_loadgen.report.write import PAGE, write
+
+from .document import to_markdown
+from .trends import RECOVERY, SCRUB, Side
+
+_BASELINE: Final = "baseline"
+# Each study measures with BlueStore's throttle of its own; its clients alone have the same one.
+_THROTTLES: Final = {SCRUB: "2M", RECOVERY: "256K"}
+_POLICIES: Final = {
+    SCRUB: "wpq,high_client_ops,balanced,high_recovery_ops",
+    RECOVERY: "wpq_default,wpq_boosted,high_client_ops,balanced,high_recovery_ops",
+}
+# Of the scale `lab`, what is smaller here, so that all of it fits into 40 minutes.
+_COMMON: Final = {"osds": "4", "image": "512M", "repeats": "3"}
+_VARIABLES: Final = {
+    _BASELINE: {"throttles": "[256K, 2M]", "seconds": "30s", "bench": "4M"},
+    SCRUB: {"client": "45s", "lead": "3s", "objects": "6000"},
+    RECOVERY: {"expect": "40s", "objects": "400", "object": "1M"},
+}
+_QUICK: Final = {
+    _BASELINE: {"seconds": "8s", "image": "128M", "osds": "3", "repeats": "2"},
+    SCRUB: {"client": "12s", "objects": "400", "image": "128M", "osds": "3", "size": "2",
+            "pg_num": "8", "repeats": "2"},
+    RECOVERY: {"expect": "10s", "objects": "30", "image": "128M", "osds": "3", "size": "2",
+               "pg_num": "8", "repeats": "2"},
+}  # fmt: skip
+_QUICK_POLICIES: Final = {SCRUB: "wpq,high_client_ops", RECOVERY: "wpq_boosted,high_client_ops"}
+
+
+@dataclass(frozen=True)
+class Options:
+    """Where archives and the page go, and whether it is only tried."""
+
+    archives: Path
+    out: Path
+    quick: bool = False
+    causes: bool = True
+    more: tuple[str, ...] = field(default=())  # options of `cephqos run`
+
+    def command(self, scenario: str) -> list[str]:
+        variables = {**_COMMON, **_VARIABLES[scenario], **(_QUICK[scenario] if self.quick else {})}
+        policies = (_QUICK_POLICIES if self.quick else _POLICIES).get(scenario)
+        argv = [sys.executable, "-P", "-m", "cephqos_base", "run", scenario, "--scale", "lab"]
+        if policies:
+            argv += ["--only", f"policy={policies}"]
+        if scenario == RECOVERY:
+            argv += ["--only", "media=ssd"]
+        argv += [f"--var={name}={value}" for name, value in variables.items()]
+        return [*argv, "--out", str(self.archives / scenario), *self.more]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.study", description=__doc__)
+    parser.add_argument("--archives", type=Path, default=Path("build/study-small"))
+    parser.add_argument("--out", type=Path, default=Path("docs/study-small"))
+    parser.add_argument("--quick", action="store_true", help="very short phases, to try it")
+    parser.add_argument("--page-only", action="store_true", help="from the archives that are there")
+    parser.add_argument("--no-causes", dest="causes", action="store_false")
+    parser.add_argument("more", nargs="*", help="after --: options of `cephqos run`")
+    given = parser.parse_args()
+    options = Options(given.archives, given.out, given.quick, given.causes, tuple(given.more))
+    began = time.monotonic()
+    if not given.page_only:
+        for scenario in (_BASELINE, SCRUB, RECOVERY):
+            done = subprocess.run(options.command(scenario), check=False)
+            print(f"{scenario}: {(time.monotonic() - began) / 60:.1f} minutes so far", flush=True)
+            if done.returncode:
+                return done.returncode
+    print(write_page(options))
+    return 0
+
+
+def newest(folder: Path) -> Path:
+    """The archive of the last run in a folder."""
+    found = sorted(path for path in folder.glob("*") if is_archive(path))
+    if not found:
+        raise SystemExit(f"{folder}: no archive; run without --page-only")
+    return found[-1]
+
+
+def write_page(options: Options) -> Path:
+    """The page, and beside it the whole report of each study."""
+    alone = analyse(open_archive(newest(options.archives / _BASELINE)))
+    sides = {}
+    for study in (SCRUB, RECOVERY):
+        folder = newest(options.archives / study)
+        run = analyse(open_archive(folder))
+        if options.causes:
+            run = asyncio.run(evaluate_causes(run, folder))
+        sides[study] = Side(run, baseline_of(alone, _THROTTLES[study]))
+        settings = Settings(
+            baseline_iops=sides[study].baseline,
+            baseline_name=f"{alone.name}, clients alone, throttle {_THROTTLES[study]}",
+            target=0.5,
+            baseline_run=alone,
+        )
+        write(build([run], settings), options.out / study)
+        (options.out / study / PAGE).unlink()
+    page = options.out / "README.md"
+    page.write_text(to_markdown(sides), encoding="utf-8")
+    return page
+
+
+def baseline_of(alone: Run, throttle: str) -> tuple[float, ...]:
+    """The clients' throughput with this throttle and nothing else, one figure per repeat."""
+    for row in Subject([alone], Settings()).main_loads:
+        if row.axes.get("throttle", throttle) == throttle:
+            return row.figures[metrics.IOPS.key].samples
+    return ()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

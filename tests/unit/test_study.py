@@ -1,0 +1,102 @@
+"""The small study's page: what it says of made-up runs with the published figures, and others."""
+
+from pathlib import Path
+
+import pytest
+from tests.study.document import to_markdown
+from tests.study.trends import RECOVERY, SCRUB, TRENDS, Side, judged
+from tests.synthetic_archive import Builder, Repeat
+
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.analysis import analyse
+from cephqos_loadgen.results.phase import Recovery
+
+# As published: IOPS, mean latency in ms, seconds of recovery, objects per second.
+RECOVERED = {
+    "wpq_boosted": (2544.0, 25.0, 220.0, 350.0),
+    "high_client_ops": (11209.0, 5.688, 966.0, 80.0),
+    "balanced": (11017.0, 5.75, 647.0, 120.0),
+    "high_recovery_ops": (11153.0, 5.75, 488.0, 159.0),
+}
+# IOPS, mean latency in ms, seconds of scrub; the seconds are in the published order only.
+SCRUBBED = {
+    "wpq": (15007 * 0.73, 5.79, 16.0),
+    "high_client_ops": (15007 * 0.76, 5.62, 20.0),
+    "balanced": (15007 * 0.76, 5.65, 22.0),
+    "high_recovery_ops": (15007 * 0.76, 5.65, 26.0),
+}
+
+
+def recovered(seconds: float, rate: float) -> Recovery:
+    return Recovery(round(seconds * rate), round(seconds * rate) << 22, seconds, True)
+
+
+def sides(folder: Path, *, spread: float = 0.001, worse: float = 1.0) -> dict[str, Side]:
+    """Three repeats of each; `worse` divides what the mClock profiles leave to clients."""
+
+    def three(iops: float, latency: float, **more: object) -> list[Repeat]:
+        shares = (1 - spread, 1.0, 1 + spread)
+        return [Repeat(iops * s, latency * s, seconds=30, **more) for s in shares]  # type: ignore[arg-type]
+
+    points = {
+        policy: three(iops, latency, scrub_seconds=seconds)
+        for policy, (iops, latency, seconds) in SCRUBBED.items()
+    }
+    scrub = Builder(run="s", points=points).write(folder / "scrub")
+    points = {
+        policy: three(
+            iops / (1.0 if policy == "wpq_boosted" else worse),
+            latency,
+            recovery=recovered(seconds, rate),
+        )
+        for policy, (iops, latency, seconds, rate) in RECOVERED.items()
+    }
+    recovery = Builder(run="r", points=points).write(folder / "recovery")
+    return {
+        SCRUB: Side(analyse(open_archive(scrub)), (15000.0, 15007.0, 15014.0)),
+        RECOVERY: Side(analyse(open_archive(recovery)), (21480.0, 21500.0, 21520.0)),
+    }
+
+
+def test_runs_with_the_published_figures_agree_with_every_trend(tmp_path: Path) -> None:
+    found = {trend.published: judgement for trend, judgement in judged(sides(tmp_path))}
+    assert len(found) == len(TRENDS)
+    assert {text: j for text, j in found.items() if j.verdict != "agrees"} == {}
+
+
+def test_a_promise_that_is_broken_differs_and_leads_the_page(tmp_path: Path) -> None:
+    found = sides(tmp_path, worse=2.0)
+    verdicts = {trend.published: j.verdict for trend, j in judged(found)}
+    assert verdicts["high_client_ops keeps it: 11,209 IOPS."] == "differs"
+    page = to_markdown(found)
+    assert "3 are the other way round" in page.replace("\\", "")
+    assert "- The other way round: high_client_ops keeps it: 11,209 IOPS." in page
+    assert page.index("The other way round") < page.index("## Trends")
+
+
+def test_noise_decides_nothing(tmp_path: Path) -> None:
+    verdicts = {t.published: j.verdict for t, j in judged(sides(tmp_path, spread=0.4))}
+    text = "high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %."
+    assert verdicts[text] == "no difference found"
+
+
+def test_a_missing_policy_is_not_known(tmp_path: Path) -> None:
+    found = sides(tmp_path)
+    verdicts = [j.verdict for t, j in judged({SCRUB: found[SCRUB]}) if t.study == RECOVERY]
+    assert set(verdicts) == {"not known"}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "| CPU | 2 × a CPU | 2 × a CPU |",
+        "a scrub of 10,000,000 objects of 32 KiB; here 1,000 objects",
+        "loads of 9 to 14 minutes; here 30 to 30 s",
+        "15,007 and 21,500 IOPS of clients alone; here 15,007 and 21,500",
+        "Clients alone: 21,500 IOPS (3 repeats).",
+        "client-vs-recovery: No OSD reported reservations",
+        "cephqos run client-vs-scrub --scale study --repeats 3",
+    ],
+)
+def test_the_page_describes_the_machine_and_what_it_cannot_show(tmp_path: Path, part: str) -> None:
+    assert part in to_markdown(sides(tmp_path))
