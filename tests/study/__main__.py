@@ -5,23 +5,24 @@ import asyncio
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.analysis import Row, Run, Settings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.cli import evaluate_causes
+from cephqos_loadgen.report.cli import against, evaluate_causes
 from cephqos_loadgen.report.tables import Subject
 from cephqos_loadgen.report.write import PAGE, write
 
 from .document import to_markdown
 from .trends import RECOVERY, SCRUB, Side
 
-_BASELINE: Final = "baseline"
+_BASELINE: Final = "clients-alone"
+_FILES: Final = {_BASELINE: str(Path(__file__).with_name("clients-alone.yaml"))}
 # Each study measures with BlueStore's throttle of its own; its clients alone have the same one.
 _THROTTLES: Final = {SCRUB: "2M", RECOVERY: "256K"}
 _POLICIES: Final = {
@@ -31,12 +32,13 @@ _POLICIES: Final = {
 # Of the scale `lab`, what is smaller here, so that all of it fits into 40 minutes.
 _COMMON: Final = {"osds": "4", "image": "512M", "repeats": "3"}
 _VARIABLES: Final = {
-    _BASELINE: {"throttles": "[256K, 2M]", "seconds": "30s", "bench": "4M"},
+    _BASELINE: {"seconds": "30s"},
     SCRUB: {"client": "45s", "lead": "3s", "objects": "6000"},
     RECOVERY: {"expect": "40s", "objects": "400", "object": "1M"},
 }
 _QUICK: Final = {
-    _BASELINE: {"seconds": "8s", "image": "128M", "osds": "3", "repeats": "2"},
+    _BASELINE: {"seconds": "8s", "image": "128M", "osds": "3", "size": "2", "pg_num": "8",
+                "repeats": "2"},
     SCRUB: {"client": "12s", "objects": "400", "image": "128M", "osds": "3", "size": "2",
             "pg_num": "8", "repeats": "2"},
     RECOVERY: {"expect": "10s", "objects": "30", "image": "128M", "osds": "3", "size": "2",
@@ -58,7 +60,8 @@ class Options:
     def command(self, scenario: str) -> list[str]:
         variables = {**_COMMON, **_VARIABLES[scenario], **(_QUICK[scenario] if self.quick else {})}
         policies = (_QUICK_POLICIES if self.quick else _POLICIES).get(scenario)
-        argv = [sys.executable, "-P", "-m", "cephqos_base", "run", scenario, "--scale", "lab"]
+        argv = [sys.executable, "-P", "-m", "cephqos_base", "run"]
+        argv += [_FILES.get(scenario, scenario), "--scale", "lab"]
         if policies:
             argv += ["--only", f"policy={policies}"]
         if scenario == RECOVERY:
@@ -105,13 +108,10 @@ def write_page(options: Options) -> Path:
         run = analyse(open_archive(folder))
         if options.causes:
             run = asyncio.run(evaluate_causes(run, folder))
-        sides[study] = Side(run, baseline_of(alone, _THROTTLES[study]))
-        settings = Settings(
-            baseline_iops=sides[study].baseline,
-            baseline_name=f"{alone.name}, clients alone, throttle {_THROTTLES[study]}",
-            target=0.5,
-            baseline_run=alone,
-        )
+        base = baseline_of(alone, _THROTTLES[study])
+        sides[study] = Side(run, base.figures[metrics.IOPS.key].samples if base else ())
+        settings = against(alone, base) if base else Settings()
+        settings = replace(settings, target=0.5 if base else None)
         write(build([run], settings), options.out / study)
         (options.out / study / PAGE).unlink()
     page = options.out / "README.md"
@@ -119,12 +119,10 @@ def write_page(options: Options) -> Path:
     return page
 
 
-def baseline_of(alone: Run, throttle: str) -> tuple[float, ...]:
-    """The clients' throughput with this throttle and nothing else, one figure per repeat."""
-    for row in Subject([alone], Settings()).main_loads:
-        if row.axes.get("throttle", throttle) == throttle:
-            return row.figures[metrics.IOPS.key].samples
-    return ()
+def baseline_of(alone: Run, throttle: str) -> Row | None:
+    """The clients' load with this throttle and nothing beside it."""
+    rows = Subject([alone], Settings()).main_loads
+    return next((row for row in rows if row.axes.get("throttle") == throttle), None)
 
 
 if __name__ == "__main__":

@@ -17,11 +17,12 @@ from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.report.analysis import Run, Settings, analyse
 from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.change_tables import targets_table
 from cephqos_loadgen.report.markdown import to_markdown
 from cephqos_loadgen.report.page import to_html
 from cephqos_loadgen.report.promises import promises
 from cephqos_loadgen.report.samples import read_samples
-from cephqos_loadgen.report.tables import Subject, Table, background_table, targets_table
+from cephqos_loadgen.report.tables import Subject, Table, background_table
 
 (COMMITTED,) = (Path(__file__).parents[1] / "recordings" / "archive").glob("format-1/*")
 

@@ -58,8 +58,13 @@ def sides(folder: Path, *, spread: float = 0.001, worse: float = 1.0) -> dict[st
     }
 
 
-def test_runs_with_the_published_figures_agree_with_every_trend(tmp_path: Path) -> None:
-    found = {trend.published: judgement for trend, judgement in judged(sides(tmp_path))}
+@pytest.fixture(scope="module")
+def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Side]:
+    return sides(tmp_path_factory.mktemp("published"))
+
+
+def test_runs_with_the_published_figures_agree_with_every_trend(published: dict[str, Side]) -> None:
+    found = {trend.published: judgement for trend, judgement in judged(published)}
     assert len(found) == len(TRENDS)
     assert {text: j for text, j in found.items() if j.verdict != "agrees"} == {}
 
@@ -80,9 +85,8 @@ def test_noise_decides_nothing(tmp_path: Path) -> None:
     assert verdicts[text] == "no difference found"
 
 
-def test_a_missing_policy_is_not_known(tmp_path: Path) -> None:
-    found = sides(tmp_path)
-    verdicts = [j.verdict for t, j in judged({SCRUB: found[SCRUB]}) if t.study == RECOVERY]
+def test_a_missing_policy_is_not_known(published: dict[str, Side]) -> None:
+    verdicts = [j.verdict for t, j in judged({SCRUB: published[SCRUB]}) if t.study == RECOVERY]
     assert set(verdicts) == {"not known"}
 
 
@@ -98,5 +102,7 @@ def test_a_missing_policy_is_not_known(tmp_path: Path) -> None:
         "cephqos run client-vs-scrub --scale study --repeats 3",
     ],
 )
-def test_the_page_describes_the_machine_and_what_it_cannot_show(tmp_path: Path, part: str) -> None:
-    assert part in to_markdown(sides(tmp_path))
+def test_the_page_describes_the_machine_and_what_it_cannot_show(
+    published: dict[str, Side], part: str
+) -> None:
+    assert part in to_markdown(published)

@@ -198,3 +198,4 @@ class Settings:
     reference: str = ""  # a point; empty: the first
     percentiles: tuple[float, ...] = ()  # more of them
     baseline_run: Run | None = None  # its doubts are doubts of the changes
+    baseline_row: Row | None = None  # its load that others are compared with

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.analysis import Key, Row, Run, Settings
+from cephqos_loadgen.report.change_tables import change_between, change_tables
 from cephqos_loadgen.report.charts import charts
 from cephqos_loadgen.report.document import Document, Finding
 from cephqos_loadgen.report.doubts import doubts
 from cephqos_loadgen.report.more_tables import environment_table, more_tables
-from cephqos_loadgen.report.tables import Subject, change_between, tables
+from cephqos_loadgen.report.tables import Subject, Table, tables
 from cephqos_loadgen.report.words import (
     NONE_FOUND,
     interval,
@@ -38,10 +39,17 @@ def build(runs: Sequence[Run], settings: Settings) -> Document:
         question=" ".join(filter(None, about)),
         summary=tuple(_summary(subject)),
         findings=tuple(findings),
-        tables=(*tables(subject), *more_tables(subject), environment_table(runs)),
+        tables=(*_tables(subject), *more_tables(subject), environment_table(runs)),
         charts=tuple(charts(subject)),
         commands=tuple(repeat_command(run) for run in runs),
     )
+
+
+def _tables(subject: Subject) -> Iterator[Table]:
+    """The loads first, then how they differ, then what else ran."""
+    found = list(tables(subject))
+    first = [table for table in found if table.name == "loads"]
+    yield from (*first, *change_tables(subject), *(t for t in found if t not in first))
 
 
 def _findings(runs: Sequence[Run]) -> list[Finding]:

@@ -1,6 +1,7 @@
 """`cephqos report`: archives as an HTML page, Markdown, CSV tables and SVG charts."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from cephqos_base.command import Parser
@@ -10,7 +11,7 @@ from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.gather import evaluated
 from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.analysis import Row, Run, Settings, analyse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.causes import WANTED, Seen, with_causes
 from cephqos_loadgen.report.tables import Subject
@@ -62,14 +63,11 @@ async def _report(arguments: argparse.Namespace) -> int:
     if arguments.causes:
         pairs = zip(runs, arguments.archive, strict=True)
         runs = [await evaluate_causes(run, folder) for run, folder in pairs]
-    samples, name, baseline = read_baseline(arguments.baseline)
-    settings = Settings(
-        baseline_iops=samples,
-        baseline_name=name,
+    settings = replace(
+        read_baseline(arguments.baseline),
         target=arguments.target,
         reference=arguments.reference,
         percentiles=tuple(arguments.percentile),
-        baseline_run=baseline,
     )
     check_reference(Subject(runs, settings))
     document = build(runs, settings)
@@ -108,23 +106,32 @@ def read_runs(folders: list[Path]) -> list[Run]:
     return runs
 
 
-def read_baseline(text: str | None) -> tuple[tuple[float, ...], str, Run | None]:
-    """Throughput of a baseline, with its name: a figure, or the best load of an archive."""
+def read_baseline(text: str | None) -> Settings:
+    """What changes are taken from: a throughput, or the best load of an archive."""
     if text is None:
-        return (), "", None
+        return Settings()
     try:
         given = float(text.replace(",", ""))
         if not 0 < given < float("inf"):
             raise UsageError(f"--baseline {text}: expected more than 0 IOPS")
-        return (given,), f"{text} IOPS, as given", None
+        return Settings((given,), f"{text} IOPS, as given")
     except ValueError:
         run = analyse(open_archive(Path(text)))
     loads = [row for row in Subject([run], Settings()).main_loads]
     if not loads:
         raise UsageError(f"--baseline {text}: no load of one depth in a finished repeat")
     best = max(loads, key=lambda row: row.figures[metrics.IOPS.key].value)
-    name = f"{run.name}, {best.key.phase} of {best.key.point}"
-    return best.figures[metrics.IOPS.key].samples, name, run
+    return against(run, best)
+
+
+def against(run: Run, row: Row) -> Settings:
+    """Settings that compare with this load of a run."""
+    return Settings(
+        baseline_iops=row.figures[metrics.IOPS.key].samples,
+        baseline_name=f"{run.name}, {row.key.phase} of {row.key.point}",
+        baseline_run=run,
+        baseline_row=row,
+    )
 
 
 def check_reference(subject: Subject) -> None:

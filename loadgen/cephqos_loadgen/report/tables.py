@@ -9,8 +9,7 @@ from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.analysis import BACKGROUND, LOAD, Key, Row, Run, Settings
 from cephqos_loadgen.report.metrics import Metric
 from cephqos_loadgen.report.observe import WHOLE
-from cephqos_loadgen.report.statistics import Change, change
-from cephqos_loadgen.report.words import interval, number, percent, shown, verdict
+from cephqos_loadgen.report.words import number, shown
 
 Number = float | int | None
 
@@ -88,6 +87,15 @@ class Subject:
                 values.setdefault(axis, set()).add(value)
         return [axis for axis, found in values.items() if len(found) > 1]
 
+    @cached_property
+    def named_axis(self) -> str | None:
+        """The first axis of names, such as schedulers: its values are what is compared."""
+        for axis in self.varying:
+            values = [row.axes[axis] for row in self.rows if axis in row.axes]
+            if not all(value[:1].isdigit() for value in values):
+                return axis
+        return None
+
     def label(self, key: Key) -> str:
         """The point in short, with the run where there are several."""
         axes = self._axes[key]
@@ -135,10 +143,10 @@ def _same_load(key: Key) -> tuple[object, ...]:
 
 
 _DOUBTS: Final = Column("Doubts", numeric=False)
-_WHO: Final = (Column("Point", numeric=False), Column("Load", numeric=False))
+WHO: Final = (Column("Point", numeric=False), Column("Load", numeric=False))
 
 
-def _who(subject: Subject, row: Row) -> list[Cell]:
+def who(subject: Subject, row: Row) -> list[Cell]:
     return [text(subject.label(row.key)), text(row.key.phase)]
 
 
@@ -152,7 +160,7 @@ def present(rows: Sequence[Row], wanted: Sequence[Metric]) -> list[Metric]:
 
 def tables(subject: Subject) -> Iterator[Table]:
     """All tables that have rows."""
-    for build in (loads_table, changes_table, targets_table, background_table, curves_table):
+    for build in (loads_table, background_table, curves_table):
         table = build(subject)
         if table.rows:
             yield table
@@ -161,12 +169,13 @@ def tables(subject: Subject) -> Iterator[Table]:
 def loads_table(subject: Subject) -> Table:
     rows = subject.loads(curves=False)
     wanted = present(rows, (*metrics.LOAD, *_extra(subject)))
-    marks = best_and_worst(rows, wanted)
+    others = [axis for axis in subject.varying if subject.named_axis not in (None, axis)]
+    marks = best_and_worst(rows, wanted, others)
     lines = []
     for row in rows:
         spread = row.figures[metrics.IOPS.key]
         part = row.key.window if row.key.op == "total" else f"{row.key.op}s, {row.key.window}"
-        cells = [*_who(subject, row), text(part), doubts_cell(subject.doubted.get(row.key, ()))]
+        cells = [*who(subject, row), text(part), doubts_cell(subject.doubted.get(row.key, ()))]
         cells.append(count(row.repeats))
         for metric in wanted:
             cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
@@ -174,7 +183,7 @@ def loads_table(subject: Subject) -> Table:
                 cells.append(figure(metric, spread.deviation))
                 cells.append(_ratio(spread.variation))
         lines.append(tuple(cells))
-    columns = [*_WHO, Column("Part", numeric=False), _DOUBTS, Column("Repeats")]
+    columns = [*WHO, Column("Part", numeric=False), _DOUBTS, Column("Repeats")]
     for metric in wanted:
         columns.append(Column(metric.title, metric.unit))
         if metric is metrics.IOPS:
@@ -205,12 +214,16 @@ def _ratio(value: float | None) -> Cell:
     return Cell(number(None if value is None else value * 100), value and value * 100)
 
 
-def best_and_worst(rows: Sequence[Row], wanted: Sequence[Metric]) -> dict[tuple[Key, str], str]:
-    """The best and the worst point of each load and metric, where they really differ."""
+def best_and_worst(
+    rows: Sequence[Row], wanted: Sequence[Metric], others: Sequence[str] = ()
+) -> dict[tuple[Key, str], str]:
+    """The best and the worst point of each load and metric, where they really differ; among points
+    that are alike in the other axes, such as object size."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         key = row.key
-        groups.setdefault((key.phase, key.depth, key.op, key.window), []).append(row)
+        alike = tuple(row.axes.get(axis) for axis in others)
+        groups.setdefault((key.phase, key.depth, key.op, key.window, alike), []).append(row)
     found: dict[tuple[Key, str], str] = {}
     for group in groups.values():
         for metric in wanted:
@@ -234,115 +247,20 @@ def _apart(rows: Sequence[Row], metric: Metric) -> dict[tuple[Key, str], str]:
     }
 
 
-# -- changes -------------------------------------------------------------------------------------
-
-COMPARED: Final = (metrics.IOPS, metrics.MEAN, metrics.P99)
-
-
-def change_between(row: Row, reference: Row, metric: Metric) -> Change | None:
-    new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
-    if new is None or old is None or not new.samples or not old.samples:
-        return None
-    return change(new.samples, old.samples)
-
-
-def changes_table(subject: Subject) -> Table:
-    """Every load against the reference point."""
-    lines = []
-    for row in [*subject.main_loads, *_background_rows(subject)]:
-        reference = subject.reference_of(row)
-        if reference is None or reference.key == row.key:
-            continue
-        for metric in (*COMPARED, metrics.SCRUB_SECONDS, metrics.RECOVERY_SECONDS):
-            found = change_between(row, reference, metric)
-            if found:
-                lines.append(
-                    (
-                        *_who(subject, row),
-                        text(f"{metric.title}, {metric.unit}"),
-                        text(subject.label(reference.key)),
-                        figure(metric, found.absolute),
-                        Cell(percent(found.ratio), _times_100(found.ratio)),
-                        text(interval(found)),
-                        text(verdict(found)),
-                    )
-                )
-    return Table(
-        "changes",
-        "Change against the reference",
-        (
-            *_WHO,
-            Column("Figure", numeric=False),
-            Column("Reference", numeric=False),
-            Column("Change"),
-            Column("Change", "%"),
-            Column("95 % interval", "%", numeric=False),
-            Column("Result", numeric=False),
-        ),
-        tuple(lines),
-        "Changes are between means over repeats. The interval is bootstrapped over the repeats."
-        " Where it contains zero, no difference was found.",
-    )
-
-
-def _times_100(value: float | None) -> float | None:
-    return None if value is None else value * 100
-
-
-def _background_rows(subject: Subject) -> list[Row]:
-    return [row for row in subject.rows if row.key.kind == BACKGROUND]
-
-
-def targets_table(subject: Subject) -> Table:
-    """Every load against the baseline, and the target where one is set."""
-    settings = subject.settings
-    lines = []
-    baseline = settings.baseline_iops
-    for row in subject.main_loads if baseline else []:
-        iops = row.figures[metrics.IOPS.key]
-        found = change(iops.samples, baseline, exact_reference=len(baseline) == 1)
-        cells = [
-            *_who(subject, row),
-            figure(metrics.IOPS, sum(baseline) / len(baseline)),
-            figure(metrics.IOPS, iops.value),
-            figure(metrics.IOPS, found.absolute),
-            Cell(percent(found.ratio), _times_100(found.ratio)),
-            text(interval(found)),
-        ]
-        if settings.target is not None:
-            least = settings.target * sum(baseline) / len(baseline)
-            kept = iops.value >= least
-            cells += [figure(metrics.IOPS, least), Cell(*_kept(kept))]
-        lines.append(tuple(cells))
-    columns = [
-        *_WHO,
-        Column("Baseline", "IOPS"),
-        Column("Throughput", "IOPS"),
-        Column("Change", "IOPS"),
-        Column("Change", "%"),
-        Column("95 % interval", "%", numeric=False),
-    ]
-    if settings.target is not None:
-        columns += [Column("Target", "IOPS"), Column("Result", numeric=False)]
-    note = f"Baseline: {settings.baseline_name}." if settings.baseline_name else ""
-    return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
-
-
-def _kept(kept: bool) -> tuple[str, str, str]:
-    word = "kept" if kept else "broken"
-    return word, word, "best" if kept else "worst"
-
-
 # -- background work and curves --------------------------------------------------------------------
 
 
+def background_rows(subject: Subject) -> list[Row]:
+    return [row for row in subject.rows if row.key.kind == BACKGROUND]
+
+
 def background_table(subject: Subject) -> Table:
-    rows = _background_rows(subject)
+    rows = background_rows(subject)
     wanted = present(rows, metrics.BACKGROUND)
     marks = best_and_worst(rows, wanted)
     lines = [
         (
-            *_who(subject, row),
+            *who(subject, row),
             doubts_cell(subject.doubted.get(row.key, ())),
             count(row.repeats),
             *(
@@ -368,13 +286,13 @@ def curves_table(subject: Subject) -> Table:
     lines = []
     for row in rows:
         iops = row.figures[metrics.IOPS.key]
-        cells = [*_who(subject, row), text(row.key.op)]
+        cells = [*who(subject, row), text(row.key.op)]
         cells += [doubts_cell(subject.doubted.get(row.key, ())), count(row.key.depth or 0)]
         cells += [count(row.repeats), figure(metrics.IOPS, iops.deviation)]
         cells += [figure(metric, _value(row, metric)) for metric in wanted]
         lines.append(tuple(cells))
     columns = (
-        *_WHO,
+        *WHO,
         Column("Direction", numeric=False),
         _DOUBTS,
         Column("Depth"),
