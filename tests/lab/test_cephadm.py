@@ -1,0 +1,49 @@
+"""Ceph's own Python reads the specifications for cephadm, and can refuse one."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cephqos_loadgen.lab.releases import find_release
+from cephqos_loadgen.lab.trees import tree_path, tree_ready
+
+CEPHADM = Path(__file__).parents[2] / "deploy" / "cephadm"
+# As `ceph orch apply` and the manager do it: read, judge, and what goes to the host.
+READ = """
+import json, sys
+from ceph.deployment.service_spec import ServiceSpec
+spec = ServiceSpec.from_json(json.load(sys.stdin))
+spec.validate()
+print(json.dumps({"name": spec.service_name(), "config": spec.config_json()}))
+"""
+
+
+def read(release: str, document: object) -> "subprocess.CompletedProcess[str]":
+    found = find_release(release)
+    if not tree_ready(found):
+        pytest.skip(f"no release tree of {release}: run `cephqos lab trees`")
+    argv = ["chroot", str(tree_path(found)), "python3", "-c", READ]
+    text = json.dumps(document)
+    return subprocess.run(argv, input=text, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("release", ["reef", "tentacle"])
+@pytest.mark.parametrize("name", ["exporter", "cluster"])
+def test_cephs_python_takes_the_specification(release: str, name: str) -> None:
+    document = yaml.safe_load((CEPHADM / f"{name}.yml").read_text())
+    done = read(release, document)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["name"] == f"container.cephqos-{name}"
+    for key, value in document["spec"].items():
+        assert told["config"][key] == value
+
+
+@pytest.mark.parametrize("release", ["reef", "tentacle"])
+def test_and_refuses_one_with_a_key_that_it_does_not_know(release: str) -> None:
+    document = yaml.safe_load((CEPHADM / "exporter.yml").read_text())
+    document["spec"]["imagine"] = 1
+    assert read(release, document).returncode != 0
