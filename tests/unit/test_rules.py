@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rules import files
 from tests.rules.cases import Case
+from tests.truth.run import SEEN
 
 from cephqos_alerts.alertmanager import alertmanager_config
 from cephqos_alerts.alerts_logs import LOGS
@@ -163,16 +164,33 @@ def test_every_cause_of_the_vocabulary_is_in_the_cause_rule_in_its_order() -> No
     assert ranks == sorted(set(ranks), reverse=True)
 
 
-def test_recorded_series_that_rules_use_are_recorded() -> None:
-    recorded = {rule["record"] for rule in RULES if "record" in rule}
-    used = {
-        name
-        for rule in RULES
-        for name in re.findall(
-            r"\b[a-z_]+:cephqos_[a-z0-9_:]+|\bcephqos_slo:[a-z_:]+", rule["expr"]
-        )
-    }
-    assert used <= recorded
+RECORDED = {rule["record"] for rule in RULES if "record" in rule}
+
+
+def recorded_names(text: str) -> set[str]:
+    """What looks like the name of a recorded series."""
+    return set(re.findall(r"\b[a-z_]+:cephqos_\w+(?::\w+)?|\bcephqos_slo:[a-z_:]+", text))
+
+
+@pytest.mark.parametrize("file", ["runbooks.md", "DESIGN.md", "TRUTH.md"])
+def test_recorded_series_that_documents_name_are_recorded(file: str) -> None:
+    text = (ALERTS / file).read_text(encoding="utf-8")
+    # A name that ends in an ellipsis stands for several.
+    assert recorded_names(re.sub(r"\S*…\S*", "", text)) <= RECORDED
+
+
+def test_recorded_series_that_rules_and_staged_faults_use_are_recorded() -> None:
+    assert recorded_names(" ".join(rule["expr"] for rule in RULES)) <= RECORDED
+    assert {name for name in SEEN if ":" in name} <= RECORDED
+
+
+def test_every_recorded_series_is_read_by_somebody() -> None:
+    """By a rule, a dashboard, a runbook or a command: each is a cost for every OSD."""
+    read = [rule["expr"] + str(rule.get("annotations", "")) for rule in RULES]
+    read += [path.read_text(encoding="utf-8") for path in Path("dashboards").rglob("*.json")]
+    read += [path.read_text(encoding="utf-8") for path in Path("loadgen").rglob("*.py")]
+    read += [(ALERTS / "runbooks.md").read_text(encoding="utf-8")]
+    assert RECORDED - recorded_names(" ".join(read)) == set()
 
 
 def _seconds(text: str) -> float:
