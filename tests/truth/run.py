@@ -14,7 +14,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.stack import Stack, StackSpec
 
-from .judge import Heard, Outcome, judge
+from .judge import Heard, Outcome, judge, unseen
 from .situation import FASTER, Situation
 from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
 
@@ -115,6 +115,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
         seconds=seconds,
         paged=any(it.labels.get("severity") == "page" for it in others),
         others=[str(it) for it in others],
+        note="; ".join(f"not all was watched: {it}" for it in unseen(heard)),
         seen=seen,
     )
 

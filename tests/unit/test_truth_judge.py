@@ -48,6 +48,14 @@ def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
     assert judge(_situation(allow=(allowed,)), heard, 0)[0] == "right"
 
 
+def test_what_was_not_watched_is_neither_right_nor_wrong() -> None:
+    failing = Heard(9, {"alertname": "CephQosCollectorFailing", "severity": "ticket"})
+    assert judge(_situation(), [failing], 0) == ("right", None, [])
+    assert judge(_situation(DEVICE), [failing], 0)[0] == "not run"
+    assert judge(_situation(DEVICE), [failing, _heard(1, "device")], 0)[0] == "right"
+    assert judge(_situation(DEVICE), [failing, _heard(1, "capacity")], 0)[0] == "wrong cause"
+
+
 def test_a_seed_turns_the_osds() -> None:
     assert judge(_situation(DEVICE), [_heard(2, "device")], 1)[0] == "right"
     assert judge(_situation(DEVICE), [_heard(1, "device")], 1)[0] == "wrong OSD"
