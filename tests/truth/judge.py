@@ -39,6 +39,7 @@ class Outcome:
     others: list[str] = field(default_factory=list)  # what should not have come
     note: str = ""
     seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
+    runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
 
     def row(self) -> dict[str, Any]:
         return asdict(self)

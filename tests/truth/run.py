@@ -15,6 +15,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.stack import Stack, StackSpec
 
 from .judge import Heard, Outcome, judge, unseen
+from .runbook import shown
 from .situation import FASTER, Situation
 from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
 
@@ -101,6 +102,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
                 await prepare(stage)
             await asyncio.sleep(_FORGOTTEN)
             heard = await play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
+            showed = await shown(on, heard)
             seen = {name: found for name in SEEN if (found := await _course(on, name))}
         finally:
             await stage.close()
@@ -117,6 +119,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
         others=[str(it) for it in others],
         note="; ".join(f"not all was watched: {it}" for it in unseen(heard)),
         seen=seen,
+        runbook=showed,
     )
 
 
