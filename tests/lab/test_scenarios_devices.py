@@ -102,7 +102,8 @@ async def test_a_queue_that_somebody_changed_during_the_run_is_not_called_the_sa
 async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    only = {"path": "librbd,qemu,qemu_cache", "rw": "randread", "volumes": "2"}
+    paths = "librbd,qemu,qemu_cache,one_guest"
+    only = {"path": paths, "rw": "randread", "volumes": "2"}
     archive = await run("rbd-surface", lab, tmp_path, only, dwell="2s")
     for repeat in archive.repeats:
         steps = load(repeat, "surface").steps
@@ -116,6 +117,20 @@ async def test_the_qemu_path_and_librbd_are_measured_side_by_side(
     ]
     assert any("--cache=none" in argv for argv in argvs)
     assert any("--cache=writeback" in argv for argv in argvs)
+    (guest,) = [argv for argv in argvs if "qemu-storage-daemon" in argv]
+    assert "image=volume.0" in guest
+    assert "image=volume.1" in guest, "both volumes in one process"
+    last = archive.repeats[-1]
+    assert last.record.axes["path"] == "one_guest"
+    assert {name.rpartition("/")[2] for name in load(last, "surface").steps[0].jobs} == {
+        "volume.0",
+        "volume.1",
+    }
+    for depth in (1, 8):
+        step = last.host()[f"surface depth {depth}"]
+        assert step.cpu is not None
+        assert {"osd.0", "osd.1"} <= set(step.processes)
+        assert any(".client." in name and use.threads for name, use in step.processes.items())
 
 
 async def test_osds_are_pinned_for_the_phase_and_free_again_after_it(

@@ -12,6 +12,7 @@ from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.fio_engines import ENGINES
+from cephqos_loadgen.engines.nbd import QemuFailed
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.scenario.parse import parse
@@ -87,6 +88,24 @@ def test_the_qemu_path_is_a_server_on_the_image_and_fio_on_its_socket() -> None:
     client = spec.argv(spec.processes()[0], PLACE, phase="load", seconds=1)
     assert "--uri=nbd+unix:///?socket=/run/w/load.0.nbd" in client
     assert "/run/w/load.0.nbd" in server
+
+
+def test_one_guest_is_one_server_on_all_images() -> None:
+    spec = action(engine="guest", volumes=2, cache="writeback")
+    (server,) = ENGINES["guest"].preparing(spec.target("load", PLACE), (0, 1))
+    assert server[0] == "qemu-storage-daemon"
+    images = [part for part in server if "driver=rbd" in part]
+    for volume, image in enumerate(images):
+        assert f"pool=p,image=volume.{volume},conf=/run/c.conf,user=admin," in image
+        assert image.endswith("cache.direct=off,cache.no-flush=off")
+    client = spec.argv(spec.processes()[0], PLACE, phase="load", seconds=1)
+    for volume in (0, 1):
+        assert f"--uri=nbd+unix:///volume.{volume}?socket=/run/w/load.guest.nbd" in client
+        assert any(f"node-name=volume{volume},name=volume.{volume}," in part for part in server)
+    with pytest.raises(QemuFailed, match="cache directsync: expected none, writeback, unsafe"):
+        ENGINES["guest"].preparing(
+            action(engine="guest", cache="directsync").target("l", PLACE), (0,)
+        )
 
 
 def test_raw_devices_are_read_past_the_page_cache() -> None:

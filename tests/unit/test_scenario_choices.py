@@ -1,13 +1,16 @@
 """What scenarios can say so that they repeat the studies: values of axes that are run by default,
 labs and pools as they were for every repeat, several jobs on a volume, CPUs for fio alone."""
 
+import json
 from functools import partial
 from itertools import groupby
 
 import pytest
 
-from cephqos_base.errors import ConfigError
+from cephqos_base.errors import ConfigError, UsageError
+from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.run.runner import _cluster_of
@@ -108,3 +111,20 @@ def test_several_jobs_on_a_volume_have_names_of_their_own_and_share_the_rate() -
 @pytest.mark.parametrize(("cpus", "start"), [('"2-3"', "taskset"), ('""', "fio"), ('","', "fio")])
 def test_fio_keeps_to_its_cpus_where_it_has_any(cpus: str, start: str) -> None:
     assert argv(cpus)[0] == start
+
+
+FILESTORE = """\
+scenario: s
+lab: {backing: loop, objectstore: filestore, fs: xfs, mkfs: "-i size=2048", mount: noatime}
+phases: [{name: rest, wait: {}, until: {duration: 1s}}]
+"""
+
+
+def test_options_of_mkfs_and_mount_reach_the_lab() -> None:
+    (point,) = parse(FILESTORE, "s").points
+    spec = lab_spec(point.lab, "pacific")
+    assert (spec.fs, spec.mkfs, spec.mount) == ("xfs", "-i size=2048", "noatime")
+    assert LabSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    (other,) = parse(FILESTORE.replace("objectstore: filestore, fs: xfs, ", ""), "s").points
+    with pytest.raises(UsageError, match="mkfs and mount are of FileStore's filesystem"):
+        lab_spec(other.lab, "pacific")

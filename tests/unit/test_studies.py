@@ -372,6 +372,16 @@ TABLE = (
         lambda: curve(D, "surface"),
         "eight depths of the sixteen",
     ),
+    Row(
+        D,
+        "guests",
+        "one with all volumes / one with each",
+        lambda: " / ".join(
+            {"guest": "one with all volumes", "nbd": "one with each"}[engine]
+            for engine in sorted({fio(p, "surface").engine for p in study(D).points})
+            if engine in ("guest", "nbd")
+        ),
+    ),
     Row(D, "size of a volume", "64 GiB", lambda: images(D).split(" x ")[1]),
     Row(D, "loads", "randread randwrite read write", lambda: axis(D, "rw")),
     Row(

@@ -21,6 +21,8 @@ def lab_spec(wish: LabWish, release: str) -> LabSpec:
         db_size=wish.db_size,
         objectstore=wish.objectstore,
         fs=wish.fs,
+        mkfs=wish.mkfs,
+        mount=wish.mount,
         settings=tuple(Setting(o.section, o.name, o.value) for o in wish.settings),
     )
     spec.validate()

@@ -37,6 +37,7 @@ _PACKAGES = {
     "rados": "ceph-common",
     "rbd": "ceph-common",
     "qemu-nbd": "qemu-utils (and qemu-block-extra for RBD)",
+    "qemu-storage-daemon": "QEMU 5.1 or later: qemu-utils (and qemu-block-extra for RBD)",
     "taskset": "util-linux",
     "setpriv": "util-linux",
 }

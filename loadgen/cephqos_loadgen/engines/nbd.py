@@ -43,7 +43,7 @@ class Nbd(FioEngine):
                 argv = _server_argv(target, volume)
                 server = await stack.enter_async_context(tools.start(name, argv))
                 path = Path(_socket(target, volume))
-                await _until_served(name, server, path)
+                await until_served(name, server, path)
                 stack.callback(path.unlink, missing_ok=True)
             yield {}
 
@@ -61,7 +61,8 @@ def _server_argv(target: FioTarget, volume: int) -> list[str]:
     return ["qemu-nbd", *options, f"--cache={target.cache}", "--persistent", image]
 
 
-async def _until_served(name: str, server: Helper, path: Path) -> None:
+async def until_served(name: str, server: Helper, path: Path) -> None:
+    """Wait until the server listens; QemuFailed where it ends or does not."""
     try:
         async with asyncio.timeout(_SOCKET_SECONDS):
             while not path.exists():  # noqa: ASYNC240 - there is no event for it

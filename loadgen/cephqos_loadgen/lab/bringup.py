@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -128,9 +129,10 @@ class BringUp:
         rotational = bool(self.spec.rotational)
         if self.spec.objectstore == "filestore":
             device = await self._attach(osd, "block", self.spec.osd_size, scheduler, rotational)
-            await self._inside(f"mkfs.{self.spec.filesystem}", device)
+            fs, options = self.spec.filesystem, self.spec.mount
+            await self._inside(f"mkfs.{fs}", *shlex.split(self.spec.mkfs), device)
             await self.lab.ask_process_one(
-                op="mount", device=device, target=str(data), fs=self.spec.filesystem
+                op="mount", device=device, target=str(data), fs=fs, options=options
             )
             return
         if not self.spec.loop:

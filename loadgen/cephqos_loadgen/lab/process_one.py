@@ -82,12 +82,13 @@ class ProcessOne:
         os.mknod(node, 0o660 | 0o060000, device.rdev)
         return str(device.path)
 
-    def mount(self, device: str, target: str, fs: str) -> None:
+    def mount(self, device: str, target: str, fs: str, options: str) -> None:
         """Mount a lab's device inside the tree."""
         inside = self.paths.root / target.lstrip("/")
         inside.mkdir(parents=True, exist_ok=True)
         node = self.paths.root / device.lstrip("/")
-        _run("mount", "-t", fs, str(node), str(inside))
+        own = ("-o", options) if options else ()
+        _run("mount", "-t", fs, *own, str(node), str(inside))
 
     # -- start and end -------------------------------------------------------------------------
 

@@ -67,6 +67,8 @@ class LabSpec:
     op_queue: str | None = None
     objectstore: str = "bluestore"
     fs: str | None = None
+    mkfs: str = ""  # options of mkfs and mount, as they are typed
+    mount: str = ""
     auth: str = "none"
     settings: tuple[Setting, ...] = ()
     cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
@@ -136,6 +138,8 @@ class LabSpec:
                 raise UsageError(f"{option} needs a device of the OSD's own: add --backing loop")
         if self.fs is not None and self.objectstore != "filestore":
             raise UsageError("--fs is FileStore's: add --objectstore filestore")
+        if (self.mkfs or self.mount) and self.objectstore != "filestore":
+            raise UsageError("mkfs and mount are of FileStore's filesystem: objectstore filestore")
         if self.objectstore == "filestore":
             if not self.ceph.filestore:
                 raise UsageError(

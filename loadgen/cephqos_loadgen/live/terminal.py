@@ -9,7 +9,7 @@ from cephqos_loadgen.progress import Bar, Frame
 
 # What is not over is not shown as if it were.
 _NEARLY = 0.99
-_NAMES = {"rados_bench": "rados bench", "rbd": "librbd", "nbd": "QEMU"}
+_NAMES = {"rados_bench": "rados bench", "rbd": "librbd", "nbd": "QEMU", "guest": "QEMU"}
 
 
 def frame(live: Live, now: float) -> Frame:

@@ -226,7 +226,7 @@ class Fio(PhaseKind):
             words.append(f"{self.jobs} jobs each")
         if self.cpus:
             words.append(f"on CPUs {format_cpu_list(self.cpus)}")
-        if self.engine == "nbd":
+        if self.engine in ("nbd", "guest"):
             words.append(f"cache {self.cache}")
         words += [f"{name} {value}" for name, value in self.options]
         words += self.sweep.rules if self.sweep else []

@@ -75,6 +75,8 @@ class LabWish:
     db_size: int | None = None
     objectstore: str = "bluestore"
     fs: str | None = None
+    mkfs: str = ""  # options of mkfs, and of mount
+    mount: str = ""
     settings: tuple[CephOption, ...] = ()
     fresh_for: str = ""  # the only point that it serves; each repeat has one of its own
 

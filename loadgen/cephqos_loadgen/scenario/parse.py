@@ -231,6 +231,8 @@ _LAB_KEYS = (
     "db_size",
     "objectstore",
     "fs",
+    "mkfs",
+    "mount",
     "fresh",
     "settings",
 )
@@ -260,6 +262,8 @@ def _lab(layers: Sequence[Mapping[str, Value]], point: str) -> model.LabWish:
         if "objectstore" in table
         else wish.objectstore,
         fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else None,
+        mkfs=table["mkfs"].text() if "mkfs" in table else "",
+        mount=table["mount"].text() if "mount" in table else "",
         settings=tuple(settings.values()),
         fresh_for=point if "fresh" in table and table["fresh"].boolean() else "",
     )
