@@ -33,7 +33,7 @@ _POLICIES: Final = {
 _COMMON: Final = {"osds": "4", "image": "512M", "repeats": "3"}
 _VARIABLES: Final = {
     _BASELINE: {"seconds": "30s"},
-    SCRUB: {"client": "45s", "lead": "3s", "objects": "6000"},
+    SCRUB: {"client": "45s", "alone": "10s", "objects": "6000"},
     RECOVERY: {"expect": "40s", "objects": "400", "object": "1M"},
 }
 _QUICK: Final = {
