@@ -137,13 +137,20 @@ async def test_osds_are_pinned_for_the_phase_and_free_again_after_it(
     lab: RunningLab, tmp_path: Path
 ) -> None:
     before = {name: os.sched_getaffinity(pid) for name, pid in (await lab.pids()).items()}
-    archive = await run("cpu-placement", lab, tmp_path, {"strategy": "default"}, seconds="3s")
+    only = {"strategy": "default", "load": "randread"}
+    archive = await run("cpu-placement", lab, tmp_path, only, dwell="3s", ramp="2s")
     (repeat,) = archive.repeats
     placement = repeat.record.phases["placement"].result
     assert isinstance(placement, PinResult)
     assert placement.applied
     cpus = [tuple(own) for own in placement.cpus.values()]
     assert len(set(cpus)) == len(cpus) == 2, "no core is shared"
+    steps = load(repeat, "curve").steps
+    assert [step.depth for step in steps] == [1, 8]
+    for step in steps:
+        assert step.seconds == pytest.approx(3, abs=0.5), "the ramp is not in the figures"
+        use = repeat.host()[f"curve depth {step.depth}"]
+        assert 2 < use.seconds < 8, "nor in what the host used"
     seen = [name for name in repeat.metrics().series if name.startswith("cephqos_placement_info{")]
     assert seen
     after = {name: os.sched_getaffinity(pid) for name, pid in (await lab.pids()).items()}
