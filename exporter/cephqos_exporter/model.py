@@ -8,7 +8,7 @@ replies) into families; fetching, deadlines, isolation and timing belong to `scr
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NewType, Protocol
+from typing import Any, Literal, NamedTuple, NewType, Protocol
 
 # Rendered once and used for every sample of every scrape: `ceph_daemon="osd.3",cluster="…"`.
 # Rendering labels for each sample was the largest cost of writing an exposition.
@@ -59,8 +59,7 @@ def single(name: str, kind: FamilyType, text: str, labels: LabelText, value: flo
     return Family(name, kind, text, [("", labels, value)])
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """An admin-socket command of the read-only list, and how long its reply stays good.
 
     `ttl` 0: fetched at every scrape. Infinity: once per daemon start (schemas).
@@ -80,6 +79,14 @@ class Daemon:
     socket: Path
     pid: int | None = None
     start_time: float | None = None  # of the process, seconds since the epoch
+    _hash: int = field(init=False, repr=False, compare=False)  # every collector looks it up
+
+    def __post_init__(self) -> None:
+        known = (self.kind, self.id, self.cluster, self.socket, self.pid, self.start_time)
+        object.__setattr__(self, "_hash", hash(known))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def name(self) -> str:

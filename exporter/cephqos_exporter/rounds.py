@@ -64,8 +64,13 @@ async def wait_for(waiting: Sequence[Waiting], hurry: "asyncio.Future[None]") ->
     pending = {one.task: one.until for one in waiting if not one.task.done()}
     while pending and not hurry.done():
         left = min(pending.values()) - loop.time()
-        awaited: list[asyncio.Future[Any]] = [*pending, hurry]
-        await asyncio.wait(awaited, timeout=max(0.0, left), return_when=asyncio.FIRST_COMPLETED)
+        # One wait for all of them: to be woken by each would cost the square of their number.
+        everyone = asyncio.ensure_future(asyncio.wait(pending, timeout=max(0.0, left)))
+        awaited: list[asyncio.Future[Any]] = [everyone, hurry]
+        try:
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            everyone.cancel()
         now = loop.time()
         pending = {task: at for task, at in pending.items() if at > now and not task.done()}
 

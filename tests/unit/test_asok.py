@@ -201,6 +201,7 @@ async def test_a_daemon_that_takes_no_connections_costs_the_deadline_and_nothing
 
 
 async def test_nothing_stays_open_after_errors_and_cancellation(daemon: ReplayedDaemon) -> None:
+    await ask(daemon)  # what the event loop keeps for all connections is there from now on
     daemon.fault = Fault.HANG
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     asking = [asyncio.create_task(ask_all(daemon, "version", "status")) for _ in range(2)]
