@@ -144,6 +144,7 @@ class Stack:
         argv = [sys.executable, "-m", "cephqos_exporter.cli"]
         argv += [f"--web.listen-address=127.0.0.1:{self._exporter_port}"]
         argv += [f"--discovery.sockets={self.lab.paths.sockets}"]
+        argv += ["--collector.histograms.interval=0"]  # as often as it is scraped
         if self.spec.cluster_role:
             argv += ["--role=osd,cluster", f"--cluster.conf={self.lab.paths.conf}"]
             argv += ["--cluster.name=client.admin", "--cluster.interval=1"]

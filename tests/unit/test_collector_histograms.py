@@ -127,3 +127,23 @@ def test_a_daemon_that_is_no_osd_has_none_and_is_not_asked() -> None:
     osd = RecordedOsd("reef", daemon=mon)
     assert osd.scrape(HistogramsCollector()) == []
     assert osd.asked == [[]]
+
+
+def test_between_two_reads_the_last_histograms_are_shown_with_their_own_sums() -> None:
+    osd, collector = RecordedOsd("reef"), HistogramsCollector(interval=5)
+    shown = []
+    for second in range(7):
+        osd.time = 1000.0 + second
+        (family,) = osd.scrape(collector)
+        shown.append(
+            (
+                value([family], f"{NAME}_count", op="write"),
+                value([family], f"{NAME}_sum", op="write"),
+            )
+        )
+        osd.add_ops("op_w", 4096, 10)
+        osd.counters("osd")["op_w_latency"]["sum"] += 1.0
+    read = [second for second, asked in enumerate(osd.asked) if "perf histogram dump" in asked]
+    assert read == [0, 5]
+    count, seconds = shown[0]
+    assert shown == [(count, seconds)] * 5 + [(count + 50, seconds + 5.0)] * 2

@@ -15,6 +15,7 @@ from cephqos_exporter.qos.policy import parse_policy
 from .osd_views import OSD, RELEASES, RecordedOsd, by_name, value, values
 
 MIB = 1024 * 1024
+HISTOGRAM_DUMP = "perf histogram dump"
 DONE = "cephqos_qos_normalised_ops_total"
 DELIVERED = "cephqos_qos_delivered_normalised_ops_total"
 RESERVED = "cephqos_qos_reservation_normalised_ops_per_second"
@@ -413,3 +414,25 @@ def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
     osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
     assert osd.scrape(MclockCollector()) == []
     assert osd.asked == [[]]
+
+
+def test_work_is_counted_when_the_histograms_come_and_shown_until_the_next() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=5)
+    shown = []
+    for second in range(12):
+        osd.time = 1000.0 + second
+        shown.append(value(osd.scrape(collector), DONE, class_="client"))
+        osd.add_ops("op_w", 4096, 10)
+    read = [second for second, asked in enumerate(osd.asked) if HISTOGRAM_DUMP in asked]
+    assert read == [0, 5, 10]
+    assert shown == [0] * 5 + [50] * 5 + [100] * 2  # nothing is lost, and nothing counted twice
+
+
+def test_histograms_that_were_due_and_did_not_come_are_asked_for_again() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=5)
+    reply = osd.replies.pop(HISTOGRAM_DUMP)
+    for _ in range(2):
+        with pytest.raises(ReplyMissing, match=HISTOGRAM_DUMP):
+            osd.scrape(collector)
+    osd.replies[HISTOGRAM_DUMP] = reply
+    assert value(osd.scrape(collector), DONE, class_="client") == 0

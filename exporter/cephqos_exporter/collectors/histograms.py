@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import flag, number
 from cephqos_exporter.model import (
     Command,
@@ -48,6 +49,15 @@ LONGEST: Final = number(
     most=1000,
     unit="seconds",
 )
+INTERVAL: Final = number(
+    "collector.histograms.interval",
+    5.0,
+    "Seconds between reads of an OSD's histograms, the reply that costs an OSD most. Work by class "
+    "is counted from them too.",
+    least=0,
+    most=3600,
+    unit="seconds",
+)
 BY_SIZE: Final = flag(
     "collector.histograms.by-size",
     False,
@@ -71,6 +81,8 @@ class _OpLabels:
 
 @dataclass(slots=True)
 class _Osd:
+    interval: ReadInterval
+    families: Sequence[Family] = ()
     axis: _Axis | None = None  # all op histograms of a daemon have the same latency axis
     labels: dict[tuple[str, str], _OpLabels] = field(default_factory=dict)
 
@@ -80,36 +92,52 @@ class HistogramsCollector(DaemonCollector[_Osd]):
 
     Options:
     `longest`: the highest bucket bound in seconds.
+    `interval`: seconds between reads; meanwhile the families of the last one are given.
     `by_size`: also split by request size (seven times the series).
     `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
     """
 
     name = "histograms"
     help = "Latency histograms of client operations."
-    options = (LONGEST, BY_SIZE)
+    options = (LONGEST, INTERVAL, BY_SIZE)
 
     def __init__(
         self,
         *,
         longest: float = DEFAULT_LONGEST_SECONDS,
+        interval: float = 0.0,
         by_size: bool = False,
         size_classes: Sequence[int] = DEFAULT_SIZE_CLASSES,
     ) -> None:
         super().__init__()
         self._longest = longest
+        self._interval = interval
         self._size_classes = size_classes if by_size else ()
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
-        return cls(longest=inputs.settings[LONGEST], by_size=inputs.settings[BY_SIZE])
+        settings = inputs.settings
+        return cls(
+            longest=settings[LONGEST], interval=settings[INTERVAL], by_size=settings[BY_SIZE]
+        )
 
     def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+        if state is not None and not state.interval.due:
+            return ()
         return [Command(COMMAND), *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd()
+        return _Osd(ReadInterval(self._interval))
 
     def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+        asked = state.interval.due
+        state.interval.scraped(view.time, read=COMMAND in view.replies)
+        if asked or COMMAND in view.replies:
+            state.families = ()  # what is not known any more is not shown
+            state.families = self._read_all(view, state)
+        return state.families
+
+    def _read_all(self, view: DaemonView, state: _Osd) -> Sequence[Family]:
         histograms = view.reply(COMMAND).get("osd")
         counters = self.counters.loggers(view).required("osd")
         if histograms is None:

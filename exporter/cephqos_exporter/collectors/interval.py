@@ -1,6 +1,11 @@
 """Replies that need not be read at every scrape."""
 
 from dataclasses import dataclass
+from typing import Final
+
+# Time to live of replies that tell of slow things (configuration, reservations): a scrape every 5 s
+# has each of them, one every second has each fifth.
+SLOWLY: Final = 4.5
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.interval import SLOWLY
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.reservations import SIDES, reservation_kind
@@ -70,7 +71,7 @@ class RecoveryCollector(DaemonCollector[_Osd]):
     help = "Recovery by each OSD: work done, reservations held and awaited."
 
     def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
-        return [Command(RESERVATIONS), *self.counters.commands(daemon)]
+        return [Command(RESERVATIONS, SLOWLY), *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _Osd:
         return _Osd(Labels(view.labels))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
+from cephqos_exporter.collectors.interval import SLOWLY
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 
@@ -76,7 +77,7 @@ class ScrubCollector(DaemonCollector[Labels]):
 
     def needed(self, daemon: Daemon, state: Labels | None) -> Sequence[Command]:
         queue = Command(QUEUE, ttl=QUEUE_TTL_SECONDS)
-        return [Command(RESERVATIONS), queue, *self.counters.commands(daemon)]
+        return [Command(RESERVATIONS, SLOWLY), queue, *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> Labels:
         return Labels(view.labels)

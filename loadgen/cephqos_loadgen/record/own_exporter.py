@@ -51,7 +51,9 @@ def argv(port: int, access: Reach, python: str, sockets: Path | None) -> list[st
     command += [f"--cluster.python={shlex.join(access.argv([python]))}"]
     # The scenarios let the OSDs report every second. A scrub of a small placement group is over
     # before it is seen to run: then only the stamps tell, which are read once a round.
-    return [*command, "--cluster.interval=1", "--cluster.schedule-interval=5"]
+    # A run is measured in seconds, so the histograms are read as often.
+    command += ["--cluster.interval=1", "--cluster.schedule-interval=5"]
+    return [*command, "--collector.histograms.interval=0"]
 
 
 class OwnExporter:

@@ -13,6 +13,8 @@ from typing import Final, Self
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.collectors.histograms import INTERVAL
+from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.collectors.mclock import promises
 from cephqos_exporter.collectors.mclock.attained import RESERVATIONS, AttainedWork
 from cephqos_exporter.collectors.mclock.demand import WaitedSum, client_demand
@@ -49,6 +51,7 @@ class _Osd:
     """What is kept of an OSD between scrapes."""
 
     labels: Labels
+    histograms: ReadInterval
     config: ConfigTracker = field(default_factory=ConfigTracker)
     attained: AttainedWork = field(default_factory=AttainedWork)
     waited: WaitedSum = field(default_factory=WaitedSum)
@@ -65,18 +68,24 @@ class MclockCollector(DaemonCollector[_Osd]):
     Options:
     `policy`: targets from a policy file (`qos.policy.load_policy`), for OSDs whose scheduler
     promises nothing, or to hold any OSD or the whole cluster to something else.
+    `interval`: seconds between reads of the histograms, and so between two counts of work.
     `data_dirs`: where an OSD's device is found if the daemon's own view is not readable.
     """
 
     name = "mclock"
     help = "What the scheduler promises, what waits in it and what was done."
-    options = (POLICY, DATA_DIRECTORIES_OPTION)
+    options = (POLICY, INTERVAL, DATA_DIRECTORIES_OPTION)
 
     def __init__(
-        self, *, policy: Policy | None = None, data_dirs: Sequence[str] = DATA_DIRECTORIES
+        self,
+        *,
+        policy: Policy | None = None,
+        interval: float = 0.0,
+        data_dirs: Sequence[str] = DATA_DIRECTORIES,
     ) -> None:
         super().__init__()
         self._policy = policy or Policy()
+        self._interval = interval
         self._data_dirs = tuple(data_dirs)
         self._pools = ErasureCodedPools()
 
@@ -85,18 +94,21 @@ class MclockCollector(DaemonCollector[_Osd]):
         path = inputs.settings[POLICY]
         return cls(
             policy=load_policy(Path(path)) if path else Policy(),
+            interval=inputs.settings[INTERVAL],
             data_dirs=inputs.settings[DATA_DIRECTORIES_OPTION],
         )
 
     def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
-        wanted = [Command(_QUEUES), Command(_DIFF), Command(HISTOGRAMS), Command(RESERVATIONS)]
+        wanted = [Command(_QUEUES), Command(_DIFF, SLOWLY)]
+        if state is None or state.histograms.due:
+            wanted += [Command(HISTOGRAMS), Command(RESERVATIONS, SLOWLY)]
         if state is None or state.config.needs_full:
             wanted.append(Command(_SHOW))
         wanted += self._pools.commands(daemon)
         return [*wanted, *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(Labels(view.labels))
+        return _Osd(Labels(view.labels), ReadInterval(self._interval))
 
     def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
         queues = read_queue_dump(view.reply(_QUEUES))
@@ -111,8 +123,13 @@ class MclockCollector(DaemonCollector[_Osd]):
         found += replica_writes(loggers, labels)
         found += lower_bound(self._pools.on_osd(view), labels)
         found += store_families(loggers.get("bluestore") or {}, labels)
+        asked = state.histograms.due
+        came = HISTOGRAMS in view.replies
+        state.histograms.scraped(view.time, read=came)
         if qos is not None:
-            found += state.attained.families(view, loggers, qos, labels)
+            if asked or came:
+                state.attained.advance(view, loggers, qos)
+            found += state.attained.families(labels)
         return found
 
     def forget(self, daemon: Daemon) -> None:

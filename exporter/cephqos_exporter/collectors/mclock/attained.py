@@ -22,10 +22,10 @@ class AttainedWork:
     def __init__(self) -> None:
         self._meter = WorkMeter()
         self._axis: SizeAxis | None = None
+        self._shown: Sequence[str] = ()  # classes
 
-    def families(
-        self, view: DaemonView, loggers: Loggers, qos: Qos, labels: Labels
-    ) -> Iterable[Family]:
+    def advance(self, view: DaemonView, loggers: Loggers, qos: Qos) -> None:
+        """Count what was done since the last histograms."""
         histograms = view.reply(HISTOGRAMS).get("osd")
         if histograms is None:
             raise ReplyMissing(HISTOGRAMS, "no histograms of the osd")
@@ -37,10 +37,12 @@ class AttainedWork:
         degraded = None if reservations is None else degraded_share(reservations)
         self._meter.advance(totals, self._axis, qos, degraded)
         # Where scrubs are not counted, what best effort got cannot be known.
-        shown = [CLIENT, RECOVERY, IMMEDIATE]
-        if totals.scrub is not None:
-            shown.append(BEST_EFFORT)
-        return _work(self._meter.done, shown, labels)
+        counted = () if totals.scrub is None else (BEST_EFFORT,)
+        self._shown = (CLIENT, RECOVERY, IMMEDIATE, *counted)
+
+    def families(self, labels: Labels) -> Iterable[Family]:
+        """Work by class, and all of it, as last counted."""
+        return _work(self._meter.done, self._shown, labels) if self._shown else ()
 
 
 def _work(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> Iterable[Family]:
