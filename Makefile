@@ -62,6 +62,7 @@ lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links \
 	  --python-version 3.11 --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
+	@echo "then: make venv && $(BIN)/python deploy/sbom.py"
 
 test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium)
 	@YES=$(YES) deploy/bootstrap.sh system
