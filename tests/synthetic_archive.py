@@ -39,6 +39,7 @@ class Repeat:
     seconds: int = 30
     scrub_seconds: float | None = None
     scrub_bytes: int = 1 << 30
+    scrub_objects: int = 1000
     recovery: Recovery | None = None
     jobs: int = 1
     depths: Sequence[int] = ()  # a curve: each depth does as much more as the first
@@ -58,6 +59,7 @@ class Osds:
     in_store: float = 0.0  # transactions on average
     share_disk: bool = False
     fillers: int = 0  # other series per OSD
+    restart_at: int | None = None  # a second: counters of CPU begin anew
 
 
 @dataclass
@@ -126,7 +128,9 @@ class Builder:
         rates = _per_second(repeat)
         phases = {"client": _client(repeat, rates, start)}
         if repeat.scrub_seconds is not None:
-            result = ScrubResult(32, 1000, repeat.scrub_bytes, repeat.scrub_seconds, 5)
+            result = ScrubResult(
+                32, repeat.scrub_objects, repeat.scrub_bytes, repeat.scrub_seconds, 5
+            )
             end = start + repeat.scrub_seconds
             phases["scrub"] = PhaseRecord("scrub", start, end, "done", "", result)
         if repeat.recovery:
@@ -240,6 +244,8 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
 
 def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
     client = f'{label},class="client"'
+    restarted = osds.restart_at is not None and second >= osds.restart_at
+    began = (osds.restart_at or 0) if restarted else 0
     device = "vda" if osds.share_disk else f"vd{label[-2]}"
     disk = f'{label},device="{device}",op="write"'
     groups = {
@@ -252,7 +258,7 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
         f"{Qos.RESERVATION_OPS}{{{client}}}": osds.reservation,
         f"{Qos.CAPACITY_OPS}{{{label}}}": osds.capacity,
         f'{Qos.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
-        f'{Daemon.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * second,
+        f'{Daemon.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * (second - began),
         f"{Daemon.RESIDENT_BYTES}{{{label}}}": 1e9,
         f"{Qos.CLIENT_OPS_IN_PROGRESS}{{{label}}}": osds.in_progress,
         f"{Qos.STORE_SECONDS}{{{label}}}": osds.in_store * second,

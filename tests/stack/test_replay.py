@@ -174,8 +174,8 @@ async def test_remote_write_brings_every_value_and_marks_the_end(tmp_path: Path)
     needs_prometheus()
     archives = [open_archive(RECORDED), open_archive(second_archive(tmp_path))]
     (tmp_path / "data").mkdir()
-    more = ("--web.enable-remote-write-receiver", "--query.lookback-delta=5m")
-    async with prometheus(tmp_path / "data", tmp_path, *more) as url:
+    receiver = "--web.enable-remote-write-receiver"
+    async with prometheus(tmp_path / "data", tmp_path, receiver, lookback="5m") as url:
         argv = [sys.executable, "-m", "cephqos_base", "replay", *(str(a.folder) for a in archives)]
         argv += ["--into", f"{url}/api/v1/write", "--at", str(AT)]
         process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)

@@ -35,6 +35,7 @@ class HostState:
     """Counters of one moment: CPUs and disks of the host, and CPU ticks per process and thread."""
 
     cpu: Mapping[str, int]
+    throttled_seconds: float
     disks: Mapping[str, Mapping[str, int]]
     # process -> (thread name, thread id) -> user, system ticks
     threads: Mapping[str, Ticks]
@@ -57,7 +58,23 @@ def parse_cpu(text: str) -> dict[str, int]:
     return dict(zip(_CPU_FIELDS, map(int, words[1 : 1 + len(_CPU_FIELDS)]), strict=True))
 
 
-def read_host(processes: Mapping[str, int], proc: Path = Path("/proc")) -> HostState:
+def read_throttled(sys: Path) -> float:
+    """Seconds since the start in which heat or a control group's limit held CPUs back."""
+    found = 0.0
+    for file in sys.glob("devices/system/cpu/cpu*/thermal_throttle/core_throttle_total_time_ms"):
+        with contextlib.suppress(OSError, ValueError):
+            found += int(read_once(str(file))) / 1e3
+    with contextlib.suppress(OSError, ValueError):
+        for line in read_once(f"{sys}/fs/cgroup/cpu.stat").splitlines():
+            name, _, value = line.partition(b" ")
+            if name == b"throttled_usec":
+                found += int(value) / 1e6
+    return found
+
+
+def read_host(
+    processes: Mapping[str, int], proc: Path = Path("/proc"), sys: Path = Path("/sys")
+) -> HostState:
     """The counters now, of these processes by name; those that are gone are left out."""
     threads: dict[str, Mapping[tuple[str, int], tuple[int, int]]] = {}
     resident: dict[str, int] = {}
@@ -67,7 +84,8 @@ def read_host(processes: Mapping[str, int], proc: Path = Path("/proc")) -> HostS
             resident[name] = parse_stat(read_once(f"{proc}/{pid}/stat")).resident_pages * page
             threads[name] = _threads(proc, pid)
     disks = parse_diskstats((proc / "diskstats").read_text())
-    return HostState(parse_cpu((proc / "stat").read_text()), disks, threads, resident)
+    cpu = parse_cpu((proc / "stat").read_text())
+    return HostState(cpu, read_throttled(sys), disks, threads, resident)
 
 
 def _threads(proc: Path, pid: int) -> dict[tuple[str, int], tuple[int, int]]:
@@ -94,7 +112,7 @@ def difference(before: HostState, after: HostState, seconds: float) -> HostUse:
         )
         for name, threads in after.threads.items()
     }
-    return HostUse(seconds, _cpu_use(before.cpu, after.cpu), disks, processes)
+    return HostUse(seconds, _cpu_use(before, after), disks, processes)
 
 
 def client_use(name: str, state: HostState) -> ProcessUse:
@@ -102,8 +120,8 @@ def client_use(name: str, state: HostState) -> ProcessUse:
     return ProcessUse(state.resident.get(name, 0), _thread_use({}, state.threads.get(name, {})))
 
 
-def _cpu_use(before: Mapping[str, int], after: Mapping[str, int]) -> CpuUse:
-    spent = {key: (ticks - before[key]) / CLOCK_TICKS for key, ticks in after.items()}
+def _cpu_use(before: HostState, after: HostState) -> CpuUse:
+    spent = {key: (ticks - before.cpu[key]) / CLOCK_TICKS for key, ticks in after.cpu.items()}
     return CpuUse(
         cpus=os.cpu_count() or 1,
         user_seconds=spent["user"] + spent["nice"],
@@ -112,6 +130,7 @@ def _cpu_use(before: Mapping[str, int], after: Mapping[str, int]) -> CpuUse:
         irq_seconds=spent["irq"] + spent["softirq"],
         steal_seconds=spent["steal"],
         idle_seconds=spent["idle"],
+        throttled_seconds=round(max(0.0, after.throttled_seconds - before.throttled_seconds), 6),
     )
 
 

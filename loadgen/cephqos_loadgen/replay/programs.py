@@ -30,7 +30,9 @@ async def run_promtool(arguments: Sequence[str], log: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def prometheus(data: Path, work: Path, *more: str) -> AsyncIterator[str]:
+async def prometheus(
+    data: Path, work: Path, *more: str, lookback: str = LOOKBACK
+) -> AsyncIterator[str]:
     """A Prometheus that scrapes nothing, on the blocks of a folder; its URL."""
     config, log = work / "prometheus.yml", work / "prometheus.out"
     config.write_text("global: {}\n", encoding="utf-8")
@@ -41,7 +43,7 @@ async def prometheus(data: Path, work: Path, *more: str) -> AsyncIterator[str]:
         f"--storage.tsdb.path={data}",
         "--storage.tsdb.retention.time=100y",
         f"--web.listen-address=127.0.0.1:{port}",
-        f"--query.lookback-delta={LOOKBACK}",
+        f"--query.lookback-delta={lookback}",
         "--log.level=warn",
         *more,
     ]

@@ -22,6 +22,9 @@ _DRIFT: Final = 0.10
 _STEAL: Final = 0.01
 _OTHERS: Final = 0.10  # of all CPU time
 _RECORDING: Final = 0.03
+_CHECKED_HERE: Final = re.compile(
+    r"other programs used|steal|no metrics of|cut off by|: failed:|used \d+% of a core"
+)
 _ALIKE: Final = 3  # findings that are listed one by one
 
 Check = Callable[[Run], Iterator[Finding]]
@@ -209,8 +212,9 @@ def _row_key(run: Run, observed: Observation, part: LoadPart) -> Key | None:
 
 
 def busy_host(run: Run) -> Iterator[Finding]:
-    """Steal, and CPU that neither OSDs nor clients used."""
+    """Steal, throttling, and CPU that neither OSDs nor clients used."""
     stolen: dict[str, float] = {}
+    throttled: dict[str, float] = {}
     others: dict[str, float] = {}
     for observed in run.finished:
         for phase, use in observed.host.items():
@@ -228,8 +232,12 @@ def busy_host(run: Run) -> Iterator[Finding]:
                 continue
             point = observed.record.point
             stolen[point] = max(stolen.get(point, 0.0), cpu.steal_seconds / total)
+            throttled[point] = max(throttled.get(point, 0.0), cpu.throttled_seconds / total)
             others[point] = max(others.get(point, 0.0), (busy - ours) / total)
     yield from _host(run, stolen, _STEAL, "Another virtual machine took CPU time (steal)")
+    yield from _host(
+        run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
+    )
     yield from _host(
         run, others, _OTHERS, "Other processes than OSDs and clients used the host's CPUs"
     )
@@ -299,6 +307,20 @@ def costly_recording(run: Run) -> Iterator[Finding]:
         )
 
 
+def noted_by_the_run(run: Run) -> Iterator[Finding]:
+    """What the run itself found, besides what is checked here more closely."""
+    for observed in run.finished:
+        record = observed.record
+        lines = [line for line in record.findings if not _CHECKED_HERE.search(line)]
+        if lines:
+            yield Finding(
+                "note",
+                f"The run noted in {record.point}, repeat {record.repeat}: {lines[0]}.",
+                "; ".join(lines[1:5]),
+                _keys(run, [record.point]),
+            )
+
+
 CHECKS: Final[tuple[Check, ...]] = (
     not_whole,
     cut_off,
@@ -310,4 +332,5 @@ CHECKS: Final[tuple[Check, ...]] = (
     busy_host,
     lost_samples,
     costly_recording,
+    noted_by_the_run,
 )

@@ -1,6 +1,6 @@
 """What speaks against a load: limited by its client or its plan, or never a test of the promise."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from cephqos_base.series import CLIENT, Qos
@@ -98,6 +98,43 @@ def not_prefilled(run: Run) -> Iterator[Finding]:
                     "prefill is off in the plan.",
                     rows,
                 )
+
+
+def not_in_steady_state(run: Run) -> Iterator[Finding]:
+    """Writes to flash without a phase before that goes on until figures are steady."""
+    osds = (run.environment.get("cluster") or {}).get("osds") or []
+    flash = [
+        osd
+        for osd in osds
+        if str(osd.get("rotational")) == "0" and osd.get("bluestore_bdev_access_mode") != "file"
+    ]
+    bare = [point for point in run.plan.get("points", []) if flash and _writes_unprepared(point)]
+    rows = {str(point["name"]): _rows_of(run, str(point["name"])) for point in bare}
+    found = {name: keys for name, keys in rows.items() if keys}
+    if found:
+        yield Finding(
+            "caution",
+            f"Nothing brought flash devices into a steady state in {count(len(found), 'point')}:"
+            " a fresh device writes faster than one in use.",
+            f"{len(flash)} OSDs are on flash. No phase before the load ends by a steady state"
+            " (until: {steady: ...}).",
+            tuple(key for keys in found.values() for key in keys),
+        )
+
+
+def _rows_of(run: Run, point: str) -> tuple[Key, ...]:
+    return tuple(row.key for row in run.rows if row.key.point == point)
+
+
+def _writes_unprepared(point: Mapping[str, Any]) -> bool:
+    """Whether its first load that writes comes before any phase that waits for a steady state."""
+    for phase in point.get("phases", []):
+        action = phase["action"]
+        if (phase.get("until") or {}).get("steady"):
+            return False
+        if action.get("kind") == "fio" and "read" not in str(action.get("rw")):
+            return True
+    return False
 
 
 def background_too_short(run: Run) -> Iterator[Finding]:
@@ -212,6 +249,7 @@ LOAD_CHECKS: Final = (
     unequal_jobs,
     limited_rate,
     not_prefilled,
+    not_in_steady_state,
     background_too_short,
     never_put_to_the_test,
     promises_unknown,

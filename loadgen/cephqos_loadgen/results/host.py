@@ -41,7 +41,10 @@ class ProcessUse:
 
 @dataclass(frozen=True, slots=True)
 class CpuUse:
-    """CPU time of the whole host, of all its CPUs together, from /proc/stat."""
+    """CPU time of the whole host, of all its CPUs together, from /proc/stat.
+
+    `throttled_seconds`: heat slowed a core down, or a limit of the control group stopped tasks.
+    """
 
     cpus: int
     user_seconds: float
@@ -50,6 +53,7 @@ class CpuUse:
     irq_seconds: float
     steal_seconds: float
     idle_seconds: float
+    throttled_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,350 @@
+"""Each doubt twice: a run that deserves it, and one beside it that does not."""
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.synthetic_archive import Builder, Osds, Repeat
+
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.analysis import Run, analyse
+from cephqos_loadgen.report.doubts import doubts
+from cephqos_loadgen.results.phase import Recovery
+
+STEADY = [Repeat(1000.0), Repeat(1010.0), Repeat(990.0)]
+SATURATED = Osds(attained=800.0, waiting=5.0)
+Edit = Callable[[Path], None]
+
+
+def run(folder: Path, edit: Edit, repeats: list[Repeat] = STEADY, osds: Osds = SATURATED) -> Run:
+    archive = Builder(points={"balanced": repeats}, osds=osds).write(folder)
+    edit(archive)
+    return analyse(open_archive(archive))
+
+
+def each_json(archive: Path, pattern: str) -> Iterator[tuple[Path, Any]]:
+    for path in sorted(archive.glob(pattern)):
+        data = json.loads(path.read_text())
+        yield path, data
+        path.write_text(json.dumps(data))
+
+
+def record(change: Callable[[dict[str, Any]], object]) -> Edit:
+    """Change repeat.json of the first repeat."""
+
+    def edit(archive: Path) -> None:
+        path = next(iter(sorted(archive.glob("repeats/*/repeat.json"))))
+        data = json.loads(path.read_text())
+        change(data)
+        path.write_text(json.dumps(data))
+
+    return edit
+
+
+def everywhere(pattern: str, change: Callable[[dict[str, Any]], object]) -> Edit:
+    def edit(archive: Path) -> None:
+        for _, data in each_json(archive, pattern):
+            change(data)
+
+    return edit
+
+
+def looks(change: Callable[[int, dict[str, Any]], bool]) -> Edit:
+    """Change, and keep or drop, each look at the cluster of the first repeat."""
+
+    def edit(archive: Path) -> None:
+        path = sorted(archive.glob("repeats/*/cluster.jsonl.gz"))[0]
+        lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+        kept = [line for number, line in enumerate(lines) if change(number, line)]
+        path.write_bytes(gzip.compress("".join(json.dumps(it) + "\n" for it in kept).encode()))
+
+    return edit
+
+
+def intervals(keep: Callable[[int], bool]) -> Edit:
+    def edit(archive: Path) -> None:
+        path = sorted(archive.glob("repeats/*/intervals.jsonl.gz"))[0]
+        lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+        path.write_bytes(gzip.compress(b"".join(x for n, x in enumerate(lines) if keep(n))))
+
+    return edit
+
+
+def ended(phase: str, by: str) -> Edit:
+    return record(lambda data: data["phases"][phase].update(ended_by=by))
+
+
+def jobs(low: float) -> Edit:
+    """The second job of the load does this share of the first."""
+
+    def change(data: dict[str, Any]) -> None:
+        own = data["phases"]["client"]["result"]["steps"][0]["jobs"]
+        first = next(iter(own.values()))
+        own["client.0/volume.1"] = {**first, "iops": first["iops"] * low}
+
+    return record(change)
+
+
+def force(name: str, value: Any) -> Edit:
+    return record(lambda data: data["in_force"].update({name: value}))
+
+
+def planned(setting: str, value: str) -> Edit:
+    def change(plan: dict[str, Any]) -> None:
+        settings = [{"section": "osd", "name": setting, "value": value}]
+        plan["points"][0]["settings"] = settings
+
+    return everywhere("plan.json", change)
+
+
+def both(*edits: Edit) -> Edit:
+    def edit(archive: Path) -> None:
+        for one in edits:
+            one(archive)
+
+    return edit
+
+
+def osds(**facts: str) -> Edit:
+    def change(environment: dict[str, Any]) -> None:
+        for osd in environment["cluster"]["osds"]:
+            osd.update(facts)
+
+    return everywhere("environment.json", change)
+
+
+def pools(prefill: bool) -> Edit:
+    pool = {"name": "client", "images": {"prefill": prefill}}
+    return everywhere("plan.json", lambda plan: plan["points"][0].update(pools=[pool]))
+
+
+def steady_first(steady: bool) -> Edit:
+    phase = {"name": "before", "action": {"kind": "fio", "rw": "randwrite"}}
+    until = {"steady": {"variation": 0.1} if steady else None}
+
+    def change(plan: dict[str, Any]) -> None:
+        plan["points"][0]["phases"].insert(0, {**phase, "until": until})
+
+    return both(everywhere("plan.json", change), osds(rotational="0"))
+
+
+def bench(iops: float) -> Edit:
+    def change(data: dict[str, Any]) -> None:
+        osd = {"osd.0": {"iops": iops, "bytes_per_second": 4096.0 * iops}}
+        data["phases"]["capacity"] = {
+            **{k: v for k, v in data["phases"]["client"].items() if k != "result"},
+            "kind": "osd_bench",
+            "result": {"kind": "osd_bench", "version": 1, "osds": osd},
+        }
+
+    return record(change)
+
+
+def throttled(seconds: float) -> Edit:
+    cpu: Callable[[dict[str, Any]], object] = lambda host: host["client"]["cpu"].update(  # noqa: E731
+        throttled_seconds=seconds
+    )
+    return everywhere("repeats/*/host.json", cpu)
+
+
+def nothing(archive: Path) -> None:
+    """The run as it is."""
+
+
+def gone(name: str) -> Edit:
+    return lambda archive: next(iter(sorted(archive.glob(f"repeats/*/{name}")))).unlink()
+
+
+EDITED: dict[str, tuple[str, Edit, Edit]] = {
+    "a repeat failed": (
+        "failed and is left out",
+        record(lambda data: data.update(status="failed", error="osd.1 died")),
+        nothing,
+    ),
+    "a file is missing": ("lacks host.json", gone("host.json"), nothing),
+    "a phase was cut off": (
+        "was cut off by at_most", ended("client", "cut_off"), ended("client", "done"),
+    ),
+    "a phase failed": ("repeat 1, failed", ended("client", "failed"), ended("client", "duration")),
+    "jobs differ": ("differ by more than 20%", jobs(0.7), jobs(0.85)),
+    "images were not written": ("were not written before", pools(False), pools(True)),
+    "flash is fresh": ("steady state", steady_first(False), steady_first(True)),
+    "flash is not there": ("steady state", steady_first(False), osds(rotational="1")),
+    "the scheduler is another": (
+        "planned wpq, in force mclock_scheduler on osd.0",
+        both(planned("osd_op_queue", "wpq"), force("schedulers", {"osd.0": "mclock_scheduler"})),
+        both(planned("osd_op_queue", "wpq"), force("schedulers", {"osd.0": "wpq"})),
+    ),
+    "the run warned of settings": (
+        "osd_scrub_cost is ignored", force("warnings", ["osd_scrub_cost is ignored"]),
+        force("warnings", []),
+    ),
+    "an OSD was down": (
+        "restarted or went down",
+        looks(lambda n, look: look.update(osds_up=1 if n == 9 else 2) is None),
+        looks(lambda n, look: look.update(osds_up=2) is None),
+    ),
+    "an OSD was taken down by plan": (
+        "restarted or went down",
+        looks(lambda n, look: look.update(osds_up=1 if n == 9 else 2) is None),
+        both(
+            looks(lambda n, look: look.update(osds_up=1 if n == 9 else 2) is None),
+            record(lambda data: data["phases"].update(
+                out={**data["phases"]["client"], "kind": "osd_out", "result": None})),
+        ),
+    ),
+    "the cluster was not seen": (
+        "was not seen for",
+        looks(lambda n, look: not 5 <= n < 20), looks(lambda n, look: n % 3 == 0),
+    ),
+    "its own benchmark denies the capacity": (
+        "benchmark of osd.0", bench(400.0), bench(600.0),
+    ),
+    "OSDs are on files": (
+        "on files of one host",
+        osds(bluestore_bdev_access_mode="file"), osds(bluestore_bdev_access_mode="blk"),
+    ),
+    "scrapes failed": (
+        "Samples of the exporters are missing",
+        record(lambda data: data["metrics"].update(failures={"exporter": 4})),
+        record(lambda data: data["metrics"].update(failures={"exporter": 0})),
+    ),
+    "scrapes did not happen": (
+        "Samples of the exporters are missing",
+        record(lambda data: data["metrics"].update(scrapes=20)),
+        record(lambda data: data["metrics"].update(scrapes=28)),
+    ),
+    "seconds of clients are missing": (
+        "Seconds of the clients are missing",
+        intervals(lambda n: n < 25), intervals(lambda n: n < 29),
+    ),
+    "recording was costly": (
+        "Recording took more than 3%",
+        record(lambda data: data["cost"].update(core_share=0.05)),
+        record(lambda data: data["cost"].update(core_share=0.02)),
+    ),
+    "CPUs were throttled": ("throttled", throttled(3.0), throttled(0.3)),
+    "the run noted something": (
+        "The run noted in policy=balanced, repeat 1: scrub: went on for 9 s",
+        record(lambda data: data.update(findings=["scrub: went on for 9 s after it"])),
+        record(lambda data: data.update(findings=["client: other programs used 40% of this host"])),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDITED)
+def test_a_doubt_appears_and_stays_away(tmp_path: Path, name: str) -> None:
+    words, wrong, right = EDITED[name]
+    said = [f"{f.text} {f.evidence}" for f in doubts(run(tmp_path / "wrong", wrong))]
+    assert any(words in text for text in said), said
+    said = [f"{f.text} {f.evidence}" for f in doubts(run(tmp_path / "right", right))]
+    assert not any(words in text for text in said)
+
+
+RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
+OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
+    "too few repeats": (
+        "Too few repeats", Builder(points={"a": STEADY[:2]}), Builder(points={"a": STEADY}),
+    ),
+    "repeats differ": (
+        "differs much between repeats",
+        Builder(points={"a": [Repeat(v) for v in (850.0, 1000.0, 1150.0)]}),
+        Builder(points={"a": [Repeat(v) for v in (950.0, 1000.0, 1050.0)]}),
+    ),
+    "throughput drifts": (
+        "drifts", Builder(points={"a": [Repeat(RISING)] * 3}),
+        Builder(points={"a": [Repeat([980.0] * 15 + [1020.0] * 15)] * 3}),
+    ),
+    "a scrub explains the drift": (
+        "drifts", Builder(points={"a": [Repeat(RISING)] * 3}),
+        Builder(points={"a": [Repeat([500.0] * 12 + [1000.0] * 18, scrub_seconds=12.0)] * 3}),
+    ),
+    "steal": (
+        "(steal)", Builder(points={"a": STEADY}, busy={"steal": 0.02}),
+        Builder(points={"a": STEADY}, busy={"steal": 0.005}),
+    ),
+    "other processes": (
+        "Other processes", Builder(points={"a": STEADY}, busy={"others": 0.15}),
+        Builder(points={"a": STEADY}, busy={"others": 0.05}),
+    ),
+    "the client is at its ceiling": (
+        "The client limits", Builder(points={"a": STEADY}, busy={"client": 0.95}),
+        Builder(points={"a": STEADY}, busy={"client": 0.8}),
+    ),
+    "the plan limits the load": (
+        "The plan limits", Builder(points={"a": STEADY}, rate_iops=900),
+        Builder(points={"a": STEADY}, rate_iops=None),
+    ),
+    "the run was aborted": (
+        "The run is aborted", Builder(points={"a": STEADY}, status="aborted"),
+        Builder(points={"a": STEADY}),
+    ),
+    "the profile is another": (
+        "planned balanced, in force high_client_ops",
+        Builder(points={"a": STEADY}, profile_in_force="high_client_ops"),
+        Builder(points={"a": STEADY}, profile_in_force="balanced"),
+    ),
+    "nothing was put to the test": (
+        "Nothing was put to the test", Builder(points={"a": STEADY}, osds=Osds(attained=300.0)),
+        Builder(points={"a": STEADY}, osds=Osds(attained=300.0, waiting=5.0)),
+    ),
+    "the load went beyond its reservation": (
+        "Nothing was put to the test", Builder(points={"a": STEADY}, osds=Osds(attained=499.0)),
+        Builder(points={"a": STEADY}, osds=Osds(attained=501.0)),
+    ),
+    "reservations are not known": (
+        "whether promises were kept there is not known", Builder(points={"a": STEADY}),
+        Builder(points={"a": STEADY}, osds=SATURATED),
+    ),
+    "capacity was never real": (
+        "was never real",
+        Builder(points={"a": STEADY}, osds=Osds(attained=490.0, waiting=5.0)),
+        Builder(points={"a": STEADY}, osds=Osds(attained=510.0, waiting=5.0)),
+    ),
+    "without demand capacity is not judged": (
+        "was never real",
+        Builder(points={"a": STEADY}, osds=Osds(attained=490.0, waiting=5.0)),
+        Builder(points={"a": STEADY}, osds=Osds(attained=490.0, waiting=0.0)),
+    ),
+    "background work is too short": (
+        "Background work covers less",
+        Builder(points={"a": [Repeat(1000.0, scrub_seconds=20.0)] * 3}),
+        Builder(points={"a": [Repeat(1000.0, scrub_seconds=26.0)] * 3}),
+    ),
+    "recovery was not finished": (
+        "Recovery was not finished",
+        Builder(points={"a": [Repeat(9.0, recovery=Recovery(9, 9, 5.0, False))] * 3}),
+        Builder(points={"a": [Repeat(9.0, recovery=Recovery(9, 9, 5.0, True))] * 3}),
+    ),
+    "the scrub found nothing": (
+        "found no objects",
+        Builder(points={"a": [Repeat(9.0, scrub_seconds=9.0, scrub_objects=0)] * 3}),
+        Builder(points={"a": [Repeat(9.0, scrub_seconds=9.0)] * 3}),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_a_doubt_of_a_load_appears_and_stays_away(tmp_path: Path, name: str) -> None:
+    words, wrong, right = OTHERWISE[name]
+    for builder, said in ((wrong, True), (right, False)):
+        found = doubts(analyse(open_archive(builder.write(tmp_path / str(said)))))
+        assert any(words in f"{f.text} {f.evidence}" for f in found) is said
+
+
+def test_a_restart_is_seen_by_the_counters_of_an_osd(tmp_path: Path) -> None:
+    for restart_at, said in ((15, True), (None, False)):
+        builder = Builder(points={"a": STEADY}, osds=Osds(attained=800, restart_at=restart_at))
+        found = doubts(analyse(open_archive(builder.write(tmp_path / str(said)))))
+        assert any("osd.0 and osd.1 began anew" in f.evidence for f in found) is said
+
+
+def test_what_is_alike_in_many_repeats_is_said_once_and_marks_all_rows(tmp_path: Path) -> None:
+    builder = Builder(points={name: STEADY for name in "abcd"})
+    found = doubts(analyse(open_archive(builder.write(tmp_path / "a"))))
+    (lacking,) = [f for f in found if "lacks metrics.columns" in f.text]
+    assert lacking.text.endswith("The same 11 times more.")
+    assert {key.point for key in lacking.rows} == {f"policy={name}" for name in "abcd"}
