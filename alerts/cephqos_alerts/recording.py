@@ -139,12 +139,14 @@ VIOLATION: Final = Group(
             record=PerClass.SHORTFALL_OPS,
             expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
+        # Demand, and not what is recorded only where there is some: that would last on for five
+        # minutes after Prometheus was restarted.
         # Work done between a restart and the next scrape is in no counter: a rate is too low.
         Recording(
             record=PerClass.VIOLATED,
             expr=f"""
             (
-              0 * ({PerClass.WANTS} and on ({OSD_CLASS}) (
+              0 * ({PerClass.DEMAND} == 1 and on ({OSD_CLASS}) (
                 @shortfall@ * ({PerClass.OWED_OPS} and on ({OSD_CLASS}) {PerClass.WANTS})
                 > on ({OSD_CLASS}) {PerClass.ATTAINED_OPS}
                 or on ({OSD_CLASS})

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.truth.judge import Heard, judge
+from tests.truth.runbook import queries
 from tests.truth.situation import Cluster, Finding, Situation, load, load_all
 from tests.truth.stage import FAULTS, LOADS
 from tests.truth.table import table
@@ -88,3 +89,11 @@ def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
     text = table(rows)
     assert "| slow | 2 | 1 right, 1 missed | 12 |  |" in text
     assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong pages in 0" in text
+
+
+def test_the_queries_of_a_runbook_are_those_to_look_at_first_and_those_of_the_cause() -> None:
+    device, cpu = (queries(VIOLATED, cause) for cause in ("device", "cpu"))
+    first = 'osd_class:cephqos_reserved_ops{ceph_daemon="osd.N"}'
+    assert device[0] == cpu[0] == first
+    assert "osd:cephqos_device_latency_seconds:rate" in set(device) - set(cpu)
+    assert queries("CephQosReplicaSlow", "replica")
