@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.cluster import osds_here
-from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.phase_kinds.osd_out import way_back
+from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.scenario.parse import parse
 
@@ -82,3 +83,26 @@ async def test_an_osd_that_is_down_has_nothing_to_change() -> None:
 @pytest.mark.parametrize("text", [NEITHER, PINNED.replace("APPLY", "false")])
 async def test_other_runs_do_not_care_where_osds_are(text: str) -> None:
     await check(Cluster({}), text)
+
+
+# -- an OSD that is taken down and out ------------------------------------------------------------
+
+
+def entry(**changes: float) -> dict[str, float]:
+    return {"osd": 3, "up": 1, "in": 1, "weight": 1, **changes}
+
+
+def test_an_osd_comes_back_with_the_weight_that_it_had() -> None:
+    """`ceph osd in` is carried out before it: the last entry comes first."""
+    assert [undo.shown for undo in way_back(entry(weight=0.85))] == [
+        "ceph osd reweight 3 0.850005",
+        "ceph osd in 3",
+        "ceph osd unset-group noup osd.3",
+    ]
+    assert next(undo.shown for undo in way_back(entry())) == "ceph osd in 3"
+
+
+@pytest.mark.parametrize("change", [{"up": 0}, {"in": 0, "weight": 0}])
+def test_an_osd_that_is_away_already_is_not_brought_in_by_a_run(change: dict[str, float]) -> None:
+    with pytest.raises(RunError, match=r"osd\.3 is not up and in"):
+        way_back(entry(**change))

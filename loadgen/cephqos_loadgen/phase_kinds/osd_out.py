@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.undo import command
+from cephqos_loadgen.cluster.undo import Undo, command
 from cephqos_loadgen.engines.place import Place
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
@@ -62,14 +63,33 @@ class OsdOut(PhaseKind):
         """Its process lives on: its own noup flag tells it to stay away."""
         osd = await context.cluster.find_osd(self.osd)
         name = f"osd.{osd}"
-        undo = command(f"ceph osd in {osd}", "osd in", ids=[str(osd)])
-        await context.journal.push(undo)
-        shown = f"ceph osd unset-group noup {name}"
-        await context.journal.push(command(shown, "osd unset-group", flags="noup", who=[name]))
         send = context.cluster.command
+        dump = await send("osd dump")
+        for undo in way_back(next(entry for entry in dump["osds"] if entry["osd"] == osd)):
+            await context.journal.push(undo)
         await send("osd set-group", flags="noup", who=[name])
         await send("osd down", ids=[str(osd)])
         await send("osd out", ids=[str(osd)])
         await context.cluster.wait_for_osd(osd, up=False)
         await wait_for(end)
         return OsdOutResult(osd)
+
+
+def way_back(entry: Mapping[str, Any]) -> list[Undo]:
+    """What brings an OSD back, last step first; RunError for one that is not up and in.
+
+    `ceph osd in` may give it a weight of 1: one that was less is set again after it.
+    """
+    osd, weight = int(entry["osd"]), float(entry["weight"])
+    name = f"osd.{osd}"
+    if not (entry["up"] and entry["in"]):
+        raise RunError(f"{name} is not up and in: the scenario takes down one that is")
+    # Monitors keep 65536ths, and cut off what is below: half of one more finds the same again.
+    again = round(weight + 5e-6, 6)
+    reweight = f"ceph osd reweight {osd} {again}"
+    shown = f"ceph osd unset-group noup {name}"
+    return [
+        *([command(reweight, "osd reweight", id=osd, weight=again)] if weight != 1 else []),
+        command(f"ceph osd in {osd}", "osd in", ids=[str(osd)]),
+        command(shown, "osd unset-group", flags="noup", who=[name]),
+    ]

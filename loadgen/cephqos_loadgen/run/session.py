@@ -252,6 +252,9 @@ class Session:
             "autoscale": sorted((await background_work.autoscale_modes(self.cluster)).items()),
             "balancer": [await background_work.balancer_is_on(self.cluster)],
             "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
+            "weights": sorted(
+                (osd["osd"], round(osd["weight"], 3)) for osd in dump["osds"] if osd["in"]
+            ),
             "up": sorted(osd["osd"] for osd in dump["osds"] if osd["up"]),
             "queues": device_queues.state(self._queues),
         }
