@@ -113,6 +113,7 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
         8,
         3,
         {
+            "filesystem": "keep",
             "path": "librbd qemu qemu_cache one_guest krbd",
             "rw": "randread randwrite read write",
             "volumes": "1 2 3 4 5 6 7 8",

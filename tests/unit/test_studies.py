@@ -374,6 +374,13 @@ TABLE = (
     ),
     Row(
         D,
+        "file systems below OSDs",
+        "btrfs ext4 xfs",
+        lambda: axis(D, "filesystem"),
+        "FileStore is in 16.2 only, see below",
+    ),
+    Row(
+        D,
         "guests",
         "one with all volumes / one with each",
         lambda: " / ".join(
