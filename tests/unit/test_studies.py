@@ -487,5 +487,26 @@ def test_every_scenario_that_repeats_a_study_is_in_the_table() -> None:
     assert {row.scenario for row in TABLE} == set(library.shipped()) - {"qos-demo"}
 
 
+@pytest.mark.parametrize("scale", ["tiny", "lab"])
+@pytest.mark.parametrize("name", sorted(library.shipped()))
+def test_smaller_scales_keep_the_structure(name: str, scale: str) -> None:
+    """The same axes; the same phases, each starting with the same and ending in the same way."""
+    text, file = library.read(name)
+    small = parse(text, file, Choices(scale=scale))
+    shapes = [
+        {
+            (p.name, p.action.kind, p.start.kind, p.start.phase, p.start.event, p.until.kind)
+            for point in plan.points
+            for p in point.phases
+        }
+        for plan in (small, study(name))
+    ]
+    assert shapes[0] == shapes[1]
+    assert [a for a, _ in small.points[0].axes] == [a for a, _ in study(name).points[0].axes]
+    assert (small.capacity is None) == (study(name).capacity is None)
+    assert small.quiet == study(name).quiet
+    assert small.points[0].flags == study(name).points[0].flags
+
+
 if __name__ == "__main__":  # the rows, for the page
     print("\n".join(row.line() for row in TABLE))
