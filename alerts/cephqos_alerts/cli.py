@@ -100,6 +100,12 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         default=default.dashboard_url,
         help="Grafana URL before the dashboard uids (default %(default)s)",
     )
+    parser.add_argument(
+        "--dashboard-prefix",
+        metavar="TEXT",
+        default=default.dashboard_prefix,
+        help="what the uids of the dashboards begin with in your Grafana (default: nothing)",
+    )
 
 
 def load_slos(path: Path) -> list[Slo]:
@@ -136,6 +142,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         job=arguments.job,
         runbook_url=arguments.runbook_url,
         dashboard_url=arguments.dashboard_url,
+        dashboard_prefix=arguments.dashboard_prefix,
     )
 
 

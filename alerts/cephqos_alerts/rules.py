@@ -141,6 +141,7 @@ def _render_rule(rule: Rule, settings: Settings, between: str) -> dict[str, Any]
         "summary": settings.expand(rule.summary),
         "description": settings.expand(description),
         "runbook_url": f"{settings.runbook_url}#{rule.name.lower()}",
-        "dashboard_url": f"{settings.dashboard_url}/{DASHBOARDS[rule.dashboard]}{between}",
+        "dashboard_url": f"{settings.dashboard_url}/{settings.dashboard_prefix}"
+        f"{DASHBOARDS[rule.dashboard]}{between}",
     }
     return rendered

@@ -87,6 +87,7 @@ class Settings:
     job: str = "cephqos.*"  # regular expression of the scrape jobs of cephqos-exporter
     runbook_url: str = "alerts/runbooks.md"
     dashboard_url: str = "/d"
+    dashboard_prefix: str = ""  # of the uids
     thresholds: Thresholds = Thresholds()
 
     @property

@@ -39,6 +39,7 @@ class StackSpec:
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
     dashboard_url: str = "/d"
+    dashboard_prefix: str = ""
     rules: bool = True  # whether Prometheus loads them
     targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
 
@@ -49,6 +50,7 @@ class StackSpec:
         argv += [f"--alertmanager={directory / 'alertmanager.yml'}"]
         argv += [f"--scrape-interval={self.scrape_interval}", f"--time-scale={self.time_scale}"]
         argv += [f"--dashboard-url={self.dashboard_url}"]
+        argv += [f"--dashboard-prefix={self.dashboard_prefix}"]
         argv += [f"--webhook={self.webhook}"] if self.webhook else []
         return [*argv, f"--slo={self.slos}" if self.slos else "--no-slo"]
 

@@ -10,11 +10,14 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.background import in_background
-from cephqos_loadgen.demo.logs import logs_beside
+from cephqos_loadgen.demo.beside import Beside, grafana_beside, log_pipeline, logs_beside
 from cephqos_loadgen.demo.story import CAPACITY_OPTION, STORY_POOL
+from cephqos_loadgen.grafana.find import find_grafana
+from cephqos_loadgen.grafana.place import Grafana, Sources
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.stack import Stack, StackSpec
 
@@ -24,6 +27,8 @@ IMAGE_SIZE = "1G"
 LOAD_IOPS = 200
 # Closer to what OSDs on one shared disk can do than Ceph's default, which fits an NVMe drive.
 CAPACITY = 2000
+# How long the screen may wait for Grafana. Later its state is shown there.
+_GRAFANA_SECONDS = 20.0
 
 
 def add_options(parser: Parser) -> None:
@@ -53,6 +58,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
             f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"
         )
     progress = Progress()
+    grafana = await find_grafana(os.environ)
     spec = LabSpec(
         name=f"demo-{os.getpid()}",
         release=find_release(arguments.release).name,
@@ -64,19 +70,47 @@ async def _demo(arguments: argparse.Namespace) -> int:
     )
     async with Lab(spec, progress) as lab, contextlib.AsyncExitStack() as running:
         with progress.step("starting the exporter, Prometheus and Alertmanager"):
-            stack = await running.enter_async_context(Stack(lab, StackSpec(name="demo")))
-            await running.enter_async_context(logs_beside(lab, stack))
+            stack = await running.enter_async_context(Stack(lab, _stack_spec(grafana)))
+        beside = await _start_beside(running, lab, stack, grafana)
         with progress.step(f"creating an RBD image of {IMAGE_SIZE} and starting fio on it"):
             await _make_image(lab)
             load = await running.enter_async_context(_load(lab))
         client = await running.enter_async_context(lab.client())
+        if grafana:
+            with progress.step("starting Grafana"):
+                await beside[0].within(_GRAFANA_SECONDS)
         try:
-            await Screen(lab, client, load, stack, arguments).run()
+            await Screen(lab, client, load, stack, beside, arguments).run()
         except asyncio.CancelledError:
             # Ctrl-C is the normal end of the demo: no failure, but the clean-up must still run.
             if task := asyncio.current_task():
                 task.uncancel()
     return 0
+
+
+def _stack_spec(grafana: Grafana | None) -> StackSpec:
+    """Alerts link to the dashboards; a `cephqos run` on the demo's cluster is watched too."""
+    return StackSpec(
+        name="demo",
+        dashboard_url=f"{grafana.url}/d" if grafana else "/d",
+        dashboard_prefix=grafana.prefix if grafana else "",
+        targets={"run": DEFAULT_LISTEN},
+    )
+
+
+async def _start_beside(
+    running: contextlib.AsyncExitStack, lab: RunningLab, stack: Stack, grafana: Grafana | None
+) -> tuple[Beside, Beside]:
+    """Grafana and logs, while the demo goes on."""
+    pipeline = log_pipeline(lab, stack)
+    sources = Sources(
+        prometheus=stack.prometheus_url,
+        loki=pipeline.loki_url,
+        scrape_interval=stack.spec.scrape_interval,
+    )
+    folder = lab.paths.work / "grafana"
+    shown = await running.enter_async_context(grafana_beside(grafana, sources, folder))
+    return shown, await running.enter_async_context(logs_beside(pipeline, stack))
 
 
 async def _make_image(lab: RunningLab) -> None:

@@ -4,10 +4,12 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Sequence
+
+from psutil import Process
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
+from cephqos_loadgen.demo.beside import Beside
 from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
@@ -37,12 +39,14 @@ class Screen:
         client: MonClient,
         load: asyncio.subprocess.Process,
         stack: Stack,
+        beside: Sequence[Beside],
         arguments: argparse.Namespace,
     ) -> None:
         self._lab = lab
         self._client = client
         self._load = load
         self._stack = stack
+        self._beside = beside
         self._arguments = arguments
         self._begin = time.monotonic()
         self._told: list[str] = []
@@ -51,22 +55,24 @@ class Screen:
 
     async def run(self) -> None:
         """Run until --duration has passed, the story is over (with --once), `q` or Ctrl-C."""
-        where = [f"{name + ':':13} {url}" for name, url in addresses(self._stack).items()]
-        where.append(f"ceph:         cephqos lab exec --name {self._lab.paths.name} -- ceph -s")
+        known = {each.name: each.state for each in self._beside} | addresses(self._stack)
+        known["ceph"] = f"cephqos lab exec --name {self._lab.paths.name} -- ceph -s"
+        where = [f"{name + ':':13} {text}" for name, text in known.items()]
         print(*where, sep="\n", flush=True)
         address = Address.parse(self._stack.prometheus_url, "--url")
         async with Connection(address) as connection:
             watch = Watch(Prometheus(connection, _WINDOW), self._arguments.interval)
-            await self._together(self._show(watch))
+            await self._together(watch)
         if self._live:  # the screen is gone: what happened stays
             print(*where, *self._told, sep="\n")
 
-    async def _together(self, showing: Coroutine[Any, Any, None]) -> None:
+    async def _together(self, watch: Watch) -> None:
         """Show, tell and watch the load, until the first of them that ends the demo."""
         try:
             async with asyncio.TaskGroup() as group:
-                shown = group.create_task(showing)
+                shown = group.create_task(self._show(watch))
                 tasks = [shown, group.create_task(self._watch_cluster())]
+                tasks.append(group.create_task(self._first_data(watch)))
                 last = {shown}
                 if not self._arguments.calm:
                     tasks.append(group.create_task(self._story()))
@@ -91,6 +97,19 @@ class Screen:
         watch = AlertWatch(self._stack, self._tell)
         await tell_story(self._lab, self._stack, watch, STORY_POOL, self._tell)
 
+    async def _first_data(self, watch: Watch) -> None:
+        """Tell when the clients' work is on the screen for the first time, and what follows."""
+        while True:
+            if watch.model and any(each.attained for each in watch.model.classes):
+                break
+            await asyncio.sleep(0.1)
+        seconds = time.time() - Process().create_time()
+        self._tell(f"FIRST DATA: on the screen {seconds:.0f} s after the start of the command")
+        for each in self._beside:
+            if not each.ready.is_set():
+                await each.ready.wait()
+                self._tell(f"{each.name}: {each.state}")
+
     async def _watch_cluster(self) -> None:
         """The cluster's health, and an error if the load ends."""
         while True:
@@ -114,7 +133,7 @@ class Screen:
             await watch.refresh()
             if watch.model is not None:
                 rest = whole(watch.model, watch.status(), View(), _COLUMNS)
-                print(*map(plain, [self._title(), *rest]), sep="\n", flush=True)
+                print(*map(plain, [self._title(), *self._aside(), *rest]), sep="\n", flush=True)
             await asyncio.sleep(self._arguments.interval)
 
     def _title(self) -> Line:
@@ -125,10 +144,15 @@ class Screen:
             f"  {printable(self._health)}  {seconds:.0f} s",
         )
 
+    def _aside(self) -> list[Line]:
+        """Where Grafana is; what is not ready yet, and how far it is."""
+        shown = [each for each in self._beside if each.stays or not each.ready.is_set()]
+        return [line(Span(printable(f"{each.name + ':':9}{each.state}"), "dim")) for each in shown]
+
     def _headline(self) -> list[Line]:
         """What happened last, above the cluster's state."""
         events = self._told[-_EVENTS:]
         lines = [line(Span(printable(event), "dim")) for event in events[:-1]]
         lines += [line(Span(printable(event), "warn")) for event in events[-1:]]
         lines += [()] * (_EVENTS - len(lines))
-        return [self._title(), *lines, ()]
+        return [self._title(), *self._aside(), *lines, ()]
