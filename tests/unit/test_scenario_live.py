@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import json
 import re
 import time
 from collections.abc import AsyncIterator
@@ -124,6 +125,7 @@ async def test_annotations_and_logs_arrive_with_run_and_phase(
 ) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "secret")
     async with receiver() as (url, got), Notifier(url, url, "r1") as notify:
+        notify.cluster = "c1"
         notify("phase_ended", phase="scrub", error="did not end")
     found = {path: (token, body) for path, token, body in got}
     token, body = found["/api/annotations"]
@@ -133,9 +135,18 @@ async def test_annotations_and_logs_arrive_with_run_and_phase(
     token, body = found["/loki/api/v1/push"]
     assert token is None, "the token is Grafana's"
     (stream,) = body["streams"]
-    assert stream["stream"] == {"job": "cephqos", "run": "r1"}
-    ((stamp, line),) = stream["values"]
-    assert line == 'event=phase_ended run=r1 phase=scrub error="did not end"'
+    # As the collector labels the events of archives, which the dashboard asks for.
+    assert stream["stream"] == {"cluster": "c1", "log": "run", "severity": "error"}
+    ((stamp, line, metadata),) = stream["values"]
+    assert metadata == {"event": "phase_ended", "run": "r1", "phase": "scrub"}
+    shown = json.loads(line)
+    assert shown.pop("time") == int(stamp) / 1e9
+    assert shown == {
+        "event": "phase_ended",
+        "run": "r1",
+        "phase": "scrub",
+        "error": "did not end",
+    }
     assert abs(int(stamp) / 1e9 - time.time()) < 60
     assert (notify.sent, notify.failed) == (2, 0)
 

@@ -469,8 +469,9 @@ def test_annotations_and_log_lines_name_run_and_phase() -> None:
         "tags": ["cephqos", "phase_started", "r1", "scrub"],
         "text": "phase_started run=r1 phase=scrub",
     }
-    (stream,) = push("phase_started", details, 1.5)["streams"]
-    assert stream["values"] == [["1500000000", "event=phase_started run=r1 phase=scrub"]]
+    (stream,) = push("phase_started", details, 1.5, "c1")["streams"]
+    line = '{"time": 1.5, "event": "phase_started", "run": "r1", "phase": "scrub"}'
+    assert stream["values"] == [["1500000000", line, {"event": "phase_started", **details}]]
 
 
 def test_the_scheduler_is_set_before_what_it_would_reset() -> None:

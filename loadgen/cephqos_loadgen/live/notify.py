@@ -32,11 +32,14 @@ def annotation(event: str, details: dict[str, Any], now: float) -> dict[str, Any
     return {"time": round(now * 1000), "tags": tags, "text": f"{event} {_logfmt(details)}".strip()}
 
 
-def push(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
-    """The body for Loki's POST /loki/api/v1/push; few labels, the rest in the line."""
-    labels = {"job": "cephqos", "run": str(details.get("run", ""))}
-    line = _logfmt({"event": event, **details})
-    return {"streams": [{"stream": labels, "values": [[str(int(now * 1e9)), line]]}]}
+def push(event: str, details: dict[str, Any], now: float, cluster: str) -> dict[str, Any]:
+    """The body for Loki's POST /loki/api/v1/push, labelled as the collector labels events."""
+    severity = "error" if details.get("error") else "info"
+    labels = {"cluster": cluster, "log": "run", "severity": severity}
+    metadata = {key: str(it) for key, it in details.items() if key in ("run", "phase") and it}
+    line = json.dumps({"time": now, "event": event, **details}, default=str)
+    value = [str(int(now * 1e9)), line, {"event": event, **metadata}]
+    return {"streams": [{"stream": labels, "values": [value]}]}
 
 
 def _logfmt(details: Mapping[str, Any]) -> str:
@@ -91,9 +94,10 @@ class _Target:
 
 
 class Notifier:
-    """Sends in the background."""
+    """Sends in the background. `cluster` is its fsid, once it is known."""
 
     def __init__(self, grafana: str | None, loki: str | None, run: str) -> None:
+        self.cluster = "unknown"
         self._targets: list[_Target] = []
         token = os.environ.get(TOKEN_VARIABLE)
         if grafana:
@@ -101,9 +105,13 @@ class Notifier:
             url = f"{grafana.rstrip('/')}/api/annotations"
             self._targets.append(_Target(url, annotation, headers))
         if loki:
-            self._targets.append(_Target(f"{loki.rstrip('/')}/loki/api/v1/push", push, {}))
+            url = f"{loki.rstrip('/')}/loki/api/v1/push"
+            self._targets.append(_Target(url, self._push, {}))
         self._run = run
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _push(self, event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
+        return push(event, details, now, self.cluster)
 
     def __call__(self, event: str, **details: Any) -> None:
         for target in self._targets:

@@ -176,7 +176,7 @@ class Runner:
             try:
                 self.stage = "preparing"
                 await session.begin()
-                self.live.where.cluster = session.cluster.fsid
+                self.live.where.cluster = self.notify.cluster = session.cluster.fsid
                 await session.measure_capacity()
                 await self._points(archive, session, runs)
             finally:
