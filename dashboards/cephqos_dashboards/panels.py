@@ -151,6 +151,9 @@ def _query(panel: _P, queries: Sequence[Query], *, instant: bool, form: PromQuer
     return panel
 
 
+_AXIS_WIDTH: Final = 90
+
+
 def lines(
     about: About,
     *queries: Query,
@@ -160,8 +163,11 @@ def lines(
     log: bool = False,
     sparse: bool = False,
     values: bool = False,
+    aligned: bool = False,
 ) -> AnyPanel:
-    """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend."""
+    """Lines over time. `sparse`: points, for what is seldom there; `values`: also in the legend;
+    `aligned`: time begins at the same place as in other panels of the same width.
+    """
     panel = _dress(timeseries.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
     if classes:
@@ -169,6 +175,8 @@ def lines(
             panel.with_override(override.matcher, override.properties)
     panel.line_width(1).fill_opacity(55 if stacked else 0).show_points(VisibilityMode.NEVER)
     panel.axis_soft_min(0)
+    if aligned:
+        panel.axis_width(_AXIS_WIDTH)
     if look.usual is not None:
         panel.axis_soft_max(look.usual)
     if sparse:

@@ -36,8 +36,14 @@ BAD: Final = "#DB2B4E"
 QUIET: Final = "#8A8F98"  # nothing to judge: no promise, no demand, no data
 STATES: Final = {"good": GOOD, "warn": WARN, "bad": BAD}
 
-# For lines that are no class: operations, pools, devices. In this order.
-LINES: Final = ("#345AF1", "#D6741C", "#C265C4", "#1A8A99", "#767778")
+# Threads that do most of an OSD's work. Others take Grafana's colours, which repeat after ten.
+THREADS: Final[Mapping[str, str]] = {
+    "tp_osd_tp": "#345AF1",
+    "msgr-worker": "#D6741C",
+    "bstore_kv_sync": "#C265C4",
+    "bstore_kv_final": "#1A8A99",
+    "reactor": "#767778",
+}
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,11 @@ def _override(pattern: str, *values: DynamicConfigValue) -> DashboardFieldConfig
 def class_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """The colour of each class, for every series whose name starts with it."""
     return [_override(f"/^{name}\\b/", fixed(colour)) for name, colour in CLASSES.items()]
+
+
+def thread_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """The colour of the best-known thread groups."""
+    return [_override(f"/^{name}$/", fixed(colour)) for name, colour in THREADS.items()]
 
 
 def promise_overrides() -> list[DashboardFieldConfigSourceOverrides]:

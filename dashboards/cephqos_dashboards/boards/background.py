@@ -85,7 +85,7 @@ _NOW = (
     ),
     figure(
         About(
-            title="Flags that hold work back",
+            title="Flags that are set",
             reads="Cluster flags that are set, such as noscrub or norecover.",
             blind="flags of single pools or OSDs.",
             empty="no flag is set",

@@ -3,7 +3,7 @@
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
-from cephqos_dashboards import frame
+from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, Row
 from cephqos_dashboards.panels import About, Column, Look, figure, lines, matrix, rows
 from cephqos_dashboards.queries import cpu
@@ -23,7 +23,7 @@ _TIME = (
             empty=_NO_THREADS,
         ),
         cpu.GROUPS,
-        look=Look(unit=Unit.CPUS),
+        look=Look(unit=Unit.CPUS, overrides=theme.thread_overrides()),
     ),
     lines(
         About(
@@ -54,7 +54,7 @@ _TIME = (
             empty=f"No OSD has a figure. {NO_RULES}",
         ),
         cpu.WAITING,
-        look=Look(unit=Unit.THREADS, decimals=2, link=_OSD_LINK),
+        look=Look(unit=Unit.THREADS, link=_OSD_LINK),
     ),
     lines(
         About(
@@ -76,7 +76,7 @@ _TIME = (
             empty=_NO_THREADS,
         ),
         cpu.SWITCHES,
-        look=Look(unit="suffix:/s"),
+        look=Look(unit=Unit.COUNT),
     ),
 )
 

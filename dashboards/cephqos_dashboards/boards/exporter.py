@@ -254,6 +254,7 @@ _RULES = (
         ),
         exporter.RULES,
         look=Look(unit=Unit.SECONDS),
+        values=True,
     ),
     lines(
         About(

@@ -61,7 +61,7 @@ _NOW = (
         osd.CAUSE,
         look=Look(
             thresholds=theme.steps((None, theme.WARN)),
-            mappings=theme.mapped({"1": ("wants more", theme.WARN)}),
+            mappings=theme.mapped({"1": ("waits", theme.WARN)}),
         ),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
@@ -212,7 +212,7 @@ _STAGES = (
             title="Slow operations",
             reads="Operations blocked for longer than osd_op_complaint_time, and slow per minute.",
             blind="what they wait for: `ceph daemon osd.N dump_blocked_ops` says that.",
-            empty=_SILENT,
+            empty="The collector ops is off, or this release does not count them.",
             width=8,
         ),
         *osd.SLOW,
@@ -269,7 +269,7 @@ _RESOURCES = (
             empty=_SILENT,
         ),
         osd.THREADS,
-        look=Look(unit=Unit.CPUS),
+        look=Look(unit=Unit.CPUS, overrides=theme.thread_overrides()),
     ),
     lines(
         About(
@@ -279,7 +279,7 @@ _RESOURCES = (
             empty=_SILENT,
         ),
         osd.BUSIEST,
-        look=Look(unit=Unit.RATIO, minimum=0),
+        look=Look(unit=Unit.RATIO, minimum=0, overrides=theme.thread_overrides()),
     ),
     lines(
         About(

@@ -118,7 +118,7 @@ _WHERE = (
             reads="""Broken promises of now, the largest shortfall first: what the class gets, what
             it is owed, how far its reservation lags, the cause and who has the missing work.""",
             blind=f"promises that were broken before; the map shows them. {TOO_LARGE}",
-            empty="No promise is broken now.",
+            empty=f"No promise is broken now. {NO_RULES}",
             width=24,
             height=6,
         ),
@@ -171,10 +171,10 @@ _HOSTS = (
         ),
         *overview.HOSTS,
         columns=(
-            Column(source="instance", title="Exporter", width=150),
-            Column(source="class", title="Class", width=170),
+            Column(source="instance", title="Exporter", width=125),
+            Column(source="class", title="Class", width=140),
             Column(source="violated", title="OSDs short", width=95),
-            Column(source="demand", title="In demand", width=95),
+            Column(source="demand", title="In demand", width=90),
             Column(source="shortfall", title="Missing", unit=Unit.OPS),
             Column(source="attained", title="Gets", unit=Unit.OPS),
             Column(source="reserved", title="Reserved", unit=Unit.OPS),

@@ -103,6 +103,7 @@ _AXIS = (
         ),
         *run.IOPS,
         look=Look(unit=Unit.IOPS),
+        aligned=True,
     ),
     lines(
         About(
@@ -116,6 +117,7 @@ _AXIS = (
         run.P50,
         run.MEAN,
         look=Look(unit=Unit.SECONDS),
+        aligned=True,
         log=True,
     ),
     lines(
@@ -128,6 +130,7 @@ _AXIS = (
         ),
         *run.WORK,
         look=Look(unit=Unit.OPS),
+        aligned=True,
         classes=True,
     ),
     lines(
@@ -142,6 +145,7 @@ _AXIS = (
         ),
         *run.OSD_LATENCY,
         look=Look(unit=Unit.SECONDS),
+        aligned=True,
     ),
     lines(
         About(
@@ -154,6 +158,7 @@ _AXIS = (
         ),
         *run.DEVICE_TIME,
         look=Look(unit=Unit.SECONDS),
+        aligned=True,
     ),
     lines(
         About(
@@ -167,6 +172,7 @@ _AXIS = (
         *run.CPU,
         run.BUSIEST,
         look=Look(unit=Unit.CPUS),
+        aligned=True,
     ),
     lines(
         About(
@@ -179,6 +185,7 @@ _AXIS = (
         ),
         *run.BACKGROUND,
         look=Look(),
+        aligned=True,
     ),
 )
 
@@ -221,7 +228,7 @@ BOARD = Board(
     ),
     logs=True,
     variables=_variables(),
-    annotations=(Annotation("Phases", run.PHASE, "{{phase}}", theme.QUIET),),
+    annotations=(Annotation("Phases", run.PHASE, "{{phase}}", theme.QUIET, step="5s"),),
     since="now-30m",
     of_a_cluster=False,
 )

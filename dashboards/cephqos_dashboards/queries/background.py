@@ -23,7 +23,7 @@ OVERDUE: Final = Query(
 )
 SCRUB_ETA: Final = Query(
     f"max by (level) ({_pools(Scrub.POOL_BACKLOG_ETA_SECONDS, 'pool, level')})",
-    "{{level}} scrubs are done in",
+    "{{level}}",
 )
 UNFOUND: Final = Query(f"sum({_pools(Recovery.POOL_UNFOUND_OBJECTS)})", "unfound objects")
 SCRUBBING: Final = Query(f"max by (level) ({Scrub.CLUSTER_PGS}{{{CLUSTER}}})", "{{level}} scrubs")

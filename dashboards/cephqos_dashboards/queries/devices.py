@@ -31,7 +31,7 @@ def _by_setting(total: str, count: str) -> str:
     )
 
 
-TIME: Final = Query(top(f"{_TIME} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
+TIME: Final = Query(top(f"{_TIME} / ({_OPS} > 0) > 0", _OP), "{{ceph_daemon}} {{device}} {{op}}")
 DEPTH: Final = Query(top(_rate(Disks.WEIGHTED_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
 SIZE: Final = Query(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
 BUSY: Final = Query(top(_rate(Disks.BUSY_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")

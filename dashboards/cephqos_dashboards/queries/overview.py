@@ -111,7 +111,7 @@ def _of_worst(series: str, labels: str = "ceph_daemon, class") -> str:
 
 
 WORST_OSDS: Final = (
-    Query(or_say(_WORST_ROWS, "class", "No promise is broken."), name="shortfall"),
+    Query(or_say(_WORST_ROWS, "class", "none, or no rules"), name="shortfall"),
     Query(_of_worst(PerClass.ATTAINED_OPS), name="attained"),
     Query(_of_worst(PerClass.OWED_OPS), name="owed"),
     Query(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
@@ -131,7 +131,7 @@ def _of_hosts(series: str) -> str:
 
 
 HOSTS: Final = (
-    Query(or_say(_HOSTS, "class", "No promise is broken."), name="violated"),
+    Query(or_say(_HOSTS, "class", "none, or no rules"), name="violated"),
     Query(_of_hosts(PerHostClass.DEMAND_OSDS), name="demand"),
     Query(_of_hosts(PerHostClass.SHORTFALL_OPS), name="shortfall"),
     Query(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),

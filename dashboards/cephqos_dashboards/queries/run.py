@@ -103,4 +103,8 @@ BACKGROUND: Final = (
     Query(f"max({Run.SCRUB_LEFT_OBJECTS}{_BY_RUN})", "objects to scrub"),
     Query(f"max({Run.RECOVERY_LEFT_OBJECTS}{_BY_RUN})", "copies to recover"),
 )
-EVENTS: Final = '{cluster="$cluster", log="run"} | run="$run"'
+EVENTS: Final = (
+    '{cluster="$cluster", log="run"} | run="$run" | json | line_format `{{.event}} {{.phase}}'
+    "{{if .action}} ({{.action}}){{end}}{{if .ended_by}}, ended by {{.ended_by}}{{end}}"
+    "{{if .error}}: {{.error}}{{end}}`"
+)
