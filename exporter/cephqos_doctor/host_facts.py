@@ -11,9 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from cephqos_base.errors import ConfigError
 from cephqos_exporter import options
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
+from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import Settings
 from cephqos_exporter.qos.config import EffectiveConfig
@@ -183,8 +185,7 @@ def exporter_processes(proc: Path) -> Iterator[ExporterProcess]:
     """Exporters of the role osd."""
     for pid, arguments in _processes(proc):
         named = any(Path(word).name == "cephqos-exporter" for word in arguments[:3])
-        roles = next((w.partition("=")[2] for w in arguments if w.startswith("--role=")), "osd")
-        if not (named or "cephqos_exporter.cli" in arguments) or "osd" not in roles.split(","):
+        if not (named or "cephqos_exporter.cli" in arguments) or "osd" not in roles_of(arguments):
             continue
         status = dict(
             line.split(":", 1)
@@ -195,6 +196,18 @@ def exporter_processes(proc: Path) -> Iterator[ExporterProcess]:
             overrides = bool(int(status["CapEff"], 16) & _CAP_DAC_OVERRIDE)
             user = user_name(int(status["Uid"].split()[1]))
             yield ExporterProcess(pid=pid, user=user, overrides=overrides)
+
+
+def roles_of(arguments: Sequence[str]) -> Sequence[str]:
+    """The roles of an exporter with these arguments; of what cannot be read, the default."""
+    given = dict(word.split("=", 1) for word in arguments if word.startswith("--") and "=" in word)
+    given |= {a: b for a, b in pairwise(arguments) if a in ("--role", "--config.file")}
+    if "--role" in given:
+        return given["--role"].split(",")
+    try:
+        return read_settings({"config.file": given.get("--config.file")}, {})[options.ROLE]
+    except ConfigError:
+        return options.ROLE.default
 
 
 def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:

@@ -23,7 +23,14 @@ from cephqos_base.units import parse_seconds
 _SECONDS: Final = 15.0
 _AT_ONCE: Final = 8
 # Ceph's own counters of an OSD: also shown by Ceph's exporter and its manager.
-CEPH_COUNTER: Final = "ceph_osd_op_w"
+_COUNTER: Final = "ceph_osd_op_w"
+# From one of our exporters, and from something else too. Two clusters have daemons of the same
+# names, so two sources of the others' kind are none of our business.
+_OURS: Final = f"on (job, instance) {Exporter.BUILD_INFO}"
+_DOUBLED: Final = (
+    f"count by (ceph_daemon) ({_COUNTER} and {_OURS})"
+    f" and on (ceph_daemon) count by (ceph_daemon) ({_COUNTER} unless {_OURS})"
+)
 
 Labels = Mapping[str, str]
 
@@ -150,9 +157,7 @@ async def _prometheus(api: _Api, directory: Path | None) -> dict[str, Any]:
         "doubled_osds": await _vector(
             api, f"count by (cluster, ceph_daemon) ({Daemon.UP} == 1) > 1"
         ),
-        "doubled_counters": await _vector(
-            api, f"count by (ceph_daemon) (count by (ceph_daemon, job) ({CEPH_COUNTER})) > 1"
-        ),
+        "doubled_counters": await _vector(api, _DOUBLED),
         "doubled_clusters": await _vector(api, f"count by (cluster) ({Cluster.UP} == 1) > 1"),
         "label_taken": await _vector(
             api, f'count by (job, instance) ({Daemon.UP}{{exported_cluster!=""}})'

@@ -29,6 +29,7 @@ from cephqos_doctor.host_facts import (
     gather,
     osd_processes,
     read_osd,
+    roles_of,
 )
 from cephqos_doctor.prometheus_facts import PrometheusFacts, Rule, Target
 from cephqos_exporter.ceph import cluster
@@ -220,6 +221,25 @@ def test_processes_are_read_with_their_sockets_and_rights(tmp_path: Path) -> Non
     [exporter] = exporter_processes(tmp_path)
     assert exporter.pid == 7
     assert exporter.overrides
+
+
+@pytest.mark.parametrize(
+    ("words", "roles"),
+    [
+        (["--role=cluster"], ["cluster"]),
+        (["--role", "osd,cluster"], ["osd", "cluster"]),
+        (["--config.file={file}"], ["probe"]),
+        (["--config.file", "{file}", "--role=osd"], ["osd"]),
+        (["--config.file=/nowhere.yml"], ["osd"]),
+        ([], ["osd"]),
+    ],
+)
+def test_the_role_of_an_exporter_is_read_where_it_stands(
+    words: list[str], roles: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "probe.yml"
+    file.write_text("role: [probe]\n")
+    assert list(roles_of([word.format(file=file) for word in words])) == roles
 
 
 def test_directories_that_do_not_exist_are_not_closed(tmp_path: Path) -> None:
