@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cephqos_base.series import Daemon, Disks, Qos, Threads
+from cephqos_base.series import Daemon, Disks, Placement, Qos, Threads
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.columns import ColumnWriter
@@ -59,6 +59,8 @@ class Osds:
     in_store: float = 0.0  # transactions on average
     share_disk: bool = False
     fillers: int = 0  # other series per OSD
+    cpus: Sequence[str] = ()  # that each OSD may use
+    reactors: Sequence[int] = ()  # the CPU of the only reactor of each OSD
     restart_at: int | None = None  # a second: counters of CPU begin anew
 
 
@@ -236,7 +238,12 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
     for second in range(seconds + 1):
         values: dict[str, float] = {}
         for osd in range(osds.count):
-            values |= _osd_sample(f'ceph_daemon="osd.{osd}"', osds, second)
+            label = f'ceph_daemon="osd.{osd}"'
+            values |= _osd_sample(label, osds, second)
+            if osds.cpus:
+                values[f'{Placement.INFO}{{{label},cpus="{osds.cpus[osd]}"}}'] = 1.0
+            if osds.reactors:
+                values[f'{Placement.REACTOR_CPU}{{{label},reactor="0"}}'] = osds.reactors[osd]
         values |= dict(zip(names, (random.random(len(names)) * second).tolist(), strict=True))
         writer.add(start + second, values)
     writer.close()

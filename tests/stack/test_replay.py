@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,36 +173,37 @@ async def test_nothing_is_shown_ten_seconds_after_the_end(
 async def test_remote_write_brings_every_value_and_marks_the_end(tmp_path: Path) -> None:
     """Into a Prometheus with the default lookback: only marks keep it from drawing on."""
     needs_prometheus()
+    at_seconds = int(time.time()) - 1800  # a database refuses what lies in the future
     archives = [open_archive(RECORDED), open_archive(second_archive(tmp_path))]
     (tmp_path / "data").mkdir()
     receiver = "--web.enable-remote-write-receiver"
     async with prometheus(tmp_path / "data", tmp_path, receiver, lookback="5m") as url:
         argv = [sys.executable, "-m", "cephqos_base", "replay", *(str(a.folder) for a in archives)]
-        argv += ["--into", f"{url}/api/v1/write", "--at", str(AT)]
+        argv += ["--into", f"{url}/api/v1/write", "--at", str(at_seconds)]
         process = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
         said, _ = await asyncio.wait_for(process.communicate(), 280)
         assert process.returncode == 0 and f"sent to {url}/api/v1/write".encode() in said
         compared = 0
         for archive in archives:
-            shift = AT - archive.manifest.start_unix_seconds
+            shift = at_seconds - archive.manifest.start_unix_seconds
             own = {"run": archive.manifest.run, "archive": archive.folder.name}
             expected = load(archive, shift).series
-            times = sorted({time for samples in expected.values() for time in samples})
-            for time in times[2::5]:
-                at = (time + round(shift * 1000)) / 1000
+            times = sorted({at for samples in expected.values() for at in samples})
+            for moment in times[2::5]:
+                at = (moment + round(shift * 1000)) / 1000
                 found = {}
                 for each in await query(url, f'{{run="{own["run"]}",__name__!~".+:.+"}}', at):
                     name = each["metric"].pop("__name__")
                     found[as_stored(name, each["metric"])] = float(each["value"][1])
                 for series, samples in expected.items():
-                    if time in samples:
+                    if moment in samples:
                         name, labels = parse(series)
-                        assert found[as_stored(name, labelled(labels, own))] == samples[time]
+                        assert found[as_stored(name, labelled(labels, own))] == samples[moment]
                         compared += 1
             end = archive.manifest.end_unix_seconds + shift
             assert await query(url, f'{{run="{own["run"]}"}}', end + 10) == []
         assert compared > 5_000
-        rules = await query(url, "max_over_time(cluster:cephqos_osds:count[70s])", AT + 68)
+        rules = await query(url, "max_over_time(cluster:cephqos_osds:count[70s])", at_seconds + 68)
         assert {each["metric"]["run"] for each in rules} == {a.manifest.run for a in archives}
 
 

@@ -18,6 +18,7 @@ from cephqos_base.command import main
 (COMMITTED,) = (Path(__file__).parents[1] / "recordings" / "archive").glob("format-1/*")
 SIZES = {"wide": 1280, "narrow": 390}
 MEASURE = Path(__file__).with_name("report_page.js").read_text(encoding="utf-8")
+PINNED = Osds(count=4, waiting=3, cpus=("0-7", "0-7", "8-15", "8-15"), reactors=(1, 3, 9, 11))
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -41,9 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     grid = {name: [Repeat(100.0 * (n + 1), seconds=12)] for n, name in enumerate(axes)}
     archives = {
         "recorded": Path(shutil.copytree(COMMITTED, base / "recorded")),
-        "scrubbed": Builder(points=scrubbed, osds=Osds(count=4, waiting=3)).write(
-            base / "scrubbed"
-        ),
+        "scrubbed": Builder(points=scrubbed, osds=PINNED).write(base / "scrubbed"),
         "grid": Builder(points=grid, axes=axes).write(base / "grid"),
     }
     for name, archive in archives.items():

@@ -39,8 +39,8 @@ _VARIABLES: Final = {
 _QUICK: Final = {
     _BASELINE: {"seconds": "8s", "image": "128M", "osds": "3", "size": "2", "pg_num": "8",
                 "repeats": "2"},
-    SCRUB: {"client": "12s", "objects": "400", "image": "128M", "osds": "3", "size": "2",
-            "pg_num": "8", "repeats": "2"},
+    SCRUB: {"alone": "4s", "client": "12s", "objects": "400", "image": "128M", "osds": "3",
+            "size": "2", "pg_num": "8", "repeats": "2"},
     RECOVERY: {"expect": "10s", "objects": "30", "image": "128M", "osds": "3", "size": "2",
                "pg_num": "8", "repeats": "2"},
 }  # fmt: skip

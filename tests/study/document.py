@@ -96,12 +96,12 @@ def _figures(study: str, side: Side) -> Iterator[str]:
     yield from (f"## {study}", "")
     loads = [row for row in side.run.rows if row.key.op == "total" and row.bins]
     shown = [row for row in loads if row.key.window in (WHOLE, *DURING.values())]
-    alone = sum(side.baseline) / len(side.baseline) if side.baseline else None
-    if alone:
+    if side.baseline:
+        alone = sum(side.baseline) / len(side.baseline)
         yield f"Clients alone: {alone:,.0f} IOPS ({len(side.baseline)} repeats)."
         yield ""
     columns = (
-        *(Column(name, numeric=False) for name in ("Policy", "Part")), Column("Repeats"),
+        *(Column(name, numeric=False) for name in ("Policy", "Load", "Part")), Column("Repeats"),
         Column("Throughput", "IOPS"), Column("σ", "IOPS"), Column("Against alone", "%"),
         Column("95 % interval", "%", numeric=False), *(Column(m.title, m.unit) for m in _LATENCIES),
     )  # fmt: skip
@@ -132,8 +132,10 @@ def _with_spread(row: Row, metric: metrics.Metric) -> tuple[Cell, Cell]:
 
 def _load_cells(row: Row, side: Side) -> Iterator[Cell]:
     iops = row.figures[metrics.IOPS.key]
-    moved = change(iops.samples, side.baseline) if side.baseline else None
-    yield from (text(row.axes.get("policy", "")), text(row.key.window), count(row.repeats))
+    policy = row.axes.get("policy", "")
+    alone = side.alone(policy)
+    moved = change(iops.samples, alone) if alone else None
+    yield from (text(policy), text(row.key.phase), text(row.key.window), count(row.repeats))
     yield from (figure(metrics.IOPS, iops.value), figure(metrics.IOPS, iops.deviation))
     yield text(percent(moved.ratio) if moved else "–")
     yield text(interval(moved) if moved else "–")
@@ -174,9 +176,13 @@ def _sizes(sides: Sequence[Side]) -> Iterator[str]:
     loads = [p.seconds for s in sides for o in s.run.finished for p in o.loads if p.window == WHOLE]
     if loads:
         yield f"loads of 9 to 14 minutes; here {min(loads):.0f} to {max(loads):.0f} s"
-    alone = sorted({sum(s.baseline) / len(s.baseline) for s in sides if s.baseline})
+    alone = sorted(
+        {
+            sum(samples) / len(samples)
+            for side in sides
+            for policy in {row.axes.get("policy", "") for row in side.run.rows}
+            if (samples := side.alone(policy))
+        }
+    )
     if alone:
-        yield (
-            "15,007 and 21,500 IOPS of clients alone; here"
-            f" {listed([f'{value:,.0f}' for value in alone])}"
-        )
+        yield (f"15,007 and 21,500 IOPS of clients alone; here {alone[0]:,.0f} to {alone[-1]:,.0f}")

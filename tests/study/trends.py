@@ -18,11 +18,13 @@ from cephqos_loadgen.report.words import interval, percent, with_unit
 Verdict = Literal["agrees", "no difference found", "differs", "not known"]
 SCRUB, RECOVERY = "client-vs-scrub", "client-vs-recovery"
 _POLICY: Final = "policy"
+_ALONE: Final = "alone"
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One study on this machine, and the throughput of its clients alone, one per repeat."""
+    """One study on this machine, and the throughput of clients alone in a run of its own, one
+    figure per repeat. Where the study has a phase `alone`, that one counts."""
 
     run: Run
     baseline: tuple[float, ...]
@@ -33,7 +35,9 @@ class Side:
         rows = [
             row
             for row in self.run.rows
-            if row.axes.get(_POLICY) == policy and metric.key in row.figures
+            if row.axes.get(_POLICY) == policy
+            and metric.key in row.figures
+            and row.key.phase != _ALONE
         ]
         rank = {DURING["scrub"]: 0, WHOLE: 1}
         loads = [
@@ -43,6 +47,14 @@ class Side:
         if metric in metrics.BACKGROUND:
             found = [row for row in found if row.key.kind == BACKGROUND]
         return found[0] if found else None
+
+    def alone(self, policy: str) -> tuple[float, ...]:
+        """What clients get with nothing beside them."""
+        for row in self.run.rows:
+            own = row.axes.get(_POLICY) == policy and row.key.phase == _ALONE
+            if own and (row.key.op, row.key.window) == ("total", WHOLE):
+                return row.figures[metrics.IOPS.key].samples
+        return self.baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +128,12 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Callable[[Side]
 
     def judge(side: Side) -> Judgement:
         row = side.row(policy, metrics.IOPS)
-        if row is None or not side.baseline:
+        samples = side.alone(policy)
+        if row is None or not samples:
             return _UNKNOWN
         iops = row.figures[metrics.IOPS.key]
-        alone = sum(side.baseline) / len(side.baseline)
-        found = change(iops.samples, side.baseline)
+        alone = sum(samples) / len(samples)
+        found = change(iops.samples, samples)
         words = (
             f"{with_unit(metrics.IOPS, iops.value)} of {with_unit(metrics.IOPS, alone)} alone:"
             f" {iops.value / alone:.0%} ({interval(found)})."

@@ -1,5 +1,6 @@
 """What charts of a report draw: the time of a repeat, surfaces, causes."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -152,3 +153,31 @@ def test_a_missing_value_leaves_a_hole() -> None:
     values = {(x, y): 1.0 for x in "123" for y in "123" if (x, y) != ("1", "1")}
     grid = Grid("t", "IOPS", "x", "y", "123", "123", values, 1.0)
     assert surface(grid).count('class="face"') == 3
+
+
+# -- CPUs ------------------------------------------------------------------------------------------
+
+
+def placed(tmp_path: Path, osds: Osds) -> Run:
+    builder = Builder(points={"a": [Repeat(100.0)]}, osds=osds)
+    archive = builder.write(tmp_path / "archive")
+    environment = json.loads((archive / "environment.json").read_text())
+    environment["host"]["numa_cpus"] = {"0": "0-3", "1": "4-7"}
+    (archive / "environment.json").write_text(json.dumps(environment))
+    return analyse(open_archive(archive))
+
+
+def test_the_core_map_shows_where_osds_may_run_and_where_their_reactors_do(tmp_path: Path) -> None:
+    run = placed(tmp_path, Osds(count=2, cpus=("0-3", "4-7"), reactors=(1, 5)))
+    found = chart(run, "cores-01")
+    assert [column.title for column in found.data.columns[1:]] == [f"CPU {n}" for n in range(8)]
+    assert [[cell.text for cell in row] for row in found.data.rows] == [
+        ["osd.0", "allowed", "reactor 0", "allowed", "allowed", "", "", "", ""],
+        ["osd.1", "", "", "", "", "allowed", "reactor 0", "allowed", "allowed"],
+    ]
+    assert ">node 0<" in found.svg and ">node 1<" in found.svg
+
+
+def test_where_all_may_run_everywhere_there_is_no_core_map(tmp_path: Path) -> None:
+    run = placed(tmp_path, Osds(count=2, cpus=("0-7", "0-7")))
+    assert not [c for c in build([run], Settings()).charts if c.name.startswith("cores")]

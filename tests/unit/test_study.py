@@ -96,7 +96,7 @@ def test_a_missing_policy_is_not_known(published: dict[str, Side]) -> None:
         "| CPU | 2 × a CPU | 2 × a CPU |",
         "a scrub of 10,000,000 objects of 32 KiB; here 1,000 objects",
         "loads of 9 to 14 minutes; here 30 to 30 s",
-        "15,007 and 21,500 IOPS of clients alone; here 15,007 and 21,500",
+        "15,007 and 21,500 IOPS of clients alone; here 15,007 to 21,500",
         "Clients alone: 21,500 IOPS (3 repeats).",
         "client-vs-recovery: No OSD reported reservations",
         "cephqos run client-vs-scrub --scale study --repeats 3",

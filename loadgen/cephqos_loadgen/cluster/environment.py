@@ -38,13 +38,14 @@ def host(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, Any]
         for line in (proc / "meminfo").read_text().splitlines()
         if line.startswith("MemTotal:")
     )
-    nodes = sorted(path.name for path in (sys / "devices/system/node").glob("node[0-9]*"))
+    nodes = sorted((sys / "devices/system/node").glob("node[0-9]*"))
     return {
         "kernel": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "cpu_models": sorted(models),
         "numa_nodes": len(nodes),
+        "numa_cpus": {path.name.removeprefix("node"): _text(path / "cpulist") for path in nodes},
         "memory_bytes": memory,
         "block_devices": _block_devices(sys / "block"),
     }

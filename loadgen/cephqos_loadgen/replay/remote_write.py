@@ -146,6 +146,8 @@ async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
 def _hint(said: str) -> str:
     if "404" in said[:11]:
         return " (a Prometheus needs --web.enable-remote-write-receiver, path /api/v1/write)"
+    if "future" in said:
+        return " (--at now moves the runs so that they end now)"
     if any(word in said for word in ("out of bounds", "out of order", "too old", "too far behind")):
         return (
             " (it has newer samples: --at now, or a database with"

@@ -5,6 +5,7 @@ from typing import Final
 
 from cephqos_loadgen.report import metrics, plots
 from cephqos_loadgen.report.analysis import BACKGROUND, Row
+from cephqos_loadgen.report.core_map import core_maps
 from cephqos_loadgen.report.cost import thread_groups
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.metrics import PERCENTILES, Metric
@@ -45,6 +46,7 @@ def charts(subject: Subject) -> Iterator[Chart]:
     yield from maps
     yield from timelines(subject)
     yield from cpu_chart(subject)
+    yield from core_maps(subject)
 
 
 def _labels(subject: Subject, rows: Sequence[Row]) -> list[str]:

@@ -20,6 +20,7 @@ STYLE: Final = """
 .chart .thin{stroke-width:1}.chart .l{vector-effect:non-scaling-stroke}
 .chart .frame{fill:var(--c0);fill-opacity:.12;stroke:var(--c0)}
 .chart .phase{fill:var(--band);fill-opacity:.3;stroke:var(--soft);stroke-width:.6}
+.chart .planned{fill:var(--band);fill-opacity:.3;stroke:var(--ink);stroke-width:1.4}
 .chart .paper{fill:var(--paper)}.chart .face{fill:var(--c0);stroke:var(--c0);stroke-width:.8}
 """ + "".join(
     f".chart .s{n}{{stroke:var(--c{n})}}.chart .f{n}{{fill:var(--c{n});stroke:var(--c{n})}}\n"
