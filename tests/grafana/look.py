@@ -5,8 +5,9 @@
 
 Without both, a `grafana-server` on the PATH or Docker.
 
-It tells the dashboards' story on a lab and opens each dashboard in two sizes, light and dark; then
-all of them before a 16.2 without mClock, rules and cluster role. It fails where a panel shows an
+It opens two dashboards before a Prometheus that is not there, then all before a 16.2 without mClock,
+rules and cluster role. Then it tells the dashboards' story on a lab and opens each dashboard in two
+sizes, light and dark. It fails where a panel shows an
 error or "No data", or where Grafana refused a query. Pictures are left in PICTURES (default:
 build/pictures).
 """
@@ -26,6 +27,7 @@ from tests.board_panels import UIDS, boards, panels
 from tests.board_story import story, story_lab
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 
+from cephqos_base import dashboards
 from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.grafana.place import Grafana, Sources
 from cephqos_loadgen.lab.lab import Lab
@@ -78,7 +80,15 @@ class View:
 
 
 async def look_at(
-    tab: Tab, grafana: Grafana, uid: str, view: View, size: tuple[int, int], theme: str, out: Path
+    tab: Tab,
+    grafana: Grafana,
+    uid: str,
+    view: View,
+    size: tuple[int, int],
+    theme: str,
+    out: Path,
+    *,
+    quiet: bool = False,
 ) -> list[str]:
     """Open a dashboard, leave its pictures, and say what is wrong with it."""
     width, height = size
@@ -101,7 +111,7 @@ async def look_at(
     found += tab.refused("/api/ds/query") + tab.refused("/api/datasources")
     if (shown := await tab.evaluate(_PANELS)) < expected:
         found.append(f"{shown} of {expected} panels are shown")
-    for complaint in found:
+    for complaint in () if quiet else found:
         print(f"    {name}: {complaint}", flush=True)
     return [f"{name}: {complaint}" for complaint in found]
 
@@ -133,8 +143,7 @@ async def look_at_all(
 ) -> list[str]:
     found: list[str] = []
     tab = await chromium.tab()
-    if grafana.headers:
-        await tab.call("Network.setExtraHTTPHeaders", headers=dict(grafana.headers))
+    await tab.headers(grafana.headers)
     for uid in UIDS:
         for size in sizes:
             for theme in themes:
@@ -153,7 +162,8 @@ async def main() -> int:
         return 2
     out = Path(os.environ.get("PICTURES", "build/pictures")).absolute()
     out.mkdir(parents=True, exist_ok=True)
-    found = await look_at_the_story(grafana, out) + await look_at_little(grafana, out)
+    found = await look_at_nothing(grafana, out)
+    found += await look_at_little(grafana, out) + await look_at_the_story(grafana, out)
     print(f"pictures are in {out}")
     for complaint in found:
         print(f"WRONG {complaint}")
@@ -186,6 +196,20 @@ async def look_at_the_story(grafana: Grafana, out: Path) -> list[str]:
                     return await look_at_all(grafana, view, chromium, out)
             finally:
                 await telling.__aexit__(None, None, None)
+
+
+async def look_at_nothing(grafana: Grafana, out: Path) -> list[str]:
+    """A data source that is not there: panels show Grafana's error for it, and none is silent."""
+    found: list[str] = []
+    view = View({}, time.time() - 600, "nothing-")
+    async with opened(grafana, "http://127.0.0.1:9", "http://127.0.0.1:9") as chromium:
+        tab = await chromium.tab()
+        await tab.headers(grafana.headers)
+        for uid in (dashboards.OVERVIEW, dashboards.OSD):
+            said = await look_at(tab, grafana, uid, view, SIZES[0], THEMES[0], out, quiet=True)
+            if not any(complaint.endswith("[error]") for complaint in said):
+                found.append(f"nothing-{uid}: no panel says that its data source is not there")
+    return found
 
 
 async def look_at_little(grafana: Grafana, out: Path) -> list[str]:

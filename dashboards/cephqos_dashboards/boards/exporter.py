@@ -10,7 +10,7 @@ from cephqos_dashboards.queries import exporter
 from cephqos_dashboards.theme import Unit
 
 _NONE = "Prometheus scrapes no job whose name begins with cephqos."
-_SELF = "Prometheus does not scrape itself, so it does not know its own figures."
+_SELF = "Prometheus has not loaded the rules of cephqos, or it does not scrape itself."
 _LOKI = "Prometheus does not scrape Loki."
 
 _NOW = (
