@@ -5,11 +5,10 @@
 
 Without both, a `grafana-server` on the PATH or Docker.
 
-It opens two dashboards before a Prometheus that is not there, then all before a 16.2 without mClock,
-rules and cluster role. Then it tells the dashboards' story on a lab and opens each dashboard in two
-sizes, light and dark. It fails where a panel shows an
-error or "No data", or where Grafana refused a query. Pictures are left in PICTURES (default:
-build/pictures).
+It opens two dashboards before a Prometheus that is not there, then all of them before a 16.2
+without mClock, rules and cluster role. Then it tells the dashboards' story on a lab and opens each
+dashboard in two sizes, light and dark. It fails where a panel shows an error or "No data", or where
+Grafana refused a query. Pictures are left in PICTURES (default: build/pictures).
 """
 
 import asyncio
