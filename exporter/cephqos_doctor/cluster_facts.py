@@ -25,7 +25,7 @@ _DENIED: Final = (-1, -13)
 
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.Query, str], ...]] = (
-    (cluster.STATUS, "mon 'allow command \"status\"'"),
+    (cluster.STATUS, "mon 'allow service mon r'"),
     (cluster.OSD_DUMP, "mon 'allow service osd r'"),
     (cluster.option("osd", "osd_scrub_min_interval"), "mon 'allow command \"config get\"'"),
     (cluster.POOL_TOTALS, "mgr 'allow command \"pg dump\"'"),
