@@ -264,3 +264,50 @@ def test_an_aborted_run_without_a_finished_repeat_says_so(tmp_path: Path) -> Non
     assert "No repeat finished, so there are no figures." in document.summary
     assert document.findings[0].text.startswith("The run is aborted: 0 of 1 repeats finished.")
     to_html(document)
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "format 0"), (2, "format 2"), ("1", "format")])
+@pytest.mark.parametrize("command", ["report", "compare", "replay"])
+def test_an_archive_of_another_format_is_one_line(
+    tmp_path: Path,
+    command: str,
+    number: object,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(COMMITTED, tmp_path / "a")
+    manifest = json.loads((folder / "archive.json").read_text())
+    (folder / "archive.json").write_text(json.dumps({**manifest, "format": number}))
+    more = {"report": ["--out", str(tmp_path / "out")], "replay": ["--into", str(tmp_path / "db")]}
+    other = [str(COMMITTED)] if command == "compare" else []
+    status = main([command, *other, str(folder), *more.get(command, [])])
+    said = capsys.readouterr().err
+    assert status in (1, 2) and words in said and len(said.splitlines()) == 1
+    assert not (tmp_path / "out").exists() and not (tmp_path / "db").exists()
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "replay"])
+def test_a_run_that_did_not_end_is_one_line_that_says_how_to_go_on(
+    tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "20261122T001722Z-small-326f.partial"
+    folder.mkdir()
+    more = {"report": [], "compare": [str(COMMITTED)], "replay": ["--serve"]}[command]
+    assert main([command, str(folder), *more]) == 2
+    said = capsys.readouterr().err
+    assert "cephqos run --resume takes it up" in said and len(said.splitlines()) == 1
+
+
+def test_the_report_of_a_failed_run_has_what_finished_and_says_what_did_not(
+    tmp_path: Path,
+) -> None:
+    builder = Builder(points={"a": [Repeat(100.0)] * 2, "b": [Repeat(50.0)]}, status="failed")
+    folder = builder.write(tmp_path / "a")
+    path = next(folder.glob("repeats/003*/repeat.json"))
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "status": "failed", "error": "osd.1 died"}))
+    assert main(["report", str(folder), "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out/report.md").read_text().replace("\\", "")
+    assert "The run is failed: 2 of 3 repeats finished." in page
+    assert "Repeat 1 of policy=b failed and is left out.** osd.1 died" in page
+    assert "| policy=a | client | all of it" in page and "| policy=b | client" not in page

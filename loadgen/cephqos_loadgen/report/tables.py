@@ -142,6 +142,7 @@ def _same_load(key: Key) -> tuple[object, ...]:
     return (key.phase, key.kind, key.depth, key.op, key.window)
 
 
+_SAME: Final = 1e-9  # figures that differ by less differ by rounding
 _DOUBTS: Final = Column("Doubts", numeric=False)
 WHO: Final = (Column("Point", numeric=False), Column("Load", numeric=False))
 
@@ -238,7 +239,7 @@ def _apart(rows: Sequence[Row], metric: Metric) -> dict[tuple[Key, str], str]:
     low, high = ordered[0].figures[metric.key], ordered[-1].figures[metric.key]
     if low.deviation is None or high.deviation is None:
         return {}
-    if low.value + low.deviation >= high.value - high.deviation:
+    if low.value + low.deviation >= (high.value - high.deviation) * (1 - _SAME):
         return {}
     ends = ("worst", "best") if metric.better == "more" else ("best", "worst")
     return {
