@@ -11,7 +11,7 @@ YES ?= $(if $(CI),1,)
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages demo test test-fast check format lock test-grafana fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages demo test test-fast check format lock test-grafana test-compose fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -57,17 +57,25 @@ format: $(STAMP) ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(STAMP) ## renew requirements-dev.txt from pyproject.toml
+compile = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+  --no-emit-index-url --no-emit-find-links --python-version 3.11
+lock: $(STAMP) ## renew requirements-dev.txt, and those of our images, from pyproject.toml
 	$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links \
-	  --python-version 3.11 --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
+	$(compile) --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
+	$(compile) -c requirements-dev.txt pyproject.toml -o deploy/images/requirements-exporter.txt
+	$(compile) -c requirements-dev.txt --extra loadgen pyproject.toml -o deploy/images/requirements-lab.txt
+	echo 'setuptools>=77' | $(compile) -c requirements-dev.txt - -o deploy/images/requirements-build.txt
 	@echo "then: make venv && $(BIN)/python deploy/sbom.py"
 
 test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
+
+test-compose: $(STAMP) ## deploy/compose in a Docker engine of its own (root; images are built once)
+	@YES=$(YES) deploy/bootstrap.sh system
+	$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
+	$(BIN)/pytest tests/compose -s
 
 REPLIES ?= 1000000
 fuzz: $(STAMP) ## a million mutated replies against the exporter's pages (REPLIES=N, SEED=N; half an hour)

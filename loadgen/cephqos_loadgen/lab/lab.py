@@ -134,7 +134,8 @@ class Lab(RunningLab):
         self._lock, self.paths = lock, paths
         port, reservation = reserve_ports(spec.port)
         self._open.enter_context(reservation)
-        state = LabState(spec, str(uuid.uuid4()), port, os.getpid(), 0, str(tree))
+        fsid = spec.fsid or str(uuid.uuid4())
+        state = LabState(spec, fsid, port, os.getpid(), 0, str(tree))
         super().__init__(paths, state)
         paths.dir.mkdir()
         for folder in (paths.root, paths.sockets, paths.logs, paths.work, paths.bin):

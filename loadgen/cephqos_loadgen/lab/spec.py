@@ -18,6 +18,7 @@ OBJECTSTORES = ("bluestore", "filestore")
 AUTHS = ("none", "cephx")
 FILESYSTEMS = ("xfs", "ext4", "btrfs")
 SECTIONS = re.compile(r"global|mon|mgr|osd|client|(mon|mgr|osd|client)\.[a-z0-9]+")
+FSID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_PORT = 65535 - PORTS_PER_LAB
 # BlueStore refuses smaller devices, and FileStore's journal alone takes half of it.
 MIN_OSD_SIZE = 1 * GIB
@@ -73,6 +74,7 @@ class LabSpec:
     settings: tuple[Setting, ...] = ()
     cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
     port: int | None = None
+    fsid: str | None = None  # None: a new one
     timeout: float = 120.0
 
     @property
@@ -100,6 +102,8 @@ class LabSpec:
             )
         if not 1 <= self.osds <= MAX_OSDS:
             raise UsageError(f"--osds {self.osds}: expected 1 to {MAX_OSDS}")
+        if self.fsid is not None and not FSID.fullmatch(self.fsid):
+            raise UsageError(f"fsid {self.fsid!r}: expected a UUID in lower case")
         if self.osd_size < MIN_OSD_SIZE:
             raise UsageError(f"--osd-size of {self.osd_size} bytes: expected at least 1G")
         self._validate_numbers()

@@ -10,7 +10,7 @@ import hashlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,27 +42,29 @@ BUILD_TIMEOUT = 1200.0
 _STAMP = "cephqos-tree"
 
 
-def tree_path(release: Release) -> Path:
+def tree_path(release: Release, packages: Sequence[str] = PACKAGES) -> Path:
     """Where the release's tree is or will be. Another package list gives another path."""
-    recipe = hashlib.sha256(" ".join((release.suite, *PACKAGES)).encode()).hexdigest()[:8]
+    recipe = hashlib.sha256(" ".join((release.suite, *packages)).encode()).hexdigest()[:8]
     return cache_dir() / "trees" / f"{release.name}-{recipe}"
 
 
-def tree_ready(release: Release) -> bool:
-    return (tree_path(release) / "etc" / _STAMP).exists()
+def tree_ready(release: Release, packages: Sequence[str] = PACKAGES) -> bool:
+    return (tree_path(release, packages) / "etc" / _STAMP).exists()
 
 
-async def ensure_tree(release: Release, progress: Progress) -> Path:
+async def ensure_tree(
+    release: Release, progress: Progress, packages: Sequence[str] = PACKAGES
+) -> Path:
     """The release's tree, built if it is not there yet."""
-    tree = tree_path(release)
-    if tree_ready(release):
+    tree = tree_path(release, packages)
+    if tree_ready(release, packages):
         return tree
     _check_can_build(tree)
-    title = f"building the Ceph {release.version} ({release.name}) tree (only the first time)"
+    title = f"building the tree {release.name} ({release.version}), only the first time"
     with progress.step(title) as say:
         async with _build_lock(tree, say):
-            if not tree_ready(release):
-                await _build(release, tree, say)
+            if not tree_ready(release, packages):
+                await _build(release, tree, packages, say)
     return tree
 
 
@@ -94,13 +96,13 @@ async def _build_lock(tree: Path, say: Say) -> AsyncIterator[None]:
         os.close(fd)
 
 
-async def _build(release: Release, tree: Path, say: Say) -> None:
+async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say) -> None:
     for leftover in tree.parent.glob(f"{release.name}-*.building"):
         shutil.rmtree(leftover)
     building = tree.with_suffix(".building")
     log = tree.with_suffix(".log")
     chroot = ["chroot", str(building)]
-    apt = ["apt-get", "install", "--yes", "--no-install-recommends", *PACKAGES]
+    apt = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
     with log.open("wb") as output:
         host = _Step(output.fileno(), log, Path("/proc"), say)
         inside = _Step(output.fileno(), log, building / "proc", say)

@@ -1,0 +1,58 @@
+"""Runs a scenario against the lab again and again. `load.py --healthy`: whether it still does."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LAB = Path("/var/lib/cephqos/labs/lab")
+ARCHIVES = Path("/var/lib/cephqos/archives")
+BEAT = Path("/tmp/beat")  # noqa: S108 - the container's own
+PAUSE = 10.0
+LONGEST = 3600.0
+
+
+def argv() -> list[str]:
+    return [
+        *("cephqos", "run", os.environ["LOAD_SCENARIO"], f"--scale={os.environ['LOAD_SCALE']}"),
+        *(f"--conf={LAB}/ceph.conf", f"--keyring={LAB}/keys/client.admin.keyring"),
+        f"--i-know-this-cluster={os.environ['LAB_FSID']}",
+        # What an earlier run of this container left behind when it was killed.
+        "--take-over",
+        *("--exporter=http://127.0.0.1:10130", f"--sockets={LAB}/run", f"--out={ARCHIVES}"),
+    ]
+
+
+def tidy(keep: int) -> None:
+    """Only the newest archives stay: the load never ends."""
+    finished = sorted(p for p in ARCHIVES.iterdir() if p.is_dir() and p.name[:1].isdigit())
+    for archive in finished[: max(0, len(finished) - keep)]:
+        shutil.rmtree(archive, ignore_errors=True)
+
+
+def repeat() -> None:
+    # SIGTERM ends the run first, which then puts the cluster back.
+    run: subprocess.Popen[bytes] | None = None
+
+    def end(*_: object) -> None:
+        if run is not None and run.poll() is None:
+            run.send_signal(signal.SIGINT)
+            run.wait()
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    while True:
+        tidy(int(os.environ["LOAD_KEEP"]))
+        BEAT.touch()
+        run = subprocess.Popen(argv())
+        print(f"cephqos run ended with status {run.wait()}", flush=True)
+        time.sleep(PAUSE)
+
+
+if __name__ == "__main__":
+    if "--healthy" in sys.argv:
+        sys.exit(0 if time.time() - BEAT.stat().st_mtime < LONGEST else 1)
+    repeat()

@@ -1,0 +1,79 @@
+"""webhook.py HOST:PORT FILE: prints Alertmanager's alerts, one line each, and keeps them in FILE.
+
+Standard library only.
+"""
+
+import json
+import os
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+LARGEST = 8 << 20
+KEEP = 16 << 20  # bytes of FILE; then it is begun anew, and the one before is kept as FILE.1
+
+
+def line_of(alert: dict[str, Any], receiver: str) -> str:
+    """One line for people. Control characters of a cluster's strings do not reach the terminal."""
+    labels, notes = alert.get("labels", {}), alert.get("annotations", {})
+    about = " ".join(f"{k}={v}" for k, v in sorted(labels.items()) if k != "alertname" and v)
+    what = f"{alert.get('status')} {labels.get('alertname')} to {receiver}"
+    text = f"{what}: {notes.get('summary', '')} [{about}]"
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+class Receiver(BaseHTTPRequestHandler):
+    """Answers POST with what was received, GET with how many alerts there have been."""
+
+    file: Path
+    timeout = 20
+
+    def do_GET(self) -> None:
+        self._answer(200)
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        if not 0 < length <= LARGEST:
+            return self._answer(413)
+        try:
+            message = json.loads(self.rfile.read(length))
+            alerts = list(message["alerts"])
+            lines = [line_of(alert, str(message.get("receiver"))) for alert in alerts]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return self._answer(400)
+        self._keep(alerts)
+        print(
+            *(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}" for line in lines),
+            sep="\n",
+            flush=True,
+        )
+        self._answer(200)
+
+    def _keep(self, alerts: list[dict[str, Any]]) -> None:
+        if self.file.exists() and self.file.stat().st_size > KEEP:
+            self.file.rename(self.file.with_name(self.file.name + ".1"))
+        with self.file.open("a", encoding="utf-8") as file:
+            for alert in alerts:
+                file.write(json.dumps({"received": time.time(), **alert}) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _answer(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Only alerts are printed."""
+
+
+def main() -> None:
+    host, _, port = sys.argv[1].rpartition(":")
+    Receiver.file = Path(sys.argv[2])
+    ThreadingHTTPServer((host, int(port)), Receiver).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

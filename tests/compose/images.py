@@ -1,0 +1,121 @@
+"""The images that the stack's test runs: ours, and equivalents of the public ones.
+
+They are built once per content of the repository and kept in the cache, as one archive. The engine
+that builds them keeps its layers there too.
+"""
+
+import asyncio
+import fcntl
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cephqos_loadgen.lab.paths import cache_dir
+from cephqos_loadgen.lab.releases import RELEASES, Release
+from cephqos_loadgen.lab.trees import ensure_tree
+from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.tools import ensure_tool
+
+from . import engine
+
+BASE = Release("base", "Debian 13", "trixie", "sid")
+BASE_PACKAGES = ("ca-certificates",)
+_SOURCES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy/images", "pyproject.toml")
+_KINDS: Final = ("", ".py", ".toml", ".txt", ".yaml", ".yml", ".json", ".dockerignore")
+_OURS: Final = tuple(f"cephqos-{name}:local" for name in ("exporter", "collector", "loki", "lab"))
+_STAND_INS: Final = ("prometheus", "alertmanager")
+# How the compose file is told to use them. It is the file of the repository, unchanged.
+VARIABLES: Final = {
+    "PROMETHEUS_IMAGE": "cephqos-standin/prometheus",
+    "ALERTMANAGER_IMAGE": "cephqos-standin/alertmanager",
+    "LOKI_BASE_IMAGE": "cephqos-standin/loki",
+    "COLLECTOR_BASE_IMAGE": "cephqos-standin/collector",
+    "DEBIAN_IMAGE": "cephqos-standin/debian",
+    "LAB_BASE_IMAGE": "cephqos-standin/tree",
+    "BUILD_NETWORK": "host",
+    "COMPOSE_PROFILES": "",
+}
+
+
+def prepare() -> tuple[Path, Path]:
+    """The tree with Docker's programs, and the archive of all images."""
+    progress = Progress()
+
+    async def trees() -> tuple[Path, Path, Path, list[Path]]:
+        docker = await ensure_tree(engine.RELEASE, progress, engine.PACKAGES)
+        base = await ensure_tree(BASE, progress, BASE_PACKAGES)
+        ceph = await ensure_tree(RELEASES["reef"], progress)
+        tools = [await ensure_tool(name, progress) for name in ("loki", "cephqos-collector")]
+        return docker, base, ceph, tools
+
+    docker, base, ceph, tools = asyncio.run(trees())
+    folder = cache_dir() / "compose"
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / f"images-{_recipe([docker, base, ceph, *tools])}.tar"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            with engine.engine(docker, folder / "builder", network=True) as builder:
+                _build(builder, base, ceph, tools)
+                _save(builder, archive)
+    return docker, archive
+
+
+def _files() -> Iterator[Path]:
+    for source in _SOURCES:
+        path = engine.CHECKOUT / source
+        found = [path] if path.is_file() else sorted(path.rglob("*"))
+        yield from (f for f in found if f.is_file() and f.suffix in _KINDS)
+
+
+def _recipe(parts: list[Path]) -> str:
+    recipe = hashlib.sha256(" ".join(map(str, parts)).encode())
+    for file in _files():
+        recipe.update(f"{file.relative_to(engine.CHECKOUT)}\0".encode() + file.read_bytes())
+    return recipe.hexdigest()[:12]
+
+
+def _build(builder: engine.Engine, base: Path, ceph: Path, tools: list[Path]) -> None:
+    _import(builder, base, "cephqos-standin/debian")
+    _import(builder, ceph, "cephqos-standin/tree")
+    context = builder.folder / "tools"
+    context.mkdir(exist_ok=True)
+    for tool in tools:
+        shutil.copy2(tool, context / tool.name)
+    for name in (*_STAND_INS, "loki", "collector"):
+        builder.run(
+            *("docker", "build", "--network=host", f"--target={name}"),
+            f"--tag=cephqos-standin/{name}",
+            f"--build-context=tools={context}",
+            "--build-arg=DEBIAN_IMAGE=cephqos-standin/debian",
+            "--build-arg=TREE_IMAGE=cephqos-standin/tree",
+            str(engine.CHECKOUT / "deploy/images/stand-ins"),
+        )
+    builder.run("docker", "compose", "build", "--quiet", variables=VARIABLES, within=1200)
+
+
+def _import(builder: engine.Engine, tree: Path, image: str) -> None:
+    """Once per tree: another digest of the same files would make all layers above it anew."""
+    tag = f"{image}:{tree.name}"
+    if not builder.run("docker", "images", "--quiet", tag):
+        tar = subprocess.Popen(
+            ["nice", "tar", "-C", str(tree), "--one-file-system", "-c", "."], stdout=subprocess.PIPE
+        )
+        assert tar.stdout
+        builder.run("docker", "import", "-", tag, stdin=tar.stdout.fileno())
+        tar.stdout.close()
+        assert tar.wait() == 0
+    builder.run("docker", "tag", tag, f"{image}:latest")
+
+
+def _save(builder: engine.Engine, archive: Path) -> None:
+    stand_ins = [f"cephqos-standin/{name}:latest" for name in _STAND_INS]
+    saved = builder.folder / "images.tar"
+    builder.run("docker", "save", f"--output={saved}", *_OURS, *stand_ins, within=600)
+    builder.run("docker", "image", "prune", "--force")
+    for old in archive.parent.glob("images-*.tar"):
+        old.unlink()
+    saved.replace(archive)
