@@ -1,0 +1,119 @@
+"""What can be said of deploy/compose without Docker. tests/compose runs it."""
+
+import configparser
+import importlib.util
+import io
+import json
+import re
+import urllib.error
+import urllib.request
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+STACK = Path(__file__).parents[2] / "deploy/compose"
+FILES = ("common.yml", "monitoring.yml", "compose.yml", "compose.attach.yml")
+TEXT = "".join((STACK / name).read_text() for name in FILES)
+
+
+def services(name: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load((STACK / name).read_text())["services"]
+    return found
+
+
+def test_every_folder_and_file_that_is_mounted_is_in_the_repository() -> None:
+    mounted = re.findall(r"^ +- (?:\$\{\w+:-)?(\.{1,2}/[^:}]+)", TEXT, re.MULTILINE)
+    assert len(mounted) >= 10
+    assert [path for path in mounted if not (STACK / path).exists()] == []
+    for name in ("lab.env", "attach.env"):
+        assert (STACK / (STACK / name).read_text().strip().partition("=")[2]).is_file()
+
+
+def test_grafana_finds_what_its_provisioning_files_name() -> None:
+    grafana = services("monitoring.yml")["grafana"]
+    mounts = {v.split(":")[-2]: STACK / v.split(":")[0] for v in grafana["volumes"][:-1]}
+    provisioning = mounts["/etc/grafana/provisioning"]
+    provider = yaml.safe_load((provisioning / "dashboards/cephqos.yml").read_text())["providers"][0]
+    dashboards = mounts[provider["options"]["path"]]
+    assert len([json.loads(f.read_text()) for f in dashboards.glob("*.json")]) >= 8
+    settings = configparser.ConfigParser()
+    settings.read(STACK / "grafana.ini")
+    home = Path(settings["dashboards"]["default_home_dashboard_path"])
+    assert (mounts[str(home.parent)] / home.name).is_file()
+    sources = yaml.safe_load((provisioning / "datasources/cephqos.yml").read_text())["datasources"]
+    ports = {source["type"]: source["url"].rpartition(":")[2] for source in sources}
+    assert ports == {"prometheus": "9090", "loki": "3100"}
+
+
+def test_grafana_listens_beyond_loopback_only_with_a_password_and_without_anonymous_users() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(STACK / "grafana.ini")
+    assert settings["server"]["http_addr"] == "127.0.0.1"
+    assert settings["security"]["disable_initial_admin_creation"] == "true"
+    environment = services("monitoring.yml")["grafana"]["environment"]
+    for name in (
+        "GF_SERVER_HTTP_ADDR",
+        "GF_AUTH_ANONYMOUS_ENABLED",
+        "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION",
+    ):
+        assert environment[name].startswith("${GRAFANA_PASSWORD_FILE:+"), name
+
+
+def test_public_images_are_pinned_and_replaceable() -> None:
+    images = re.findall(r"(?:image|IMAGE): (.+)$", TEXT, re.MULTILINE)
+    assert len(images) >= 10
+    for image in images:
+        assert re.fullmatch(r"\$\{\w+:-[\w./-]+:[\w.-]+\}", image), image
+        assert ":latest" not in image
+
+
+def test_the_attached_stack_has_neither_lab_nor_load() -> None:
+    attached = services("compose.attach.yml")
+    assert not {"lab", "load"} & set(attached)
+    assert not any(service.get("privileged") for service in attached.values())
+
+
+@pytest.fixture
+def webhook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("webhook", STACK / "webhook.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:
+    alert = {"status": "firing", "labels": {"alertname": "A", "pool": "\x1b[2J\n"}}
+    line = webhook.line_of(alert, "page")
+    assert line.startswith("firing A to page") and line.isprintable()
+
+
+def test_the_webhook_keeps_alerts_and_refuses_what_is_none(
+    webhook: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    webhook.Receiver.file = tmp_path / "alerts.jsonl"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), webhook.Receiver)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/page"
+    try:
+        good = {"receiver": "page", "alerts": [{"status": "firing", "labels": {"alertname": "A"}}]}
+        with urllib.request.urlopen(url, json.dumps(good).encode(), timeout=5) as reply:
+            assert reply.status == 200
+        for bad in (b"{", b"[]", b'{"alerts": [1]}'):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, io.BytesIO(bad).read(), timeout=5)
+            refused.value.close()
+            assert refused.value.code == 400
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    kept = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
+    assert [alert["labels"]["alertname"] for alert in kept] == ["A"]
+    assert "firing A to page" in capsys.readouterr().out
