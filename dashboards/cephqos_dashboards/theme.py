@@ -36,6 +36,7 @@ BAD: Final = "#DB2B4E"
 QUIET: Final = "#8A8F98"  # nothing to judge: no promise, no demand, no data
 STATES: Final = {"good": GOOD, "warn": WARN, "bad": BAD}
 
+SECOND_RUN: Final = "second run: "  # what the names of its series begin with
 # Threads that do most of an OSD's work. Others take Grafana's colours, which repeat after ten.
 THREADS: Final[Mapping[str, str]] = {
     "tp_osd_tp": "#345AF1",
@@ -144,7 +145,15 @@ def _override(pattern: str, *values: DynamicConfigValue) -> DashboardFieldConfig
 
 def class_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     """The colour of each class, for every series whose name starts with it."""
-    return [_override(f"/^{name}\\b/", fixed(colour)) for name, colour in CLASSES.items()]
+    return [
+        _override(f"/^({SECOND_RUN})?{name}\\b/", fixed(colour)) for name, colour in CLASSES.items()
+    ]
+
+
+def second_run_override() -> DashboardFieldConfigSourceOverrides:
+    """What is of the second run is dashed."""
+    dashed = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [6, 6]})
+    return _override(f"/^{SECOND_RUN}/", dashed)
 
 
 def thread_overrides() -> list[DashboardFieldConfigSourceOverrides]:

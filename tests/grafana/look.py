@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qsl, urlsplit
 
 from tests.board_panels import UIDS, boards, panels
 from tests.board_story import story, story_lab
@@ -56,6 +57,7 @@ _PANELS: Final = "document.querySelectorAll('[data-testid^=\"data-testid Panel h
 _TOASTS: Final = """
 [...document.querySelectorAll('[data-testid^="data-testid Alert error"]')].map(it => it.innerText)
 """
+_LINKS: Final = "[...document.querySelectorAll('a[href*=\"cephqos-osd?\"]')].map(it => it.href)"
 _HEIGHT: Final = """
 Math.max(...[...document.querySelectorAll('*')].filter(it => it.scrollHeight > it.clientHeight)
   .map(it => it.scrollHeight), document.body.scrollHeight)
@@ -108,11 +110,19 @@ async def look_at(
     await tab.picture(out / f"{name}-whole.png")
     found = [*await tab.evaluate(_COMPLAINTS), *await tab.evaluate(_TOASTS)]
     found += tab.refused("/api/ds/query") + tab.refused("/api/datasources")
+    found += [link for link in await tab.evaluate(_LINKS) if not _leads_on(link, view)]
     if (shown := await tab.evaluate(_PANELS)) < expected:
         found.append(f"{shown} of {expected} panels are shown")
     for complaint in () if quiet else found:
         print(f"    {name}: {complaint}", flush=True)
     return [f"{name}: {complaint}" for complaint in found]
+
+
+def _leads_on(link: str, view: View) -> bool:
+    """Whether a link to an OSD takes cluster, OSD and time range with it."""
+    found = dict(parse_qsl(urlsplit(link).query))
+    same = found.get("var-cluster") == view.variables.get("cluster")
+    return same and {"var-osd", "var-datasource", "from", "to"} <= found.keys()
 
 
 def _expected(uid: str, view: View) -> int:

@@ -91,6 +91,9 @@ _NOW = (
     ),
 )
 
+# A second run is dashed, so that both can be told apart.
+_SECOND = (theme.second_run_override(),)
+
 _AXIS = (
     lines(
         About(
@@ -102,7 +105,7 @@ _AXIS = (
             width=24,
         ),
         *run.IOPS,
-        look=Look(unit=Unit.IOPS),
+        look=Look(unit=Unit.IOPS, overrides=_SECOND),
         aligned=True,
     ),
     lines(
@@ -116,7 +119,7 @@ _AXIS = (
         *run.P99,
         run.P50,
         run.MEAN,
-        look=Look(unit=Unit.SECONDS),
+        look=Look(unit=Unit.SECONDS, overrides=_SECOND),
         aligned=True,
         log=True,
     ),
@@ -129,7 +132,7 @@ _AXIS = (
             width=24,
         ),
         *run.WORK,
-        look=Look(unit=Unit.OPS),
+        look=Look(unit=Unit.OPS, overrides=_SECOND),
         aligned=True,
         classes=True,
     ),
@@ -144,7 +147,7 @@ _AXIS = (
             height=7,
         ),
         *run.OSD_LATENCY,
-        look=Look(unit=Unit.SECONDS),
+        look=Look(unit=Unit.SECONDS, overrides=_SECOND),
         aligned=True,
     ),
     lines(
@@ -157,7 +160,7 @@ _AXIS = (
             height=7,
         ),
         *run.DEVICE_TIME,
-        look=Look(unit=Unit.SECONDS),
+        look=Look(unit=Unit.SECONDS, overrides=_SECOND),
         aligned=True,
     ),
     lines(
@@ -171,7 +174,7 @@ _AXIS = (
         ),
         *run.CPU,
         run.BUSIEST,
-        look=Look(unit=Unit.CPUS),
+        look=Look(unit=Unit.CPUS, overrides=_SECOND),
         aligned=True,
     ),
     lines(

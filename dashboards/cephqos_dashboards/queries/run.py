@@ -10,6 +10,7 @@ from typing import Final
 from cephqos_base.series import Client, Disks, Op, Qos, Run, Threads, bucket, count, total
 from cephqos_dashboards.panels import Query
 from cephqos_dashboards.queries.common import quantiles
+from cephqos_dashboards.theme import SECOND_RUN
 
 START: Final = Run.START_TIMESTAMP_SECONDS
 RUNS: Final = f"label_values({Run.INFO}, run)"
@@ -60,7 +61,7 @@ def _again(expr: str) -> str:
 
 
 def both(expr: str, legend: str) -> tuple[Query, Query]:
-    return Query(expr, legend), Query(_again(expr), f"second run: {legend}")
+    return Query(expr, legend), Query(_again(expr), f"{SECOND_RUN}{legend}")
 
 
 _LATENCY: Final = (
