@@ -79,6 +79,15 @@ async def test_a_cluster_that_was_not_named_is_not_connected_to(options: RunOpti
     assert "--i-know-this-cluster yes: expected an FSID" in said
 
 
+async def test_programs_of_a_lab_do_not_load_another_cluster(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its folder may be first in PATH; its fio sets the lab's conf file over the run's."""
+    monkeypatch.setenv("CEPHQOS_LABS", str(tmp_path))
+    said = await refused(options, HostLacks)
+    assert "which runs in that lab and loads it, not the cluster of --conf" in said
+
+
 async def test_a_conf_without_an_fsid_says_where_to_get_it(options: RunOptions) -> None:
     assert options.conf
     options.conf.write_text("[global]\nmon_host = 127.0.0.1:1\n")

@@ -202,10 +202,16 @@ def _seen(path: Path) -> bool:
 async def _check_programs(plan: model.Plan, python: str) -> None:
     """On an existing cluster clients are this host's programs; a lab brings its own."""
     for program in _programs(plan):
-        if shutil.which(program) is None:
+        found = shutil.which(program)
+        if found is None:
             raise HostLacks(
                 f"{program} is not in PATH, and this scenario needs it: install"
                 f" {_PACKAGES[program]}"
+            )
+        if Path(found).is_relative_to(labs_dir()):
+            raise HostLacks(
+                f"{program} in PATH is {found}, which runs in that lab and loads it, not the"
+                " cluster of --conf: take the lab's bin_dir out of PATH"
             )
     for engine in sorted(_fio_engines(plan)):
         if not await _answers(["fio", f"--enghelp={engine}"]):
