@@ -238,7 +238,7 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
     for second in range(seconds + 1):
         values: dict[str, float] = {}
         for osd in range(osds.count):
-            label = f'ceph_daemon="osd.{osd}"'
+            label = f'cluster="c",ceph_daemon="osd.{osd}"'
             values |= _osd_sample(label, osds, second)
             if osds.cpus:
                 values[f'{Placement.INFO}{{{label},cpus="{osds.cpus[osd]}"}}'] = 1.0

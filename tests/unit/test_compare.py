@@ -167,3 +167,23 @@ def test_the_reference_can_be_named(tmp_path: Path) -> None:
 def test_it_is_written_in_other_forms(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(str(COMMITTED), str(COMMITTED), form) == 0
     assert "no difference found" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["archive.json", "plan.json", "repeats/001-only-r1/repeat.json"])
+def test_an_archive_that_cannot_be_read_is_a_mistake_and_no_regression(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy(tmp_path)
+    (other / name).write_text("{")
+    assert run(str(COMMITTED), str(other)) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_run_without_finished_repeats_has_nothing_to_compare(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy(tmp_path)
+    for path in other.glob("repeats/*/repeat.json"):
+        edited(path, lambda data: data.update(status="failed"))
+    assert run(str(COMMITTED), str(other)) == 2
+    assert "nothing to compare" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.reader import ArchiveDamaged
 from cephqos_loadgen.report.analysis import Run
 from cephqos_loadgen.report.cli import read_runs
 from cephqos_loadgen.report.compare import (
@@ -39,7 +40,11 @@ def add_options(parser: Parser) -> None:
 
 async def _compare(arguments: argparse.Namespace) -> int:
     rules = [read_rule(text) for text in arguments.fail_if]
-    reference, others = read_sides(arguments.archive, arguments.reference)
+    try:
+        reference, others = read_sides(arguments.archive, arguments.reference)
+    except ArchiveDamaged as error:
+        # Status 1 is a regression: a gate must not take an archive that cannot be read for one.
+        raise UsageError(str(error)) from None
     differing = list(
         dict.fromkeys(line for run in others for line in environment_differences([reference, run]))
     )
