@@ -41,7 +41,7 @@ _NOW = (
             reads="""Of the classes that want more than they get. 100 % or more: the class has what
             it was promised. Below 90 % the promise is broken.""",
             blind="classes without a reservation.",
-            empty="no unmet demand",
+            empty="no demand is known",
             width=6,
             height=4,
         ),
@@ -54,7 +54,7 @@ _NOW = (
             title="Who wants more, and why not",
             reads="The likely cause for each class with demand, broken promise or not.",
             blind="causes without evidence; they are unknown.",
-            empty="no unmet demand",
+            empty="no demand is known",
             width=6,
             height=4,
         ),

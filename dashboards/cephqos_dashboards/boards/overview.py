@@ -18,7 +18,7 @@ _TOP = (
             and gets less than it was promised. "kept" is none.""",
             blind="""classes without a reservation, and OSDs under WPQ: nothing is promised there.
             Without demand nothing counts as broken.""",
-            empty="nothing is promised",
+            empty="no promise is known",
             width=8,
             height=4,
         ),
@@ -32,7 +32,7 @@ _TOP = (
             reads="""The class and OSD that gets the smallest share of what it is owed, of those
             that want more than they get. Below 90 % the promise is broken.""",
             blind="""how long it has been so (the map below), and classes without a reservation.""",
-            empty="no unmet demand",
+            empty="no demand is known",
             width=5,
             height=4,
         ),
@@ -47,7 +47,7 @@ _TOP = (
             missing work (by).""",
             blind="""causes without evidence: they are counted as unknown. alerts/DESIGN.md says
             what each cause rests on.""",
-            empty="no promise broken",
+            empty="none is known",
             width=6,
             height=4,
         ),
@@ -61,7 +61,7 @@ _TOP = (
             reads="""Pages wake someone, tickets wait for the morning. Those that other alerts
             inhibit are counted, too.""",
             blind="silences and inhibition, which only Alertmanager knows.",
-            empty="no rules are loaded",
+            empty="no rule is known",
             width=5,
             height=4,
         ),

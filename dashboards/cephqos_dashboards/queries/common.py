@@ -32,7 +32,9 @@ PAGES: Final = (
     f' (ALERTS{{{CLUSTER}, alertstate="firing", severity="page"}})'
 )
 
-NO_RULES: Final = "Or Prometheus has not loaded the recording rules of cephqos (alerts/rules)."
+NO_RULES: Final = (
+    "Or Prometheus does not answer, or has not loaded the rules of cephqos (alerts/rules)."
+)
 TOO_LARGE: Final = (
     f"(Of a cluster with more than {MOST_OSDS:,} OSDs only sums and hosts are shown.)"
 )
