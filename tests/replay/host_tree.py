@@ -127,16 +127,33 @@ class HostTree:
         _write(directory / "comm", main.name)
         (directory / "cmdline").write_bytes("\0".join((*command, "")).encode())
 
-    def classic_osd(self, pid: int, osd: int, *, step: int = 0, allowed: str = "0-1") -> None:
-        """A classic OSD of 57 threads; `step` moves the figures of those that never sleep long."""
+    def classic_osd(
+        self,
+        pid: int,
+        osd: int,
+        *,
+        step: int = 0,
+        allowed: str = "0-1",
+        names: Sequence[str] = CLASSIC_THREADS,
+    ) -> None:
+        """A classic OSD; `step` moves the figures of those threads that never sleep long."""
         self.process(
             pid,
-            [
-                _busy(name, number, osd, step, allowed)
-                for number, name in enumerate(CLASSIC_THREADS)
-            ],
+            [_busy(name, number, osd, step, allowed) for number, name in enumerate(names)],
             command=("/usr/bin/ceph-osd", "-f", "--cluster", "ceph", "--id", str(osd)),
         )
+
+    def run_threads(
+        self, pid: int, osd: int, *, step: int, names: Sequence[str] = CLASSIC_THREADS
+    ) -> None:
+        """Move only what `step` moves of a classic OSD that is there already: quick."""
+        task = self.host.proc / str(pid) / "task"
+        for number, name in enumerate(names):
+            if _runs(name):
+                thread, own = _busy(name, number, osd, step, "0-1"), task / str(pid + number)
+                own_stat = _stat(pid + number, thread, len(names), 20_000)
+                (own / "stat").write_text(f"{own_stat}\n")
+                (own / "schedstat").write_text(f"{thread.run_ns} {thread.wait_ns} 1\n")
 
     def crimson_osd(self, pid: int, osd: int, cpus: Sequence[int]) -> None:
         """A Crimson OSD: a reactor pinned to each of the CPUs, an alien thread on the last."""
@@ -289,10 +306,14 @@ def _write(path: Path, text: str) -> None:
     path.write_text(f"{text}\n")
 
 
+def _runs(name: str) -> bool:
+    """Whether a thread is one of those that never sleep long."""
+    busy = {"tp_osd_tp", "bstore_kv_sync", "bstore_kv_final", "bstore_aio", "log", "bstore_mempool"}
+    return name in busy or name.startswith("msgr-worker")
+
+
 def _busy(name: str, number: int, osd: int, step: int, allowed: str) -> FakeThread:
-    runs = name in {"tp_osd_tp", "bstore_kv_sync", "bstore_kv_final", "bstore_aio", "log"}
-    runs = runs or name.startswith("msgr-worker") or name == "bstore_mempool"
-    moved = step if runs else 0
+    moved = step if _runs(name) else 0
     cpus = allowed.replace("-", ",").split(",")
     return FakeThread(
         name=name,

@@ -1,0 +1,58 @@
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import exporter
+from tests.bench.exporter.real import bench_lab, bench_real
+from tests.bench.exporter.replayed import bench_growth, bench_sixty, remove_leftovers
+from tests.bench.exporter.verdicts import Verdicts
+from tests.bench.exporter.writing import bench_exposition
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.exporter",
+        description=exporter.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--no-real", action="store_true")
+    parser.add_argument("--sockets", nargs="+", type=Path, help="real OSDs' sockets to use")
+    parser.add_argument("--only", choices=("real", "replayed", "exposition", "growth"))
+    arguments = parser.parse_args()
+    repeats, long = (20, 50) if arguments.quick else (60, 1000)
+    verdicts = Verdicts()
+
+    def real() -> None:
+        if arguments.sockets:
+            bench_real(verdicts, arguments.sockets, repeats)
+        elif not arguments.no_real:
+            asyncio.run(bench_lab(verdicts, repeats))
+
+    parts: dict[str, Callable[[], None]] = {
+        "real": real,
+        "replayed": lambda: bench_sixty(verdicts, repeats, long),
+        "exposition": lambda: bench_exposition(verdicts),
+        "growth": lambda: bench_growth(verdicts, repeats // 3),
+    }
+    remove_leftovers()
+    for number in (signal.SIGTERM, signal.SIGHUP):  # so that what was begun is ended and removed
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    cpus = os.cpu_count() or 1
+    print(f"{cpus} CPUs, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
+    for name, part in parts.items():
+        if arguments.only in (None, name):
+            try:
+                part()
+            except Exception as exc:  # the next parts have their own figures
+                verdicts.failed(name, exc)
+    print(f"verdict: {verdicts.worst.name.lower()}")
+    return int(verdicts.worst)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""The exporter as a process, and what its scrapes cost at a pace."""
+
+import http.client
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from cephqos_exporter.ceph.cluster import tied
+
+PROMETHEUS_HEADERS = {
+    "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3",
+    "Accept-Encoding": "gzip",
+    "X-Prometheus-Scrape-Timeout-Seconds": "60",
+}
+BATCHES = 5
+WARM_UP = 5
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What scrapes cost: CPU seconds of each batch, and the whole."""
+
+    wall: float  # median of a scrape
+    cpu: Sequence[float]  # of a scrape, by batch
+    rss: int
+    samples: int
+    late: int  # scrapes that began late, as the one before was not over
+
+    def per_osd(self, osds: int) -> list[float]:
+        """Milliseconds of CPU per OSD and scrape, by batch."""
+        return [cpu / osds * 1e3 for cpu in self.cpu]
+
+    def per_sample(self) -> list[float]:
+        """Microseconds of CPU per sample, by batch."""
+        return [cpu / self.samples * 1e6 for cpu in self.cpu]
+
+
+@contextmanager
+def child(argv: Sequence[str], ready: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A process of ours and the line in which it said that it is ready."""
+    process = subprocess.Popen(
+        tied(argv), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, process_group=0
+    )
+    assert process.stdout is not None
+    try:
+        line = ""
+        while ready not in line:
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"{argv[0]} ended before it was ready")
+        yield process, line
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+
+
+@contextmanager
+def exporter(sockets: str, *flags: str) -> Iterator[tuple[psutil.Process, int]]:
+    argv = [
+        str(Path(sys.executable).with_name("cephqos-exporter")),
+        f"--discovery.sockets={sockets}",
+        "--web.listen-address=127.0.0.1:0",
+        *flags,
+    ]
+    with child(argv, "listening on") as (process, line):
+        yield psutil.Process(process.pid), int(line.rsplit(":", 1)[1].strip().rstrip('"'))
+
+
+def scrape(connection: http.client.HTTPConnection) -> bytes:
+    connection.request("GET", "/metrics", headers=PROMETHEUS_HEADERS)
+    response = connection.getresponse()
+    body = response.read()
+    if response.status != 200:
+        raise RuntimeError(f"the exporter answered {response.status}: {body[:200]!r}")
+    return body
+
+
+def connect(port: int) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection("127.0.0.1", port, timeout=90)
+
+
+def count_samples(port: int) -> int:
+    connection = connect(port)
+    connection.request("GET", "/metrics")
+    lines = connection.getresponse().read().splitlines()
+    connection.close()
+    return sum(not line.startswith(b"#") for line in lines)
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """User and system time of all threads, exact: `stat` counts in steps of 10 ms."""
+    tasks = Path(f"/proc/{process.pid}/task")
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+
+
+def cost(
+    process: psutil.Process,
+    port: int,
+    repeats: int,
+    *,
+    every: float = 0.0,
+    between: Callable[[], object] = lambda: None,
+) -> Cost:
+    """Scrape every so many seconds (0: one after the other), after a warm-up at the same pace.
+
+    `between` is called before each scrape and is not part of the cost.
+    """
+    connection = connect(port)
+    walls: list[float] = []
+    batches: list[list[float]] = [[] for _ in range(BATCHES)]
+    begun, late = time.perf_counter(), 0
+    for number in range(WARM_UP + repeats):
+        between()
+        left = begun + number * every - time.perf_counter()
+        late += left < 0 < every
+        time.sleep(max(0.0, left))
+        before, started = cpu_seconds(process), time.perf_counter()
+        scrape(connection)
+        if number >= WARM_UP:
+            walls.append(time.perf_counter() - started)
+            batches[(number - WARM_UP) * BATCHES // repeats].append(cpu_seconds(process) - before)
+    connection.close()
+    spent = [sum(batch) / len(batch) for batch in batches if batch]
+    rss = process.memory_info().rss
+    return Cost(statistics.median(walls), spent, rss, count_samples(port), late)

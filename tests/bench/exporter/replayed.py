@@ -1,0 +1,147 @@
+"""Hosts of replayed OSDs, whose /proc moves: 60 of them, and from 1 to 200."""
+
+import http.client
+import math
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+from tests.bench.exporter.floor import floor
+from tests.bench.exporter.processes import child, connect, cost, exporter, scrape
+from tests.bench.exporter.verdicts import Verdicts
+from tests.replay.host_tree import CLASSIC_THREADS, HostTree
+
+ROOT = Path(__file__).resolve().parents[3]
+RECORDING = ROOT / "tests" / "recordings" / "reef" / "load"
+REPLAY = ROOT / "tests" / "replay" / "daemons.py"
+FIRST_PID = 10_000
+# As an OSD on flash has them: 75, of which 26 run between any two scrapes.
+THREADS = (*CLASSIC_THREADS, *("tp_osd_tp",) * 11, *("ms_dispatch",) * 4, *("safe_timer",) * 3)
+_PREFIX = "cephqos-bench-"
+_HOST_PATHS = (("procfs", "proc"), ("sysfs", "sys"), ("dev", "dev"), ("run", "run"))
+
+
+class ReplayedHost:
+    """OSDs with admin sockets that replay a recording, and with a /proc that moves."""
+
+    def __init__(self, place: Path, count: int) -> None:
+        self.sockets = place / "run"
+        self.flags = [f"--path.{name}={place}/host/{end}" for name, end in _HOST_PATHS]
+        self._count = count
+        self._tree = HostTree(place / "host")
+        self._step = 0
+        self._tree.cpus()
+        (place / "host/proc/stat").write_text("btime 1700000000\n")
+        for osd in range(count):
+            pid = FIRST_PID + 100 * osd
+            self._tree.classic_osd(pid, osd, names=THREADS)
+            self._tree.disk(f"sd{osd}", f"8:{osd}", rotational=True)
+            data = f"/var/lib/ceph/osd/ceph-{osd}"
+            self._tree.data_directory(pid, data, {"block": f"/dev/sd{osd}"})
+
+    @property
+    def paths(self) -> list[Path]:
+        return sorted(self.sockets.glob("*.asok"))
+
+    def run_threads(self) -> None:
+        """Let the threads that never sleep long run for a while."""
+        self._step += 1
+        for osd in range(self._count):
+            self._tree.run_threads(FIRST_PID + 100 * osd, osd, step=self._step, names=THREADS)
+
+
+@contextmanager
+def replayed(count: int) -> Iterator[ReplayedHost]:
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-") as directory:
+        host = ReplayedHost(Path(directory), count)
+        argv = [sys.executable, "-m", "tests.replay.daemons", "serve", str(host.sockets)]
+        argv += ["--recording", str(RECORDING), "--count", str(count)]
+        with child(argv, "daemons in"):
+            yield host
+
+
+def remove_leftovers() -> None:
+    """What runs left behind that were killed: the process whose number they carry is gone."""
+    for place in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        number = place.name.removeprefix(_PREFIX).partition("-")[0]
+        if not (number.isdecimal() and psutil.pid_exists(int(number))):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def bench_sixty(verdicts: Verdicts, repeats: int, long: int) -> None:
+    print(f"60 replayed OSDs of {len(THREADS)} threads that run, every default collector")
+    with replayed(60) as host, exporter(str(host.sockets), *host.flags) as (process, port):
+        for every, most in ((1.0, 2.0), (5.0, math.inf)):
+            scrapes = repeats if every == 1 else max(5, repeats // 5)
+            spent = cost(process, port, scrapes, every=every, between=host.run_threads)
+            pace = f"every {every:g} s"
+            verdicts.say(f"CPU per OSD and scrape, {pace}", spent.per_osd(60), "ms", most=most)
+            verdicts.say(f"CPU per sample, {pace}", spent.per_sample(), "us")
+            verdicts.say(f"scrapes that began late, {pace}", spent.late, "")
+        verdicts.say("samples per OSD", spent.samples / 60, "", most=700)
+        _ratio_to_floor(verdicts, host, port, repeats)
+        _growth_over_time(verdicts, host, process, port, long)
+
+
+def _ratio_to_floor(verdicts: Verdicts, host: ReplayedHost, port: int, pairs: int) -> None:
+    """In pairs, one right after the other, so that other work on the machine strikes both."""
+    connection = connect(port)
+    found = []
+    for _ in range(pairs):
+        host.run_threads()
+        started = floor(host.paths)
+        found.append(_wall(connection) / started)
+    verdicts.say("wall time of a scrape in parts of a bare client's", found, "x", most=5)
+
+
+def _wall(connection: http.client.HTTPConnection) -> float:
+    started = time.perf_counter()
+    scrape(connection)
+    return time.perf_counter() - started
+
+
+def _growth_over_time(
+    verdicts: Verdicts, host: ReplayedHost, process: psutil.Process, port: int, long: int
+) -> None:
+    begun = process.memory_info().rss
+    descriptors, threads = process.num_fds(), process.num_threads()
+    connection = connect(port)
+    for number in range(long):
+        if number % 10 == 0:
+            host.run_threads()
+        scrape(connection)
+    connection.close()
+    rss = process.memory_info().rss
+    more = process.num_fds() - descriptors + process.num_threads() - threads
+    verdicts.say("resident memory", rss / 1e6, "MB", most=120)
+    verdicts.say(f"growth over {long} scrapes", (rss - begun) / 1e6, "MB", most=4)
+    verdicts.say("more descriptors and threads", more, "", most=2)
+
+
+def bench_growth(verdicts: Verdicts, repeats: int) -> None:
+    print("cost by number of OSDs, scraped one after the other")
+    points = []
+    for count in (1, 4, 16, 60, 200):
+        with replayed(count) as host, exporter(str(host.sockets), *host.flags) as (process, port):
+            scrapes = max(repeats, 400 // count)
+            spent = cost(process, port, scrapes, between=host.run_threads)
+        points.append((count, statistics.median(spent.cpu)))
+        verdicts.say(f"CPU per OSD and scrape, {count} OSDs", spent.per_osd(count), "ms")
+        verdicts.say(f"resident memory, {count} OSDs", spent.rss / 1e6, "MB")
+    # One OSD's figure is mostly the constant part of a scrape, which flatters the exponent.
+    verdicts.say("fitted exponent, 1 to 200", _exponent(points), "", most=1.1)
+    verdicts.say("fitted exponent, 16 to 200", _exponent(points[2:]), "", most=1.1)
+
+
+def _exponent(points: Sequence[tuple[int, float]]) -> float:
+    slope = statistics.linear_regression(
+        [math.log(count) for count, _ in points], [math.log(cpu) for _, cpu in points]
+    ).slope
+    return float(slope)
