@@ -5,7 +5,7 @@ before that `perf dump` gives one set per logger.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from cephqos_exporter.model import Command, Daemon, DaemonView, ReplyMissing
 
@@ -13,6 +13,17 @@ LABELLED = "counter"
 PLAIN = "perf"
 
 _UNKNOWN = "unknown_command"
+
+
+# By what is asked for, and by the command that the daemon has.
+_COMMANDS: Final[Mapping[str, Mapping[str | None, Sequence[Command]]]] = {
+    what: {
+        None: (Command(f"{LABELLED} {what}"), Command(f"{PLAIN} {what}")),
+        LABELLED: (Command(f"{LABELLED} {what}"),),
+        PLAIN: (Command(f"{PLAIN} {what}"),),
+    }
+    for what in ("dump", "schema")
+}
 
 
 class CounterCommands:
@@ -23,9 +34,7 @@ class CounterCommands:
 
     def commands(self, daemon: Daemon, what: str = "dump") -> Sequence[Command]:
         """The commands for a daemon's counters (`dump`) or their description (`schema`)."""
-        known = self._known.get(daemon)
-        kinds = (known,) if known else (LABELLED, PLAIN)
-        return [Command(f"{kind} {what}") for kind in kinds]
+        return _COMMANDS[what][self._known.get(daemon)]
 
     def kind(self, view: DaemonView) -> str:
         """Which of the two answered in this scrape; ReplyMissing if neither did."""

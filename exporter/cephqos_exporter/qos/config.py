@@ -73,6 +73,7 @@ class ConfigTracker:
     def __init__(self) -> None:
         self._base: dict[str, str] | None = None
         self._current: EffectiveConfig | None = None
+        self._diff: Mapping[str, Any] | None = None  # the last: replies are kept for a while
 
     @property
     def needs_full(self) -> bool:
@@ -84,6 +85,9 @@ class ConfigTracker:
 
         Raises ValueError while `config show` has never come.
         """
+        if diff is self._diff and self._current is not None:
+            return self._current
+        self._diff = diff
         differences = {key: entry for key, entry in diff["diff"].items() if _tracked(key)}
         if self._base is None:
             if show is None:

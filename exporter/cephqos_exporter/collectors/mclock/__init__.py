@@ -5,10 +5,10 @@ file here per topic, each from the reply to the family: `promises`, `queues`, `d
 `replication`, `store`, `attained`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
@@ -29,7 +29,7 @@ from cephqos_exporter.config import text
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
-from cephqos_exporter.qos.model import Media, Qos, guess_media, read_qos
+from cephqos_exporter.qos.model import Media, Promise, Qos, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational
@@ -46,6 +46,14 @@ POLICY: Final = text(
 )
 
 
+class _Promised(NamedTuple):
+    """What an OSD's classes are promised, and the families that say so."""
+
+    made_from: tuple[EffectiveConfig, Qos | None, str]
+    promises: Mapping[str, Promise]
+    families: Sequence[Family]
+
+
 @dataclass(slots=True)
 class _Osd:
     """What is kept of an OSD between scrapes."""
@@ -60,6 +68,7 @@ class _Osd:
     # The configuration and number of shards that `qos` was derived from.
     derived_from: tuple[EffectiveConfig, int] | None = None
     qos: Qos | None = None
+    promised: _Promised | None = None
 
 
 class MclockCollector(DaemonCollector[_Osd]):
@@ -116,8 +125,11 @@ class MclockCollector(DaemonCollector[_Osd]):
         loggers = self.counters.loggers(view)
         qos = self._derive(view, state, config, len(queues.shards))
         labels = state.labels
-        found = [*self._promised(view, state, queues, config)]
+        promised = self._promised(view, state, queues, config)
+        found = [*promised.families]
         if queues.scheduler == MCLOCK:
+            if qos is not None:
+                found += late_heads(queues, promised.promises, view.time, labels)
             found.append(queue_lengths(queues, loggers, labels))
         found += client_demand(loggers, state.waited, labels)
         found += replica_writes(loggers, labels)
@@ -143,21 +155,31 @@ class MclockCollector(DaemonCollector[_Osd]):
 
     def _promised(
         self, view: DaemonView, osd: _Osd, queues: QueueDump, config: EffectiveConfig
-    ) -> Iterable[Family]:
-        qos, labels = osd.qos, osd.labels
-        mclock = queues.scheduler == MCLOCK
+    ) -> _Promised:
+        """What is promised: made again only when something changed."""
+        made_from = (config, osd.qos, queues.scheduler)
+        before = osd.promised
+        if before is None or before.made_from != made_from:
+            osd.promised = before = self._promise(view, osd.labels, *made_from)
+        return before
+
+    def _promise(
+        self,
+        view: DaemonView,
+        labels: Labels,
+        config: EffectiveConfig,
+        qos: Qos | None,
+        scheduler: str,
+    ) -> _Promised:
+        mclock = scheduler == MCLOCK
         held = promises.policy_targets(self._policy, view.daemon)
         promised = promises.promises_in_force(qos, held, mclock=mclock)
-        yield promises.scheduler_info(
-            config, qos, promised, queues.scheduler, labels, mclock=mclock
-        )
-        if qos is None:
-            return
-        yield from promises.capacity_and_costs(qos, labels, mclock=mclock)
-        yield from promises.bounds(promised, qos, labels)
-        if mclock:
-            yield from late_heads(queues, promised, view.time, labels)
-        yield from promises.targets(held, qos.cost.capacity, labels)
+        found = [promises.scheduler_info(config, qos, promised, scheduler, labels, mclock=mclock)]
+        if qos is not None:
+            found += promises.capacity_and_costs(qos, labels, mclock=mclock)
+            found += promises.bounds(promised, qos, labels)
+            found += promises.targets(held, qos.cost.capacity, labels)
+        return _Promised((config, qos, scheduler), promised, found)
 
     def _derive(
         self, view: DaemonView, osd: _Osd, config: EffectiveConfig, shards: int
