@@ -5,7 +5,7 @@ from typing import Any
 
 from .across import CULPRIT, PAGE_1, WELL, three, with_more
 from .cases import Case, firing, silent
-from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated
+from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, State, merged
 
 _QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
@@ -128,6 +128,15 @@ COUNTED = [
         series=merged(osd((30, replace(SHORT, client=150))), with_more(0, _EC, 1)),
         moments=(silent(20), silent(29)),
         only=True,
+    ),
+    Case(
+        name="clients that wait in queues are seen though no waits at throttles are shown",
+        alert=VIOLATED,
+        series=without(
+            ("cephqos_qos_throttle_wait",),
+            osd((10, PROVEN), (20, replace(SHORT, store=1, store_latency=0.001))),
+        ),
+        moments=(silent(14), firing(25, violated("ticket", "unknown"))),
     ),
     Case(
         name="a device that fails under an erasure-coded pool pages",

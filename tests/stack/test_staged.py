@@ -16,6 +16,8 @@ from tests.truth.runbook import shown
 from tests.truth.situation import HERE, Situation, load
 from tests.truth.stage import Stage, clean
 
+from cephqos_base.units import GIB
+
 from .conftest import Watched, lab_spec, until
 
 # Long enough for a state to be sustained and for a violation to last its hold.
@@ -83,7 +85,8 @@ def _situation(name: str) -> Situation:
 
 @pytest.fixture(scope="module")
 def theatre(labs: LabPool) -> Iterator[Theatre]:
-    lab = labs.start(lab_spec("staged"))
+    # Large writes leave gigabytes behind.
+    lab = labs.start(lab_spec("staged", osd_size=8 * GIB))
     watch = watching(lab, "staged")
     try:
         on = labs.call(watch.__aenter__())
