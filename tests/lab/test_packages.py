@@ -40,13 +40,17 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if nfpm is None:
         pytest.skip("nfpm is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
+    make(nfpm, out, VERSION, NEXT)
+    return out
+
+
+def make(nfpm: Path, out: Path, *versions: str) -> None:
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
         "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
     )
     argv = [sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
-    subprocess.run([*argv, VERSION, NEXT], check=True, timeout=120)
-    return out
+    subprocess.run([*argv, *versions], check=True, timeout=120)
 
 
 @pytest.fixture(scope="module")
@@ -107,6 +111,16 @@ def free_port() -> int:
     from cephqos_loadgen.stack import free_ports
 
     return free_ports(1)[0]
+
+
+def test_0_the_same_sources_give_the_same_bytes(packages: Path, tmp_path: Path) -> None:
+    nfpm = find_tool("nfpm")
+    assert nfpm
+    make(nfpm, tmp_path, VERSION)
+    made = sorted(tmp_path.iterdir())
+    assert [path.suffix for path in made] == [".rpm", ".deb"]
+    for path in made:
+        assert path.read_bytes() == (packages / path.name).read_bytes()
 
 
 async def test_1_it_installs_with_what_it_needs_and_its_commands_work(

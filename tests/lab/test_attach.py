@@ -1,0 +1,103 @@
+"""A cluster that is somebody else's: keys on, the documented caps, an unprivileged user.
+
+Each part of the key is taken away in turn, and breaks what SECURITY.md says that it breaks.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cephqos_doctor.key import MGR_CAPS, MON_CAPS
+from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
+
+from .cluster_exporter import exporting
+from .conftest import LabPool, lab_name
+from .live_exporter import Page
+
+SECURITY = Path(__file__).parents[2] / "exporter" / "SECURITY.md"
+# A name that Ceph takes, and that would be harm in labels, pages and terminals.
+HOSTILE = 'a"b\\c<script>{x="y"}'
+SCRUBBED = "scrubbed"
+
+
+def without() -> list[tuple[str, str, str]]:
+    """Daemon, cap, and the reason that the page then gives, as documented."""
+    row = r"^\| (mon|mgr) `(allow [^`]*)` \| .*reason `(\w+)`"
+    return re.findall(row, SECURITY.read_text(), re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def foreign(labs: LabPool) -> Iterator[RunningLab]:
+    spec = LabSpec(name=lab_name("foreign"), release="reef", osds=2, auth="cephx", setuser="ceph")
+    lab = labs.start(spec)
+    labs.call(_fill(lab))
+    yield lab
+    labs.end(lab)
+
+
+async def _fill(lab: RunningLab) -> None:
+    for pool in (SCRUBBED, HOSTILE):
+        await lab.exec(["ceph", "osd", "pool", "create", pool, "8"])
+    bench = f"rados -p {SCRUBBED} bench 2 write -b 4096 -t 8 --no-cleanup"
+    await lab.exec(bench.split())
+
+
+async def key(lab: RunningLab, name: str, mon: str, mgr: str) -> dict[str, str]:
+    """The exporter's settings for a new key."""
+    entity = f"client.{name}"
+    keyring = str(lab.paths.keyring(entity))
+    argv = ["ceph", "auth", "get-or-create", entity, "mon", mon, "mgr", mgr, "-o", keyring]
+    await lab.exec(argv)
+    return {"role": "cluster", "cluster_name": entity, "cluster_keyring": keyring}
+
+
+def is_down(page: Page) -> bool:
+    return page.values("cephqos_cluster_up") == [0]
+
+
+def test_the_table_has_every_part_of_the_documented_key_and_no_other() -> None:
+    parts = [("mon", cap) for cap in MON_CAPS.split(", ")]
+    parts += [("mgr", cap) for cap in MGR_CAPS.split(", ")]
+    assert [(daemon, cap) for daemon, cap, _ in without()] == parts
+
+
+async def test_with_the_whole_key_everything_is_there_and_hostile_names_are_labels(
+    foreign: RunningLab,
+) -> None:
+    flags = await key(foreign, "whole", MON_CAPS, MGR_CAPS)
+    async with exporting(foreign, **flags) as exporter:
+        page = await exporter.until(
+            lambda page: (
+                HOSTILE in {one["pool"] for one in page.labels("cephqos_recovery_pool_pgs")}
+            ),
+            "the pool with the hostile name is shown",
+        )
+        assert page.values("cephqos_cluster_osd_up") == [1, 1]
+        assert page.values("cephqos_cluster_up") == [1]
+
+
+@pytest.mark.parametrize(("daemon", "cap", "reason"), without())
+async def test_without_a_part_of_the_key_breaks_what_is_documented(
+    foreign: RunningLab, daemon: str, cap: str, reason: str
+) -> None:
+    caps = {"mon": MON_CAPS, "mgr": MGR_CAPS}
+    caps[daemon] = ", ".join(one for one in caps[daemon].split(", ") if one != cap)
+    name = "no-" + re.sub(r"\W+", "-", cap).strip("-")
+    flags = await key(foreign, name, caps["mon"], caps["mgr"])
+    only_while_scrubbing = cap == 'allow command "pg ls"'
+    async with exporting(foreign, **flags) as exporter:
+        if only_while_scrubbing:
+            await exporter.until(
+                lambda page: page.values("cephqos_cluster_up") == [1], "it works while none is"
+            )
+            await foreign.exec(["ceph", "config", "set", "osd", "osd_debug_deep_scrub_sleep", "2"])
+            await foreign.exec(["ceph", "osd", "pool", "deep-scrub", SCRUBBED])
+        page = await exporter.until(is_down, f"it fails without {cap}")
+        assert page.labels("cephqos_cluster_up")[0]["reason"] == reason
+        for gone in ("cephqos_cluster_osd_up", "cephqos_recovery_pool_pgs"):
+            assert not page.values(gone)
+    if only_while_scrubbing:
+        await foreign.exec(["ceph", "config", "rm", "osd", "osd_debug_deep_scrub_sleep"])
