@@ -42,13 +42,14 @@ make_venv() {
 
 check_system() {
     local missing=()
+    local -A package_of=([systemd-analyze]=systemd)
     [[ $EUID -eq 0 ]] || fail "real Ceph needs root, for namespaces and mounts: run it with sudo"
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || missing+=(debian-archive-keyring)
     command -v unshare >/dev/null && command -v nsenter >/dev/null || missing+=(util-linux)
     command -v mount >/dev/null || missing+=(mount)
     for command in "$@"; do
-        command -v "$command" >/dev/null || missing+=("$command")
+        command -v "$command" >/dev/null || missing+=("${package_of[$command]:-$command}")
     done
     if ((${#missing[@]})); then
         install_packages "${missing[@]}"
