@@ -1,7 +1,11 @@
 """Which Grafana is taken, how it is started, and what is put into one that runs."""
 
+import contextlib
 import json
+import os
+import signal
 import stat
+import subprocess
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +18,7 @@ from tests.board_panels import UIDS, boards
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.cli import GENERATED
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.grafana import own
 from cephqos_loadgen.grafana.find import find_grafana
 from cephqos_loadgen.grafana.other import OtherGrafana, own_copy
 from cephqos_loadgen.grafana.own import IMAGE, DockerGrafana, OwnGrafana
@@ -93,6 +98,28 @@ async def test_an_image_that_cannot_be_pulled_is_said_in_one_line(tmp_path: Path
     with pytest.raises(LabError, match=f"cannot pull {IMAGE}: no route"):
         async with DockerGrafana(str(docker)).showing(SOURCES, tmp_path / "work"):
             pass
+
+
+@pytest.mark.parametrize("end", ["input closes", "terminated", "ends by itself"])
+def test_what_runs_in_the_container_ends_with_its_client(end: str, tmp_path: Path) -> None:
+    """The script that the container runs, in a process of ours."""
+    lasts = "0.2" if end == "ends by itself" else "60"
+    argv = ["sh", "-c", own._UNTIL_INPUT_CLOSES, "sh", "sleep", lasts]
+    script = subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        if end != "ends by itself":
+            with pytest.raises(subprocess.TimeoutExpired):
+                script.wait(0.5)
+        assert script.stdin
+        if end == "input closes":
+            script.stdin.close()
+        elif end == "terminated":
+            script.terminate()
+        script.wait(10)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(script.pid, signal.SIGKILL)
+        script.communicate()
 
 
 async def test_one_that_does_not_start_is_said_with_its_last_words(tmp_path: Path) -> None:
