@@ -17,7 +17,7 @@ BUILT_IN: Final = {"__rate_interval": "4s", "__range": "180s", "__interval": "1s
 
 
 @dataclass(frozen=True)
-class PanelQuery:
+class ShownQuery:
     """One query of a panel."""
 
     uid: str
@@ -57,10 +57,10 @@ def panels(board: Any) -> Iterator[Any]:
             yield panel
 
 
-def queries() -> list[PanelQuery]:
+def queries() -> list[ShownQuery]:
     """Every query of every panel."""
     return [
-        PanelQuery(
+        ShownQuery(
             uid=uid,
             panel=panel["title"],
             kind=panel["type"],
@@ -75,7 +75,7 @@ def queries() -> list[PanelQuery]:
     ]
 
 
-def promql() -> list[PanelQuery]:
+def promql() -> list[ShownQuery]:
     return [query for query in queries() if query.source == "prometheus"]
 
 

@@ -20,7 +20,7 @@ REPLAY = Path(__file__).parent / "replay" / "daemons.py"
 
 
 @dataclass
-class Exporter:
+class ExporterProcess:
     """A running exporter; its log is kept as it comes."""
 
     process: "subprocess.Popen[str]"
@@ -60,7 +60,7 @@ def _stderr(process: "subprocess.Popen[str]") -> IO[str]:
 @contextmanager
 def exporter(
     *flags: str, environment: dict[str, str] | None = None, limit: int = 0
-) -> Iterator[Exporter]:
+) -> Iterator[ExporterProcess]:
     """The real command on a free port of the loopback; ended with the block.
 
     `limit`: of its file descriptors.
@@ -74,7 +74,7 @@ def exporter(
         process_group=0,
         env=os.environ | (environment or {}),
     )
-    running = Exporter(process, "")
+    running = ExporterProcess(process, "")
     try:
         line = running.wait_for("listening on")
         running.address = line.rsplit("//", 1)[1].strip().rstrip('"')

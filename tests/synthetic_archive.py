@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cephqos_base.series import Daemon, Disks, Placement, Qos, Threads
+from cephqos_base.series import DaemonSeries, DisksSeries, PlacementSeries, QosSeries, ThreadsSeries
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.columns import ColumnWriter
@@ -16,7 +16,7 @@ from cephqos_loadgen.record.layout import FORMAT, repeat_folder
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
 from cephqos_loadgen.results.json_form import to_json
-from cephqos_loadgen.results.phase import PhaseRecord, Recovery, Step
+from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.repeat import (
     InForce,
     Manifest,
@@ -31,7 +31,7 @@ START = 1_795_000_000.0
 
 
 @dataclass(frozen=True)
-class Repeat:
+class SyntheticRepeat:
     """What one repeat found. A rate may be given per second of the load."""
 
     iops: float | Sequence[float]
@@ -40,7 +40,7 @@ class Repeat:
     scrub_seconds: float | None = None
     scrub_bytes: int = 1 << 30
     scrub_objects: int = 1000
-    recovery: Recovery | None = None
+    recovery: RecoveryFigures | None = None
     jobs: int = 1
     depths: Sequence[int] = ()  # a curve: each depth does as much more as the first
 
@@ -74,7 +74,7 @@ class Builder:
     profile_in_force: str = "balanced"
     rate_iops: int | None = None
     busy: Mapping[str, float] = field(default_factory=dict)  # steal, others: shares of CPU time
-    points: dict[str, list[Repeat]] = field(default_factory=dict)
+    points: dict[str, list[SyntheticRepeat]] = field(default_factory=dict)
     axes: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict
     )  # by point, instead of policy
@@ -124,7 +124,7 @@ class Builder:
         }
 
     def _repeat(
-        self, folder: Path, name: str, point: str, index: int, repeat: Repeat, start: float
+        self, folder: Path, name: str, point: str, index: int, repeat: SyntheticRepeat, start: float
     ) -> None:
         value = point.partition("=")[2]
         rates = _per_second(repeat)
@@ -175,7 +175,7 @@ _ENVIRONMENT: Mapping[str, Any] = {
 }
 
 
-def _per_second(repeat: Repeat) -> list[float]:
+def _per_second(repeat: SyntheticRepeat) -> list[float]:
     if isinstance(repeat.iops, int | float):
         return [float(repeat.iops)] * repeat.seconds
     return list(repeat.iops)
@@ -191,7 +191,7 @@ def figures(ios: int, seconds: float, latency_ms: float, spread: int = 20) -> Lo
     return LoadFigures(ios, ios / seconds, ios * 4096 / seconds, mean, mean / 4, mean * 2, {}, bins)
 
 
-def _client(repeat: Repeat, rates: Sequence[float], start: float) -> PhaseRecord:
+def _client(repeat: SyntheticRepeat, rates: Sequence[float], start: float) -> PhaseRecord:
     seconds = len(rates)
     ios = round(sum(rates))
     total = figures(ios, seconds, repeat.latency_ms)
@@ -205,13 +205,13 @@ def _client(repeat: Repeat, rates: Sequence[float], start: float) -> PhaseRecord
     return PhaseRecord("fio", start, start + seconds, "duration", "", result)
 
 
-def _step(repeat: Repeat, depth: int, number: int) -> Step:
+def _step(repeat: SyntheticRepeat, depth: int, number: int) -> Step:
     """One of a curve, a second long, for reports that need no intervals of it."""
     found = figures(round(float(np.mean(repeat.iops)) * number), 1.0, repeat.latency_ms)
     return Step(depth, START, START + 1, 1.0, found, None, found, {"client.0/volume.0": found})
 
 
-def _intervals(repeat: Repeat, rates: Sequence[float], start: float) -> Iterable[Any]:
+def _intervals(repeat: SyntheticRepeat, rates: Sequence[float], start: float) -> Iterable[Any]:
     for second, rate in enumerate(rates):
         for job in range(repeat.jobs):
             found = figures(round(rate / repeat.jobs), 1.0, repeat.latency_ms)
@@ -241,9 +241,9 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
             label = f'cluster="c",ceph_daemon="osd.{osd}"'
             values |= _osd_sample(label, osds, second)
             if osds.cpus:
-                values[f'{Placement.INFO}{{{label},cpus="{osds.cpus[osd]}"}}'] = 1.0
+                values[f'{PlacementSeries.INFO}{{{label},cpus="{osds.cpus[osd]}"}}'] = 1.0
             if osds.reactors:
-                values[f'{Placement.REACTOR_CPU}{{{label},reactor="0"}}'] = osds.reactors[osd]
+                values[f'{PlacementSeries.REACTOR_CPU}{{{label},reactor="0"}}'] = osds.reactors[osd]
         values |= dict(zip(names, (random.random(len(names)) * second).tolist(), strict=True))
         writer.add(start + second, values)
     writer.close()
@@ -256,21 +256,21 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
     device = "vda" if osds.share_disk else f"vd{label[-2]}"
     disk = f'{label},device="{device}",op="write"'
     groups = {
-        f'{Threads.CPU_SECONDS}{{{label},group="{group}",mode="user"}}': 0.1 * second
+        f'{ThreadsSeries.CPU_SECONDS}{{{label},group="{group}",mode="user"}}': 0.1 * second
         for group in osds.groups
     }
     return {
-        f"{Qos.OPS}{{{client}}}": osds.attained * second,
-        f"{Qos.DELIVERED_OPS}{{{label}}}": osds.attained * second,
-        f"{Qos.RESERVATION_OPS}{{{client}}}": osds.reservation,
-        f"{Qos.CAPACITY_OPS}{{{label}}}": osds.capacity,
-        f'{Qos.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
-        f'{Daemon.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * (second - began),
-        f"{Daemon.RESIDENT_BYTES}{{{label}}}": 1e9,
-        f"{Qos.CLIENT_OPS_IN_PROGRESS}{{{label}}}": osds.in_progress,
-        f"{Qos.STORE_SECONDS}{{{label}}}": osds.in_store * second,
-        f"{Disks.OPS}{{{disk}}}": 50.0 * second,
-        f"{Disks.TIME_SECONDS}{{{disk}}}": 0.1 * second,
-        f"{Disks.BYTES}{{{disk}}}": 4096.0 * second,
+        f"{QosSeries.OPS}{{{client}}}": osds.attained * second,
+        f"{QosSeries.DELIVERED_OPS}{{{label}}}": osds.attained * second,
+        f"{QosSeries.RESERVATION_OPS}{{{client}}}": osds.reservation,
+        f"{QosSeries.CAPACITY_OPS}{{{label}}}": osds.capacity,
+        f'{QosSeries.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
+        f'{DaemonSeries.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * (second - began),
+        f"{DaemonSeries.RESIDENT_BYTES}{{{label}}}": 1e9,
+        f"{QosSeries.CLIENT_OPS_IN_PROGRESS}{{{label}}}": osds.in_progress,
+        f"{QosSeries.STORE_SECONDS}{{{label}}}": osds.in_store * second,
+        f"{DisksSeries.OPS}{{{disk}}}": 50.0 * second,
+        f"{DisksSeries.TIME_SECONDS}{{{disk}}}": 0.1 * second,
+        f"{DisksSeries.BYTES}{{{disk}}}": 4096.0 * second,
         **groups,
     }

@@ -7,9 +7,9 @@ tell which one that is.
 
 from typing import Final
 
-from cephqos_alerts.rules import Group, Recording
+from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerMedia, PerOsd, PerOsdPeer
-from cephqos_base.series import OSD, Daemon, Op, Ops, Qos
+from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries
 
 # What an OSD waits for when it writes or reads, by where it is measured. A throttled device shows
 # in commits and read waits only: its requests are held back before the kernel counts them.
@@ -29,12 +29,12 @@ def _among_peers(series: str) -> str:
     """
 
 
-ACROSS: Final = Group(
+ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
-        Recording(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
+        RecordedSeries(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
         # Slower than its peers because it does much more than they do is no failure.
-        Recording(
+        RecordedSeries(
             record=PerOsd.BUSIER,
             expr=f"""
             0 * max by ({OSD}) (
@@ -44,32 +44,32 @@ ACROSS: Final = Group(
             """,
         ),
         *(
-            Recording(
+            RecordedSeries(
                 record=PerMedia.DEVICE_SECONDS, labels={"at": place}, expr=_among_peers(series)
             )
             for place, series in DEVICE_SECONDS.items()
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.REPLICA_WRITE_SECONDS,
             expr=f"""
-            max by ({OSD}) (rate({Qos.REPLICA_WRITE_SECONDS}[@rate@]))
-            / (max by ({OSD}) (rate({Qos.REPLICA_WRITES}[@rate@])) > 0)
+            max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))
+            / (max by ({OSD}) (rate({QosSeries.REPLICA_WRITES}[@rate@])) > 0)
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.REPLICA_WRITES_IN_PROGRESS,
-            expr=f"max by ({OSD}) (rate({Qos.REPLICA_WRITE_SECONDS}[@rate@]))",
+            expr=f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))",
         ),
-        Recording(
+        RecordedSeries(
             record=PerMedia.REPLICA_WRITE_SECONDS,
             expr=_among_peers(PerOsd.REPLICA_WRITE_SECONDS),
         ),
-        Recording(
+        RecordedSeries(
             record=PerMedia.REPLICA_WRITES_IN_PROGRESS,
             expr=_among_peers(PerOsd.REPLICA_WRITES_IN_PROGRESS),
         ),
         # How many times slower than on its peers replica writes are on this OSD.
-        Recording(
+        RecordedSeries(
             record=PerOsd.REPLICA_SLOWNESS,
             expr=f"""
             max by ({OSD}) (
@@ -79,7 +79,7 @@ ACROSS: Final = Group(
             """,
         ),
         # Both: each replica write takes longer here, and more of them are under way here.
-        Recording(
+        RecordedSeries(
             record=PerOsd.HOLDS_REPLICA_WRITES,
             expr=f"""
             0 * (
@@ -93,21 +93,21 @@ ACROSS: Final = Group(
               and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
               unless on ({OSD}) {PerOsd.BUSIER}
             or on ({OSD}) {PerOsd.STORE_STALLED}
-            or on ({OSD}) (max by ({OSD}) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}) == 0)
+            or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1
             """,
         ),
         # The share of a client write, once it has left the scheduler, that its own store takes.
-        Recording(
+        RecordedSeries(
             record=PerOsd.OWN_STORE,
             expr=f"""
             {PerOsd.STORE_LATENCY_SECONDS}
             / on ({OSD}) (
-              max by ({OSD}) (rate({Op.LATENCY_SECONDS}_sum{{op="write"}}[@rate@]))
-              / (max by ({OSD}) (rate({Op.LATENCY_SECONDS}_count{{op="write"}}[@rate@]))
+              max by ({OSD}) (rate({OpSeries.LATENCY_SECONDS}_sum{{op="write"}}[@rate@]))
+              / (max by ({OSD}) (rate({OpSeries.LATENCY_SECONDS}_count{{op="write"}}[@rate@]))
                 > 0)
               * on ({OSD}) clamp_min(
-                1 - max by ({OSD}) (rate({Qos.CLIENT_WAIT_SECONDS}[@rate@]))
+                1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
                 / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0),
                 0.05
               )
@@ -116,13 +116,13 @@ ACROSS: Final = Group(
             """,
         ),
         # What operations of an OSD's clients were seen to wait for most, among other OSDs.
-        Recording(
+        RecordedSeries(
             record=PerOsdPeer.WAITS_FOR,
             expr=f"""
             topk by ({OSD}) (1,
               label_replace(
                 max by ({OSD}, peer) (
-                  rate({Ops.SAMPLED_WAIT_SECONDS}{{
+                  rate({OpsSeries.SAMPLED_WAIT_SECONDS}{{
                     kind="client", event="subops", peer=~"osd.+"}}[@hold@])
                 ) > 0,
                 "by", "$1", "peer", "(.+)"

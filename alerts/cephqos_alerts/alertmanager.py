@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from cephqos_alerts.build import alerts_about
 from cephqos_alerts.rules import Subject, to_yaml
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base.units import duration
 from cephqos_base.yamlfile import Value
 
@@ -20,7 +20,7 @@ RECEIVERS: Final = ("nobody", "watchdog", "page", "ticket", "info")
 
 
 def alertmanager_config(
-    settings: Settings,
+    settings: RuleSettings,
     webhook: str = DEFAULT_WEBHOOK,
     receivers: Sequence[Mapping[str, Any]] | None = None,
 ) -> str:
@@ -52,7 +52,7 @@ def _name(entry: Value) -> str:
     return keys["name"].string("a name")
 
 
-def _route(settings: Settings) -> dict[str, Any]:
+def _route(settings: RuleSettings) -> dict[str, Any]:
     def times(wait: float, interval: float, repeat: float) -> dict[str, str]:
         return {
             "group_wait": duration(max(1.0, wait * settings.time_scale)),

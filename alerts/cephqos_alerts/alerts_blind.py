@@ -2,20 +2,20 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, Group, Recording
+from cephqos_alerts.rules import Alert, RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerCluster
-from cephqos_base.series import OSD, Cluster, Daemon, Qos
+from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, QosSeries
 
-BLIND: Final = Group(
+BLIND: Final = RuleGroup(
     name="cephqos-blind-alerts",
     rules=(
         # Of the OSDs that are up in the map; where nobody reads the map, of those of the last hour.
-        Recording(
+        RecordedSeries(
             record=PerCluster.COVERAGE,
             expr=f"""
             {PerCluster.OSDS}
             / on (cluster) (
-              count by (cluster) (max by ({OSD}) ({Cluster.OSD_UP}) == 1)
+              count by (cluster) (max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1)
               or max_over_time({PerCluster.OSDS}[@hour@])
             )
             """,
@@ -45,10 +45,10 @@ BLIND: Final = Group(
             about=(),
             expr=f"""
             count by (cluster, instance) (
-              (max by ({OSD}, instance) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}) == 1)
+              (max by ({OSD}, instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 1)
                 and on ({OSD}) (
                   count_over_time(
-                    (max by ({OSD}) ({Daemon.UP}))[@hold@:@rate@]
+                    (max by ({OSD}) ({DaemonSeries.UP}))[@hold@:@rate@]
                   ) > 1
                 )
                 unless on ({OSD}) {PerClass.ATTAINED_OPS}
@@ -70,7 +70,7 @@ BLIND: Final = Group(
             about=(),
             expr=f"""
             max by (cluster, instance) (
-              resets({Qos.DELIVERED_OPS}[@hour@])
+              resets({QosSeries.DELIVERED_OPS}[@hour@])
             ) > @restarts@
             """,
             severity="ticket",
@@ -86,7 +86,7 @@ BLIND: Final = Group(
             name="CephQosClusterLabelTaken",
             about=(),
             expr=f"""
-            count by (cluster, instance) ({Daemon.UP}{{exported_cluster!=""}})
+            count by (cluster, instance) ({DaemonSeries.UP}{{exported_cluster!=""}})
             """,
             severity="ticket",
             hold=300,

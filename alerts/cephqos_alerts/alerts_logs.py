@@ -5,8 +5,8 @@ that little is read: warnings, errors and fatal lines of OSDs. The dump of recen
 crash writes repeats such lines; it is of severity `debug` and never counted.
 """
 
-from cephqos_alerts.rules import Alert, Group, render, to_yaml
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.rules import Alert, RuleGroup, render, to_yaml
+from cephqos_alerts.settings import RuleSettings
 
 # What OSDs of 16.2, 18.2 and 20.2 write; before 18.2.5 they said `exceeded`. Each is RE2.
 BENCHMARK_REJECTED = (
@@ -20,7 +20,7 @@ SCRUB_ERRORS = r"log \[ERR\] : (?P<pg>[0-9]+\.[0-9a-f]+) (?:deep-)?scrub (?P<err
 # Slow requests of one OSD at once that are a burst and no straggler.
 _BURST = 10
 
-LOGS = Group(
+LOGS = RuleGroup(
     name="cephqos-logs",
     slow=True,
     rules=(
@@ -154,6 +154,6 @@ LOGS = Group(
 )
 
 
-def log_rules(settings: Settings) -> str:
+def log_rules(settings: RuleSettings) -> str:
     """The file of rules as Loki's ruler reads it. Windows do not scale: Loki sees lines at once."""
     return to_yaml(render((LOGS,), settings, for_loki=True))

@@ -3,9 +3,9 @@
 from typing import Final
 
 from cephqos_alerts.alerts_settings import CAPACITY, SETTINGS
-from cephqos_alerts.rules import Alert, Group, Recording, Severity
+from cephqos_alerts.rules import Alert, RecordedSeries, RuleGroup, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, Qos
+from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 
 # Causes that an operator can end at night. All others can wait until morning.
 _PAGING: Final = "interference|limit|skew|device|cpu|network"
@@ -34,7 +34,7 @@ def _lasting(series: str, window: str = "hold") -> str:
 # Under WPQ a policy's target stands for a reservation that nobody made.
 _ONLY_A_TARGET: Final = f"""
 ({PerClass.TARGET_OPS} == {PerClass.RESERVED_OPS})
-  and on ({OSD}) {Qos.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
+  and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force!="mclock_scheduler"}}
 """
 
 
@@ -160,7 +160,7 @@ _REPEATED: Final = Alert(
 )
 
 _TARGETS: Final = (
-    Recording(
+    RecordedSeries(
         record=PerClass.TARGET_MISSED,
         expr=f"""
         {PerClass.DEMAND}
@@ -170,11 +170,11 @@ _TARGETS: Final = (
         )
         """,
     ),
-    Recording(
+    RecordedSeries(
         record=PerClusterClass.TARGET_OPS,
-        expr=f"max by (cluster, class) ({Qos.CLUSTER_TARGET_RESERVATION_OPS})",
+        expr=f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})",
     ),
-    Recording(
+    RecordedSeries(
         record=PerClusterClass.TARGET_MISSED,
         expr=f"""
         (
@@ -264,7 +264,7 @@ def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
 
 
 _LIMIT: Final = (
-    Recording(
+    RecordedSeries(
         record=PerClass.HELD_WHILE_IDLE,
         expr=f"""
         {PerClass.CAUSE}{{cause="limit"}}
@@ -297,10 +297,10 @@ _LIMIT: Final = (
     ),
 )
 
-QOS: Final = Group(
+QOS: Final = RuleGroup(
     name="cephqos-qos-alerts",
     rules=(
-        Recording(record=PerClass.VIOLATED_LASTING, expr=_lasting(PerClass.VIOLATED)),
+        RecordedSeries(record=PerClass.VIOLATED_LASTING, expr=_lasting(PerClass.VIOLATED)),
         _reservation("page", _violated(*_PAGED)),
         _reservation(
             "ticket",

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, Recording
+from cephqos_alerts.rules import Alert, RecordedSeries
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, Daemon, Disks, Qos
+from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 
 CAPACITY: Final = (
     Alert(
@@ -33,10 +33,10 @@ CAPACITY: Final = (
         about=(),
         expr=f"""
         max by ({OSD}, media) (
-          {Qos.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
+          {QosSeries.SCHEDULER_INFO}{{in_force="mclock_scheduler", capacity_origin="default"}}
         )
         unless on ({OSD}) (
-          max by ({OSD}) ({Disks.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
+          max by ({OSD}) ({DisksSeries.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
         )
         """,
         severity="ticket",
@@ -58,7 +58,7 @@ SETTINGS: Final = (
         about=("load",),
         expr=f"""
         count by (cluster, media) (
-          count by (cluster, media, in_force, profile) ({Qos.SCHEDULER_INFO}{{media!=""}})
+          count by (cluster, media, in_force, profile) ({QosSeries.SCHEDULER_INFO}{{media!=""}})
         ) > 1
         {_NO_RESTARTS}
         """,
@@ -78,7 +78,7 @@ SETTINGS: Final = (
         about=(),
         expr=f"""
         count by (cluster) (
-          count by (cluster, in_force) ({Qos.SCHEDULER_INFO}{{in_force!="unknown"}})
+          count by (cluster, in_force) ({QosSeries.SCHEDULER_INFO}{{in_force!="unknown"}})
         ) > 1
         {_NO_RESTARTS}
         """,
@@ -95,8 +95,8 @@ SETTINGS: Final = (
         name="CephQosReservationsExceedWhole",
         about=("load",),
         expr=f"""
-        sum by ({OSD}) (max by ({OSD_CLASS}) ({Qos.RESERVATION_RATIO})) > @oversubscribed@
-          and on ({OSD}) {Qos.SCHEDULER_INFO}{{profile="custom"}}
+        sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})) > @oversubscribed@
+          and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{profile="custom"}}
         """,
         severity="ticket",
         hold=300,
@@ -110,12 +110,12 @@ SETTINGS: Final = (
     ),
 )
 
-RESTARTS: Final = Recording(
+RESTARTS: Final = RecordedSeries(
     record=PerCluster.OSD_RESTARTS,
     expr=f"""
     sum by (cluster) (
       max by ({OSD}) (
-        resets({Daemon.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@])
+        resets({DaemonSeries.CPU_SECONDS}{{mode="user", ceph_daemon=~"osd.*"}}[@hour@])
       )
     )
     """,

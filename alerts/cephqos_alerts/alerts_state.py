@@ -2,32 +2,32 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, Group
+from cephqos_alerts.rules import Alert, RuleGroup
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import (
     OSD,
-    Cluster,
-    Crimson,
-    Daemon,
-    Exporter,
-    Placement,
-    Recovery,
-    Run,
-    Scrub,
-    Threads,
+    ClusterSeries,
+    CrimsonSeries,
+    DaemonSeries,
+    ExporterSeries,
+    PlacementSeries,
+    RecoverySeries,
+    RunSeries,
+    ScrubSeries,
+    ThreadsSeries,
 )
 
-SCRUB: Final = Group(
+SCRUB: Final = RuleGroup(
     name="cephqos-scrub-alerts",
     rules=(
         Alert(
             name="CephQosScrubStalled",
             about=("load", "scrub"),
             expr=f"""
-            max by (cluster, pool, level) ({Scrub.POOL_RUNNING_PGS}) > 0
+            max by (cluster, pool, level) ({ScrubSeries.POOL_RUNNING_PGS}) > 0
               and on (cluster, pool) (
                 max by (cluster, pool)
-                  (increase({Scrub.POOL_OBJECTS}[@long_hold@])) == 0
+                  (increase({ScrubSeries.POOL_OBJECTS}[@long_hold@])) == 0
               )
             """,
             severity="ticket",
@@ -43,9 +43,9 @@ SCRUB: Final = Group(
             name="CephQosDeepScrubCannotKeepUp",
             about=("load", "scrub"),
             expr=f"""
-            max by (cluster, pool) ({Scrub.POOL_BACKLOG_ETA_SECONDS}{{level="deep"}})
+            max by (cluster, pool) ({ScrubSeries.POOL_BACKLOG_ETA_SECONDS}{{level="deep"}})
             > on (cluster, pool)
-            max by (cluster, pool) ({Scrub.POOL_INTERVAL_SECONDS}{{level="deep"}})
+            max by (cluster, pool) ({ScrubSeries.POOL_INTERVAL_SECONDS}{{level="deep"}})
             """,
             severity="ticket",
             hold=900,
@@ -61,9 +61,9 @@ SCRUB: Final = Group(
             name="CephQosScrubsOverdueGrowing",
             about=("load", "scrub"),
             expr=f"""
-            max by (cluster, pool, level) ({Scrub.POOL_SCHEDULE_PGS}{{state="overdue"}})
+            max by (cluster, pool, level) ({ScrubSeries.POOL_SCHEDULE_PGS}{{state="overdue"}})
             - max by (cluster, pool, level)
-              ({Scrub.POOL_SCHEDULE_PGS}{{state="overdue"}} offset @day@)
+              ({ScrubSeries.POOL_SCHEDULE_PGS}{{state="overdue"}} offset @day@)
             >= @scrub_growth@
             """,
             severity="ticket",
@@ -81,11 +81,11 @@ SCRUB: Final = Group(
 )
 
 _LEFT: Final = f"""
-max by (cluster, pool) ({Recovery.POOL_DEGRADED_OBJECTS})
-+ max by (cluster, pool) ({Recovery.POOL_MISPLACED_OBJECTS})
+max by (cluster, pool) ({RecoverySeries.POOL_DEGRADED_OBJECTS})
++ max by (cluster, pool) ({RecoverySeries.POOL_MISPLACED_OBJECTS})
 """
 
-RECOVERY: Final = Group(
+RECOVERY: Final = RuleGroup(
     name="cephqos-recovery-alerts",
     rules=(
         Alert(
@@ -95,7 +95,7 @@ RECOVERY: Final = Group(
             ({_LEFT.strip()}) > 0
               and on (cluster) (
                 sum by (cluster) (
-                  max by (cluster, pool) (increase({Recovery.POOL_OBJECTS}[@hold@]))
+                  max by (cluster, pool) (increase({RecoverySeries.POOL_OBJECTS}[@hold@]))
                 ) == 0
               )
             """,
@@ -112,7 +112,7 @@ RECOVERY: Final = Group(
         Alert(
             name="CephQosRecoveryTooSlow",
             about=("load", "recovery"),
-            expr=f"max by (cluster, pool) ({Recovery.POOL_ETA_SECONDS}) > @recovery_eta@",
+            expr=f"max by (cluster, pool) ({RecoverySeries.POOL_ETA_SECONDS}) > @recovery_eta@",
             severity="ticket",
             hold=900,
             dashboard="background",
@@ -127,7 +127,7 @@ RECOVERY: Final = Group(
         Alert(
             name="CephQosObjectsUnfound",
             about=(),
-            expr=f"max by (cluster, pool) ({Recovery.POOL_UNFOUND_OBJECTS}) > 0",
+            expr=f"max by (cluster, pool) ({RecoverySeries.POOL_UNFOUND_OBJECTS}) > 0",
             severity="page",
             hold=300,
             dashboard="background",
@@ -140,7 +140,7 @@ RECOVERY: Final = Group(
     ),
 )
 
-SATURATION: Final = Group(
+SATURATION: Final = RuleGroup(
     name="cephqos-saturation-alerts",
     rules=(
         Alert(
@@ -148,10 +148,10 @@ SATURATION: Final = Group(
             about=("osd", "load"),
             expr=f"""
             max by ({OSD}, group) (
-              rate({Threads.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
+              rate({ThreadsSeries.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
               > @thread_ceiling@
               or label_replace(
-                avg_over_time({Crimson.REACTOR_UTILIZATION_RATIO}[@rate@]) > @thread_ceiling@,
+                avg_over_time({CrimsonSeries.REACTOR_UTILIZATION_RATIO}[@rate@]) > @thread_ceiling@,
                 "group", "reactor", "", ""
               )
             )
@@ -185,7 +185,7 @@ SATURATION: Final = Group(
         Alert(
             name="CephQosReactorShared",
             about=(),
-            expr=f"max by ({OSD}, by) ({Placement.REACTORS_SHARED}) > 0",
+            expr=f"max by ({OSD}, by) ({PlacementSeries.REACTORS_SHARED}) > 0",
             severity="ticket",
             hold=300,
             summary="{{ $labels.ceph_daemon }}: {{ $value }} reactors share their CPU"
@@ -199,7 +199,7 @@ SATURATION: Final = Group(
     ),
 )
 
-COVERAGE: Final = Group(
+COVERAGE: Final = RuleGroup(
     name="cephqos-coverage-alerts",
     rules=(
         Alert(
@@ -219,8 +219,8 @@ COVERAGE: Final = Group(
             name="CephQosDaemonNotAnswering",
             about=("absence",),
             expr=f"""
-            max by ({OSD}, instance, reason) ({Daemon.UP}) == 0
-              unless on ({OSD}) max by ({OSD}) ({Daemon.UP}) == 1
+            max by ({OSD}, instance, reason) ({DaemonSeries.UP}) == 0
+              unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP}) == 1
             """,
             severity="page",
             hold=120,
@@ -235,7 +235,7 @@ COVERAGE: Final = Group(
         Alert(
             name="CephQosOsdDown",
             about=(),
-            expr=f"max by ({OSD}) ({Cluster.OSD_UP}) == 0",
+            expr=f"max by ({OSD}) ({ClusterSeries.OSD_UP}) == 0",
             severity="none",
             summary="{{ $labels.ceph_daemon }} is down in the map",
             description="""
@@ -247,8 +247,8 @@ COVERAGE: Final = Group(
             name="CephQosOsdNotScraped",
             about=("absence",),
             expr=f"""
-            max by ({OSD}) ({Cluster.OSD_UP}) == 1
-              unless on ({OSD}) max by ({OSD}) ({Daemon.UP})
+            max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1
+              unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP})
             """,
             severity="ticket",
             hold=600,
@@ -263,8 +263,8 @@ COVERAGE: Final = Group(
             name="CephQosClusterExporterAbsent",
             about=(),
             expr=f"""
-            count by (cluster) ({Daemon.UP})
-              unless on (cluster) count by (cluster) ({Cluster.UP})
+            count by (cluster) ({DaemonSeries.UP})
+              unless on (cluster) count by (cluster) ({ClusterSeries.UP})
             """,
             severity="ticket",
             hold=600,
@@ -279,7 +279,7 @@ COVERAGE: Final = Group(
             name="CephQosClusterExporterDoubled",
             about=(),
             expr=f"""
-            count by (cluster) (count by (cluster, instance) ({Cluster.UP})) > 1
+            count by (cluster) (count by (cluster, instance) ({ClusterSeries.UP})) > 1
             """,
             severity="info",
             hold=600,
@@ -307,7 +307,7 @@ COVERAGE: Final = Group(
             name="CephQosCollectorFailing",
             about=("osd",),
             expr=f"""
-            max by (cluster, ceph_daemon, collector) ({Exporter.COLLECTOR_SUCCESS}) == 0
+            max by (cluster, ceph_daemon, collector) ({ExporterSeries.COLLECTOR_SUCCESS}) == 0
             """,
             severity="ticket",
             hold=600,
@@ -324,7 +324,7 @@ COVERAGE: Final = Group(
             about=(),
             expr=f"""
             sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
-            / on (instance) (count by (instance) ({Daemon.UP}{{ceph_daemon=~"osd.*"}}))
+            / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}))
             > @series_per_osd@
             """,
             severity="info",
@@ -339,7 +339,7 @@ COVERAGE: Final = Group(
         Alert(
             name="CephQosMaintenance",
             about=(),
-            expr=f"max by (cluster, flag) ({Cluster.FLAG}) == 1",
+            expr=f"max by (cluster, flag) ({ClusterSeries.FLAG}) == 1",
             severity="none",
             dashboard="cluster",
             summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
@@ -351,7 +351,7 @@ COVERAGE: Final = Group(
         Alert(
             name="CephQosTestRun",
             about=(),
-            expr=f"max by (cluster, run, scenario) ({Run.INFO}) == 1",
+            expr=f"max by (cluster, run, scenario) ({RunSeries.INFO}) == 1",
             severity="none",
             dashboard="cluster",
             summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",

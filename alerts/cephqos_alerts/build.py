@@ -12,14 +12,14 @@ from cephqos_alerts.cause import CAUSE
 from cephqos_alerts.demand import DEMAND
 from cephqos_alerts.recording import HISTORY, PROMISES, VIOLATION, WORK
 from cephqos_alerts.rollups import ROLLUPS
-from cephqos_alerts.rules import Alert, Group, Subject, render, to_yaml
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.rules import Alert, RuleGroup, Subject, render, to_yaml
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo import SLO_ALERT, SLO_SUBJECTS, slo_groups
 from cephqos_alerts.slo_spec import Slo
 
-_RESTARTS = Group(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
+_RESTARTS = RuleGroup(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
 
-FILES: dict[str, tuple[Group, ...]] = {
+FILES: dict[str, tuple[RuleGroup, ...]] = {
     "recording.yml": (
         PROMISES,
         WORK,
@@ -38,7 +38,7 @@ FILES: dict[str, tuple[Group, ...]] = {
 }
 
 
-def build_rules(settings: Settings, slos: Sequence[Slo]) -> dict[str, str]:
+def build_rules(settings: RuleSettings, slos: Sequence[Slo]) -> dict[str, str]:
     """File name to content. The same settings and SLOs give the same bytes."""
     built = {name: to_yaml(render(groups, settings)) for name, groups in FILES.items()}
     if slos:

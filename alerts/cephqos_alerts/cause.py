@@ -8,9 +8,9 @@ has the reasoning and the blind spots of each.
 from typing import Final
 
 from cephqos_alerts.failing import FAILING
-from cephqos_alerts.rules import Group, Recording
+from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPeer
-from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, Network, Qos
+from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, NetworkSeries, QosSeries
 
 # The higher leads where several hold. A failure that somebody can mend now goes before a state
 # that needs a decision; evidence of its own goes before the absence of other evidence.
@@ -42,7 +42,7 @@ def _wanting(condition: str) -> str:
 
 # What is delivered is all that there is: pools that no counter shows leave it a lower bound.
 _COUNTED: Final = f"""
-  unless on ({OSD}) (max by ({OSD}) ({Qos.DELIVERED_IS_LOWER_BOUND}) == 1)
+  unless on ({OSD}) (max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND}) == 1)
 """
 
 # Replica work fills the OSD, and without it the class would have had what it is owed.
@@ -131,7 +131,7 @@ label_replace(
   {PerClass.AWAY} * on ({OSD}) group_left (peer) (
     topk by ({OSD}) (1,
       max by ({OSD}, peer) (
-        {Network.WORST_PEER_INFO} and on ({OSD}) {Network.SLOW_PEERS} > 0
+        {NetworkSeries.WORST_PEER_INFO} and on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
       )
     ) * 0 + 1
   ),
@@ -207,24 +207,24 @@ def _evidence() -> str:
     return "\nor ".join(parts)
 
 
-CAUSE: Final = Group(
+CAUSE: Final = RuleGroup(
     name="cephqos-cause",
     rules=(
         # Those that want more, and what is seen of them: few series, which the rules below join.
-        Recording(record=PerClass.AT_LIMIT, expr=_AT_LIMIT),
-        Recording(record=PerClass.LACKS_OPS, expr=_LACKS),
+        RecordedSeries(record=PerClass.AT_LIMIT, expr=_AT_LIMIT),
+        RecordedSeries(record=PerClass.LACKS_OPS, expr=_LACKS),
         # Its clients' writes spend their time neither in the queue nor in its own store.
-        Recording(
+        RecordedSeries(
             record=PerClass.AWAY,
             expr=f"""
             {PerClass.WANTS}{{class="client"}}
               and on ({OSD}) ({PerOsd.OWN_STORE} < @own_store@)
             """,
         ),
-        Recording(record=PerOsd.OVERSTATED, expr=_TOO_MUCH),
+        RecordedSeries(record=PerOsd.OVERSTATED, expr=_TOO_MUCH),
         # An OSD that cannot give more: its clients wait, and not for a limit, for one shard or for
         # another OSD.
-        Recording(
+        RecordedSeries(
             record=PerOsd.SATURATED_OPS,
             expr=f"""
             {PerOsd.DELIVERED_OPS}
@@ -238,18 +238,18 @@ CAUSE: Final = Group(
             """,
         ),
         *FAILING,
-        Recording(
+        RecordedSeries(
             record=PerOsd.HOLDS_UP_OTHERS,
             expr=f"{PerOsd.HOLDS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
         ),
-        Recording(record=PerClass.EVIDENCE, expr=_evidence()),
-        Recording(
+        RecordedSeries(record=PerClass.EVIDENCE, expr=_evidence()),
+        RecordedSeries(
             record=PerClass.CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
         ),
         # What lasts leads: it labels alerts, which must not flap with it. What has lasted may be
         # absent for longer than what has not.
-        Recording(
+        RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
             max_over_time({PerClass.EVIDENCE}[@hold@]) and (
@@ -261,12 +261,12 @@ CAUSE: Final = Group(
             )
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerClass.MAIN_CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
         ),
         # How many OSDs wait for this one.
-        Recording(
+        RecordedSeries(
             record=PerOsd.WAITED_FOR,
             expr=f"""
             label_replace(
@@ -277,11 +277,11 @@ CAUSE: Final = Group(
             )
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerClusterClass.CAUSE_OSDS,
             expr=f"count by (cluster, class, cause, by) ({PerClass.MAIN_CAUSE})",
         ),
-        Recording(
+        RecordedSeries(
             record=PerClusterClass.MAIN_CAUSE,
             expr=f"topk by (cluster, class) (1, {PerClusterClass.CAUSE_OSDS}) * 0 + 1",
         ),

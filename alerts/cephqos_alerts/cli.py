@@ -8,7 +8,7 @@ from typing import Final
 from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.command import Parser
@@ -21,7 +21,7 @@ _ALERTS: Final = Path(__file__).parents[1]
 _CHECKOUT: Final = _ALERTS if (_ALERTS / "runbooks.md").is_file() else None
 
 
-class OutOfDate(CephqosError):
+class RulesOutOfDate(CephqosError):
     """The rules that are there are not what their sources give."""
 
 
@@ -41,7 +41,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
-    default = Settings()
+    default = RuleSettings()
     parser.add_argument(
         "--slo",
         type=Path,
@@ -125,7 +125,7 @@ def _reason(error: OSError | UnicodeDecodeError) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
 
 
-def _settings(arguments: argparse.Namespace) -> Settings:
+def _settings(arguments: argparse.Namespace) -> RuleSettings:
     if not 0 < arguments.time_scale <= 1:
         raise UsageError(f"--time-scale {arguments.time_scale}: expected more than 0, at most 1")
     if not 0.1 <= arguments.scrape_interval <= 300:
@@ -136,7 +136,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         raise UsageError(f"--job {arguments.job}: not a regular expression: {exc}") from exc
     if set(arguments.job) & set('"\\\n'):
         raise UsageError(f"--job {arguments.job}: expected no quotes and no backslashes")
-    return Settings(
+    return RuleSettings(
         scrape_interval=arguments.scrape_interval,
         time_scale=arguments.time_scale,
         job=arguments.job,
@@ -172,7 +172,7 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
     return files
 
 
-def _alertmanager(settings: Settings, arguments: argparse.Namespace) -> str:
+def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
     webhook, own = arguments.webhook or DEFAULT_WEBHOOK, arguments.receivers
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
         raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
@@ -199,7 +199,7 @@ async def _check(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
     stale = [str(file) for file, text in built.items() if _read(file) != text]
     if stale:
-        raise OutOfDate(
+        raise RulesOutOfDate(
             f"not what cephqos and the SLOs give: {', '.join(stale)}"
             " (`cephqos rules build` with the same options writes them)"
         )

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Group, Recording
+from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerOsd, PerShard
-from cephqos_base.series import OSD, OSD_CLASS, Op, Qos, total
+from cephqos_base.series import OSD, OSD_CLASS, OpSeries, QosSeries, total
 
 
 def _zero(metric: str) -> str:
@@ -12,9 +12,9 @@ def _zero(metric: str) -> str:
     return f'max by ({OSD_CLASS}) ({metric}{{shard="0"}}) * 0'
 
 
-def _worst(record: str, metric: str) -> Recording:
+def _worst(record: str, metric: str) -> RecordedSeries:
     """The highest of all shards. Shards at 0 are left out first: they are nearly all of them."""
-    return Recording(
+    return RecordedSeries(
         record=record,
         expr=f"max by ({OSD_CLASS}) ({metric} > 0) or {_zero(metric)}",
     )
@@ -34,100 +34,102 @@ _KEPT_WAITING: Final = f"""
                   )
 """
 
-DEMAND: Final = Group(
+DEMAND: Final = RuleGroup(
     name="cephqos-demand",
     rules=(
         # Most queues of most shards are empty: from here on only the others are looked at.
-        Recording(
+        RecordedSeries(
             record=PerShard.QUEUE_LENGTH,
-            expr=f"max by ({OSD_CLASS}, shard) ({Qos.QUEUE_LENGTH} > 0)",
+            expr=f"max by ({OSD_CLASS}, shard) ({QosSeries.QUEUE_LENGTH} > 0)",
         ),
-        Recording(
+        RecordedSeries(
             record=PerClass.QUEUE_LENGTH,
             expr=f"""
             sum by ({OSD_CLASS}) ({PerShard.QUEUE_LENGTH})
-            or {_zero(Qos.QUEUE_LENGTH)}
+            or {_zero(QosSeries.QUEUE_LENGTH)}
             """,
         ),
-        _worst(PerClass.RESERVATION_LAG_SECONDS, Qos.RESERVATION_LAG_SECONDS),
-        _worst(PerClass.LIMIT_HOLD_SECONDS, Qos.LIMIT_HOLD_SECONDS),
-        Recording(
+        _worst(PerClass.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_LAG_SECONDS),
+        _worst(PerClass.LIMIT_HOLD_SECONDS, QosSeries.LIMIT_HOLD_SECONDS),
+        RecordedSeries(
             record=PerClass.SHARDS_WANTING,
             expr=f"""
             count by ({OSD_CLASS}) (
               max_over_time({PerShard.QUEUE_LENGTH}[@hold@])
             )
-            / on ({OSD}) group_left () max by ({OSD}) ({Qos.SHARDS})
+            / on ({OSD}) group_left () max by ({OSD}) ({QosSeries.SHARDS})
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.CLIENT_WAITING,
             expr=f"""
             sum by ({OSD}) (
               max by ({OSD}, throttle) (
-                rate({Qos.CLIENT_WAIT_SECONDS}[@rate@])
-                or rate({Qos.THROTTLE_WAIT_SECONDS}[@rate@])
+                rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@])
+                or rate({QosSeries.THROTTLE_WAIT_SECONDS}[@rate@])
               )
             )
             """,
         ),
         # It holds transactions and ends none: what is measured at their end says nothing now.
         # Recorded only where it is so.
-        Recording(
+        RecordedSeries(
             record=PerOsd.STORE_STALLED,
             expr=f"""
             0 * (
-              max by ({OSD}) (rate({Qos.STORE_TRANSACTIONS}[@rate@])) == 0
+              max by ({OSD}) (rate({QosSeries.STORE_TRANSACTIONS}[@rate@])) == 0
               and on ({OSD}) (
-                min_over_time({Qos.THROTTLE_USED_RATIO}{{throttle="bluestore"}}[@sustained@]) > 0
+                min_over_time(
+                  {QosSeries.THROTTLE_USED_RATIO}{{throttle="bluestore"}}[@sustained@]
+                ) > 0
               )
             ) + 1
             """,
         ),
         # Stalled goes first: latency, of another group, may still be that of the evaluation before.
-        Recording(
+        RecordedSeries(
             record=PerOsd.STORE_PILING_UP,
             expr=f"""
             {PerOsd.STORE_STALLED}
             or on ({OSD})
-            (max by ({OSD}) (rate({Qos.STORE_SECONDS}[@rate@])) >= bool @store_in_progress@)
+            (max by ({OSD}) (rate({QosSeries.STORE_SECONDS}[@rate@])) >= bool @store_in_progress@)
             * on ({OSD}) (
               ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_hdd@)
                 and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
               or on ({OSD}) ({PerOsd.STORE_LATENCY_SECONDS} >= bool @store_latency_ssd@)
             )
             or on ({OSD})
-            0 * max by ({OSD}) ({Qos.THROTTLE_USED_RATIO}{{throttle="bluestore"}})
+            0 * max by ({OSD}) ({QosSeries.THROTTLE_USED_RATIO}{{throttle="bluestore"}})
             """,
         ),
         # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
-        Recording(
+        RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_SUM,
             expr=f"""
-            max by ({OSD}) ({Qos.CLIENT_OPS_IN_PROGRESS})
+            max by ({OSD}) ({QosSeries.CLIENT_OPS_IN_PROGRESS})
             + on ({OSD}) (
               sum by ({OSD}) ({PerClass.QUEUE_LENGTH}{{class="client"}})
-              or max by ({OSD}) ({Qos.CLIENT_OPS_IN_PROGRESS}) * 0
+              or max by ({OSD}) ({QosSeries.CLIENT_OPS_IN_PROGRESS}) * 0
             )
             """,
         ),
         # In every sample, not on average: a burst of a second leaves samples without work.
-        Recording(
+        RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_MIN,
             expr=f"min_over_time({PerOsd.CLIENT_PRESENT_SUM}[@sustained@])",
         ),
         # On average, too (Little's law): bursts in step with the scrapes are in every sample.
-        Recording(
+        RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_RATE,
             expr=f"""
             sum by ({OSD}) (
-              max by ({OSD}, op) (rate({total(Op.LATENCY_SECONDS)}[@rate@]))
+              max by ({OSD}, op) (rate({total(OpSeries.LATENCY_SECONDS)}[@rate@]))
             )
             """,
         ),
         # What comes in bursts, in step with the scrapes, is no demand. A slow device ends many at
         # once and then none for a while, so the best of some averages counts.
-        Recording(
+        RecordedSeries(
             record=PerClass.DEMAND,
             labels={"class": "client"},
             expr=f"""
@@ -150,7 +152,7 @@ DEMAND: Final = Group(
             )
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerClass.DEMAND,
             expr=f"""
             min_over_time(
@@ -159,6 +161,6 @@ DEMAND: Final = Group(
             """,
         ),
         # Only those that want more: what is looked at from here on is few.
-        Recording(record=PerClass.WANTS, expr=f"{PerClass.DEMAND} == 1"),
+        RecordedSeries(record=PerClass.WANTS, expr=f"{PerClass.DEMAND} == 1"),
     ),
 )

@@ -6,22 +6,22 @@ All of it is recorded only where it is so: on a healthy cluster these rules look
 from typing import Final
 
 from cephqos_alerts.across import DEVICE_SECONDS
-from cephqos_alerts.rules import Recording
+from cephqos_alerts.rules import RecordedSeries
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
-from cephqos_base.series import OSD, Op, Threads
+from cephqos_base.series import OSD, OpSeries, ThreadsSeries
 
 # Commits take long, too, when the threads that commit are ready and wait for a CPU.
 _COMMITS_WAIT_FOR_CPU: Final = f"""
 max by ({OSD}) (
-  sum by ({OSD}, instance) (rate({Threads.WAIT_SECONDS}{{group=~"bstore_kv.*"}}[@rate@]))
+  sum by ({OSD}, instance) (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"bstore_kv.*"}}[@rate@]))
 ) > @commit_cpu@
 """
 
 
-def _long_device_seconds(place: str, series: str) -> Recording:
+def _long_device_seconds(place: str, series: str) -> RecordedSeries:
     """What is short is no failure, however many times longer than usual it takes."""
     unless = f"\nunless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()})" if place == "commit" else ""
-    return Recording(
+    return RecordedSeries(
         record=PerOsdPlace.DEVICE_SECONDS,
         labels={"at": place},
         expr=f"({series} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}{unless}",
@@ -40,7 +40,7 @@ _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
 
 FAILING: Final = (
     # Neither in operations nor in bytes does it do what it did at its best.
-    Recording(
+    RecordedSeries(
         record=PerOsd.COLLAPSED,
         expr=f"""
         0 * (
@@ -52,7 +52,7 @@ FAILING: Final = (
         """,
     ),
     *(_long_device_seconds(place, series) for place, series in DEVICE_SECONDS.items()),
-    Recording(
+    RecordedSeries(
         record=PerOsd.DEVICE_FAILING,
         expr=f"""
         {PerOsd.STORE_STALLED}
@@ -70,7 +70,7 @@ FAILING: Final = (
         ) + 1
         """,
     ),
-    Recording(
+    RecordedSeries(
         record=PerOsd.CPU_SHORT,
         expr=f"""
         0 * (
@@ -80,12 +80,12 @@ FAILING: Final = (
         """,
     ),
     # Where operations are so large that bytes are what they cost.
-    Recording(
+    RecordedSeries(
         record=PerOsd.COST_PER_OP,
         expr=f"""
         {PerClass.ATTAINED_OPS}{{class="client"}}
         / on ({OSD}) (
-          sum by ({OSD}) (max by ({OSD}, op) (rate({Op.LATENCY_SECONDS}_count[@rate@])))
+          sum by ({OSD}) (max by ({OSD}, op) (rate({OpSeries.LATENCY_SECONDS}_count[@rate@])))
           > 0
         ) > @large_ops@
         """,

@@ -6,17 +6,25 @@ once. A series that a release cannot give stays absent through all of them.
 
 from typing import Final
 
-from cephqos_alerts.rules import Group, Recording
+from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerOsd
-from cephqos_base.series import OSD, OSD_CLASS, Crimson, Daemon, Disks, Qos, Threads
+from cephqos_base.series import (
+    OSD,
+    OSD_CLASS,
+    CrimsonSeries,
+    DaemonSeries,
+    DisksSeries,
+    QosSeries,
+    ThreadsSeries,
+)
 
 
-def _per_class(record: str, metric: str) -> Recording:
-    return Recording(record=record, expr=f"max by ({OSD_CLASS}) ({metric})")
+def _per_class(record: str, metric: str) -> RecordedSeries:
+    return RecordedSeries(record=record, expr=f"max by ({OSD_CLASS}) ({metric})")
 
 
-def per_osd(record: str, metric: str) -> Recording:
-    return Recording(record=record, expr=f"max by ({OSD}) ({metric})")
+def per_osd(record: str, metric: str) -> RecordedSeries:
+    return RecordedSeries(record=record, expr=f"max by ({OSD}) ({metric})")
 
 
 def _mean_seconds(seconds: str, count: str) -> str:
@@ -27,39 +35,39 @@ def _mean_seconds(seconds: str, count: str) -> str:
     """
 
 
-PROMISES: Final = Group(
+PROMISES: Final = RuleGroup(
     name="cephqos-promises",
     rules=(
-        _per_class(PerClass.RESERVED_OPS, Qos.RESERVATION_OPS),
-        _per_class(PerClass.LIMIT_OPS, Qos.LIMIT_OPS),
-        _per_class(PerClass.TARGET_OPS, Qos.TARGET_RESERVATION_OPS),
-        per_osd(PerOsd.CAPACITY_OPS, Qos.CAPACITY_OPS),
-        Recording(
+        _per_class(PerClass.RESERVED_OPS, QosSeries.RESERVATION_OPS),
+        _per_class(PerClass.LIMIT_OPS, QosSeries.LIMIT_OPS),
+        _per_class(PerClass.TARGET_OPS, QosSeries.TARGET_RESERVATION_OPS),
+        per_osd(PerOsd.CAPACITY_OPS, QosSeries.CAPACITY_OPS),
+        RecordedSeries(
             record=PerOsd.MEDIA,
             # Two exporters that do not agree on the media must not stop every rule.
-            expr=f"topk by ({OSD}) (1, max by ({OSD}, media) ({Qos.SCHEDULER_INFO}))",
+            expr=f"topk by ({OSD}) (1, max by ({OSD}, media) ({QosSeries.SCHEDULER_INFO}))",
         ),
         # Which target speaks for an OSD, so that sums per host count it once.
-        Recording(
+        RecordedSeries(
             record=PerOsd.INSTANCE,
             expr="topk by (cluster, ceph_daemon) (1, max by (cluster, ceph_daemon, instance)"
-            f" ({Daemon.UP}))",
+            f" ({DaemonSeries.UP}))",
         ),
     ),
 )
 
-WORK: Final = Group(
+WORK: Final = RuleGroup(
     name="cephqos-work",
     rules=(
-        _per_class(PerClass.ATTAINED_OPS, f"rate({Qos.OPS}[@rate@])"),
-        per_osd(PerOsd.DELIVERED_OPS, f"rate({Qos.DELIVERED_OPS}[@rate@])"),
-        Recording(
+        _per_class(PerClass.ATTAINED_OPS, f"rate({QosSeries.OPS}[@rate@])"),
+        per_osd(PerOsd.DELIVERED_OPS, f"rate({QosSeries.DELIVERED_OPS}[@rate@])"),
+        RecordedSeries(
             record=PerClass.ATTAINMENT,
             expr=f"{PerClass.ATTAINED_OPS} / ({PerClass.RESERVED_OPS} > 0)",
         ),
         # What a class gets above its reservation, where another one could have used it: a tenth of
         # the OSD's work or more. Only those are recorded, and most rules on causes end here.
-        Recording(
+        RecordedSeries(
             record=PerClass.EXCESS_OPS,
             expr=f"""
             (
@@ -70,52 +78,54 @@ WORK: Final = Group(
             > on ({OSD}) group_left () (@interference@ * {PerOsd.DELIVERED_OPS})
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.DEVICE_LATENCY_SECONDS_RATE,
             expr=f"""
             max by ({OSD}) (
               sum by ({OSD}, instance, device)
-                (rate({Disks.TIME_SECONDS}{{layer="osd"}}[@rate@]))
+                (rate({DisksSeries.TIME_SECONDS}{{layer="osd"}}[@rate@]))
               / (sum by ({OSD}, instance, device)
-                (rate({Disks.OPS}{{layer="osd"}}[@rate@])) > 0)
+                (rate({DisksSeries.OPS}{{layer="osd"}}[@rate@])) > 0)
             )
             """,
         ),
-        per_osd(PerOsd.DEVICE_DEPTH, f'rate({Disks.WEIGHTED_SECONDS}{{layer="osd"}}[@rate@])'),
-        Recording(
+        per_osd(
+            PerOsd.DEVICE_DEPTH, f'rate({DisksSeries.WEIGHTED_SECONDS}{{layer="osd"}}[@rate@])'
+        ),
+        RecordedSeries(
             record=PerOsd.STORE_LATENCY_SECONDS,
-            expr=_mean_seconds(Qos.STORE_SECONDS, Qos.STORE_TRANSACTIONS),
+            expr=_mean_seconds(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.KV_COMMIT_SECONDS_RATE,
-            expr=_mean_seconds(Qos.STORE_KV_COMMIT_SECONDS, Qos.STORE_KV_COMMITS),
+            expr=_mean_seconds(QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.READ_WAIT_SECONDS_RATE,
-            expr=_mean_seconds(Qos.STORE_READ_WAIT_SECONDS, Qos.STORE_READ_WAITS),
+            expr=_mean_seconds(QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.DEVICE_BYTES_RATE,
             expr=f"""
             max by ({OSD}) (
-              sum by ({OSD}, instance, device) (rate({Disks.BYTES}{{layer="osd"}}[@rate@]))
+              sum by ({OSD}, instance, device) (rate({DisksSeries.BYTES}{{layer="osd"}}[@rate@]))
             )
             """,
         ),
         # A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
-        Recording(
+        RecordedSeries(
             record=PerOsd.THREAD_CEILING,
             expr=f"""
             max by ({OSD}) (
-              rate({Threads.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
-              or avg_over_time({Crimson.REACTOR_UTILIZATION_RATIO}[@rate@])
+              rate({ThreadsSeries.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
+              or avg_over_time({CrimsonSeries.REACTOR_UTILIZATION_RATIO}[@rate@])
             )
             """,
         ),
         per_osd(
             PerOsd.CPU_WAITING,
             f"sum by ({OSD}, instance)"
-            f' (rate({Threads.WAIT_SECONDS}{{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}}'
+            f' (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}}'
             "[@rate@]))",
         ),
     ),
@@ -123,10 +133,10 @@ WORK: Final = Group(
 
 # A reservation is promised per shard: a class that wants work done in one shard of eight is owed an
 # eighth of it. Where work piles up behind the scheduler all shards share that fate.
-VIOLATION: Final = Group(
+VIOLATION: Final = RuleGroup(
     name="cephqos-violation",
     rules=(
-        Recording(
+        RecordedSeries(
             record=PerClass.OWED_OPS,
             expr=f"""
             ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
@@ -135,14 +145,14 @@ VIOLATION: Final = Group(
             or {PerClass.RESERVED_OPS} > 0
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerClass.SHORTFALL_OPS,
             expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
         # Demand, and not what is recorded only where there is some: that would last on for five
         # minutes after Prometheus was restarted.
         # Work done between a restart and the next scrape is in no counter: a rate is too low.
-        Recording(
+        RecordedSeries(
             record=PerClass.VIOLATED,
             expr=f"""
             (
@@ -156,10 +166,10 @@ VIOLATION: Final = Group(
               )) + 1
               or on ({OSD_CLASS}) 0 * ({PerClass.DEMAND} and on ({OSD_CLASS}) {PerClass.OWED_OPS})
             )
-            unless on ({OSD}) (resets({Qos.DELIVERED_OPS}[@rate@]) > 0)
+            unless on ({OSD}) (resets({QosSeries.DELIVERED_OPS}[@rate@]) > 0)
             """,
         ),
-        Recording(
+        RecordedSeries(
             record=PerClass.VIOLATED_SECONDS,
             expr=f"""
             sum_over_time({PerClass.VIOLATED}[@hour@]) * @interval_seconds@ > 0
@@ -179,31 +189,31 @@ def _usual(series: str) -> str:
 
 
 # What needs a long look back is looked at once a minute.
-HISTORY: Final = Group(
+HISTORY: Final = RuleGroup(
     name="cephqos-history",
     slow=True,
     rules=(
-        Recording(
+        RecordedSeries(
             record=PerOsd.PROVEN_OPS,
             expr=f"max_over_time({PerOsd.SATURATED_OPS}[@day@:@rate@])",
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.DELIVERED_OPS_MAX1D,
             expr=f"max_over_time({PerOsd.DELIVERED_OPS}[@day@:@rate@])",
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.DEVICE_BYTES_MAX1D,
             expr=f"max_over_time({PerOsd.DEVICE_BYTES_RATE}[@day@:@rate@])",
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.READ_WAIT_SECONDS_MEDIAN1D,
             expr=_usual(PerOsd.READ_WAIT_SECONDS_RATE),
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D,
             expr=_usual(PerOsd.DEVICE_LATENCY_SECONDS_RATE),
         ),
-        Recording(
+        RecordedSeries(
             record=PerOsd.KV_COMMIT_SECONDS_MEDIAN1D,
             expr=_usual(PerOsd.KV_COMMIT_SECONDS_RATE),
         ),

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Group, Recording
+from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
-from cephqos_base.series import OSD, Daemon
+from cephqos_base.series import OSD, DaemonSeries
 
 # Of an OSD's class, of a host's, of the cluster's.
 _FIGURES: Final = (
@@ -16,8 +16,8 @@ _FIGURES: Final = (
 )
 
 
-def _of_host(record: str, figure: str) -> Recording:
-    return Recording(
+def _of_host(record: str, figure: str) -> RecordedSeries:
+    return RecordedSeries(
         record=record,
         expr=f"""
         sum by (cluster, instance, class) (
@@ -27,26 +27,26 @@ def _of_host(record: str, figure: str) -> Recording:
     )
 
 
-ROLLUPS: Final = Group(
+ROLLUPS: Final = RuleGroup(
     name="cephqos-rollups",
     rules=(
         *(_of_host(host, figure) for figure, host, _ in _FIGURES),
         # From the sums of its hosts: no second pass over all OSDs.
         *(
-            Recording(record=cluster, expr=f"sum by (cluster, class) ({host})")
+            RecordedSeries(record=cluster, expr=f"sum by (cluster, class) ({host})")
             for _, host, cluster in _FIGURES
         ),
-        Recording(
+        RecordedSeries(
             record=PerCluster.DELIVERED_OPS,
             expr=f"sum by (cluster) ({PerOsd.DELIVERED_OPS})",
         ),
-        Recording(
+        RecordedSeries(
             record=PerCluster.CAPACITY_OPS,
             expr=f"sum by (cluster) ({PerOsd.CAPACITY_OPS})",
         ),
-        Recording(
+        RecordedSeries(
             record=PerCluster.OSDS,
-            expr=f"count by (cluster) (max by ({OSD}) ({Daemon.UP}))",
+            expr=f"count by (cluster) (max by ({OSD}) ({DaemonSeries.UP}))",
         ),
     ),
 )

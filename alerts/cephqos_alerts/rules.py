@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base import dashboards
 from cephqos_base.units import duration
 
@@ -39,7 +39,7 @@ _AFTER: Final = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recording:
+class RecordedSeries:
     """A series to record."""
 
     record: str
@@ -62,11 +62,11 @@ class Alert:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-Rule = Recording | Alert
+Rule = RecordedSeries | Alert
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class RuleGroup:
     """Rules evaluated one after the other, in this order; `slow` ones once a minute."""
 
     name: str
@@ -95,7 +95,7 @@ def to_yaml(document: Mapping[str, Any], header: str = HEADER) -> str:
 
 
 def render(
-    groups: Iterable[Group], settings: Settings, *, for_loki: bool = False
+    groups: Iterable[RuleGroup], settings: RuleSettings, *, for_loki: bool = False
 ) -> dict[str, Any]:
     """The groups as Prometheus or Loki's ruler reads them."""
     between = _LAST_HOUR if for_loki else _around(settings)
@@ -106,7 +106,7 @@ def render(
 _LAST_HOUR: Final = "from=now-1h&to=now"
 
 
-def _around(settings: Settings) -> str:
+def _around(settings: RuleSettings) -> str:
     """The time range around the moment at which Prometheus evaluates an alert."""
 
     def moment(offset: float) -> str:
@@ -117,7 +117,7 @@ def _around(settings: Settings) -> str:
     return f"from={moment(-_BEFORE)}&to={moment(_AFTER)}"
 
 
-def _render_group(group: Group, settings: Settings, between: str) -> dict[str, Any]:
+def _render_group(group: RuleGroup, settings: RuleSettings, between: str) -> dict[str, Any]:
     interval = settings.expand("@slow_interval@") if group.slow else None
     return {
         "name": group.name,
@@ -126,9 +126,9 @@ def _render_group(group: Group, settings: Settings, between: str) -> dict[str, A
     }
 
 
-def _render_rule(rule: Rule, settings: Settings, between: str) -> dict[str, Any]:
+def _render_rule(rule: Rule, settings: RuleSettings, between: str) -> dict[str, Any]:
     expr = settings.expand(textwrap.dedent(rule.expr).strip())
-    if isinstance(rule, Recording):
+    if isinstance(rule, RecordedSeries):
         rendered: dict[str, Any] = {"record": rule.record, "expr": expr}
         return rendered | ({"labels": dict(rule.labels)} if rule.labels else {})
     rendered = {"alert": rule.name, "expr": expr}

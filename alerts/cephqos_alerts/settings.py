@@ -79,7 +79,7 @@ class Thresholds:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class RuleSettings:
     """What a set of rules is generated for."""
 
     scrape_interval: float = 15.0

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_alerts.rules import Alert, Group, Recording, Rule, Severity, Subject
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.rules import Alert, RecordedSeries, Rule, RuleGroup, Severity, Subject
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo_spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
-from cephqos_base.series import Client, Op, Probe
+from cephqos_base.series import ClientSeries, OpSeries, ProbeSeries
 from cephqos_base.units import DAY, HOUR, MINUTE, duration
 
 SLO_ALERT: Final = "CephQosLatencySloBurn"
@@ -44,9 +44,9 @@ BURNS: Final = (
 _WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
 
 _METRICS: Final[Mapping[str, str]] = {
-    "osd": Op.LATENCY_SECONDS,
-    "fio": Client.LATENCY_SECONDS,
-    "probe": Probe.LATENCY_SECONDS,
+    "osd": OpSeries.LATENCY_SECONDS,
+    "fio": ClientSeries.LATENCY_SECONDS,
+    "probe": ProbeSeries.LATENCY_SECONDS,
 }
 # What an SLO is kept for: each cluster, each pool probed, each load of each run.
 _GROUPING: Final[Mapping[str, str]] = {
@@ -58,34 +58,36 @@ _GROUPING: Final[Mapping[str, str]] = {
 _LEAST_OPS: Final = 100
 
 
-def slo_groups(slos: Sequence[Slo], settings: Settings) -> list[Group]:
+def slo_groups(slos: Sequence[Slo], settings: RuleSettings) -> list[RuleGroup]:
     """One group of rules per SLO."""
-    return [Group(name=f"cephqos-slo-{slo.name}", rules=_rules(slo, settings)) for slo in slos]
+    return [RuleGroup(name=f"cephqos-slo-{slo.name}", rules=_rules(slo, settings)) for slo in slos]
 
 
-def _rules(slo: Slo, settings: Settings) -> list[Rule]:
+def _rules(slo: Slo, settings: RuleSettings) -> list[Rule]:
     own = {"slo": slo.name, **slo.labels}
     rules: list[Rule] = [
-        Recording(record=PerSlo.GOOD, expr=_rate(slo, good=True), labels=own),
-        Recording(record=PerSlo.TOTAL, expr=_rate(slo, good=False), labels=own),
+        RecordedSeries(record=PerSlo.GOOD, expr=_rate(slo, good=True), labels=own),
+        RecordedSeries(record=PerSlo.TOTAL, expr=_rate(slo, good=False), labels=own),
     ]
     for window in _WINDOWS:
         rules.append(
-            Recording(
+            RecordedSeries(
                 record=PerSlo.ERRORS,
                 expr=_errors(slo, settings.window(window)),
                 labels={"slo": slo.name, "window": duration(window)},
             )
         )
     rules.append(
-        Recording(
+        RecordedSeries(
             record=PerSlo.BUDGET_LEFT,
             expr=f"1 - ({_errors(slo, settings.window(slo.window))}) / {slo.budget:g}",
             labels={"slo": slo.name},
         )
     )
     # What a burn rate is a multiple of: dashboards divide by it.
-    objective = Recording(record=PerSlo.OBJECTIVE, expr=f"vector({slo.objective:.10g})", labels=own)
+    objective = RecordedSeries(
+        record=PerSlo.OBJECTIVE, expr=f"vector({slo.objective:.10g})", labels=own
+    )
     return [*rules, objective, *(_alert(slo, burn, settings) for burn in BURNS)]
 
 
@@ -121,7 +123,7 @@ _CAUSE: Final = (
 )
 
 
-def _alert(slo: Slo, burn: Burn, settings: Settings) -> Alert:
+def _alert(slo: Slo, burn: Burn, settings: RuleSettings) -> Alert:
     limit = burn.factor(slo) * slo.budget
     long, short = (
         f'{PerSlo.ERRORS}{{slo="{slo.name}", window="{duration(window)}"}}'

@@ -8,13 +8,13 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_dashboards.provisioning import Place, provisioning
+from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
 
 _PACKAGE: Final = Path(__file__).parent
 GENERATED: Final = _PACKAGE / "generated"
 
 
-class OutOfDate(CephqosError):
+class DashboardsOutOfDate(CephqosError):
     """The committed files are not what their sources give."""
 
 
@@ -31,7 +31,7 @@ def add_options(parser: Parser) -> None:
 
 
 def _add_install(parser: argparse.ArgumentParser) -> None:
-    default = Place()
+    default = GrafanaPaths()
     parser.add_argument(
         "directory",
         type=Path,
@@ -62,7 +62,7 @@ def committed() -> dict[Path, str]:
             " (installing them does not)"
         ) from exc
     files = {GENERATED / name: text for name, text in build_dashboards().items()}
-    place = Place(loki="http://localhost:3100")
+    place = GrafanaPaths(loki="http://localhost:3100")
     return files | {
         _PACKAGE / "provisioning_files" / name: text for name, text in provisioning(place).items()
     }
@@ -80,7 +80,7 @@ async def _check(_: argparse.Namespace) -> int:
     stale = [str(file) for file, text in files.items() if _read(file) != text]
     stale += sorted(str(file) for file in GENERATED.glob("*.json") if file not in files)
     if stale:
-        raise OutOfDate(
+        raise DashboardsOutOfDate(
             f"not what their sources give: {', '.join(stale)} (`cephqos dashboards build`"
             " writes them; remove what has no source)"
         )
@@ -111,7 +111,7 @@ def installed(
 ) -> dict[Path, str]:
     """The files of an installation: what is committed, with provisioning for this place."""
     dashboards = directory / "dashboards"
-    place = Place(
+    place = GrafanaPaths(
         dashboards=str(dashboards),
         prometheus=prometheus,
         loki=loki,

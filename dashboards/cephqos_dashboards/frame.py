@@ -24,7 +24,7 @@ OSD_OF_ROW: Final = _OSD_LINK.replace("OSD", "${__data.fields.OSD}")
 
 
 @dataclass(frozen=True)
-class Row:
+class BoardRow:
     """Panels under a heading; what is in a collapsed row is queried when it is opened."""
 
     title: str
@@ -39,7 +39,7 @@ class Board:
     uid: str
     title: str
     about: str
-    rows: Sequence[Row]
+    rows: Sequence[BoardRow]
     variables: Sequence[Builder[models.VariableModel]] = ()
     annotations: Sequence["Annotation"] = field(default_factory=tuple)
     since: str = "now-1h"

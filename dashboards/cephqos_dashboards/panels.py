@@ -86,7 +86,7 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Query:
+class PanelQuery:
     """PromQL and the name of its series. `name`: the column of a table."""
 
     expr: str
@@ -109,7 +109,7 @@ class Look:
     link: str = ""
 
 
-def _target(query: Query, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
+def _target(query: PanelQuery, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
     target = prometheus.Dataquery().expr(_text(query.expr)).format(form).datasource(PROMETHEUS)
     target = target.instant() if instant else target.range()
     return target.legend_format(query.legend or "__auto")
@@ -143,7 +143,7 @@ def _link(url: str) -> dashboard.DashboardLink:
     return dashboard.DashboardLink("Open the OSD").type(DashboardLinkType.LINK).url(url)
 
 
-def _query(panel: _P, queries: Sequence[Query], *, instant: bool, form: PromQueryFormat) -> _P:
+def _query(panel: _P, queries: Sequence[PanelQuery], *, instant: bool, form: PromQueryFormat) -> _P:
     panel.datasource(PROMETHEUS)
     for position, query in enumerate(queries):
         target = _target(query, instant=instant, form=form)
@@ -156,7 +156,7 @@ _AXIS_WIDTH: Final = 90
 
 def lines(
     about: About,
-    *queries: Query,
+    *queries: PanelQuery,
     look: Look,
     stacked: bool = False,
     classes: bool = False,
@@ -211,7 +211,7 @@ def _or_nothing(about: About, look: Look) -> Look:
 
 def figure(
     about: About,
-    *queries: Query,
+    *queries: PanelQuery,
     look: Look,
     text: kinds.BigValueTextMode = kinds.BigValueTextMode.AUTO,
 ) -> AnyPanel:
@@ -226,7 +226,7 @@ def figure(
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
 
 
-def bars(about: About, *queries: Query, look: Look) -> AnyPanel:
+def bars(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
     """Figures of now as bars, one below the other."""
     panel = _dress(bargauge.Panel(), about, _or_nothing(about, look))
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
@@ -235,7 +235,7 @@ def bars(about: About, *queries: Query, look: Look) -> AnyPanel:
     return panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
 
 
-def states(about: About, *queries: Query, look: Look) -> AnyPanel:
+def states(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
     """States over time, one row each."""
     panel = _dress(statetimeline.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
@@ -247,7 +247,7 @@ def states(about: About, *queries: Query, look: Look) -> AnyPanel:
     return panel.color_scheme(colour).legend(common.VizLegendOptions().show_legend(False))
 
 
-def heat(about: About, query: Query, *, unit: str) -> AnyPanel:
+def heat(about: About, query: PanelQuery, *, unit: str) -> AnyPanel:
     """A histogram over time."""
     panel = _dress(heatmap.Panel(), about, Look(unit=unit))
     _query(panel, [query], instant=False, form=PromQueryFormat.HEATMAP)
@@ -261,7 +261,7 @@ def heat(about: About, query: Query, *, unit: str) -> AnyPanel:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Column:
+class PanelColumn:
     """A column of a table; the title is the name of a label or of a query."""
 
     source: str
@@ -289,7 +289,11 @@ class Column:
 
 
 def rows(
-    about: About, *queries: Query, columns: Sequence[Column], sort: str = "", rising: bool = False
+    about: About,
+    *queries: PanelQuery,
+    columns: Sequence[PanelColumn],
+    sort: str = "",
+    rising: bool = False,
 ) -> AnyPanel:
     """A table: labels and one value per query, joined where the labels agree."""
     panel = _dress(table.Panel(), about, Look(unit=theme.Unit.COUNT))
@@ -304,7 +308,9 @@ def rows(
     return panel.min_width(70).cell_height(kinds.TableCellHeight.SM)
 
 
-def _organize(queries: Sequence[Query], columns: Sequence[Column]) -> DataTransformerConfig:
+def _organize(
+    queries: Sequence[PanelQuery], columns: Sequence[PanelColumn]
+) -> DataTransformerConfig:
     """Name the columns, order them, and leave out what was not asked for."""
     names = {
         query.name: "Value" if len(queries) == 1 else f"Value #{chr(ord('A') + position)}"
@@ -323,7 +329,7 @@ def _organize(queries: Sequence[Query], columns: Sequence[Column]) -> DataTransf
     return DataTransformerConfig(id_val="organize", options=options)
 
 
-def matrix(about: About, query: Query, *, row: str, column: str, look: Look) -> AnyPanel:
+def matrix(about: About, query: PanelQuery, *, row: str, column: str, look: Look) -> AnyPanel:
     """A table of one label against another."""
     panel = _dress(table.Panel(), about, look)
     _query(panel, [query], instant=True, form=PromQueryFormat.TABLE)

@@ -12,7 +12,7 @@ FOLDER: Final = "cephqos"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class GrafanaPaths:
     """What a Grafana is told. `dashboards`: the directory where it finds the JSON."""
 
     dashboards: str = "/var/lib/grafana/dashboards/cephqos"
@@ -21,7 +21,7 @@ class Place:
     scrape_interval: float = 15.0
 
 
-def provisioning(place: Place) -> dict[str, str]:
+def provisioning(place: GrafanaPaths) -> dict[str, str]:
     """File name below Grafana's directory `provisioning` to content."""
     return {
         "dashboards/cephqos.yml": _text({"apiVersion": 1, "providers": [_provider(place)]}),
@@ -33,7 +33,7 @@ def _text(document: dict[str, Any]) -> str:
     return HEADER + yaml.safe_dump(document, sort_keys=False)
 
 
-def _provider(place: Place) -> dict[str, Any]:
+def _provider(place: GrafanaPaths) -> dict[str, Any]:
     return {
         "name": "cephqos",
         "folder": FOLDER,
@@ -44,7 +44,7 @@ def _provider(place: Place) -> dict[str, Any]:
     }
 
 
-def _sources(place: Place) -> list[dict[str, Any]]:
+def _sources(place: GrafanaPaths) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
             "name": "cephqos Prometheus",

@@ -24,7 +24,7 @@ from cephqos_base.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandEntry:
     """One line of `cephqos --help`."""
 
     name: str
@@ -35,29 +35,29 @@ class Command:
 
 
 COMMANDS: Final = (
-    Command("demo", "show a real cluster under load, and one broken QoS promise",
+    CommandEntry("demo", "show a real cluster under load, and one broken QoS promise",
             "cephqos_loadgen.demo.cli:add_options", extra="top", needs=("textual",)),
-    Command("lab", "start and end real Ceph clusters on loopback",
+    CommandEntry("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
-    Command("top", "show live in a terminal whether QoS promises are kept",
+    CommandEntry("top", "show live in a terminal whether QoS promises are kept",
             "cephqos_loadgen.top.cli:add_options"),
-    Command("run", "run a scenario and record it into an archive",
+    CommandEntry("run", "run a scenario and record it into an archive",
             "cephqos_loadgen.run.cli:add_run_options"),
-    Command("scenarios", "list the scenarios that come with cephqos",
+    CommandEntry("scenarios", "list the scenarios that come with cephqos",
             "cephqos_loadgen.run.cli:add_scenarios_options"),
-    Command("archive", "list, check, show and export what runs have recorded",
+    CommandEntry("archive", "list, check, show and export what runs have recorded",
             "cephqos_loadgen.archive.cli:add_options"),
-    Command("report", "write a report of archives: HTML, Markdown, tables, charts",
+    CommandEntry("report", "write a report of archives: HTML, Markdown, tables, charts",
             "cephqos_loadgen.report.cli:add_options", extra="report", needs=("numpy",)),
-    Command("compare", "compare runs with a reference; exit 1 on a regression",
+    CommandEntry("compare", "compare runs with a reference; exit 1 on a regression",
             "cephqos_loadgen.report.compare_cli:add_options", extra="report", needs=("numpy",)),
-    Command("replay", "show recorded runs in Prometheus and Grafana again",
+    CommandEntry("replay", "show recorded runs in Prometheus and Grafana again",
             "cephqos_loadgen.replay.cli:add_options"),
-    Command("rules", "write recording rules, alerts and SLOs for Prometheus",
+    CommandEntry("rules", "write recording rules, alerts and SLOs for Prometheus",
             "cephqos_alerts.cli:add_options"),
-    Command("dashboards", "install Grafana dashboards, or build them from their sources",
+    CommandEntry("dashboards", "install Grafana dashboards, or build them from their sources",
             "cephqos_dashboards.cli:add_options"),
-    Command("doctor", "say what is missing or wrong on a host, in a cluster or a Prometheus",
+    CommandEntry("doctor", "say what is missing or wrong on a host, in a cluster or a Prometheus",
             "cephqos_doctor.cli:add_options"),
 )  # fmt: skip
 
@@ -79,7 +79,7 @@ class Parser(argparse.ArgumentParser):
 class _CommandParser(Parser):
     """The parser of one command. It gets its options when it is used, and not before."""
 
-    command: Command | None = None
+    command: CommandEntry | None = None
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self.command is not None:
@@ -88,7 +88,7 @@ class _CommandParser(Parser):
         return super().parse_known_args(args, namespace)
 
 
-def load(command: Command) -> Callable[[Parser], None]:
+def load(command: CommandEntry) -> Callable[[Parser], None]:
     """The function that adds the command's options; UsageError if a part is not installed."""
     module, _, function = command.function.partition(":")
     package = module.partition(".")[0]
@@ -110,7 +110,7 @@ def _installed(module: str) -> bool:
         return False
 
 
-def build_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
+def build_parser(commands: Sequence[CommandEntry] = COMMANDS) -> Parser:
     """The whole command line; what a command takes is added when that command is parsed."""
     parser = Parser(
         prog="cephqos",

@@ -57,7 +57,7 @@ def total(histogram: str) -> str:
     return f"{histogram}_sum"
 
 
-class Exporter:
+class ExporterSeries:
     """The exporter itself, and what it has found."""
 
     COLLECTOR_DURATION_SECONDS: Final = "cephqos_collector_duration_seconds"
@@ -68,7 +68,7 @@ class Exporter:
     SCRAPE_DURATION_SECONDS: Final = "cephqos_exporter_scrape_duration_seconds"
 
 
-class Daemon:
+class DaemonSeries:
     """Each Ceph daemon: whether it answers, what it costs."""
 
     CPU_SECONDS: Final = "cephqos_daemon_cpu_seconds_total"
@@ -78,14 +78,14 @@ class Daemon:
     UP: Final = "cephqos_daemon_up"
 
 
-class Op:
+class OpSeries:
     """Histograms of the OSDs' operations: use bucket(), count() and total()."""
 
     LATENCY_SECONDS: Final = "cephqos_osd_op_latency_seconds"
     SIZE_LATENCY_SECONDS: Final = "cephqos_osd_op_size_latency_seconds"
 
 
-class Ops:
+class OpsSeries:
     """Operations in progress and slow ones, per OSD."""
 
     BLOCKED: Final = "cephqos_ops_blocked"
@@ -98,7 +98,7 @@ class Ops:
     SLOW: Final = "cephqos_ops_slow_total"
 
 
-class Network:
+class NetworkSeries:
     """Heartbeat pings between OSDs: labels interface (front, back), window (1m, 5m, 15m), peer."""
 
     PEERS: Final = "cephqos_network_peers"
@@ -110,7 +110,7 @@ class Network:
     WORST_PEER_INFO: Final = "cephqos_network_worst_peer_info"
 
 
-class Qos:
+class QosSeries:
     """mClock: what each class is promised, wants and gets, per OSD."""
 
     CAPACITY_BYTES_PER_SECOND: Final = "cephqos_qos_capacity_bytes_per_second"
@@ -159,7 +159,7 @@ class Qos:
     WEIGHT: Final = "cephqos_qos_weight"
 
 
-class Recovery:
+class RecoverySeries:
     """Recovery and backfill: per OSD, per pool, per cluster."""
 
     BYTES: Final = "cephqos_recovery_bytes_total"
@@ -185,7 +185,7 @@ class Recovery:
     STATE_SECONDS: Final = "cephqos_recovery_state_seconds"
 
 
-class Scrub:
+class ScrubSeries:
     """Scrubs: per OSD and per pool."""
 
     CHUNKS: Final = "cephqos_scrub_chunks_total"
@@ -220,7 +220,7 @@ class Scrub:
     WRITES_BLOCKED: Final = "cephqos_scrub_writes_blocked_total"
 
 
-class Threads:
+class ThreadsSeries:
     """CPU and waiting of OSD threads, per group of threads."""
 
     COUNT: Final = "cephqos_threads"
@@ -231,7 +231,7 @@ class Threads:
     WAIT_SECONDS: Final = "cephqos_threads_wait_seconds_total"
 
 
-class Disks:
+class DisksSeries:
     """Block devices of OSDs: /proc/diskstats and /sys/block."""
 
     BUSY_SECONDS: Final = "cephqos_disks_busy_seconds_total"
@@ -244,7 +244,7 @@ class Disks:
     WEIGHTED_SECONDS: Final = "cephqos_disks_weighted_seconds_total"
 
 
-class Placement:
+class PlacementSeries:
     """Which CPUs and NUMA nodes OSDs may use and do use."""
 
     CPU_THREADS: Final = "cephqos_placement_cpu_threads"
@@ -258,7 +258,7 @@ class Placement:
     THREADS: Final = "cephqos_placement_threads"
 
 
-class Crimson:
+class CrimsonSeries:
     """Reactors, scheduler, queues and SeaStore of Crimson OSDs; groups add more (CRIMSON.md)."""
 
     ALIEN_RECEIVED: Final = "cephqos_crimson_alien_received_total"
@@ -313,7 +313,7 @@ class Crimson:
     SEASTORE_TRANSACTIONS: Final = "cephqos_crimson_seastore_transactions"
 
 
-class Cluster:
+class ClusterSeries:
     """The cluster role: flags, OSDs, how the poller fares."""
 
     CHILD_STARTS: Final = "cephqos_cluster_child_starts_total"
@@ -329,7 +329,7 @@ class Cluster:
     UP: Final = "cephqos_cluster_up"
 
 
-class Probe:
+class ProbeSeries:
     """Small operations of the probe role, as a client feels them."""
 
     FAILURES: Final = "cephqos_probe_failures_total"
@@ -337,7 +337,7 @@ class Probe:
     UP: Final = "cephqos_probe_up"
 
 
-class Client:
+class ClientSeries:
     """The load of a test run, as its engine (fio, rados bench) measures it."""
 
     BYTES_PER_SECOND: Final = "cephqos_client_bytes_per_second"
@@ -348,7 +348,7 @@ class Client:
     OPS: Final = "cephqos_client_ops_total"
 
 
-class Run:
+class RunSeries:
     """A test run: phase, progress, time left."""
 
     FILL_RATIO: Final = "cephqos_run_fill_ratio"

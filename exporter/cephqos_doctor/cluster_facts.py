@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import (
+    ClusterAccess,
     ClusterSilent,
     ClusterUnreachable,
     CommandFailed,
-    Connection,
     MonClient,
 )
 
@@ -24,7 +24,7 @@ _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word 
 _DENIED: Final = (-1, -13)
 
 # What the role asks, each with the part of the key that allows it.
-NEEDED: Final[tuple[tuple[cluster.Query, str], ...]] = (
+NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
     (cluster.STATUS, "mon 'allow service mon r'"),
     (cluster.OSD_DUMP, "mon 'allow service osd r'"),
     (cluster.option("osd", "osd_scrub_min_interval"), "mon 'allow command \"config get\"'"),
@@ -66,7 +66,7 @@ class ClusterFacts:
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
-async def gather(connection: Connection) -> ClusterFacts:
+async def gather(connection: ClusterAccess) -> ClusterFacts:
     """Ask; nothing is changed."""
     async with MonClient(connection) as client:
         try:

@@ -47,7 +47,7 @@ class OsdProcess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExporterProcess:
+class RunningExporter:
     """A running cephqos-exporter for OSDs."""
 
     pid: int
@@ -74,7 +74,7 @@ class HostFacts:
     closed: Sequence[str] = ()  # directories that this user may not read
     sockets: Sequence[SocketFacts] = ()
     processes: Sequence[OsdProcess] = ()
-    exporters: Sequence[ExporterProcess] = ()
+    exporters: Sequence[RunningExporter] = ()
     osds: Sequence[OsdFacts] = ()
     policy: bool = False
     clock_synchronised: bool | None = None  # None: not known
@@ -181,7 +181,7 @@ def _listens_on(process: Path, osd: str) -> Iterator[str]:
             yield path
 
 
-def exporter_processes(proc: Path) -> Iterator[ExporterProcess]:
+def exporter_processes(proc: Path) -> Iterator[RunningExporter]:
     """Exporters of the role osd."""
     for pid, arguments in _processes(proc):
         named = any(Path(word).name == "cephqos-exporter" for word in arguments[:3])
@@ -195,7 +195,7 @@ def exporter_processes(proc: Path) -> Iterator[ExporterProcess]:
         if "Uid" in status and "CapEff" in status:
             overrides = bool(int(status["CapEff"], 16) & _CAP_DAC_OVERRIDE)
             user = user_name(int(status["Uid"].split()[1]))
-            yield ExporterProcess(pid=pid, user=user, overrides=overrides)
+            yield RunningExporter(pid=pid, user=user, overrides=overrides)
 
 
 def roles_of(arguments: Sequence[str]) -> Sequence[str]:

@@ -14,10 +14,10 @@ import yaml
 
 from cephqos_alerts.build import FILES
 from cephqos_alerts.rules import render
-from cephqos_alerts.settings import Settings as RuleSettings
+from cephqos_alerts.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards
 from cephqos_base.errors import CephqosError, ConfigError
-from cephqos_base.series import Cluster, Daemon, Exporter
+from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.units import parse_seconds
 
 _SECONDS: Final = 15.0
@@ -26,7 +26,7 @@ _AT_ONCE: Final = 8
 _COUNTER: Final = "ceph_osd_op_w"
 # From one of our exporters, and from something else too. Two clusters have daemons of the same
 # names, so two sources of the others' kind are none of our business.
-_OURS: Final = f"on (job, instance) {Exporter.BUILD_INFO}"
+_OURS: Final = f"on (job, instance) {ExporterSeries.BUILD_INFO}"
 _DOUBLED: Final = (
     f"count by (ceph_daemon) ({_COUNTER} and {_OURS})"
     f" and on (ceph_daemon) count by (ceph_daemon) ({_COUNTER} unless {_OURS})"
@@ -36,7 +36,7 @@ Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
+class ScrapeTarget:
     """A target of a scrape job."""
 
     job: str
@@ -47,7 +47,7 @@ class Target:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class LoadedRule:
     """A rule that Prometheus evaluates, or that cephqos makes; `expr` as Prometheus prints it."""
 
     group: str
@@ -66,14 +66,14 @@ class PrometheusFacts:
     failure: str = ""
     version: str = ""
     seconds_apart: float | None = None
-    targets: Sequence[Target] = ()
+    targets: Sequence[ScrapeTarget] = ()
     exporters: Sequence[Labels] = ()  # labels of the exporters' build_info
     doubled_osds: Sequence[Labels] = ()
     doubled_counters: Sequence[Labels] = ()
     doubled_clusters: Sequence[Labels] = ()
     label_taken: Sequence[Labels] = ()
-    rules: Sequence[Rule] = ()
-    expected: Sequence[Rule] = ()
+    rules: Sequence[LoadedRule] = ()
+    expected: Sequence[LoadedRule] = ()
     grafana: str = ""
     grafana_failure: str = ""
     dashboards: Mapping[str, Any] | None = None  # by uid; None: no Grafana was named
@@ -83,7 +83,7 @@ class _Failed(CephqosError):
     """No answer, or none that can be used."""
 
 
-class _Api:
+class _PrometheusApi:
     """A JSON API behind a URL."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str, headers: Labels) -> None:
@@ -129,18 +129,20 @@ async def gather(
     async with aiohttp.ClientSession(timeout=timeout) as session:
         found: dict[str, Any] = {"url": url, "grafana": grafana}
         try:
-            found |= await _prometheus(_Api(session, url, headers), rules)
+            found |= await _prometheus(_PrometheusApi(session, url, headers), rules)
         except _Failed as exc:
             found["failure"] = str(exc)
         if grafana:
             try:
-                found["dashboards"] = await _dashboards(_Api(session, grafana, grafana_headers))
+                found["dashboards"] = await _dashboards(
+                    _PrometheusApi(session, grafana, grafana_headers)
+                )
             except _Failed as exc:
                 found["grafana_failure"] = str(exc)
     return PrometheusFacts(**found)
 
 
-async def _prometheus(api: _Api, directory: Path | None) -> dict[str, Any]:
+async def _prometheus(api: _PrometheusApi, directory: Path | None) -> dict[str, Any]:
     info = await api.get("/api/v1/status/buildinfo")
     asked = time.time()
     now = await _query(api, "time()")
@@ -153,35 +155,35 @@ async def _prometheus(api: _Api, directory: Path | None) -> dict[str, Any]:
         "version": (info or {}).get("data", {}).get("version", ""),
         "seconds_apart": _apart(now, asked, answered),
         "targets": _targets(await _data(api, "/api/v1/targets", state="active")),
-        "exporters": await _vector(api, Exporter.BUILD_INFO),
+        "exporters": await _vector(api, ExporterSeries.BUILD_INFO),
         "doubled_osds": await _vector(
-            api, f"count by (cluster, ceph_daemon) ({Daemon.UP} == 1) > 1"
+            api, f"count by (cluster, ceph_daemon) ({DaemonSeries.UP} == 1) > 1"
         ),
         "doubled_counters": await _vector(api, _DOUBLED),
-        "doubled_clusters": await _vector(api, f"count by (cluster) ({Cluster.UP} == 1) > 1"),
+        "doubled_clusters": await _vector(api, f"count by (cluster) ({ClusterSeries.UP} == 1) > 1"),
         "label_taken": await _vector(
-            api, f'count by (job, instance) ({Daemon.UP}{{exported_cluster!=""}})'
+            api, f'count by (job, instance) ({DaemonSeries.UP}{{exported_cluster!=""}})'
         ),
         "rules": loaded,
         "expected": expected,
     }
 
 
-async def _data(api: _Api, path: str, **parameters: str) -> Any:
+async def _data(api: _PrometheusApi, path: str, **parameters: str) -> Any:
     reply = await api.get(path, **{k: v for k, v in parameters.items() if v})
     if not isinstance(reply, dict) or "data" not in reply:
         raise _Failed(f"{path}: this is not the API of a Prometheus")
     return reply["data"]
 
 
-async def _query(api: _Api, expr: str) -> Any:
+async def _query(api: _PrometheusApi, expr: str) -> Any:
     reply = await api.post("/api/v1/query", query=expr)
     if not isinstance(reply, dict) or "data" not in reply:
         raise _Failed("/api/v1/query: this is not the API of a Prometheus")
     return reply["data"]["result"]
 
 
-async def _vector(api: _Api, expr: str) -> tuple[Labels, ...]:
+async def _vector(api: _PrometheusApi, expr: str) -> tuple[Labels, ...]:
     return tuple(sample["metric"] for sample in await _query(api, expr))
 
 
@@ -193,9 +195,9 @@ def _apart(now: Any, asked: float, answered: float) -> float | None:
     return theirs - answered if theirs > answered else min(0.0, theirs - asked)
 
 
-def _targets(data: Any) -> tuple[Target, ...]:
+def _targets(data: Any) -> tuple[ScrapeTarget, ...]:
     return tuple(
-        Target(
+        ScrapeTarget(
             job=target["labels"].get("job", ""),
             instance=target["labels"].get("instance", ""),
             up=target["health"] != "down",
@@ -206,10 +208,10 @@ def _targets(data: Any) -> tuple[Target, ...]:
     )
 
 
-def _loaded(data: Any) -> tuple[Rule, ...]:
+def _loaded(data: Any) -> tuple[LoadedRule, ...]:
     """The rules of our groups, SLOs aside: everybody writes their own."""
     return tuple(
-        Rule(
+        LoadedRule(
             group=group["name"],
             name=rule["name"],
             expr=rule["query"],
@@ -223,19 +225,19 @@ def _loaded(data: Any) -> tuple[Rule, ...]:
     )
 
 
-def scrape_interval_of(rules: Sequence[Rule]) -> float:
+def scrape_interval_of(rules: Sequence[LoadedRule]) -> float:
     """The interval that the rules are made for: most are evaluated as often."""
     return min((rule.interval for rule in rules if rule.interval), default=0.0)
 
 
-def _built(interval: float) -> tuple[Rule, ...]:
+def _built(interval: float) -> tuple[LoadedRule, ...]:
     settings = RuleSettings(scrape_interval=interval) if interval else RuleSettings()
     groups = [group for file in FILES.values() for group in file]
     return _rules_of(render(groups, settings))
 
 
-def _from_files(directory: Path) -> tuple[Rule, ...]:
-    found: list[Rule] = []
+def _from_files(directory: Path) -> tuple[LoadedRule, ...]:
+    found: list[LoadedRule] = []
     for file in sorted(directory.glob("*.yml")):
         try:
             document = yaml.safe_load(file.read_text(encoding="utf-8"))
@@ -249,9 +251,9 @@ def _from_files(directory: Path) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def _rules_of(document: Mapping[str, Any]) -> tuple[Rule, ...]:
+def _rules_of(document: Mapping[str, Any]) -> tuple[LoadedRule, ...]:
     return tuple(
-        Rule(
+        LoadedRule(
             group=group["name"],
             name=rule.get("alert") or rule["record"],
             expr=rule["expr"],
@@ -263,11 +265,11 @@ def _rules_of(document: Mapping[str, Any]) -> tuple[Rule, ...]:
     )
 
 
-async def _as_printed(api: _Api, rule: Rule) -> Rule:
+async def _as_printed(api: _PrometheusApi, rule: LoadedRule) -> LoadedRule:
     """The rule with its expression as this Prometheus would print it."""
     reply = await api.post("/api/v1/format_query", query=rule.expr)
     text = reply["data"] if isinstance(reply, dict) else rule.expr
-    return Rule(
+    return LoadedRule(
         group=rule.group,
         name=rule.name,
         expr=re.sub(r"\s+", "", text),
@@ -277,7 +279,7 @@ async def _as_printed(api: _Api, rule: Rule) -> Rule:
     )
 
 
-async def _dashboards(api: _Api) -> dict[str, Any]:
+async def _dashboards(api: _PrometheusApi) -> dict[str, Any]:
     """Our dashboards as Grafana holds them; those that it does not have are left out."""
     found = {}
     for uid in dashboards.ALL:

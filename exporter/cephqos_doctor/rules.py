@@ -1,12 +1,12 @@
 """Checks of a Prometheus: does it evaluate our rules, all of them, of this version, in time?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from cephqos_base.series import Exporter
+from cephqos_base.series import ExporterSeries
 from cephqos_base.version import __version__
 from cephqos_doctor.finding import Check, Finding
-from cephqos_doctor.prometheus_facts import PrometheusFacts, Rule, scrape_interval_of
+from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, scrape_interval_of
 
 _SHOWN: Final = 5
 
@@ -23,7 +23,7 @@ def _named(rules: set[tuple[str, str]]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _expressions(rules: "tuple[Rule, ...] | list[Rule]") -> dict[tuple[str, str], list[str]]:
+def _expressions(rules: Iterable[LoadedRule]) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for rule in rules:
         found.setdefault((rule.group, rule.name), []).append(rule.expr)
@@ -77,7 +77,7 @@ def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
         version = labels.get("version", "")
         if version != __version__:
             yield Finding(
-                labels.get("instance", Exporter.BUILD_INFO),
+                labels.get("instance", ExporterSeries.BUILD_INFO),
                 f"the exporter is of version {version}; this command and its rules are of"
                 f" {__version__}",
                 "install the same version on all hosts",

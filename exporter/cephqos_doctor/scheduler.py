@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import HostFacts, OsdFacts
-from cephqos_exporter.qos.model import Media, Qos, guess_media, read_qos
+from cephqos_exporter.qos.model import Media, QosState, guess_media, read_qos
 from cephqos_exporter.qos.tags import MCLOCK
 
 _QUEUE: Final = "osd_op_queue"
@@ -49,7 +49,7 @@ def _no_promise(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
         )
 
 
-def _qos(osd: OsdFacts) -> Qos | None:
+def _qos(osd: OsdFacts) -> QosState | None:
     """What the OSD's mClock believes; None without one, or where its media are not known."""
     if osd.queues is None or osd.queues.scheduler != MCLOCK:
         return None

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.prometheus_facts import PrometheusFacts, Target, scrape_interval_of
+from cephqos_doctor.prometheus_facts import PrometheusFacts, ScrapeTarget, scrape_interval_of
 
-_JOB: Final = re.compile(Settings().job)
+_JOB: Final = re.compile(RuleSettings().job)
 _LEAST_VERSION: Final = (2, 42)
 _DROP: Final = (
     "metric_relabel_configs:   # in the scrape job of cephqos-exporter\n"
@@ -16,7 +16,7 @@ _DROP: Final = (
 )
 
 
-def _ours(facts: PrometheusFacts) -> list[Target]:
+def _ours(facts: PrometheusFacts) -> list[ScrapeTarget]:
     return [target for target in facts.targets if _JOB.fullmatch(target.job)]
 
 

@@ -19,7 +19,7 @@ class DaemonReport:
 
 
 @dataclass(slots=True)
-class Outcome:
+class RoundOutcome:
     """What one daemon or source gave in one round."""
 
     chunks: list[Chunk] = field(default_factory=list)
@@ -40,7 +40,7 @@ class ScrapeReport:
     finish: dict[str, bool] = field(default_factory=dict)
     seconds: float = 0.0
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: RoundOutcome) -> None:
         """Add what one daemon or source gave."""
         for collector, seconds in outcome.seconds.items():
             self.spend(collector, seconds)

@@ -24,7 +24,7 @@ from cephqos_exporter.model import (
     render_labels,
 )
 from cephqos_exporter.rendering import Chunk, Rendered, Renderer
-from cephqos_exporter.report import DaemonReport, Outcome
+from cephqos_exporter.report import DaemonReport, RoundOutcome
 from cephqos_exporter.validity import Seen
 
 log = logging.getLogger(__name__)
@@ -48,11 +48,11 @@ _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 class Waiting:
     """A request's place in a round."""
 
-    task: "asyncio.Task[Outcome]"
+    task: "asyncio.Task[RoundOutcome]"
     until: float
     fresh: bool  # whether it came when the round began
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> RoundOutcome | None:
         """The whole outcome, or None if the round goes on."""
         done = self.task.done() and not self.task.cancelled()
         return self.task.result() if done else None
@@ -80,7 +80,7 @@ class Rounds:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._task: asyncio.Task[Outcome] | None = None
+        self._task: asyncio.Task[RoundOutcome] | None = None
         self._started = 0.0
 
     def join(self, seconds: float, patience: float) -> Waiting:
@@ -93,14 +93,14 @@ class Rounds:
         until = self._started + seconds + _GRACE_SECONDS
         return Waiting(self._task, until, now - self._started < _FRESH_SECONDS)
 
-    async def round(self, deadline: float) -> Outcome:
+    async def round(self, deadline: float) -> RoundOutcome:
         raise NotImplementedError
 
-    def so_far(self, waited: Waiting) -> Outcome:
+    def so_far(self, waited: Waiting) -> RoundOutcome:
         """What the round under way has for a request that can wait no longer."""
         raise NotImplementedError
 
-    def failed(self) -> Outcome:
+    def failed(self) -> RoundOutcome:
         """What stands for a round that ended in a defect of ours."""
         raise NotImplementedError
 
@@ -155,7 +155,7 @@ class DaemonRounds(Rounds):
         self._failing: set[str] = set()  # collectors, as of the last round
         self._anew: dict[str, float] = {}  # collectors -> when they may begin anew again
 
-    async def round(self, deadline: float) -> Outcome:
+    async def round(self, deadline: float) -> RoundOutcome:
         reason = await self._fetcher.identify(deadline)
         if self._fetcher.daemon is None:
             return self._down(reason)
@@ -163,22 +163,22 @@ class DaemonRounds(Rounds):
             self.daemon = self._fetcher.daemon
             self.labels = render_labels(self.daemon.labels)
         if not self._speakers.speaks(self):
-            return Outcome()
+            return RoundOutcome()
         fetched = await self._fetcher.fetch(self._commands(), deadline)
         self.up = fetched.up
         if not self._speakers.still_speaks(self):
-            return Outcome()  # another socket of the daemon took over meanwhile
+            return RoundOutcome()  # another socket of the daemon took over meanwhile
         return self._collect(fetched)
 
-    def so_far(self, waited: Waiting) -> Outcome:
+    def so_far(self, waited: Waiting) -> RoundOutcome:
         fetched = self._fetcher.so_far() if waited.fresh else None
         if self._fetcher.daemon is None or not self._speakers.still_speaks(self):
             return self._down(TimedOut.reason)
         if fetched is None:
-            return Outcome(fared=self._fared(False, TimedOut.reason))
+            return RoundOutcome(fared=self._fared(False, TimedOut.reason))
         return self._collect(fetched)
 
-    def failed(self) -> Outcome:
+    def failed(self) -> RoundOutcome:
         outcome = self._down("error")
         if outcome.fared is not None:
             outcome.fared.success = {collector.name: False for collector in self._collectors}
@@ -205,11 +205,11 @@ class DaemonRounds(Rounds):
         took = asyncio.get_running_loop().time() - self._started
         return DaemonReport(self.labels, up, reason, took)
 
-    def _down(self, reason: str) -> Outcome:
+    def _down(self, reason: str) -> RoundOutcome:
         fared = self._fared(False, reason)
         if self._fetcher.daemon is None:
-            return Outcome(nameless=fared)
-        return Outcome(fared=fared)
+            return RoundOutcome(nameless=fared)
+        return RoundOutcome(fared=fared)
 
     def _commands(self) -> Collection[Command]:
         """What the collectors want to know of the daemon in this round."""
@@ -223,10 +223,10 @@ class DaemonRounds(Rounds):
             found.append(_ALIVE)
         return found
 
-    def _collect(self, fetched: Fetched) -> Outcome:
+    def _collect(self, fetched: Fetched) -> RoundOutcome:
         """Run the collectors on what came: each one's failure is its own."""
         fared = self._fared(fetched.up, fetched.reason)
-        outcome = Outcome(fared=fared)
+        outcome = RoundOutcome(fared=fared)
         view = DaemonView(
             daemon=self.daemon,
             labels=self.labels,

@@ -110,7 +110,7 @@ class Thread:
 
 
 @dataclass(slots=True)
-class Group:
+class ThreadGroup:
     """A thread group's sums since the process, or the exporter, started."""
 
     threads: int = 0
@@ -140,7 +140,7 @@ class ProcessSample:
     ) -> None:
         self.pid = pid
         self.threads: dict[int, Thread] = {}
-        self.groups: dict[str, Group] = {}
+        self.groups: dict[str, ThreadGroup] = {}
         self.updated: float | None = None
         self._path = f"{proc}/{pid}"
         self._descriptors = descriptors
@@ -282,7 +282,7 @@ class ProcessSample:
         known = thread.name != ""
         old = self.groups.get(thread.group)
         thread.name, thread.group = name, group_of(name, self._named)
-        new = self.groups.setdefault(thread.group, Group())
+        new = self.groups.setdefault(thread.group, ThreadGroup())
         if known and old:
             old.threads -= 1
             new.threads += 1
@@ -308,7 +308,7 @@ class ProcessSample:
             thread.allowed, thread.raw_at_status = status.allowed, thread.raw
 
 
-class Samples:
+class ThreadSamples:
     """The samples of all daemons, shared by the collectors that need them.
 
     `groups` as for `group_of`, for OSDs; other daemons' threads are all named.

@@ -21,7 +21,7 @@ from cephqos_exporter.exposition import Page
 from cephqos_exporter.fetch import DaemonFetcher, SharedReplies
 from cephqos_exporter.model import Collector, Daemon, Family, Host
 from cephqos_exporter.rendering import Rendered, render
-from cephqos_exporter.report import DaemonReport, Outcome, ScrapeReport
+from cephqos_exporter.report import DaemonReport, RoundOutcome, ScrapeReport
 from cephqos_exporter.rounds import DaemonRounds, Rounds, Speakers, Waiting, wait_for
 
 log = logging.getLogger(__name__)
@@ -184,7 +184,9 @@ class Scraper:
             except Exception:
                 log.exception("collector %s could not forget %s", collector.name, daemon.name)
 
-    def _add(self, rounds: Rounds, waited: Waiting, page: Page, report: ScrapeReport) -> Outcome:
+    def _add(
+        self, rounds: Rounds, waited: Waiting, page: Page, report: ScrapeReport
+    ) -> RoundOutcome:
         """Put what a daemon or a source gave on the page, in whole or so far."""
         try:
             outcome = waited.outcome() or rounds.so_far(waited)
@@ -233,7 +235,7 @@ class _SourceRounds(Rounds):
         super().__init__(source.name)
         self.source = source
 
-    async def round(self, deadline: float) -> Outcome:
+    async def round(self, deadline: float) -> RoundOutcome:
         source = self.source
         outcome = self.failed()
         started = time.perf_counter()
@@ -252,8 +254,8 @@ class _SourceRounds(Rounds):
         outcome.seconds[source.name] = time.perf_counter() - started
         return outcome
 
-    def so_far(self, waited: Waiting) -> Outcome:
+    def so_far(self, waited: Waiting) -> RoundOutcome:
         return self.failed()
 
-    def failed(self) -> Outcome:
-        return Outcome(sources={self.name: False})
+    def failed(self) -> RoundOutcome:
+        return RoundOutcome(sources={self.name: False})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-from tests.replay.daemons import Recording
+from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.collectors.crimson import GROUPS, METRICS, CrimsonCollector
 from cephqos_exporter.model import Daemon, DaemonView, Host, render_labels
@@ -24,7 +24,7 @@ def main() -> None:
     print("| build | option | collect, ms per shard | written too, ms per shard |")
     print("|---|---|---|---|")
     for build in sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir()):
-        reply = orjson.loads(Recording.load(RECORDINGS / build).replies[METRICS])
+        reply = orjson.loads(RecordedDaemon.load(RECORDINGS / build).replies[METRICS])
         shards = {body["shard"] for item in reply["metrics"] for body in item.values()}
         for name, options in OPTIONS.items():
             collected, written = (1000 * cost / len(shards) for cost in costs(reply, options))

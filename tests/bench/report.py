@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.synthetic_archive import Builder, Osds, Repeat
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 CPU_SECONDS, MEMORY_BYTES, PAGE_BYTES = 20.0, 1 << 30, 5e6
 SERIES_PER_OSD = 400
@@ -20,7 +20,7 @@ RUNS = ((900, 16), (3600, 4), (3600, 16))
 
 def make(folder: Path, seconds: int, osds: int) -> Path:
     rates = [1000.0 + second % 60 for second in range(seconds)]
-    repeat = Repeat(rates, seconds=seconds, scrub_seconds=seconds / 2, jobs=8)
+    repeat = SyntheticRepeat(rates, seconds=seconds, scrub_seconds=seconds / 2, jobs=8)
     groups = [f"group-{n}" for n in range(20)]
     shape = Osds(count=osds, waiting=3.0, groups=groups, fillers=SERIES_PER_OSD)
     return Builder(points={"balanced": [repeat]}, osds=shape).write(folder)

@@ -28,7 +28,7 @@ import yaml
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import tree_path
@@ -103,7 +103,7 @@ def served(samples: list[Sample], osds: int, wanting: float) -> Iterator[int]:
     labels = [[text.replace("osd.0", f"osd.{i}") for _, text, _ in samples] for i in range(osds)]
     names = [name for name, _, _ in samples]
 
-    class Page(BaseHTTPRequestHandler):
+    class RulesPage(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             elapsed = time.monotonic() - begin
             first = int(self.path.strip("/")) * OSDS_PER_HOST
@@ -122,7 +122,7 @@ def served(samples: list[Sample], osds: int, wanting: float) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), RulesPage)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
@@ -218,7 +218,7 @@ def own_metric(url: str, name: str) -> float:
 
 
 @dataclass(frozen=True)
-class Cost:
+class RulesCost:
     """What a Prometheus took, and what it says of its rules."""
 
     cpu: float  # seconds per second
@@ -230,7 +230,7 @@ class Cost:
 
 def measure(
     samples: list[Sample], osds: int, rules: dict[str, str], arguments: argparse.Namespace
-) -> Cost:
+) -> RulesCost:
     """The CPU time of a Prometheus, over whole intervals; wall time would count neighbours."""
     with served(samples, osds, arguments.wanting) as target, prometheus(rules, target, osds) as url:
         time.sleep(_WARM)
@@ -238,7 +238,7 @@ def measure(
         time.sleep(arguments.seconds)
         after = [own_metric(url, name) for name in _OVER_TIME], time.monotonic()
         cpu, due, missed = (b - a for a, b in zip(before[0], after[0], strict=True))
-        return Cost(
+        return RulesCost(
             cpu=cpu / (after[1] - before[1]),
             evaluated=1 - missed / due if due else 1,
             resident=own_metric(url, "process_resident_memory_bytes"),
@@ -247,7 +247,7 @@ def measure(
         )
 
 
-def report(title: str, bare: Cost, whole: Cost) -> float:
+def report(title: str, bare: RulesCost, whole: RulesCost) -> float:
     """Print what rules cost for so many OSDs; the CPU time that they take if none is skipped."""
     rules = (whole.cpu - bare.cpu) / max(whole.evaluated, 0.01)
     print(
@@ -275,7 +275,7 @@ def main() -> int:
         help="rules to measure beside them at the smallest size, at the same time",
     )
     arguments = parser.parse_args()
-    sets = {"without": {}, "rules": build_rules(Settings(), load_slos(DEFAULT_SLOS))}
+    sets = {"without": {}, "rules": build_rules(RuleSettings(), load_slos(DEFAULT_SLOS))}
     if arguments.against:
         sets["against"] = {it.name: it.read_text() for it in arguments.against.glob("*.yml")}
     samples = recorded_page(set().union(*(used_names(rules) for rules in sets.values())))

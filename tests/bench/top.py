@@ -16,7 +16,7 @@ from tests.unit.top_samples import FakeSource, example
 from cephqos_loadgen.top.app import Lines, Top
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import FIGURES, Selection, Values
-from cephqos_loadgen.top.model import Samples
+from cephqos_loadgen.top.model import TopSamples
 from cephqos_loadgen.top.page import Status, draw
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch
@@ -27,7 +27,7 @@ FRAME_BAR = 0.050  # seconds
 SIZES = ((80, 24), (160, 50), (240, 80))
 
 
-def large() -> Samples:
+def large() -> TopSamples:
     """The tests' example with osd.0 repeated."""
     small = example()
     return replace(small, values={name: _repeated(name, it) for name, it in small.values.items()})
@@ -61,7 +61,7 @@ def report(what: str, taken: list[float], bar: float | None = None) -> None:
     print(line + (f"  {worst / bar:5.2f} of the bar of {bar * 1000:.0f} ms" if bar else ""))
 
 
-async def shown(samples: Samples, size: tuple[int, int]) -> list[float]:
+async def shown(samples: TopSamples, size: tuple[int, int]) -> list[float]:
     """Frames through Textual: a key, the drawing, the strips of the whole screen."""
     app = Top(Watch(FakeSource(samples), 3600.0), View())
     taken = []

@@ -23,7 +23,7 @@ from unittest import mock
 
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
-from tests.replay.daemons import Recording
+from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket
@@ -83,7 +83,7 @@ class Liars:
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng
         self.mutated = 0
-        self.good = [Recording.load(RECORDINGS / name).replies for name in RELEASES]
+        self.good = [RecordedDaemon.load(RECORDINGS / name).replies for name in RELEASES]
         self.parsed = [{p: json.loads(b) for p, b in one.items()} for one in self.good]
 
     def answers(self, path: str, prefixes: Sequence[str]) -> asok.Answers:
@@ -182,7 +182,7 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
     """Make pages until so many replies were mutated."""
     liars = Liars(random.Random(seed))  # noqa: S311 - to be repeated, not to be secret
 
-    class Batch:
+    class FuzzBatch:
         """Stands for `asok.Batch`."""
 
         silent = False
@@ -210,7 +210,7 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
         collectors=build_enabled(inputs),
         reporter=OwnReporter(process=False),
     )
-    with mock.patch.object(asok, "Batch", Batch):
+    with mock.patch.object(asok, "Batch", FuzzBatch):
         least = 0
         for _ in range(3):
             least = (await _page(scraper)).count('ceph_daemon="osd.0"')

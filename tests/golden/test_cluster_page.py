@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
-from tests.exporter_process import RECORDINGS, Exporter, exporter
+from tests.exporter_process import RECORDINGS, ExporterProcess, exporter
 
 from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 
@@ -87,7 +87,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return served(replay, running) | {"asked": "\n".join(replay.asked)}
 
 
-def served(replay: Replay, running: Exporter) -> dict[str, str]:
+def served(replay: Replay, running: ExporterProcess) -> dict[str, str]:
     started = time.monotonic()
     found = {"first": running.get()}
     found["first took"] = str(time.monotonic() - started)

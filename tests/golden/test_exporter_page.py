@@ -22,7 +22,7 @@ from prometheus_client import Metric
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from tests.exporter_process import RECORDINGS, exporter
-from tests.replay.daemons import Recording, ReplayedHost
+from tests.replay.daemons import RecordedDaemon, ReplayedHost
 from tests.replay.host_tree import example_host
 
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
@@ -64,7 +64,7 @@ async def two_pages(tmp_path: Path) -> tuple[str, str, set[str]]:
         (place / "lab/osd.0").symlink_to(f"../osd/ceph-{osd}")
     daemons = ReplayedHost(tmp_path / "run")
     for name in BEFORE:
-        daemons.add(Recording.load(RECORDINGS / name))
+        daemons.add(RecordedDaemon.load(RECORDINGS / name))
     roots = [f"--path.{n}={tmp_path}/host/{d}" for n, d in (("procfs", "proc"), ("sysfs", "sys"))]
     # Scrapes follow one another at once here, and each shows what the histograms say then.
     roots += [f"--path.dev={tmp_path}/host/dev", "--collector.histograms.interval=0"]
@@ -73,7 +73,7 @@ async def two_pages(tmp_path: Path) -> tuple[str, str, set[str]]:
         with exporter(*flags) as running:
             await asyncio.to_thread(running.get)
             for daemon, name in zip(daemons.daemons, AFTER, strict=True):
-                daemon.recording = Recording.load(RECORDINGS / name)
+                daemon.recording = RecordedDaemon.load(RECORDINGS / name)
             for osd, allowed in enumerate(("0-27,56-83", "28-55,84-111", "0-111")):
                 host.classic_osd(FIRST_PID + 100 * osd, osd, step=1, allowed=allowed)
             await asyncio.to_thread(running.get)  # what is asked for only after it was seen

@@ -71,7 +71,7 @@ _UNFOLD: Final = """
 
 
 @dataclass(frozen=True)
-class View:
+class BoardView:
     """What is looked at: values of variables, from when on, and a word for the pictures' names."""
 
     variables: Mapping[str, str]
@@ -84,7 +84,7 @@ async def look_at(
     tab: Tab,
     grafana: Grafana,
     uid: str,
-    view: View,
+    view: BoardView,
     size: tuple[int, int],
     theme: str,
     out: Path,
@@ -118,14 +118,14 @@ async def look_at(
     return [f"{name}: {complaint}" for complaint in found]
 
 
-def _leads_on(link: str, view: View) -> bool:
+def _leads_on(link: str, view: BoardView) -> bool:
     """Whether a link to an OSD takes cluster, OSD and time range with it."""
     found = dict(parse_qsl(urlsplit(link).query))
     same = found.get("var-cluster") == view.variables.get("cluster")
     return same and {"var-osd", "var-datasource", "from", "to"} <= found.keys()
 
 
-def _expected(uid: str, view: View) -> int:
+def _expected(uid: str, view: BoardView) -> int:
     """How many panels there are, without those in folded rows."""
     found = panels(boards()[uid]) if view.loki else boards()[uid]["panels"]
     return sum(panel["type"] != "row" for panel in found)
@@ -144,7 +144,7 @@ async def _settled(tab: Tab, expected: int = 1) -> None:
 
 async def look_at_all(
     grafana: Grafana,
-    view: View,
+    view: BoardView,
     chromium: Browser,
     out: Path,
     sizes: Sequence[tuple[int, int]] = SIZES,
@@ -200,7 +200,7 @@ async def look_at_the_story(grafana: Grafana, out: Path) -> list[str]:
             try:
                 variables = {k: told.variables[k] for k in ("cluster", "osd", "run")}
                 prometheus, loki = told.stack.prometheus_url, told.logs.loki_url
-                view = View(variables, told.begin, loki=loki)
+                view = BoardView(variables, told.begin, loki=loki)
                 async with opened(grafana, prometheus, loki) as chromium:
                     return await look_at_all(grafana, view, chromium, out)
             finally:
@@ -210,7 +210,7 @@ async def look_at_the_story(grafana: Grafana, out: Path) -> list[str]:
 async def look_at_nothing(grafana: Grafana, out: Path) -> list[str]:
     """A data source that is not there: panels show Grafana's error for it, and none is silent."""
     found: list[str] = []
-    view = View({}, time.time() - 600, "nothing-")
+    view = BoardView({}, time.time() - 600, "nothing-")
     async with opened(grafana, "http://127.0.0.1:9", "http://127.0.0.1:9") as chromium:
         tab = await chromium.tab()
         await tab.headers(grafana.headers)
@@ -227,7 +227,7 @@ async def look_at_little(grafana: Grafana, out: Path) -> list[str]:
         begin = time.time()
         async with Stack(lab, StackSpec(name="little", rules=False, cluster_role=False)) as stack:
             await asyncio.sleep(15)
-            view = View({"cluster": lab.state.fsid, "osd": "osd.0"}, begin, "little-")
+            view = BoardView({"cluster": lab.state.fsid, "osd": "osd.0"}, begin, "little-")
             async with opened(grafana, stack.prometheus_url) as chromium:
                 return await look_at_all(grafana, view, chromium, out, SIZES[:1], THEMES[:1])
 

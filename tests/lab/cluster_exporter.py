@@ -15,12 +15,12 @@ import pytest
 from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.lab.lab import RunningLab
 
-from .live_exporter import Page
+from .live_exporter import LivePage
 
 COMMAND = Path(sys.executable).with_name("cephqos-exporter")
 
 
-class Exporter:
+class ClusterExporter:
     """A running cephqos-exporter, and what it last said."""
 
     def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
@@ -28,16 +28,16 @@ class Exporter:
         self._url = url
         self.seconds = 0.0  # that the last scrape took
 
-    async def scrape(self) -> Page:
+    async def scrape(self) -> LivePage:
         started = time.monotonic()
         async with aiohttp.ClientSession() as session, session.get(self._url) as response:
             text = await response.text()
         self.seconds = time.monotonic() - started
-        return Page(text)
+        return LivePage(text)
 
     async def until(
-        self, condition: Callable[[Page], bool], what: str, within: float = 60.0
-    ) -> Page:
+        self, condition: Callable[[LivePage], bool], what: str, within: float = 60.0
+    ) -> LivePage:
         """The first page on which it is so."""
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
@@ -54,7 +54,7 @@ class Exporter:
 
 
 @contextlib.asynccontextmanager
-async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[Exporter]:
+async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[ClusterExporter]:
     """The exporter on all of a lab, on a port of its own."""
     settings = {
         "role": "osd,cluster",
@@ -78,7 +78,7 @@ async def exporting(lab: RunningLab, **flags: str) -> AsyncIterator[Exporter]:
             line = (await process.stderr.readline()).decode()
         found = re.search(r"listening on (http://[\d.:]+)", line)
         assert found, line
-        yield Exporter(process, f"{found[1]}/metrics")
+        yield ClusterExporter(process, f"{found[1]}/metrics")
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()

@@ -13,7 +13,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 Labels = dict[str, str]
 
 
-class Page:
+class LivePage:
     """The samples of one scrape."""
 
     def __init__(self, text: str) -> None:
@@ -74,6 +74,6 @@ class LiveExporter:
     async def __aexit__(self, *_: object) -> None:
         await self._scraper.close()
 
-    async def scrape(self) -> Page:
+    async def scrape(self) -> LivePage:
         page = await self._scraper.page(timeout=10.0)
-        return Page(page.body(openmetrics=False).decode())
+        return LivePage(page.body(openmetrics=False).decode())

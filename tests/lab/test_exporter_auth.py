@@ -11,9 +11,9 @@ import pytest
 
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import (
+    ClusterAccess,
     ClusterUnreachable,
     CommandFailed,
-    Connection,
     MonClient,
 )
 from cephqos_loadgen.lab.lab import RunningLab
@@ -65,10 +65,10 @@ async def _fill(lab: RunningLab) -> None:
     await make_key(lab, "client.cephqos-probe")
 
 
-def connection(lab: RunningLab, entity: str) -> Connection:
+def connection(lab: RunningLab, entity: str) -> ClusterAccess:
     keyring = str(lab.paths.keyring(entity))
     python = tuple(lab.enter_argv(["python3"]))
-    return Connection(conf=str(lab.paths.conf), python=python, name=entity, keyring=keyring)
+    return ClusterAccess(conf=str(lab.paths.conf), python=python, name=entity, keyring=keyring)
 
 
 @pytest.fixture

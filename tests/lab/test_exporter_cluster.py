@@ -20,9 +20,9 @@ from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.lab.lab import RunningLab
 
-from .cluster_exporter import Exporter, exporting
+from .cluster_exporter import ClusterExporter, exporting
 from .conftest import LabPool
-from .live_exporter import Page
+from .live_exporter import LivePage
 
 POOL = "exporter-cluster"
 OBJECTS = 400
@@ -144,7 +144,7 @@ async def test_scrub_totals_are_those_of_pg_dump(
             assert sum(reads) - sum(read_before) == pytest.approx(2 * objects, rel=0.02)
 
 
-async def check_scrub_of(release: str, page: Page, client: MonClient) -> None:
+async def check_scrub_of(release: str, page: LivePage, client: MonClient) -> None:
     """What only some releases report is right where they do and absent where they do not."""
     deep = {"pool": POOL, "level": "deep"}
     durations = page.values("cephqos_scrub_pool_last_duration_seconds", **deep)
@@ -192,7 +192,7 @@ async def test_recovery_totals_are_those_of_pg_dump(lab: RunningLab, client: Mon
         await settled(client)
 
 
-async def what_there_is_to_recover(client: MonClient, exporter: Exporter) -> int:
+async def what_there_is_to_recover(client: MonClient, exporter: ClusterExporter) -> int:
     """Take an OSD out, and hold recovery back for as long as it takes to see what is to be done."""
     for flag in ("norecover", "nobackfill"):
         await client.command("osd set", key=flag)
@@ -249,7 +249,7 @@ async def test_overdue_placement_groups_are_those_that_ceph_warns_of(
                 await client.command("osd pool set", pool=POOL, var=key, val=value)
 
 
-async def check_overdue(client: MonClient, exporter: Exporter) -> None:
+async def check_overdue(client: MonClient, exporter: ClusterExporter) -> None:
     async def warned() -> bool:
         checks = (await client.command("health"))["checks"]
         return bool({"PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED"} <= checks.keys())
@@ -262,7 +262,7 @@ async def check_overdue(client: MonClient, exporter: Exporter) -> None:
     assert counts == [PGS, PGS]
     name = "cephqos_scrub_pool_schedule_pgs"
 
-    def overdue(page: Page) -> list[float]:
+    def overdue(page: LivePage) -> list[float]:
         return [page.sum(name, level=level, state="overdue") for level in ("shallow", "deep")]
 
     page = await exporter.until(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.exporter_process import Exporter, exporter
+from tests.exporter_process import ExporterProcess, exporter
 from tests.lab.conftest import LabPool
 
 from cephqos_loadgen.lab.lab import RunningLab
@@ -38,7 +38,7 @@ def up(page: str) -> dict[str, str]:
     return {name: reason for name, reason, _ in found}
 
 
-def page_with(running: Exporter, daemon: str, reason: str) -> str:
+def page_with(running: ExporterProcess, daemon: str, reason: str) -> str:
     """The first page on which the daemon is down for this reason, or up for an empty one."""
     deadline = time.monotonic() + 20
     while True:
@@ -49,7 +49,7 @@ def page_with(running: Exporter, daemon: str, reason: str) -> str:
         time.sleep(0.2)
 
 
-def timed(running: Exporter) -> tuple[float, str]:
+def timed(running: ExporterProcess) -> tuple[float, str]:
     started = time.monotonic()
     page = running.get()
     return time.monotonic() - started, page

@@ -28,7 +28,7 @@ LOAD_SECONDS = 4
 TICK = 0.02  # a reading is cut to 10 ms, for user and for system
 
 
-class Page:
+class HostPage:
     """One scrape."""
 
     def __init__(self, text: str) -> None:
@@ -51,7 +51,7 @@ class Page:
 
 
 @contextlib.contextmanager
-def exporter(sockets: Path, *flags: str) -> Iterator[Callable[[], Page]]:
+def exporter(sockets: Path, *flags: str) -> Iterator[Callable[[], HostPage]]:
     """The real command, on a port of its own; gives a function that scrapes it."""
     argv = [sys.executable, "-m", "cephqos_exporter.cli", "--discovery.sockets", str(sockets)]
     argv += ["--web.listen-address", "127.0.0.1:0", *flags]
@@ -63,9 +63,9 @@ def exporter(sockets: Path, *flags: str) -> Iterator[Callable[[], Page]]:
             assert found, line
             address = found.group()
 
-            def scrape() -> Page:
+            def scrape() -> HostPage:
                 with urllib.request.urlopen(f"{address}/metrics", timeout=20) as reply:  # noqa: S310
-                    return Page(reply.read().decode())
+                    return HostPage(reply.read().decode())
 
             yield scrape
         finally:

@@ -19,7 +19,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
 from .conftest import LabPool, lab_name
-from .live_exporter import LiveExporter, Page
+from .live_exporter import LiveExporter, LivePage
 
 KIB, MIB = 1024, 1024 * 1024
 POOL = "exporter-qos"
@@ -34,7 +34,7 @@ Job = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class FioResult:
+class FioSummary:
     """What fio says of a workload as a whole."""
 
     ops: int
@@ -47,7 +47,7 @@ async def ceph(lab: RunningLab, *argv: str) -> str:
     return (await lab.exec(["ceph", "--conf", str(lab.paths.conf), *argv])).stdout
 
 
-async def fio(lab: RunningLab, kind: str, jobs: Sequence[Job], depth: int = 8) -> FioResult:
+async def fio(lab: RunningLab, kind: str, jobs: Sequence[Job], depth: int = 8) -> FioSummary:
     """Run the jobs side by side with fio's rados engine: no cache between it and the OSDs."""
     argv = ["env", f"CEPH_CONF={lab.paths.conf}", "fio", "--output-format=json"]
     argv += ["--ioengine=rados", "--clientname=admin", f"--pool={POOL}", f"--rw={kind}"]
@@ -59,10 +59,10 @@ async def fio(lab: RunningLab, kind: str, jobs: Sequence[Job], depth: int = 8) -
     return _read_fio(report, "write" if "write" in kind else "read")
 
 
-def _read_fio(report: dict[str, Any], side: str) -> FioResult:
+def _read_fio(report: dict[str, Any], side: str) -> FioSummary:
     sides = [job[side] for job in report["jobs"]]
     latencies = sides[0]["clat_ns"]
-    return FioResult(
+    return FioSummary(
         ops=sum(s["total_ios"] for s in sides),
         seconds=max(s["runtime"] for s in sides) / 1000,
         percentiles={float(p): ns / 1e9 for p, ns in latencies.get("percentile", {}).items()},
@@ -119,7 +119,7 @@ async def settled(lab: RunningLab, within: float = 60.0) -> None:
         await asyncio.sleep(0.3)
 
 
-async def sampled(exporter: LiveExporter, work: asyncio.Task[Any]) -> list[Page]:
+async def sampled(exporter: LiveExporter, work: asyncio.Task[Any]) -> list[LivePage]:
     """Scrape twice a second while the work lasts, as a Prometheus in a hurry would."""
     pages = []
     while not work.done():
@@ -128,7 +128,7 @@ async def sampled(exporter: LiveExporter, work: asyncio.Task[Any]) -> list[Page]
     return pages
 
 
-def charge(page: Page, size: int) -> float:
+def charge(page: LivePage, size: int) -> float:
     """What the scheduler charges for a write, from the cost settings that the page shows."""
     if page.values("cephqos_qos_cost_per_io_bytes"):
         return max(1.0, size / page.values("cephqos_qos_cost_per_io_bytes")[0])
@@ -211,7 +211,7 @@ async def test_latency_quantiles_agree_with_fios_to_a_bucket(lab: RunningLab) ->
         assert abs(ours - theirs) <= 1, f"p{percentile}: fio {told} s, ours <= {bounds[ours]} s"
 
 
-async def wait_for(exporter: LiveExporter, what: str, wanted: float, within: float) -> Page:
+async def wait_for(exporter: LiveExporter, what: str, wanted: float, within: float) -> LivePage:
     """Scrape until every OSD shows that value."""
     deadline = time.monotonic() + within
     while True:

@@ -11,7 +11,7 @@ from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_loadgen.lab.lab import RunningLab
 
 from .conftest import LabPool
-from .live_exporter import LiveExporter, Page
+from .live_exporter import LiveExporter, LivePage
 from .test_exporter_qos import ceph, settled
 
 POOLS = ("waits", "waits-ec")
@@ -42,7 +42,7 @@ async def load(lab: RunningLab, pool: str, seconds: int) -> None:
     await lab.exec([*conf, str(seconds), "write", "-t", "64"], within=seconds + 60)
 
 
-async def watch(lab: RunningLab, pool: str, exporter: LiveExporter, seconds: int) -> Page:
+async def watch(lab: RunningLab, pool: str, exporter: LiveExporter, seconds: int) -> LivePage:
     """The last page of some that were scraped while the pool was written to."""
     work = asyncio.create_task(load(lab, pool, seconds))
     await asyncio.sleep(3)
@@ -53,7 +53,7 @@ async def watch(lab: RunningLab, pool: str, exporter: LiveExporter, seconds: int
     return page
 
 
-def share(page: Page, osd: str, event: str) -> float:
+def share(page: LivePage, osd: str, event: str) -> float:
     """Of the time that operations waited on an OSD, the part in this event."""
     return sum(page.values(WAITED, ceph_daemon=osd, event=event)) / page.sum(
         WAITED, ceph_daemon=osd

@@ -25,7 +25,7 @@ from cephqos_loadgen.tools import find_tool
 
 from .conftest import LabPool, lab_name
 from .fresh_root import FreshRoot
-from .live_exporter import Page
+from .live_exporter import LivePage
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -91,14 +91,14 @@ def as_unit(name: str, port: int, *more: str) -> tuple[list[str], list[str]]:
     return rights, [*settings["ExecStart"].split(), *flags]
 
 
-async def page_of(port: int, process: asyncio.subprocess.Process, within: float = 30) -> Page:
+async def page_of(port: int, process: asyncio.subprocess.Process, within: float = 30) -> LivePage:
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within
     url = f"http://127.0.0.1:{port}/metrics"
     while True:
         try:
             reply = await asyncio.to_thread(urllib.request.urlopen, url, None, 10)
-            return Page(reply.read().decode())
+            return LivePage(reply.read().decode())
         except OSError as exc:
             if process.returncode is not None or loop.time() > deadline:
                 assert process.stderr
@@ -233,12 +233,12 @@ async def _lines(process: asyncio.subprocess.Process) -> list[str]:
     return (await process.stderr.read()).decode(errors="replace").splitlines()
 
 
-async def page_of_traced(port: int) -> Page:
+async def page_of_traced(port: int) -> LivePage:
     for _ in range(100):
         try:
             url = f"http://127.0.0.1:{port}/metrics"
             reply = await asyncio.to_thread(urllib.request.urlopen, url, None, 30)
-            return Page(reply.read().decode())
+            return LivePage(reply.read().decode())
         except OSError:
             await asyncio.sleep(0.5)
     raise AssertionError("no page within 50 s")

@@ -108,7 +108,7 @@ def recovering(run: Runner, out: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Moment:
+class InterruptedMoment:
     """A scenario, and when to interrupt it."""
 
     text: str
@@ -117,20 +117,22 @@ class Moment:
 
 
 MOMENTS = {
-    "while the cluster is quietened": Moment(HEAD + LOAD, undoes("unset nodeep-scrub")),
-    "while a pool is made": Moment(HEAD + LOAD, undoes("pool rm client")),
-    "while a pool is filled": Moment(HEAD + LOAD, there("prepare-*/output/prefill*")),
-    "while settings are applied": Moment(HEAD + LOAD, undoes("config rm osd osd_mclock_profile")),
-    "while fio waits for a steady state": Moment(HEAD + STEADY, loaded),
-    "while rados bench writes": Moment(
+    "while the cluster is quietened": InterruptedMoment(HEAD + LOAD, undoes("unset nodeep-scrub")),
+    "while a pool is made": InterruptedMoment(HEAD + LOAD, undoes("pool rm client")),
+    "while a pool is filled": InterruptedMoment(HEAD + LOAD, there("prepare-*/output/prefill*")),
+    "while settings are applied": InterruptedMoment(
+        HEAD + LOAD, undoes("config rm osd osd_mclock_profile")
+    ),
+    "while fio waits for a steady state": InterruptedMoment(HEAD + STEADY, loaded),
+    "while rados bench writes": InterruptedMoment(
         HEAD + BENCH, there("repeats/*/output/bench.objects.stdout.gz")
     ),
-    "while a scrub goes on": Moment(HEAD + SCRUB, in_phase("scrub")),
-    "before the OSD is out": Moment(HEAD + AWAY, in_phase("out")),
-    "while recovery is held back": Moment(HEAD + HELD, in_phase("held")),
-    "while the OSD is filled again": Moment(HEAD + RECOVERY, recovering),
-    "between repeats": Moment(HEAD + SHORT, there("repeats/001*/repeat.json"), 1),
-    "while restoring": Moment(ONCE, lambda run, out: run.stage == "restoring", 1),
+    "while a scrub goes on": InterruptedMoment(HEAD + SCRUB, in_phase("scrub")),
+    "before the OSD is out": InterruptedMoment(HEAD + AWAY, in_phase("out")),
+    "while recovery is held back": InterruptedMoment(HEAD + HELD, in_phase("held")),
+    "while the OSD is filled again": InterruptedMoment(HEAD + RECOVERY, recovering),
+    "between repeats": InterruptedMoment(HEAD + SHORT, there("repeats/001*/repeat.json"), 1),
+    "while restoring": InterruptedMoment(ONCE, lambda run, out: run.stage == "restoring", 1),
 }
 
 

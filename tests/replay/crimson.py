@@ -16,7 +16,7 @@ from typing import Any
 from zlib import crc32
 
 import orjson
-from tests.replay.daemons import Recording
+from tests.replay.daemons import RecordedDaemon
 
 FSID = "5ea57a12-0000-4000-8000-000000000001"
 
@@ -340,7 +340,7 @@ def write(directory: Path) -> None:
     """Write the replies of every build as recordings that the replay server serves."""
     for build in BUILDS:
         found = {prefix: orjson.dumps(reply) for prefix, reply in replies(build).items()}
-        Recording(found).save(directory / build.name)
+        RecordedDaemon(found).save(directory / build.name)
 
 
 if __name__ == "__main__":

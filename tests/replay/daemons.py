@@ -53,7 +53,7 @@ class Fault(Enum):
     SLOW = "slow"  # a few bytes at a time
 
 
-class Recording:
+class RecordedDaemon:
     """A daemon's replies by command."""
 
     def __init__(self, replies: dict[str, bytes]) -> None:
@@ -89,7 +89,7 @@ class Recording:
         return self.replies.get(prefix, unknown.encode())
 
 
-async def record(path: Path, *, seconds: float = 10.0) -> Recording:
+async def record(path: Path, *, seconds: float = 10.0) -> RecordedDaemon:
     """Ask a real daemon every read-only command it knows."""
     replies = {}
     for prefix in sorted(READ_ONLY_COMMANDS):
@@ -99,7 +99,7 @@ async def record(path: Path, *, seconds: float = 10.0) -> Recording:
         except (UnknownCommand, ErrorReply):
             continue
         replies[prefix] = orjson.dumps(answer.value)
-    return Recording(replies)
+    return RecordedDaemon(replies)
 
 
 @dataclass(eq=False)
@@ -107,7 +107,7 @@ class ReplayedDaemon:
     """One admin socket. `fault`, `recording` and `only` may be changed while it serves."""
 
     path: Path
-    recording: Recording
+    recording: RecordedDaemon
     fault: Fault = Fault.NONE
     only: Collection[str] | None = None  # commands that the fault strikes; None: all
     # Turns the framed answer into what is sent before the connection is closed (for fuzzing).
@@ -267,7 +267,7 @@ class ReplayedHost:
         self.directory = directory
         self.daemons: list[ReplayedDaemon] = []
 
-    def add(self, recording: Recording, name: str | None = None) -> ReplayedDaemon:
+    def add(self, recording: RecordedDaemon, name: str | None = None) -> ReplayedDaemon:
         """Add osd.N, N counting up, or a daemon of the name given; it serves once started."""
         name = name or f"osd.{len(self.daemons)}"
         daemon = ReplayedDaemon(self.directory / f"ceph-{name}.asok", recording)
@@ -317,7 +317,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _serve(arguments: argparse.Namespace) -> None:
-    recordings = [Recording.load(path) for path in arguments.recording]
+    recordings = [RecordedDaemon.load(path) for path in arguments.recording]
     host = ReplayedHost(arguments.directory)
     for index in range(arguments.count):
         daemon = host.add(recordings[index % len(recordings)])

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from .cases import Case, firing, silent
+from .cases import RuleCase, firing, silent
 from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SHORT, SLOW, VIOLATED, osd, violated
-from .series import BUSY, CLUSTER, IDLE, Osd, Series, State, flat, merged
+from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, State, flat, merged
 
 REPLICA = "CephQosReplicaSlow"
 REPEATED = "CephQosReservationViolatedRepeatedly"
@@ -41,7 +41,7 @@ def _waiting(number: int) -> dict[str, str]:
 
 def three(*before: tuple[float, State], culprit: State, others: State, **changes: Any) -> Series:
     """osd.1 is the slow one of three, for 20 minutes."""
-    parts: list[Osd] = [
+    parts: list[SimulatedOsd] = [
         replace(osd(*before, (20, culprit if i == 1 else others), **changes), id=i)
         for i in range(3)
     ]
@@ -70,13 +70,13 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
 PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
 
 REPLICAS = [
-    Case(
+    RuleCase(
         name="OSDs that wait for a slow one are tickets that name it, beside its own page",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=WAITS),
         moments=(silent(14), firing(25, PAGE_1, _waiting(0), _waiting(2))),
     ),
-    Case(
+    RuleCase(
         name="who waits for a slow OSD is told so, also where replica work fills it",
         alert=VIOLATED,
         series=three(
@@ -86,7 +86,7 @@ REPLICAS = [
         ),
         moments=(firing(25, PAGE_1, _waiting(0), _waiting(2)),),
     ),
-    Case(
+    RuleCase(
         name="a slow OSD that holds replicas only is paged though it has no clients",
         alert=REPLICA,
         series=merged(
@@ -94,7 +94,7 @@ REPLICAS = [
         ),
         moments=(silent(13), firing(15, _SLOW_1)),
     ),
-    Case(
+    RuleCase(
         name="a slow OSD is paged though no queue of those that wait for it shows their waiting",
         alert=REPLICA,
         series=three(
@@ -104,7 +104,7 @@ REPLICAS = [
         ),
         moments=(silent(13), firing(18, _SLOW_1)),
     ),
-    Case(
+    RuleCase(
         name="who waits for a slower OSD and gets what was promised wakes nobody",
         alert=REPLICA,
         series=three(
@@ -114,7 +114,7 @@ REPLICAS = [
         ),
         moments=(silent(13), silent(18), silent(29)),
     ),
-    Case(
+    RuleCase(
         name="a slow OSD is paged though those that wait for it want more only most of the time",
         alert=REPLICA,
         series=merged(
@@ -129,7 +129,7 @@ REPLICAS = [
         ),
         moments=(silent(13), firing(20, _SLOW_1), firing(22.5, _SLOW_1), firing(30, _SLOW_1)),
     ),
-    Case(
+    RuleCase(
         name="the page of a slow OSD that others wait for ends with the waiting",
         alert=REPLICA,
         series=merged(
@@ -140,7 +140,7 @@ REPLICAS = [
         ),
         moments=(firing(24, _SLOW_1), silent(35)),
     ),
-    Case(
+    RuleCase(
         name="the one that operations were seen to wait for is named, not the slowest of all",
         alert=VIOLATED,
         series=merged(
@@ -163,7 +163,7 @@ REPLICAS = [
             ),
         ),
     ),
-    Case(
+    RuleCase(
         name="who waits elsewhere for nobody that can be told is a ticket after a quarter of an"
         " hour",
         alert=VIOLATED,
@@ -172,7 +172,7 @@ REPLICAS = [
         ),
         moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
     ),
-    Case(
+    RuleCase(
         name="an OSD that is slow to its peers for having most of the work pages nobody",
         alert=REPLICA,
         series=three(
@@ -182,14 +182,14 @@ REPLICAS = [
         ),
         moments=(silent(20), silent(29)),
     ),
-    Case(
+    RuleCase(
         name="three OSDs at their end, one of them twice as slow as the others, are no finding",
         alert=REPLICA,
         series=three((10, WELL), culprit=replace(WELL, replica_latency=0.023), others=WELL),
         moments=(silent(20), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a flood of recovery slows replica writes too, and is named itself",
         alert=VIOLATED,
         series=three(
@@ -221,7 +221,7 @@ REPLICAS = [
 _SLOW_LINK = {"interface": "back"}
 
 NETWORK = [
-    Case(
+    RuleCase(
         name="a slow link to another OSD pages with the peer",
         alert=VIOLATED,
         series=merged(
@@ -231,7 +231,7 @@ NETWORK = [
         ),
         moments=(silent(14), firing(18, violated("page", "network", by="osd.2"))),
     ),
-    Case(
+    RuleCase(
         name="slow heartbeats of an OSD whose clients do not wait elsewhere are nobody's cause",
         alert=VIOLATED,
         series=merged(
@@ -247,7 +247,7 @@ NETWORK = [
 _ON_AND_OFF = ((4, SHORT), (1.25, PROVEN)) * 11
 
 AGAIN = [
-    Case(
+    RuleCase(
         name="a promise that is broken for four of every five minutes is a ticket",
         alert=REPEATED,
         series=merged(osd((8, PROVEN), *_ON_AND_OFF, (60, IDLE))),
@@ -258,7 +258,7 @@ AGAIN = [
             silent(118),
         ),
     ),
-    Case(
+    RuleCase(
         name="a promise that was broken once and told is not told again",
         alert=REPEATED,
         series=merged(osd((8, PROVEN), (25, SLOW), (30, PROVEN))),

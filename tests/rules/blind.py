@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from .cases import Case, firing, silent
+from .cases import RuleCase, firing, silent
 from .qos import TARGET_OSDS, osd, without
 from .series import CLUSTER, IDLE, Series, State, flat, merged, osds
 
@@ -31,13 +31,13 @@ def _restarting(every: int, count: int, then: str) -> Series:
 
 
 CASES = [
-    Case(
+    RuleCase(
         name="scrapes every 60 s are too few for rules made for 15 s",
         alert=FEW,
         series=_up(" ".join(["1 _x3"] * 25) + " 1x100"),
         moments=(silent(14), firing(16, {**_TARGET, **_TICKET}), silent(32)),
     ),
-    Case(
+    RuleCase(
         name="every fourth scrape that fails is one too many",
         alert=FEW,
         series=_up("1x20 " + " ".join(["0 1x2"] * 40)),
@@ -47,7 +47,7 @@ CASES = [
             firing(30, {**_TARGET, **_TICKET}),
         ),
     ),
-    Case(
+    RuleCase(
         name="an exporter that is down, one that came just now and one lost scrape are not too few",
         alert=FEW,
         series=merged(
@@ -57,7 +57,7 @@ CASES = [
         ),
         moments=(silent(20), silent(29), silent(40)),
     ),
-    Case(
+    RuleCase(
         name="OSDs that answer and whose work nobody shows",
         alert=MISSING,
         series=merged(
@@ -71,7 +71,7 @@ CASES = [
         ),
         moments=(silent(10.5), firing(12, {**_HOST, **_TICKET}), silent(23)),
     ),
-    Case(
+    RuleCase(
         name="an OSD that has just come is given time, one that is hung has an alert of its own",
         alert=MISSING,
         series=merged(
@@ -80,7 +80,7 @@ CASES = [
         ),
         moments=(silent(9), silent(20), silent(27)),
     ),
-    Case(
+    RuleCase(
         name="an exporter that restarts every minute is told, and one that does so no more is not",
         alert=RESTARTS,
         series=_restarting(4, 20, "0+100x300"),
@@ -91,13 +91,13 @@ CASES = [
             silent(90),
         ),
     ),
-    Case(
+    RuleCase(
         name="an exporter that was restarted twice in an hour may do so",
         alert=RESTARTS,
         series=_restarting(60, 2, "0+100x200"),
         moments=(silent(31), silent(59)),
     ),
-    Case(
+    RuleCase(
         name="a cluster label of Prometheus' own hides the FSID until labels are honoured",
         alert=LABEL,
         series=flat(
@@ -105,13 +105,13 @@ CASES = [
         ),
         moments=(silent(4.5), firing(5.5, {**_HOST, **_TICKET}), silent(21)),
     ),
-    Case(
+    RuleCase(
         name="a cluster label that is the FSID hides nothing",
         alert=LABEL,
         series=merged(osd((20, IDLE))),
         moments=(silent(6), silent(19)),
     ),
-    Case(
+    RuleCase(
         name="a target for the cluster is not judged while the OSDs of a host are not scraped",
         alert="CephQosPolicyTargetMissed",
         series=merged(

@@ -10,7 +10,7 @@ import yaml
 from cephqos_alerts.build import FILES
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.rules import HEADER
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo import slo_groups
 
 from .series import STEP, Series
@@ -30,7 +30,7 @@ _CLUSTER_EXPORTER: Final = 'cephqos_cluster_up{cluster="c1",instance="host0",rea
 
 
 @dataclass(frozen=True)
-class Moment:
+class CaseMoment:
     """What fires at a moment, in minutes: label sets of one alert, without those of the rule."""
 
     minute: float
@@ -38,13 +38,13 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Case:
+class RuleCase:
     """One promtool test of one alert. Its name is a sentence."""
 
     name: str
     alert: str
     series: Series
-    moments: Sequence[Moment]
+    moments: Sequence[CaseMoment]
     # Recorded series to check as well: (minute, expression, value).
     values: Sequence[tuple[float, str, float]] = ()
     only: bool = False  # nothing else that goes to anyone may fire at the last moment
@@ -73,15 +73,15 @@ class Case:
         )
 
 
-def silent(minute: float) -> Moment:
-    return Moment(minute, ())
+def silent(minute: float) -> CaseMoment:
+    return CaseMoment(minute, ())
 
 
-def firing(minute: float, *labels: Mapping[str, str]) -> Moment:
-    return Moment(minute, labels)
+def firing(minute: float, *labels: Mapping[str, str]) -> CaseMoment:
+    return CaseMoment(minute, labels)
 
 
-def _alert_check(case: Case, moment: Moment) -> dict[str, Any]:
+def _alert_check(case: RuleCase, moment: CaseMoment) -> dict[str, Any]:
     # ALERTS and not an alert_rule_test, which would repeat every annotation word for word.
     check: dict[str, Any] = {
         "expr": f'ALERTS{{alertname="{case.alert}", alertstate="firing"}}',
@@ -107,7 +107,7 @@ def _time(minutes: float) -> str:
     return f"{round(minutes * 60)}s"
 
 
-def _test(case: Case) -> dict[str, Any]:
+def _test(case: RuleCase) -> dict[str, Any]:
     checks = [_alert_check(case, moment) for moment in case.moments]
     checks += [
         {
@@ -137,11 +137,11 @@ def _test(case: Case) -> dict[str, Any]:
 
 def _groups_of(file: str) -> list[str]:
     if file == "slo.yml":
-        return [group.name for group in slo_groups(load_slos(DEFAULT_SLOS), Settings())]
+        return [group.name for group in slo_groups(load_slos(DEFAULT_SLOS), RuleSettings())]
     return [group.name for group in FILES[file]]
 
 
-def promtool_file(group: str, cases: Sequence[Case]) -> str:
+def promtool_file(group: str, cases: Sequence[RuleCase]) -> str:
     """The cases of a group as `promtool test rules` reads them."""
     document = {
         "rule_files": [f"../rules/{name}" for name in RULES.get(group, _ALL)],

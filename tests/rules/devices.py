@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from .across import CULPRIT, PAGE_1, WELL, three, with_more
-from .cases import Case, firing, silent
+from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, State, merged
 
@@ -13,13 +13,13 @@ _OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
 _FAST_ELSEWHERE = replace(WELL, client=200, in_progress=(1, 0), queue=(0, 0, 0, 0), waiting=0)
 
 DEVICES = [
-    Case(
+    RuleCase(
         name="a device that turns slow on a cluster that was never busy pages, by its peers",
         alert=VIOLATED,
         series=three((10, _QUIET), culprit=CULPRIT, others=_FAST_ELSEWHERE),
         moments=(firing(25, PAGE_1),),
     ),
-    Case(
+    RuleCase(
         name="a device that turns slow where all capacities are overstated pages all the same",
         alert=VIOLATED,
         series=merged(
@@ -37,7 +37,7 @@ DEVICES = [
         ),
         moments=(firing(25, PAGE_1),),
     ),
-    Case(
+    RuleCase(
         name="a device that is slower than those of idle peers, for having all the work, pages"
         " nobody",
         alert=VIOLATED,
@@ -47,7 +47,7 @@ DEVICES = [
         ),
         moments=(firing(25, violated("ticket", "unknown")),),
     ),
-    Case(
+    RuleCase(
         name="commits that take long because their thread waits for a CPU page as cpu",
         alert=VIOLATED,
         series=merged(
@@ -62,7 +62,7 @@ DEVICES = [
         ),
         moments=(firing(25, violated("page", "cpu")),),
     ),
-    Case(
+    RuleCase(
         name="what an OSD did without being at its end proves its capacity as well",
         alert=VIOLATED,
         series=merged(
@@ -71,7 +71,7 @@ DEVICES = [
         moments=(firing(25, violated("ticket", "unknown")),),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a device that reads slowly pages by what reads wait",
         alert=VIOLATED,
         series=merged(
@@ -82,13 +82,13 @@ DEVICES = [
         ),
         moments=(firing(25, violated("page", "device")),),
     ),
-    Case(
+    RuleCase(
         name="a device that turns slow while backfill has a part of the work pages as device",
         alert=VIOLATED,
         series=merged(osd((10, PROVEN), (20, replace(SLOW, client=100, recovery=18)))),
         moments=(firing(25, violated("page", "device")),),
     ),
-    Case(
+    RuleCase(
         name="a disk that seeks, at its usual work, pages nobody",
         alert=VIOLATED,
         series=merged(
@@ -106,7 +106,7 @@ DEVICES = [
         ),
         moments=(firing(20, violated("ticket", "unknown")),),
     ),
-    Case(
+    RuleCase(
         name="large writes at the bandwidth of their device page nobody, however long they take",
         alert=VIOLATED,
         series=merged(
@@ -122,14 +122,14 @@ DEVICES = [
 _EC = "cephqos_qos_delivered_is_lower_bound"
 
 COUNTED = [
-    Case(
+    RuleCase(
         name="where the pools are erasure-coded, what is not counted accuses nobody",
         alert=VIOLATED,
         series=merged(osd((30, replace(SHORT, client=150))), with_more(0, _EC, 1)),
         moments=(silent(20), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="clients that wait in queues are seen though no waits at throttles are shown",
         alert=VIOLATED,
         series=without(
@@ -138,19 +138,19 @@ COUNTED = [
         ),
         moments=(silent(14), firing(25, violated("ticket", "unknown"))),
     ),
-    Case(
+    RuleCase(
         name="a device that fails under an erasure-coded pool pages",
         alert=VIOLATED,
         series=merged(osd((10, PROVEN), (20, SLOW)), with_more(0, _EC, 1)),
         moments=(firing(25, violated("page", "device")),),
     ),
-    Case(
+    RuleCase(
         name="a target that is a reservation as well leaves the page a page",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SLOW), target={"client": 1000})),
         moments=(firing(23, violated("page", "device")),),
     ),
-    Case(
+    RuleCase(
         name="queues that are seen now and then owe the same all the time",
         alert=VIOLATED,
         series=merged(
@@ -165,7 +165,7 @@ COUNTED = [
         ),
         moments=(firing(25, violated("ticket", "unknown")),),
     ),
-    Case(
+    RuleCase(
         name="an exporter that restarts every minute breaks no promise",
         alert=VIOLATED,
         series={
@@ -176,7 +176,7 @@ COUNTED = [
         },
         moments=(silent(15), silent(29)),
     ),
-    Case(
+    RuleCase(
         name="two exporters that do not agree on the media do not stop the rules",
         alert=VIOLATED,
         series=merged(

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from . import across, blind, coverage, devices, promises, qos, slo, state
-from .cases import TESTS, Case, promtool_file
+from .cases import TESTS, RuleCase, promtool_file
 
 # promtool evaluates all rules for each case, which takes seconds: none may run for minutes.
 _CASES_PER_FILE = 12
 
 
-def _files(name: str, cases: Sequence[Case]) -> list[Case]:
+def _files(name: str, cases: Sequence[RuleCase]) -> list[RuleCase]:
     """The cases in files of their own: name-1, name-2, …"""
     return [
         replace(case, group=f"{name}-{number // _CASES_PER_FILE + 1}")
@@ -19,7 +19,7 @@ def _files(name: str, cases: Sequence[Case]) -> list[Case]:
     ]
 
 
-CASES: list[Case] = [
+CASES: list[RuleCase] = [
     *_files("qos", qos.CASES),
     *_files("promises", promises.CASES),
     *_files("across", across.CASES),

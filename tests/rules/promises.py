@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from .cases import Case, firing, silent
+from .cases import RuleCase, firing, silent
 from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SLOW, VIOLATED, osd, violated, without
-from .series import BUSY, CLUSTER, IDLE, STEP, Osd, Series, State, flat, merged, osds
+from .series import BUSY, CLUSTER, IDLE, STEP, Series, SimulatedOsd, State, flat, merged, osds
 
 TARGET = "CephQosPolicyTargetMissed"
 LIMIT = "CephQosHeldAtLimit"
@@ -25,7 +25,7 @@ _CLUSTER_TARGET = flat(
 _WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
 
 TARGETS = [
-    Case(
+    RuleCase(
         name="a target for one OSD that WPQ does not meet is missed, by recovery",
         alert=TARGET,
         series=merged(
@@ -54,7 +54,7 @@ TARGETS = [
             silent(32),
         ),
     ),
-    Case(
+    RuleCase(
         name="a target for the cluster is missed though no single OSD has one",
         alert=TARGET,
         series=merged(
@@ -75,7 +75,7 @@ TARGETS = [
             silent(32),
         ),
     ),
-    Case(
+    RuleCase(
         name="a target for one OSD that is just met while recovery takes the rest",
         alert=TARGET,
         series=merged(
@@ -90,7 +90,7 @@ TARGETS = [
         ),
         moments=(silent(15), silent(27)),
     ),
-    Case(
+    RuleCase(
         name="a target for the cluster is met by the sum though one OSD gets little",
         alert=TARGET,
         series=merged(
@@ -100,7 +100,7 @@ TARGETS = [
         ),
         moments=(silent(15), silent(27)),
     ),
-    Case(
+    RuleCase(
         name="a target for one OSD without demand is not missed",
         alert=TARGET,
         series=merged(
@@ -113,7 +113,7 @@ TARGETS = [
         moments=(silent(15), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a target for the cluster is not missed where one OSD of three is wanted more",
         alert=TARGET,
         series=merged(
@@ -123,7 +123,7 @@ TARGETS = [
         ),
         moments=(silent(15), silent(27)),
     ),
-    Case(
+    RuleCase(
         name="a target without demand is not missed",
         alert=TARGET,
         series=merged(
@@ -139,7 +139,7 @@ _HELD = State(client=100, in_progress=(0,), waiting=10, store=1, hold=0.4, queue
 _LIMITED = {"limit": {"client": 100}, "reserved": {"client": 0}}
 
 LIMITS = [
-    Case(
+    RuleCase(
         name="a class held at its limit while the OSD idles",
         alert=LIMIT,
         series=merged(osd((5, IDLE), (20, _HELD), (10, IDLE), **_LIMITED)),
@@ -150,7 +150,7 @@ LIMITS = [
         ),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a class at its limit is told by what it gets where tags are not shown",
         alert=LIMIT,
         series=without(
@@ -159,13 +159,13 @@ LIMITS = [
         ),
         moments=(firing(20, {**OSD0, "severity": "ticket", "cause": "limit"}),),
     ),
-    Case(
+    RuleCase(
         name="a class at its limit while the device is busy with something else",
         alert=LIMIT,
         series=merged(osd((5, IDLE), (25, replace(_HELD, depth=4)), **_LIMITED)),
         moments=(silent(14), silent(29)),
     ),
-    Case(
+    RuleCase(
         name="a class at its limit on a busy OSD is what limits are for",
         alert=LIMIT,
         series=merged(osd((5, IDLE), (25, replace(_HELD, recovery=1700, depth=4)), **_LIMITED)),
@@ -182,7 +182,7 @@ _TOO_MUCH = {
 }
 
 
-def _set_anew(osd: Osd, minute: float, **changes: object) -> Series:
+def _set_anew(osd: SimulatedOsd, minute: float, **changes: object) -> Series:
     """An OSD whose settings change at a minute: one info series ends and another begins."""
     before, after = osd.series(), replace(osd, **changes).series()  # type: ignore[arg-type]
     (old,), (new,) = (
@@ -194,32 +194,32 @@ def _set_anew(osd: Osd, minute: float, **changes: object) -> Series:
 
 
 CAPACITY = [
-    Case(
+    RuleCase(
         name="a capacity that the saturated OSD never reached",
         alert=OVERSTATED,
         series=merged(osd((5, IDLE), (20, BUSY), (10, IDLE), **_OVERSTATED)),
         moments=(silent(9.5), firing(10, _TOO_MUCH), silent(30)),
     ),
-    Case(
+    RuleCase(
         name="the same OSD's clients are a ticket of cause capacity, not a page",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, BUSY), **_OVERSTATED)),
         moments=(firing(20, violated("ticket", "capacity")),),
     ),
-    Case(
+    RuleCase(
         name="an OSD that was once seen to reach its capacity is slow, not overstated",
         alert=OVERSTATED,
         series=merged(osd((8, PROVEN), (20, SLOW))),
         moments=(silent(18), silent(27)),
     ),
-    Case(
+    RuleCase(
         name="an idle OSD proves nothing about its capacity",
         alert=OVERSTATED,
         series=merged(osd((30, State(client=50, in_progress=(1, 0))), **_OVERSTATED)),
         moments=(silent(15), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a default capacity on a real device, until somebody measures",
         alert=UNMEASURED,
         series=_set_anew(osd((40, IDLE), origin="default", media="hdd"), 25, origin="mon"),
@@ -237,7 +237,7 @@ CAPACITY = [
             silent(26),
         ),
     ),
-    Case(
+    RuleCase(
         name="a default capacity on a loop device is a lab",
         alert=UNMEASURED,
         series=merged(osd((40, IDLE), origin="default", device="loop3")),
@@ -249,7 +249,7 @@ CAPACITY = [
 _MEDIA = {"cluster": CLUSTER, "media": "ssd", "severity": "ticket"}
 
 SETTINGS = [
-    Case(
+    RuleCase(
         name="two profiles among the SSDs of a cluster, until they agree",
         alert=DIFFER,
         series=merged(
@@ -258,7 +258,7 @@ SETTINGS = [
         ),
         moments=(silent(14), firing(16, _MEDIA), silent(26)),
     ),
-    Case(
+    RuleCase(
         name="two schedulers among the HDDs of a cluster, and two exporters that see them",
         alert=DIFFER,
         series=merged(
@@ -270,7 +270,7 @@ SETTINGS = [
         ),
         moments=(silent(14), firing(16, {**_MEDIA, "media": "hdd"})),
     ),
-    Case(
+    RuleCase(
         name="a profile that differs in another cluster",
         alert=DIFFER,
         series=merged(
@@ -278,7 +278,7 @@ SETTINGS = [
         ),
         moments=(silent(16), silent(39)),
     ),
-    Case(
+    RuleCase(
         name="SSDs and HDDs may differ",
         alert=DIFFER,
         series=merged(
@@ -287,7 +287,7 @@ SETTINGS = [
         moments=(silent(16), silent(39)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="OSDs that are restarted one after the other may differ for a while",
         alert=DIFFER,
         series=merged(
@@ -297,7 +297,7 @@ SETTINGS = [
         ),
         moments=(silent(25), silent(39)),
     ),
-    Case(
+    RuleCase(
         name="WPQ beside mClock, until the last OSD has it",
         alert=MIXED,
         series=merged(
@@ -310,7 +310,7 @@ SETTINGS = [
         ),
         moments=(silent(14), firing(16, {"cluster": CLUSTER, "severity": "ticket"}), silent(26)),
     ),
-    Case(
+    RuleCase(
         name="WPQ beside mClock for as long as OSDs are restarted one after the other",
         alert=MIXED,
         series=merged(
@@ -320,14 +320,14 @@ SETTINGS = [
         ),
         moments=(silent(25), silent(39)),
     ),
-    Case(
+    RuleCase(
         name="one scheduler everywhere, as far as it is known",
         alert=MIXED,
         series=merged(*osds(3, ((40, IDLE),)), osd((40, IDLE), id=3, media="", in_force="unknown")),
         moments=(silent(16), silent(39)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a custom profile that reserves more than there is, until a built-in one does",
         alert=WHOLE,
         series=_set_anew(
@@ -345,7 +345,7 @@ SETTINGS = [
             silent(16),
         ),
     ),
-    Case(
+    RuleCase(
         name="a custom profile that reserves all there is and no more, seen by two exporters",
         alert=WHOLE,
         series=merged(
@@ -361,7 +361,7 @@ SETTINGS = [
         ),
         moments=(silent(6), silent(29)),
     ),
-    Case(
+    RuleCase(
         name="a built-in profile of 20.2 reserves 105 % by design",
         alert=WHOLE,
         series=merged(osd((30, IDLE), reserved={"client": 1000, "background_recovery": 1100})),

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from .cases import Case, firing, silent
-from .series import BUSY, CLUSTER, IDLE, Osd, Series, State, merged, osds
+from .cases import RuleCase, firing, silent
+from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, State, merged, osds
 
 CLIENT = {"class": "client", "cluster": CLUSTER}
 OSD0 = {**CLIENT, "ceph_daemon": "osd.0"}
@@ -22,11 +22,11 @@ SHORT = replace(BUSY, client=500)
 RECOVERING = replace(BUSY, client=600, recovery=1400)
 
 
-def osd(*timeline: tuple[float, State], **changes: object) -> Osd:
-    return replace(Osd(timeline=timeline), **changes)  # type: ignore[arg-type]
+def osd(*timeline: tuple[float, State], **changes: object) -> SimulatedOsd:
+    return replace(SimulatedOsd(timeline=timeline), **changes)  # type: ignore[arg-type]
 
 
-def without(prefixes: tuple[str, ...], osd: Osd) -> Series:
+def without(prefixes: tuple[str, ...], osd: SimulatedOsd) -> Series:
     """What is left of an OSD's series where some are not shown, or not kept."""
     return {name: values for name, values in osd.series().items() if not name.startswith(prefixes)}
 
@@ -42,7 +42,7 @@ def violated(severity: str, cause: str, **more: str) -> dict[str, str]:
 _SLOW_DEVICE = violated("page", "device")
 
 RESERVATION = [
-    Case(
+    RuleCase(
         name="a device that became slow pages after five minutes and resolves when it is well",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SLOW), (12, PROVEN))),
@@ -54,7 +54,7 @@ RESERVATION = [
             silent(30),
         ),
     ),
-    Case(
+    RuleCase(
         name="a device that ends nothing any more pages, and not who waits for it",
         alert=VIOLATED,
         series=merged(
@@ -64,7 +64,7 @@ RESERVATION = [
         moments=(silent(13), firing(16, _SLOW_DEVICE), firing(27, _SLOW_DEVICE), silent(31)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="replica work that fills an OSD is a ticket",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, SIZE3), (10, IDLE))),
@@ -75,25 +75,25 @@ RESERVATION = [
         ),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="recovery that takes more than its share is named and pages",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, RECOVERING))),
         moments=(firing(20, violated("page", "interference", by="background_recovery")),),
     ),
-    Case(
+    RuleCase(
         name="a thread at its ceiling pages",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(SHORT, thread=0.98)))),
         moments=(firing(23, violated("page", "cpu")),),
     ),
-    Case(
+    RuleCase(
         name="what cannot be explained is a ticket of cause unknown",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SHORT))),
         moments=(firing(23, violated("ticket", "unknown")),),
     ),
-    Case(
+    RuleCase(
         name="a reservation above the limit pages with cause limit",
         alert=VIOLATED,
         series=merged(
@@ -105,7 +105,7 @@ RESERVATION = [
         ),
         moments=(firing(23, violated("page", "limit")),),
     ),
-    Case(
+    RuleCase(
         name="one shard that starves while the others idle pages with cause skew",
         alert=VIOLATED,
         series=merged(
@@ -126,7 +126,7 @@ RESERVATION = [
         ),
         moments=(firing(35, violated("page", "skew")),),
     ),
-    Case(
+    RuleCase(
         name="recovery that waits past its reservation is a ticket",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(PROVEN, recovery_queue=8, recovery_lag=2)))),
@@ -143,7 +143,7 @@ RESERVATION = [
             ),
         ),
     ),
-    Case(
+    RuleCase(
         name="two exporters that see one OSD count it once",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SLOW)), osd((8, PROVEN), (20, SLOW), instance="host2")),
@@ -153,7 +153,7 @@ RESERVATION = [
             (6, "sum(instance_class:cephqos_attained_ops:sum{class='client'})", 2000),
         ),
     ),
-    Case(
+    RuleCase(
         name="a burst of one second in five is no demand",
         alert=VIOLATED,
         series=merged(
@@ -162,14 +162,14 @@ RESERVATION = [
         moments=(silent(10), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a burst of one second in five is no demand, not even in step with the scrapes",
         alert=VIOLATED,
         series=merged(osd((30, replace(SHORT, in_progress=(60,), present=12, queue=(0, 0, 0, 0))))),
         moments=(silent(10), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a hot object on one shard that gets its shard's share violates nothing",
         alert=VIOLATED,
         series=merged(
@@ -178,28 +178,28 @@ RESERVATION = [
         moments=(silent(10), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a rate-limited load below its reservation violates nothing",
         alert=VIOLATED,
         series=merged(osd((30, State(client=300, in_progress=(1, 0, 2), waiting=0.1, store=1)))),
         moments=(silent(10), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a client that keeps some operations in flight and waits for none violates nothing",
         alert=VIOLATED,
         series=merged(osd((30, State(client=300, in_progress=(3, 4, 5), waiting=0.2, store=2)))),
         moments=(silent(10), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a class without demand violates nothing however little it gets",
         alert=VIOLATED,
         series=merged(osd((30, IDLE))),
         moments=(silent(10), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a restart of the exporter under load is no drop",
         alert=VIOLATED,
         series=merged(
@@ -213,13 +213,13 @@ RESERVATION = [
         moments=(silent(14), silent(16), silent(20), silent(29)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="an OSD that is gone from the scrape is no violation",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (10, replace(SLOW, scrape=False)), (10, PROVEN))),
         moments=(silent(13), silent(17), silent(21), silent(26)),
     ),
-    Case(
+    RuleCase(
         name="a lost scrape now and then does not end a violation",
         alert=VIOLATED,
         series=merged(
@@ -230,25 +230,25 @@ RESERVATION = [
         ),
         moments=(firing(26, _SLOW_DEVICE), firing(28, _SLOW_DEVICE)),
     ),
-    Case(
+    RuleCase(
         name="where work piles up in BlueStore, one shard's queue does not tell what is owed",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(SLOW, client=400, queue=(2, 0, 0, 0))))),
         moments=(firing(23, _SLOW_DEVICE),),
     ),
-    Case(
+    RuleCase(
         name="replica work that is less than what the class lacks is not its cause",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(SLOW, immediate=450, recovery=200)))),
         moments=(firing(23, _SLOW_DEVICE),),
     ),
-    Case(
+    RuleCase(
         name="an OSD that has just come into sight is told after as long as any other",
         alert=VIOLATED,
         series=merged(osd((8, replace(SHORT, scrape=False)), (20, SHORT))),
         moments=(silent(11.5), firing(20, violated("ticket", "capacity"))),
     ),
-    Case(
+    RuleCase(
         name="an OSD of 16.2, which shows neither queues nor lag, is told by what it attains",
         alert=VIOLATED,
         series=without(
@@ -257,27 +257,27 @@ RESERVATION = [
         ),
         moments=(silent(13.5), firing(15, _SLOW_DEVICE), silent(30)),
     ),
-    Case(
+    RuleCase(
         name="without figures of devices the slow one is told by its commits",
         alert=VIOLATED,
         series=without(("cephqos_disks",), osd((8, PROVEN), (20, SLOW))),
         moments=(firing(23, _SLOW_DEVICE),),
     ),
-    Case(
+    RuleCase(
         name="without figures of demand nothing is violated",
         alert=VIOLATED,
         series=without(("cephqos_qos_client_",), osd((8, PROVEN), (20, SLOW))),
         moments=(silent(15), silent(27)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="without reservations, as under WPQ, nothing is violated",
         alert=VIOLATED,
         series=without(("cephqos_qos_reservation_",), osd((8, PROVEN), (20, SHORT))),
         moments=(silent(15), silent(27)),
         only=True,
     ),
-    Case(
+    RuleCase(
         name="a missed policy target is not a violated reservation as well",
         alert=VIOLATED,
         series=merged(
@@ -297,13 +297,13 @@ RESERVATION = [
 _MANY = {"class": "client", "cluster": CLUSTER, "severity": "page", "cause": "device"}
 
 CLUSTER_WIDE = [
-    Case(
+    RuleCase(
         name="half of the OSDs with the same cause are one alert for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((8, PROVEN), (12, SLOW), (8, PROVEN)))),
         moments=(silent(13.5), firing(14, _MANY), firing(18, _MANY), silent(33)),
     ),
-    Case(
+    RuleCase(
         name="replica work on all OSDs is one ticket for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((5, IDLE), (20, SIZE3)))),
@@ -312,13 +312,13 @@ CLUSTER_WIDE = [
             firing(13, {**_MANY, "severity": "ticket", "cause": "immediate", "by": "immediate"}),
         ),
     ),
-    Case(
+    RuleCase(
         name="three of three slow OSDs are told one by one",
         alert=WIDE,
         series=merged(*osds(3, ((8, PROVEN), (20, SLOW)))),
         moments=(silent(18), silent(26)),
     ),
-    Case(
+    RuleCase(
         name="one slow OSD of five is no matter of the whole cluster",
         alert=WIDE,
         series=merged(*osds(4, ((28, PROVEN),)), replace(osd((8, PROVEN), (20, SLOW)), id=4)),

@@ -65,7 +65,7 @@ BUSY = State(
 
 
 @dataclass(frozen=True)
-class Osd:
+class SimulatedOsd:
     """One OSD: how it is set up, and what it does in time."""
 
     timeline: Timeline
@@ -136,7 +136,7 @@ def selector(name: str, labels: Mapping[str, str]) -> str:
     return f"{name}{{{inner}}}"
 
 
-def _osd_series(osd: Osd) -> Series:
+def _osd_series(osd: SimulatedOsd) -> Series:
     own = {
         "job": "cephqos",
         "instance": osd.instance,
@@ -167,7 +167,7 @@ def _osd_series(osd: Osd) -> Series:
     return found
 
 
-def _add_settings(osd: Osd, add_gauge: Callable[..., None]) -> None:
+def _add_settings(osd: SimulatedOsd, add_gauge: Callable[..., None]) -> None:
     ops = "normalised_ops_per_second"
     for cls, value in osd.reserved.items():
         add_gauge(f"cephqos_qos_reservation_{ops}", lambda s, v=value: v, class_=cls)
@@ -187,7 +187,7 @@ def _add_settings(osd: Osd, add_gauge: Callable[..., None]) -> None:
 
 
 def _add_demand(
-    osd: Osd,
+    osd: SimulatedOsd,
     add_gauge: Callable[..., None],
     add_counter: Callable[..., None],
     add: Callable[..., None],
@@ -252,7 +252,7 @@ def _present(state: State) -> float:
 
 
 def _add_resources(
-    osd: Osd, add_gauge: Callable[..., None], add_counter: Callable[..., None]
+    osd: SimulatedOsd, add_gauge: Callable[..., None], add_counter: Callable[..., None]
 ) -> None:
     disk = {"layer": "osd", "device": osd.device, "role": "block"}
     add_counter(
@@ -279,17 +279,17 @@ def _add_resources(
     add_gauge("cephqos_daemon_up", lambda s: s.up, reason="")
 
 
-def merged(*parts: Series | Osd) -> Series:
+def merged(*parts: Series | SimulatedOsd) -> Series:
     """All series of a case."""
     found: Series = {}
     for part in parts:
-        found |= part.series() if isinstance(part, Osd) else part
+        found |= part.series() if isinstance(part, SimulatedOsd) else part
     return found
 
 
-def osds(count: int, timeline: Timeline, **changes: object) -> Iterable[Osd]:
+def osds(count: int, timeline: Timeline, **changes: object) -> Iterable[SimulatedOsd]:
     """Several OSDs that do the same."""
-    base = Osd(timeline=timeline)
+    base = SimulatedOsd(timeline=timeline)
     for i in range(count):
         yield replace(base, id=i, **changes)  # type: ignore[arg-type]
 

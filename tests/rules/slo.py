@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from .cases import Moment, firing, silent
-from .series import BUSY, CLUSTER, IDLE, Osd, State, merged
+from .cases import CaseMoment, firing, silent
+from .series import BUSY, CLUSTER, IDLE, SimulatedOsd, State, merged
 from .state import case
 
 _BURN: Final = {"cluster": CLUSTER, "op": "write", "slo": "ssd-write"}
@@ -35,7 +35,7 @@ CASES = [
     case(
         "CephQosLatencySloBurn",
         "half of the operations too slow pages after eight minutes and ends soon after",
-        merged(Osd(((60, _FINE), (20, _BAD), (20, _FINE)))),
+        merged(SimulatedOsd(((60, _FINE), (20, _BAD), (20, _FINE)))),
         silent(60.5),
         firing(61, *_both(("ticket", "3d"))),
         firing(
@@ -51,7 +51,7 @@ CASES = [
                 ("ticket", "3d"),
             ),
         ),
-        Moment(
+        CaseMoment(
             95,
             _both(("page", "6h"), ("ticket", "1d"), ("ticket", "3d")),
         ),
@@ -62,7 +62,10 @@ CASES = [
             "CephQosLatencySloBurn",
             "two exporters that see one OSD count its operations once",
             merged(
-                *(Osd(((20, replace(_BAD, good=0.9)),), instance=host) for host in ("h1", "h2"))
+                *(
+                    SimulatedOsd(((20, replace(_BAD, good=0.9)),), instance=host)
+                    for host in ("h1", "h2")
+                )
             ),
             firing(19, *_both(("page", "6h"), *_TICKETS)),
             group="slo",
@@ -75,7 +78,7 @@ CASES = [
     case(
         "CephQosLatencySloBurn",
         "the last ticket of a bad quarter of an hour ends when six hours have been good",
-        merged(Osd(((60, _FINE), (15, _BAD), (480, _FINE)))),
+        merged(SimulatedOsd(((60, _FINE), (15, _BAD), (480, _FINE)))),
         silent(60),
         firing(120, *_both(("ticket", "1d"), ("ticket", "3d"))),
         firing(435, *_both(("ticket", "3d"))),
@@ -85,7 +88,7 @@ CASES = [
     case(
         "CephQosLatencySloBurn",
         "a moment of slow operations that the budget can bear",
-        merged(Osd(((60, _FINE), (0.25, _BAD), (15, _FINE)))),
+        merged(SimulatedOsd(((60, _FINE), (0.25, _BAD), (15, _FINE)))),
         silent(61),
         silent(65),
         silent(74),
@@ -94,7 +97,7 @@ CASES = [
     case(
         "CephQosLatencySloBurn",
         "a few slow operations where there are hardly any",
-        merged(Osd(((10, IDLE), (10, State(client=0.02, good=0)), (5, IDLE)))),
+        merged(SimulatedOsd(((10, IDLE), (10, State(client=0.02, good=0)), (5, IDLE)))),
         silent(15),
         silent(24),
         group="slo",

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Final
 
-from .cases import Case, Moment, firing, silent
-from .series import BUSY, CLUSTER, IDLE, Osd, Series, flat, merged
+from .cases import CaseMoment, RuleCase, firing, silent
+from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, flat, merged
 
 POOL: Final = {"cluster": CLUSTER, "pool": "p"}
 AT: Final = {"cluster": CLUSTER, "ceph_daemon": "osd.0"}
@@ -15,11 +15,11 @@ def case(
     alert: str,
     name: str,
     series: Series,
-    *moments: Moment,
+    *moments: CaseMoment,
     group: str = "state",
     only: bool = False,
-) -> Case:
-    return Case(name=name, alert=alert, series=series, moments=moments, group=group, only=only)
+) -> RuleCase:
+    return RuleCase(name=name, alert=alert, series=series, moments=moments, group=group, only=only)
 
 
 def _running(objects: str, pgs: float = 2) -> Series:
@@ -179,7 +179,7 @@ SATURATION = [
     case(
         "CephQosThreadAtCeiling",
         "a thread that has no more to give",
-        merged(Osd(((25, replace(IDLE, thread=0.99)), (15, IDLE)))),
+        merged(SimulatedOsd(((25, replace(IDLE, thread=0.99)), (15, IDLE)))),
         silent(15.5),
         firing(16, {**AT, **TICKET, "group": "bstore_kv_sync"}),
         silent(27),
@@ -213,7 +213,7 @@ SATURATION = [
     case(
         "CephQosDeviceSaturated",
         "a device that answers far later than it used to, until it does not",
-        merged(Osd(((40, _WELL), (20, _LATE), (10, _WELL)))),
+        merged(SimulatedOsd(((40, _WELL), (20, _LATE), (10, _WELL)))),
         silent(39),
         silent(55),
         firing(55.5, {**AT, **TICKET}),
@@ -223,7 +223,7 @@ SATURATION = [
     case(
         "CephQosDeviceSaturated",
         "a device that is busy all the time and answers as it always did",
-        merged(Osd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
+        merged(SimulatedOsd(((30, _WELL), (30, replace(_WELL, device_latency=0.002, depth=20))))),
         silent(48),
         silent(59),
         group="saturation",
@@ -232,7 +232,7 @@ SATURATION = [
     case(
         "CephQosDeviceSaturated",
         "a device that answers later now that hardly anything is asked of it",
-        merged(Osd(((40, _WELL), (20, replace(_LATE, depth=0.8))))),
+        merged(SimulatedOsd(((40, _WELL), (20, replace(_LATE, depth=0.8))))),
         silent(56),
         silent(59),
         group="saturation",
@@ -241,7 +241,7 @@ SATURATION = [
         "CephQosDeviceSaturated",
         "a device that takes many times as long as it used to, which is still very little",
         merged(
-            Osd(
+            SimulatedOsd(
                 (
                     (40, replace(_WELL, device_latency=0.0003)),
                     (20, replace(_WELL, device_latency=0.004)),

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import pytest
 import yaml
-from tests.board_panels import PanelQuery, fill, other_promql, promql, queries
+from tests.board_panels import ShownQuery, fill, other_promql, promql, queries
 from tests.board_story import Told, story, story_lab
 from tests.lab.conftest import LabPool, lab_name
 
@@ -71,7 +71,7 @@ def ask(url: str, path: str, **parameters: str) -> Any:
         raise AssertionError(f"{parameters['query']}: {error.read().decode()}") from None
 
 
-def over_time(url: str, query: PanelQuery, values: Mapping[str, str], begin: float) -> Any:
+def over_time(url: str, query: ShownQuery, values: Mapping[str, str], begin: float) -> Any:
     """Its answers from the begin until now. One of now alone depends on the moment."""
     now = time.time()
     window = {"start": f"{begin:.0f}", "end": f"{now:.0f}", "step": "1"}
@@ -79,7 +79,7 @@ def over_time(url: str, query: PanelQuery, values: Mapping[str, str], begin: flo
     return ask(url, "query_range", query=filled, **window)
 
 
-def shape(query: PanelQuery, result: Any) -> str:
+def shape(query: ShownQuery, result: Any) -> str:
     """How many series, and their labels; not the row that says why there is nothing."""
     said = set(_SAID.findall(query.expr))
     data = [it["metric"] for it in result if not said & set(it["metric"].values())]

@@ -11,7 +11,7 @@ import pytest
 from tests.lab.conftest import LabPool
 
 from cephqos_alerts.alertmanager import alertmanager_config
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.stack import free_ports
 
 from .conftest import lab_spec
@@ -37,7 +37,7 @@ def alertmanager(labs: LabPool) -> Iterator[str]:
     """Alertmanager alone, in a lab, for the files that its package puts beside it."""
     lab = labs.start(lab_spec("inhibit", osds=1))
     config = lab.paths.work / "alertmanager.yml"
-    config.write_text(alertmanager_config(Settings()), encoding="utf-8")
+    config.write_text(alertmanager_config(RuleSettings()), encoding="utf-8")
     (port,) = free_ports(1)
     argv = ["prometheus-alertmanager", f"--config.file={config}", "--cluster.listen-address="]
     argv += [f"--storage.path={lab.paths.work / 'data'}", "--log.level=error"]

@@ -10,7 +10,7 @@ import pytest
 from tests.lab.conftest import LabPool
 
 from cephqos_alerts.alerts_logs import log_rules
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.lab.spec import Setting
 from cephqos_loadgen.logs import LogPipeline, LogSpec
 
@@ -18,7 +18,7 @@ from .conftest import Watched, lab_spec, until, watched
 from .log_files import entries, need_tools
 
 # A minute between evaluations becomes two seconds.
-_RULES = log_rules(Settings(scrape_interval=0.5, time_scale=1 / 30))
+_RULES = log_rules(RuleSettings(scrape_interval=0.5, time_scale=1 / 30))
 
 
 @dataclass(frozen=True)

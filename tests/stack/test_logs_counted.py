@@ -63,7 +63,7 @@ class Writer:
         return self.count
 
 
-class Case:
+class CountedCase:
     """A pipeline, and the writers of two daemons' logs."""
 
     def __init__(self, pipeline: LogPipeline, folder: Path) -> None:
@@ -102,13 +102,13 @@ class Case:
 
 
 @pytest.fixture
-async def case(tmp_path: Path) -> AsyncIterator[Case]:
+async def case(tmp_path: Path) -> AsyncIterator[CountedCase]:
     need_tools()
     logs = tmp_path / "log"
     logs.mkdir()
     spec = LogSpec(folder=tmp_path, logs=logs, cluster=CLUSTER, host="h")
     async with LogPipeline(spec) as pipeline:
-        case = Case(pipeline, logs)
+        case = CountedCase(pipeline, logs)
         yield case
         for writer in case.writers:
             await writer.stop()
@@ -132,7 +132,7 @@ def copy_and_truncate(path: Path) -> None:
         file.truncate()
 
 
-async def test_rotation_by_renaming_and_by_copying(case: Case) -> None:
+async def test_rotation_by_renaming_and_by_copying(case: CountedCase) -> None:
     first, second = case.writers
     for _ in range(3):
         await asyncio.sleep(3)
@@ -145,7 +145,7 @@ async def test_rotation_by_renaming_and_by_copying(case: Case) -> None:
     await case.every_line_once()
 
 
-async def test_rotation_and_compression_while_the_collector_is_down(case: Case) -> None:
+async def test_rotation_and_compression_while_the_collector_is_down(case: CountedCase) -> None:
     first, second = case.writers
     await asyncio.sleep(3)
     await case.pipeline.stop_collector()
@@ -161,7 +161,7 @@ async def test_rotation_and_compression_while_the_collector_is_down(case: Case) 
     await case.every_line_once()
 
 
-async def test_a_collector_that_is_killed_again_and_again(case: Case) -> None:
+async def test_a_collector_that_is_killed_again_and_again(case: CountedCase) -> None:
     for _ in range(4):
         await asyncio.sleep(2.3)
         await case.pipeline.stop_collector(kill=True)
@@ -171,7 +171,7 @@ async def test_a_collector_that_is_killed_again_and_again(case: Case) -> None:
     await case.every_line_once()
 
 
-async def test_loki_that_is_restarted_and_loki_that_is_killed(case: Case) -> None:
+async def test_loki_that_is_restarted_and_loki_that_is_killed(case: CountedCase) -> None:
     for kill in (False, True):
         await asyncio.sleep(3)
         await case.pipeline.stop_loki(kill=kill)
@@ -181,7 +181,9 @@ async def test_loki_that_is_restarted_and_loki_that_is_killed(case: Case) -> Non
     await case.every_line_once()
 
 
-async def test_loki_down_for_half_a_minute_with_rotation_and_a_killed_collector(case: Case) -> None:
+async def test_loki_down_for_half_a_minute_with_rotation_and_a_killed_collector(
+    case: CountedCase,
+) -> None:
     first, _ = case.writers
     await asyncio.sleep(2)
     await case.pipeline.stop_loki()

@@ -16,14 +16,14 @@ import yaml
 from tests.lab.conftest import LabPool
 
 from cephqos_alerts.alerts_logs import log_rules
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.logs import LogPipeline, LogSpec
 
 from .conftest import until
 from .log_files import RECORDED, RELEASES, STAMP, entries, need_tools, recorded_to
 
-RULES = log_rules(Settings())
+RULES = log_rules(RuleSettings())
 FSID = {name: f"00000000-0000-0000-0000-{number:012}" for number, name in enumerate(RELEASES)}
 REST = "CephQosSlowRequestBurst", "CephQosHeartbeatMissed", "CephQosScrubErrors"
 CRASHED = {("CephQosDaemonCrashed", "osd.1"), ("CephQosDaemonCrashed", "osd.2")}

@@ -24,7 +24,7 @@ from cephqos_loadgen.replay import gather
 from cephqos_loadgen.replay.gather import load
 from cephqos_loadgen.replay.programs import ReplayFailed, prometheus, query
 from cephqos_loadgen.replay.remote_write import send
-from cephqos_loadgen.replay.series import Recording, labelled, parse, render
+from cephqos_loadgen.replay.series import RecordedRun, labelled, parse, render
 
 RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())
 AT = 1_800_000_000
@@ -32,7 +32,7 @@ LATER = 10.0  # the second run is said to have started so much earlier than its 
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ServedReplay:
     """Two runs in one TSDB, both started at AT."""
 
     archives: tuple[Archive, Archive]
@@ -64,7 +64,7 @@ def needs_prometheus() -> None:
 
 
 @pytest.fixture(scope="module")
-def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replayed]:
+def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedReplay]:
     needs_prometheus()
     folder = tmp_path_factory.mktemp("replay")
     second = second_archive(folder)
@@ -80,11 +80,11 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replayed]:
         path.name for path in (folder / "data").iterdir() if not re.fullmatch(r"\w{26}", path.name)
     ]
     assert left == []
-    yield Replayed((open_archive(RECORDED), open_archive(second)), folder / "data")
+    yield ServedReplay((open_archive(RECORDED), open_archive(second)), folder / "data")
 
 
 async def test_values_of_both_runs_are_those_of_their_archives_at_every_fourth_instant(
-    replayed: Replayed, tmp_path: Path
+    replayed: ServedReplay, tmp_path: Path
 ) -> None:
     compared = 0
     async with prometheus(replayed.data, tmp_path) as url:
@@ -110,7 +110,7 @@ async def test_values_of_both_runs_are_those_of_their_archives_at_every_fourth_i
 
 
 async def test_two_runs_start_together_and_the_board_draws_the_second_over_the_first(
-    replayed: Replayed, tmp_path: Path
+    replayed: ServedReplay, tmp_path: Path
 ) -> None:
     async with prometheus(replayed.data, tmp_path) as url:
         starts = await query(url, board.START, AT + 30)
@@ -147,7 +147,7 @@ def filled(expr: str, variables: dict[str, str]) -> str:
 
 
 async def test_recorded_series_are_there_for_each_run_and_not_summed_over_runs(
-    replayed: Replayed, tmp_path: Path
+    replayed: ServedReplay, tmp_path: Path
 ) -> None:
     async with prometheus(replayed.data, tmp_path) as url:
         found = await query(
@@ -161,7 +161,7 @@ async def test_recorded_series_are_there_for_each_run_and_not_summed_over_runs(
 
 
 async def test_nothing_is_shown_ten_seconds_after_the_end(
-    replayed: Replayed, tmp_path: Path
+    replayed: ServedReplay, tmp_path: Path
 ) -> None:
     end = max(
         archive.manifest.end_unix_seconds + replayed.shift(archive) for archive in replayed.archives
@@ -210,8 +210,8 @@ async def test_remote_write_brings_every_value_and_marks_the_end(tmp_path: Path)
 async def test_a_prometheus_that_takes_no_remote_write_is_one_line(tmp_path: Path) -> None:
     needs_prometheus()
     (tmp_path / "data").mkdir()
-    about = gather.Replayed("r", "a", AT, AT, 1, 0)
-    one = gather.Gathered(Recording({}, {"m{}": {AT * 1000: 1.0}}), {"run": "r"}, 0, about)
+    about = gather.ReplayedBlocks("r", "a", AT, AT, 1, 0)
+    one = gather.Gathered(RecordedRun({}, {"m{}": {AT * 1000: 1.0}}), {"run": "r"}, 0, about)
     async with prometheus(tmp_path / "data", tmp_path) as url:
         with pytest.raises(ReplayFailed, match=r"--web\.enable-remote-write-receiver") as caught:
             async for _ in send(f"{url}/api/v1/write", one):

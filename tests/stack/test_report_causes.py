@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from tests.stack.test_replay import needs_prometheus
-from tests.synthetic_archive import Builder, Osds, Repeat
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 
 async def report(archive: Path, *options: str) -> str:
@@ -23,7 +23,7 @@ async def test_a_class_that_waits_has_a_cause_and_one_that_does_not_has_none(
     causes = {}
     for name, waiting in (("waits", 5.0), ("idle", 0.0)):
         osds = Osds(attained=300.0, waiting=waiting, capacity=600.0)
-        builder = Builder(points={"a": [Repeat(1000.0, seconds=90)]}, osds=osds)
+        builder = Builder(points={"a": [SyntheticRepeat(1000.0, seconds=90)]}, osds=osds)
         page = await report(builder.write(tmp_path / name), "--causes")
         rows = [line for line in page.splitlines() if line.startswith("| policy=a | client | osd.")]
         causes[name] = [row.rstrip(" |").rpartition("|")[2].strip() for row in rows]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
-from tests.synthetic_archive import Builder, Osds, Repeat
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 
@@ -37,9 +37,11 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     random = np.random.default_rng(5)
     rates = (1000 + 200 * random.random(600)).tolist()
     policies = ("wpq", "balanced", "a_profile_with_a_name_that_is_longer_than_usual")
-    scrubbed = {p: [Repeat(rates, seconds=600, scrub_seconds=400.0, jobs=2)] * 2 for p in policies}
+    scrubbed = {
+        p: [SyntheticRepeat(rates, seconds=600, scrub_seconds=400.0, jobs=2)] * 2 for p in policies
+    }
     axes = {f"{v}x{d}": {"volumes": v, "depth": d} for v in "1248" for d in ("1", "4", "16", "64")}
-    grid = {name: [Repeat(100.0 * (n + 1), seconds=12)] for n, name in enumerate(axes)}
+    grid = {name: [SyntheticRepeat(100.0 * (n + 1), seconds=12)] for n, name in enumerate(axes)}
     archives = {
         "recorded": Path(shutil.copytree(COMMITTED, base / "recorded")),
         "scrubbed": Builder(points=scrubbed, osds=PINNED).write(base / "scrubbed"),

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
-from cephqos_alerts.rules import Alert, Group, render
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.rules import Alert, RuleGroup, render
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base import yamlfile
 
 from .conftest import tool
@@ -54,8 +54,8 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
     alert = Alert(
         name="Linked", about=(), expr="up == 0", severity="page", summary="", description=""
     )
-    group = Group(name="links", rules=[alert])
-    document = render([group], Settings(dashboard_url="https://grafana/d"))
+    group = RuleGroup(name="links", rules=[alert])
+    document = render([group], RuleSettings(dashboard_url="https://grafana/d"))
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(document))
     around = f"from={(7200 - 3600) * 1000}&to={(7200 + 1800) * 1000}"
     annotations = {
@@ -87,7 +87,7 @@ def test_amtool_of_every_release_takes_the_configuration(release: str) -> None:
 def with_receivers(example: Path, directory: Path) -> tuple[Path, str]:
     """The configuration with the receivers of an example: its file and its text."""
     receivers = parse_receivers(yamlfile.read(example))
-    text = alertmanager_config(Settings(), receivers=receivers)
+    text = alertmanager_config(RuleSettings(), receivers=receivers)
     file = directory / "alertmanager.yml"
     file.write_text(text, encoding="utf-8")
     return file, text

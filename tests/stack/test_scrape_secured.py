@@ -16,7 +16,7 @@ from typing import Any
 import bcrypt
 import pytest
 import yaml
-from tests.exporter_process import Exporter, exporter, replaying
+from tests.exporter_process import ExporterProcess, exporter, replaying
 from tests.stack.conftest import tool
 from tests.unit.conftest import certificates  # noqa: F401 - a fixture
 
@@ -28,7 +28,7 @@ RELEASE = "reef"
 
 
 @pytest.fixture
-def secured(tmp_path: Path, certificates: Path) -> Iterator[Exporter]:  # noqa: F811
+def secured(tmp_path: Path, certificates: Path) -> Iterator[ExporterProcess]:  # noqa: F811
     """An exporter of replayed OSDs that wants a client certificate and a password."""
     shutil.copytree(certificates, tmp_path / "tls")
     hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(6)).decode()
@@ -52,14 +52,16 @@ def secured(tmp_path: Path, certificates: Path) -> Iterator[Exporter]:  # noqa: 
         yield running
 
 
-def curl(running: Exporter, tls: Path, *more: str) -> tuple[int, str]:
+def curl(running: ExporterProcess, tls: Path, *more: str) -> tuple[int, str]:
     argv = ["curl", "-sS", "--max-time", "20", "--cacert", str(tls / "ca.crt"), *more]
     argv += ["-w", "%{http_code}", "-o", "/dev/stdout", f"https://{running.address}/metrics"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
     return done.returncode, done.stdout
 
 
-def test_curl_gets_in_with_both_and_with_nothing_less(secured: Exporter, tmp_path: Path) -> None:
+def test_curl_gets_in_with_both_and_with_nothing_less(
+    secured: ExporterProcess, tmp_path: Path
+) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is missing: apt-get install curl")
     tls = tmp_path / "tls"
@@ -86,7 +88,7 @@ def test_curl_gets_in_with_both_and_with_nothing_less(secured: Exporter, tmp_pat
     assert subprocess.run(argv, capture_output=True, check=False, timeout=30).returncode == 60
 
 
-def job(name: str, running: Exporter, tls: Path, **changed: Any) -> dict[str, Any]:
+def job(name: str, running: ExporterProcess, tls: Path, **changed: Any) -> dict[str, Any]:
     whole = {
         "job_name": name,
         "scheme": "https",
@@ -133,7 +135,7 @@ def health(url: str, jobs: int) -> dict[str, tuple[str, str]]:
 
 
 def test_prometheus_scrapes_with_both_and_with_nothing_less(
-    secured: Exporter, tmp_path: Path
+    secured: ExporterProcess, tmp_path: Path
 ) -> None:
     tls = tmp_path / "tls"
     authority = {"ca_file": str(tls / "ca.crt")}
@@ -157,7 +159,7 @@ def test_prometheus_scrapes_with_both_and_with_nothing_less(
     assert "x509" in told["no-authority"][1]
 
 
-def test_the_password_shows_nowhere(secured: Exporter, tmp_path: Path) -> None:
+def test_the_password_shows_nowhere(secured: ExporterProcess, tmp_path: Path) -> None:
     tls = tmp_path / "tls"
     (tmp_path / "netrc").write_text(f"machine 127.0.0.1 login prometheus password {PASSWORD}")
     mine = ("--cert", str(tls / "client.crt"), "--key", str(tls / "client.key"))

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo_spec import Slo
 
 from .conftest import tool
@@ -17,7 +17,7 @@ from .test_rules_tools import RELEASES, run
 
 RECORDED: Final = json.loads(Path("tests/recordings/slo_sources.json").read_text(encoding="utf-8"))
 HELD: Final = (40, 65)  # seconds
-SETTINGS: Final = Settings(scrape_interval=5.0, time_scale=1 / 60)
+SETTINGS: Final = RuleSettings(scrape_interval=5.0, time_scale=1 / 60)
 LABELS: Final = {"team": "storage"}
 SLOS: Final = (
     Slo(name="p", source="probe", op="write", threshold=0.0512, objective=0.999, labels=LABELS),

@@ -12,7 +12,7 @@ from typing import Final
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Row, Run, Settings, analyse
+from cephqos_loadgen.report.analysis import ReportRow, ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.cli import against, evaluate_causes
 from cephqos_loadgen.report.tables import Subject
@@ -110,7 +110,7 @@ def write_page(options: Options) -> Path:
             run = asyncio.run(evaluate_causes(run, folder))
         base = baseline_of(alone, _THROTTLES[study])
         sides[study] = Side(run, base.figures[metrics.IOPS.key].samples if base else ())
-        settings = against(alone, base) if base else Settings()
+        settings = against(alone, base) if base else ReportSettings()
         settings = replace(settings, target=0.5 if base else None)
         write(build([run], settings), options.out / study)
         (options.out / study / PAGE).unlink()
@@ -119,9 +119,9 @@ def write_page(options: Options) -> Path:
     return page
 
 
-def baseline_of(alone: Run, throttle: str) -> Row | None:
+def baseline_of(alone: ReportRun, throttle: str) -> ReportRow | None:
     """The clients' load with this throttle and nothing beside it."""
-    rows = Subject([alone], Settings()).main_loads
+    rows = Subject([alone], ReportSettings()).main_loads
     return next((row for row in rows if row.axes.get("throttle") == throttle), None)
 
 

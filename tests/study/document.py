@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import BACKGROUND, Row
+from cephqos_loadgen.report.analysis import BACKGROUND, ReportRow
 from cephqos_loadgen.report.build import repeat_command
 from cephqos_loadgen.report.doubts import doubts
 from cephqos_loadgen.report.markdown import table_lines
 from cephqos_loadgen.report.more_tables import environment_facts
 from cephqos_loadgen.report.observe import DURING, WHOLE
 from cephqos_loadgen.report.statistics import change
-from cephqos_loadgen.report.tables import Cell, Column, Table, count, figure, text
+from cephqos_loadgen.report.tables import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
 from .trends import Side, judged
@@ -83,7 +83,7 @@ def _trends(sides: Mapping[str, Side]) -> Iterator[str]:
         (text(trend.published), text(judgement.here), text(judgement.verdict))
         for trend, judgement in judged(sides)
     )
-    columns = [Column(name, numeric=False) for name in ("Published", "Here", "Result")]
+    columns = [TableColumn(name, numeric=False) for name in ("Published", "Here", "Result")]
     yield from ("## Trends", "", *table_lines(Table("trends", "", tuple(columns), rows)), "")
     yield (
         "In brackets: the 95 % interval of the change, bootstrapped over the repeats. A trend"
@@ -101,9 +101,12 @@ def _figures(study: str, side: Side) -> Iterator[str]:
         yield f"Clients alone: {alone:,.0f} IOPS ({len(side.baseline)} repeats)."
         yield ""
     columns = (
-        *(Column(name, numeric=False) for name in ("Policy", "Load", "Part")), Column("Repeats"),
-        Column("Throughput", "IOPS"), Column("σ", "IOPS"), Column("Against alone", "%"),
-        Column("95 % interval", "%", numeric=False), *(Column(m.title, m.unit) for m in _LATENCIES),
+        *(TableColumn(name, numeric=False) for name in ("Policy", "Load", "Part")),
+        TableColumn("Repeats"),
+        TableColumn("Throughput", "IOPS"), TableColumn("σ", "IOPS"),
+        TableColumn("Against alone", "%"),
+        TableColumn("95 % interval", "%", numeric=False),
+        *(TableColumn(m.title, m.unit) for m in _LATENCIES),
     )  # fmt: skip
     rows = tuple(tuple(_load_cells(row, side)) for row in shown)
     yield from (*table_lines(Table("loads", "", columns, rows)), "")
@@ -117,20 +120,20 @@ def _figures(study: str, side: Side) -> Iterator[str]:
         for row in works
         if any(m.key in row.figures for m in wanted)
     )
-    heads = [Column("Policy", numeric=False)]
+    heads = [TableColumn("Policy", numeric=False)]
     for m in wanted:
-        heads += [Column(m.title, m.unit), Column("σ", m.unit)]
+        heads += [TableColumn(m.title, m.unit), TableColumn("σ", m.unit)]
     yield from (*table_lines(Table("background", "", tuple(heads), lines)), "")
     yield f"All tables, charts and doubts: [{study}/report.md]({study}/report.md)."
     yield ""
 
 
-def _with_spread(row: Row, metric: metrics.Metric) -> tuple[Cell, Cell]:
+def _with_spread(row: ReportRow, metric: metrics.FigureKind) -> tuple[Cell, Cell]:
     found = row.figures.get(metric.key)
     return figure(metric, row.value(metric.key)), figure(metric, found.deviation if found else None)
 
 
-def _load_cells(row: Row, side: Side) -> Iterator[Cell]:
+def _load_cells(row: ReportRow, side: Side) -> Iterator[Cell]:
     iops = row.figures[metrics.IOPS.key]
     policy = row.axes.get("policy", "")
     alone = side.alone(policy)
@@ -146,7 +149,7 @@ def _machine(sides: Mapping[str, Side]) -> Iterator[str]:
     facts = [environment_facts(side.run) for side in sides.values()]
     names = list(dict.fromkeys(name for found in facts for name in found))
     rows = tuple((text(n), *(text(found.get(n, "–")) for found in facts)) for n in names)
-    columns = (Column("What", numeric=False), *(Column(s, numeric=False) for s in sides))
+    columns = (TableColumn("What", numeric=False), *(TableColumn(s, numeric=False) for s in sides))
     yield from ("## The machine", "", *table_lines(Table("machine", "", columns, rows)), "")
 
 

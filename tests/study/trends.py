@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import BACKGROUND, Row, Run
-from cephqos_loadgen.report.metrics import Metric
+from cephqos_loadgen.report.analysis import BACKGROUND, ReportRow, ReportRun
+from cephqos_loadgen.report.metrics import FigureKind
 from cephqos_loadgen.report.observe import DURING, WHOLE
-from cephqos_loadgen.report.statistics import Change, change
+from cephqos_loadgen.report.statistics import ChangeInterval, change
 from cephqos_loadgen.report.words import interval, percent, with_unit
 
 Verdict = Literal["agrees", "no difference found", "differs", "not known"]
@@ -26,10 +26,10 @@ class Side:
     """One study on this machine, and the throughput of clients alone in a run of its own, one
     figure per repeat. Where the study has a phase `alone`, that one counts."""
 
-    run: Run
+    run: ReportRun
     baseline: tuple[float, ...]
 
-    def row(self, policy: str, metric: Metric) -> Row | None:
+    def row(self, policy: str, metric: FigureKind) -> ReportRow | None:
         """The row of a policy that has this figure: of the load beside the scrub, if there is one,
         else of the whole load."""
         rows = [
@@ -77,7 +77,7 @@ class Trend:
 _UNKNOWN: Final = Judgement("not known", "Not enough repeats finished.")
 
 
-def more(metric: Metric, greater: str, than: str) -> Callable[[Side], Judgement]:
+def more(metric: FigureKind, greater: str, than: str) -> Callable[[Side], Judgement]:
     """The first policy has more of a figure than the second."""
 
     def judge(side: Side) -> Judgement:
@@ -95,7 +95,7 @@ def more(metric: Metric, greater: str, than: str) -> Callable[[Side], Judgement]
     return judge
 
 
-def _direction(found: Change) -> Verdict:
+def _direction(found: ChangeInterval) -> Verdict:
     if not found.known:
         return "not known"
     if not found.beyond_noise:
@@ -103,7 +103,7 @@ def _direction(found: Change) -> Verdict:
     return "agrees" if found.absolute > 0 else "differs"
 
 
-def alike(metric: Metric, one: str, other: str, within: float) -> Callable[[Side], Judgement]:
+def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[Side], Judgement]:
     """Two policies have as much of a figure, to a share of it."""
 
     def judge(side: Side) -> Judgement:

@@ -14,7 +14,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import Lab
 
 from .run import run
-from .situation import Cluster, Situation, load_all
+from .situation import Situation, StagedCluster, load_all
 from .table import table
 
 _DEFAULT: Final = Path("build/truth.jsonl")
@@ -49,7 +49,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-async def _runs_of(cluster: Cluster, runs: list[Run], results: Path, end: float) -> int:
+async def _runs_of(cluster: StagedCluster, runs: list[Run], results: Path, end: float) -> int:
     """One lab for all of them; how many were left for want of time."""
     left = len(runs)
     async with Lab(cluster.spec(f"truth-{secrets.token_hex(3)}")) as lab:

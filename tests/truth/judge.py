@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from .situation import Finding, Situation
+from .situation import ExpectedFinding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
 # The watching failed, of which a run on a shortened clock says little: a scrape has one second
@@ -26,7 +26,7 @@ class Heard:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Judgement:
     """One run of one situation."""
 
     name: str
@@ -45,7 +45,7 @@ class Outcome:
         return asdict(self)
 
 
-def matches(finding: Finding, heard: Heard, turn: int, osds: int) -> bool:
+def matches(finding: ExpectedFinding, heard: Heard, turn: int, osds: int) -> bool:
     """`turn` moves all OSDs of a situation by as many, so that not always the same one fails."""
     labels = heard.labels
     if labels["alertname"] not in finding.alert:
@@ -78,7 +78,7 @@ def judge(
     blind = unseen(heard)
     heard = [it for it in heard if it not in blind]
 
-    def among(findings: Sequence[Finding], alert: Heard) -> bool:
+    def among(findings: Sequence[ExpectedFinding], alert: Heard) -> bool:
         return any(matches(finding, alert, turn, osds) for finding in findings)
 
     others = [it for it in heard if not among((*situation.expect, *situation.allow), it)]

@@ -14,7 +14,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.stack import Stack, StackSpec
 
-from .judge import Heard, Outcome, judge, unseen
+from .judge import Heard, Judgement, judge, unseen
 from .runbook import shown
 from .situation import FASTER, Situation
 from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
@@ -73,12 +73,12 @@ async def watching(
         await asyncio.to_thread(webhook.close)
 
 
-async def run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
+async def run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
     """A verdict; what could not be staged is `not run`, with the reason."""
     try:
         return await _run(lab, situation, seed)
     except (AssertionError, CephqosError, OSError, TimeoutError) as exc:
-        return Outcome(
+        return Judgement(
             name=situation.name,
             seed=seed,
             digest=situation.digest,
@@ -88,7 +88,7 @@ async def run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
         )
 
 
-async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
+async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
     turn = seed % situation.cluster.osds
     await _quiet_cluster(lab)
     pool = await _pool(lab, situation)
@@ -108,7 +108,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Outcome:
             await stage.close()
             await unset(stage)
     verdict, seconds, others = judge(situation, heard, turn)
-    return Outcome(
+    return Judgement(
         name=situation.name,
         seed=seed,
         digest=situation.digest,

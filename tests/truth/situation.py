@@ -17,7 +17,7 @@ FASTER: Final = 30
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster:
+class StagedCluster:
     """What situations can share: they run one after the other on one lab."""
 
     release: str = "reef"
@@ -47,7 +47,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Action:
+class StagedAction:
     """A load or a fault: what kind, and how much."""
 
     kind: str
@@ -56,7 +56,7 @@ class Action:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
+class ExpectedFinding:
     """An alert that is expected, or allowed. What is None may be anything."""
 
     alert: tuple[str, ...]
@@ -75,17 +75,17 @@ class Situation:
     name: str
     about: str
     digest: str
-    cluster: Cluster
+    cluster: StagedCluster
     size: int = 3  # of the pool; 0 is erasure-coded, 2+1
     history: bool = True  # the OSDs were seen at their end before
     capacity: float | None = 0.5  # of what they deliver then; above 10: operations per second
     config: dict[str, str] = field(default_factory=dict)
     target: float | None = None  # of a policy: clients' share of the whole cluster before the fault
-    loads: tuple[Action, ...] = ()
-    faults: tuple[Action, ...] = ()
+    loads: tuple[StagedAction, ...] = ()
+    faults: tuple[StagedAction, ...] = ()
     seconds: float = 36.0  # of load
-    expect: tuple[Finding, ...] = ()
-    allow: tuple[Finding, ...] = ()
+    expect: tuple[ExpectedFinding, ...] = ()
+    allow: tuple[ExpectedFinding, ...] = ()
 
     @property
     def healthy(self) -> bool:
@@ -99,7 +99,7 @@ class Situation:
 def load_all(only: str = "") -> list[Situation]:
     """Those whose name has a match, by cluster, so that a lab serves all of its own."""
     found = [load(path) for path in sorted(HERE.glob("*.yaml")) if re.search(only, path.stem)]
-    return sorted(found, key=lambda it: (it.cluster != Cluster(), repr(it.cluster), it.name))
+    return sorted(found, key=lambda it: (it.cluster != StagedCluster(), repr(it.cluster), it.name))
 
 
 def load(path: Path) -> Situation:
@@ -123,16 +123,16 @@ def load(path: Path) -> Situation:
         raise UsageError(f"{path}: {exc}") from exc
 
 
-def _cluster(plain: dict[str, Any]) -> Cluster:
+def _cluster(plain: dict[str, Any]) -> StagedCluster:
     settings = tuple((key, str(value)) for key, value in plain.pop("settings", {}).items())
-    return Cluster(settings=settings, **plain)
+    return StagedCluster(settings=settings, **plain)
 
 
-def _action(plain: dict[str, Any]) -> Action:
+def _action(plain: dict[str, Any]) -> StagedAction:
     kind, after = plain.pop("kind"), float(plain.pop("after", 0))
-    return Action(kind=kind, after=after, options=plain)
+    return StagedAction(kind=kind, after=after, options=plain)
 
 
-def _finding(plain: dict[str, Any]) -> Finding:
+def _finding(plain: dict[str, Any]) -> ExpectedFinding:
     alerts = tuple(f"CephQos{name.strip()}" for name in plain.pop("alert").split("|"))
-    return Finding(alert=alerts, class_=plain.pop("class", None), **plain)
+    return ExpectedFinding(alert=alerts, class_=plain.pop("class", None), **plain)

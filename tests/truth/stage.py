@@ -14,7 +14,7 @@ from tests.stack.conftest import Watched, until
 
 from cephqos_loadgen.errors import LabError
 
-from .situation import Action, Situation
+from .situation import Situation, StagedAction
 
 _FRESH = count()
 _LONGER = 90.0
@@ -37,7 +37,7 @@ class Stage:
         """Loads last until they are ended: one that ends while a fault is staged proves nothing."""
         return self.situation.seconds + _LONGER
 
-    def osd(self, action: Action) -> int:
+    def osd(self, action: StagedAction) -> int:
         return int((int(action.options.get("osd", 1)) + self.turn) % self.situation.cluster.osds)
 
     def run(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -63,14 +63,14 @@ class Stage:
 # -- loads: seconds is how long they last --------------------------------------------------------
 
 
-async def _write(stage: Stage, do: Action, seconds: float) -> None:
+async def _write(stage: Stage, do: StagedAction, seconds: float) -> None:
     size, depth = str(do.options.get("bytes", 4096)), str(do.options.get("depth", 128))
     await stage.bench(
         seconds, "write", "-b", size, "-t", depth, pool=str(do.options.get("pool", ""))
     )
 
 
-async def _read(stage: Stage, do: Action, seconds: float) -> None:
+async def _read(stage: Stage, do: StagedAction, seconds: float) -> None:
     """Random reads of what `prefill` wrote."""
     await stage.bench(seconds, "rand", "-t", str(do.options.get("depth", 32)), name="prefill")
 
@@ -79,7 +79,7 @@ async def prefill(stage: Stage, size: int, seconds: float = 8) -> None:
     await stage.bench(seconds, "write", "-b", str(size), "-t", "64", name="prefill")
 
 
-async def _rbd(stage: Stage, do: Action, seconds: float) -> None:
+async def _rbd(stage: Stage, do: StagedAction, seconds: float) -> None:
     """fio on an image: `mib: 4` is one single object."""
     image = f"i{next(_FRESH)}"
     mib = do.options.get("mib", 512)
@@ -92,7 +92,7 @@ async def _rbd(stage: Stage, do: Action, seconds: float) -> None:
     await stage.on.lab.exec(fio, within=seconds + _GRACE, check=False)
 
 
-async def _bursts(stage: Stage, do: Action, seconds: float) -> None:
+async def _bursts(stage: Stage, do: StagedAction, seconds: float) -> None:
     """A second of load in every five."""
     end = asyncio.get_running_loop().time() + seconds
     while asyncio.get_running_loop().time() < end:
@@ -105,20 +105,20 @@ LOADS = {"write": _write, "read": _read, "rbd": _rbd, "bursts": _bursts}
 # -- faults, and what is none --------------------------------------------------------------------
 
 
-async def _throttle(stage: Stage, do: Action) -> None:
+async def _throttle(stage: Stage, do: StagedAction) -> None:
     osd = stage.osd(do)
     limits = {key: int(value) for key, value in do.options.items() if key != "osd"}
     stage.undo.append(lambda: stage.on.lab.faults.throttle(osd))
     await stage.on.lab.faults.throttle(osd, **limits)
 
 
-async def _stop(stage: Stage, do: Action) -> None:
+async def _stop(stage: Stage, do: StagedAction) -> None:
     osd = stage.osd(do)
     stage.undo.append(lambda: stage.on.lab.faults.resume(osd))
     await stage.on.lab.faults.stop(osd)
 
 
-async def _busy_cpu(stage: Stage, do: Action) -> None:
+async def _busy_cpu(stage: Stage, do: StagedAction) -> None:
     """All threads of the OSD on one CPU, where others compute as well."""
     pid = (await stage.on.lab.pids())[f"osd.{stage.osd(do)}"]
     cpu = max(os.sched_getaffinity(0))
@@ -147,12 +147,12 @@ def _pin(pid: int, cpus: set[int]) -> None:
             continue
 
 
-async def _more(stage: Stage, do: Action) -> None:
+async def _more(stage: Stage, do: StagedAction) -> None:
     """Load that begins later."""
     stage.run(_write(stage, do, stage.load_seconds))
 
 
-async def _config(stage: Stage, do: Action) -> None:
+async def _config(stage: Stage, do: StagedAction) -> None:
     """Options of all OSDs, or of one."""
     who = f"osd.{stage.osd(do)}" if "osd" in do.options else "osd"
     for option, value in do.options.items():
@@ -165,7 +165,7 @@ def _unset(stage: Stage, option: str, who: str) -> Callable[[], Awaitable[None]]
     return lambda: stage.on.unset(option, who)
 
 
-async def _slow_messages(stage: Stage, do: Action) -> None:
+async def _slow_messages(stage: Stage, do: StagedAction) -> None:
     """Messages that come to the OSD from other OSDs are held back, heartbeats too."""
     osd = stage.osd(do)
     wanted = {
@@ -186,7 +186,7 @@ async def _slow_messages(stage: Stage, do: Action) -> None:
     await stage.on.lab.faults.restart(osd)
 
 
-async def _affinity(stage: Stage, do: Action) -> None:
+async def _affinity(stage: Stage, do: StagedAction) -> None:
     """The OSD holds replicas only."""
     name = f"osd.{stage.osd(do)}"
 
@@ -198,11 +198,11 @@ async def _affinity(stage: Stage, do: Action) -> None:
     await asyncio.sleep(4)
 
 
-async def _scrub(stage: Stage, do: Action) -> None:
+async def _scrub(stage: Stage, do: StagedAction) -> None:
     await stage.on.lab.exec(["ceph", "osd", "pool", "deep-scrub", stage.pool])
 
 
-async def _trim(stage: Stage, do: Action) -> None:
+async def _trim(stage: Stage, do: StagedAction) -> None:
     """A snapshot of the pool, work on top of it, and its removal."""
     pool = ["ceph", "osd", "pool"]
     name = f"s{next(_FRESH)}"
@@ -211,12 +211,12 @@ async def _trim(stage: Stage, do: Action) -> None:
     await stage.on.lab.exec([*pool, "rmsnap", stage.pool, name])
 
 
-async def _delete(stage: Stage, do: Action) -> None:
+async def _delete(stage: Stage, do: StagedAction) -> None:
     argv = ["rados", "-p", stage.pool, "cleanup", "--run-name", "prefill"]
     await stage.on.lab.exec(argv, within=60, check=False)
 
 
-async def _restart_all(stage: Stage, do: Action) -> None:
+async def _restart_all(stage: Stage, do: StagedAction) -> None:
     """One OSD after the other, as an upgrade does it."""
     await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
     stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
@@ -225,12 +225,12 @@ async def _restart_all(stage: Stage, do: Action) -> None:
         await until(lambda: clean(stage.on), f"clean after osd.{osd}", 60)
 
 
-async def _recover(stage: Stage, do: Action) -> None:
+async def _recover(stage: Stage, do: StagedAction) -> None:
     """The OSD that `degrade` ended comes back, and has a lot to take over."""
     await stage.on.lab.faults.restart(stage.osd(do))
 
 
-async def degrade(stage: Stage, do: Action) -> None:
+async def degrade(stage: Stage, do: StagedAction) -> None:
     osd = stage.osd(do)
     await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
     stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.replay.daemons import Recording
+from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.model import Collector, Daemon, DaemonView, Family, Host, render_labels
 
@@ -33,7 +33,7 @@ class RecordedOsd:
         daemon: Daemon = OSD,
         host: Host = Host(proc=Path("/nowhere"), sys=Path("/nowhere")),  # noqa: B008 - frozen
     ) -> None:
-        bodies = Recording.load(RECORDINGS / release / moment).replies
+        bodies = RecordedDaemon.load(RECORDINGS / release / moment).replies
         self.replies: dict[str, Any] = {k: json.loads(v) for k, v in bodies.items()}
         self.daemon = daemon
         self.host = host
@@ -96,9 +96,9 @@ def recorded_ops(release: str, moment: str, osd: int) -> dict[str, Any]:
     return reply
 
 
-def waits(release: str, moment: str = "") -> Recording:
+def waits(release: str, moment: str = "") -> RecordedDaemon:
     """What a cluster of three was asked while operations waited."""
-    return Recording.load(RECORDINGS / "waits" / release / moment)
+    return RecordedDaemon.load(RECORDINGS / "waits" / release / moment)
 
 
 def by_name(families: Iterable[Family]) -> dict[str, Family]:

@@ -10,7 +10,7 @@ from cephqos_alerts.alertmanager import RECEIVERS, alertmanager_config, parse_re
 from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.build import FILES, alerts_about
 from cephqos_alerts.rules import Alert, Subject
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo import SLO_ALERT
 from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
@@ -21,7 +21,7 @@ README = Path("alerts/alertmanager/README.md").read_text(encoding="utf-8")
 
 def _config(example: Path) -> Any:
     own = parse_receivers(yamlfile.read(example))
-    return yaml.safe_load(alertmanager_config(Settings(), receivers=own))
+    return yaml.safe_load(alertmanager_config(RuleSettings(), receivers=own))
 
 
 def _routed(route: dict[str, Any]) -> set[str]:
@@ -29,7 +29,7 @@ def _routed(route: dict[str, Any]) -> set[str]:
 
 
 def test_receivers_that_are_asked_for_are_those_that_routes_lead_to() -> None:
-    assert _routed(yaml.safe_load(alertmanager_config(Settings()))["route"]) == set(RECEIVERS)
+    assert _routed(yaml.safe_load(alertmanager_config(RuleSettings()))["route"]) == set(RECEIVERS)
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -86,7 +86,7 @@ def test_an_inhibition_names_only_alerts_that_exist() -> None:
     groups = [*(group for groups in FILES.values() for group in groups), LOGS]
     rules = [rule for group in groups for rule in group.rules]
     known = {rule.name for rule in rules if isinstance(rule, Alert)} | {SLO_ALERT}
-    for rule in yaml.safe_load(alertmanager_config(Settings()))["inhibit_rules"]:
+    for rule in yaml.safe_load(alertmanager_config(RuleSettings()))["inhibit_rules"]:
         for matcher in (*rule["source_matchers"], *rule["target_matchers"]):
             if matcher.startswith("alertname"):
                 assert set(matcher.split('"')[1].split("|")) <= known

@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
-from tests.replay.daemons import Recording, ReplayedHost
+from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.app import Finder
 
@@ -19,7 +19,7 @@ async def test_no_socket_is_a_warning_once_and_its_return_a_message(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert str(tmp_path) in caplog.text
     host = ReplayedHost(tmp_path)
-    host.add(Recording({}))
+    host.add(RecordedDaemon({}))
     async with host:
         assert len(find()) == len(find()) == 1
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]

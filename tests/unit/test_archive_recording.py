@@ -21,7 +21,7 @@ from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 PAGE = "# HELP a A.\n# TYPE a gauge\na 1\n"
 
 
-class Source:
+class RecordingSource:
     """An exporter that can be told to hang, or to fail."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Source:
 
 
 @asynccontextmanager
-async def served(source: Source) -> AsyncIterator[str]:
+async def served(source: RecordingSource) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_get("/metrics", source.answer)
     runner = web.AppRunner(app)
@@ -75,7 +75,7 @@ async def recorded(recorder: MetricsRecorder, seconds: float) -> None:
 async def test_a_source_that_hangs_does_not_slow_the_others_and_its_gap_is_an_event(
     tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
 ) -> None:
-    good, hung = Source(), Source()
+    good, hung = RecordingSource(), RecordingSource()
     async with served(good) as first, served(hung) as second:
         sources = {"good": first, "hung": second}
         recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
@@ -96,7 +96,7 @@ async def test_a_source_that_hangs_does_not_slow_the_others_and_its_gap_is_an_ev
 async def test_equal_series_of_two_exporters_are_both_kept(
     tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
 ) -> None:
-    one, two = Source(), Source()
+    one, two = RecordingSource(), RecordingSource()
     async with served(one) as first, served(two) as second:
         sources = {"one": first, "two": second}
         recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))

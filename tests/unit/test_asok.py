@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.replay.daemons import Fault, Recording, ReplayedDaemon, ReplayedHost
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS, encode_request
@@ -40,7 +40,7 @@ REPLIES = {
 @pytest.fixture
 async def daemon(tmp_path: Path) -> AsyncIterator[ReplayedDaemon]:
     host = ReplayedHost(tmp_path)
-    daemon = host.add(Recording(REPLIES))
+    daemon = host.add(RecordedDaemon(REPLIES))
     async with host:
         yield daemon
 
@@ -253,7 +253,7 @@ async def test_ten_thousand_mutated_replies_never_crash_hang_or_succeed_wrongly(
 ) -> None:
     rng = random.Random(1)  # noqa: S311
     body = b'{"osd":{"op":12,"op_latency":{"avgcount":3,"sum":0.125},"name":"a\\u00e9b"},"l":[1,2]}'
-    daemon.recording = Recording({"version": body})
+    daemon.recording = RecordedDaemon({"version": body})
     sent = b""
 
     def mutate(framed: bytes) -> bytes:

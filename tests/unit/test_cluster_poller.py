@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cephqos_exporter.ceph.cluster import ClusterReader, Cost, Query
+from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
 from cephqos_exporter.cluster import source as source_module
 from cephqos_exporter.cluster.poller import Poller
@@ -46,7 +46,7 @@ class RecordedReader(ClusterReader):
     def starts(self) -> int:
         return 1
 
-    async def ask(self, query: Query) -> Any:
+    async def ask(self, query: ClusterQuery) -> Any:
         name = self._name(query)
         self.asked.append(name)
         if self.hang:
@@ -58,7 +58,7 @@ class RecordedReader(ClusterReader):
         moment = "idle" if name.startswith("primary") else self.moment
         return self.change(name, recorded(self.release, moment, name))
 
-    def _name(self, query: Query) -> str:
+    def _name(self, query: ClusterQuery) -> str:
         if query.prefix == "pg dump":
             return {"pools": "pools", "pgs_brief": "brief"}[query.arguments["dumpcontents"][0]]
         if query.prefix == "pg ls-by-primary":

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from tests.replay import crimson as crimson_replies
-from tests.replay.daemons import Recording
+from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.collectors.crimson import GROUPS, METRICS, TABLE, CrimsonCollector
@@ -51,7 +51,7 @@ def unread(reply: object, **options: Any) -> float:
 
 
 def recorded(build: str) -> Any:
-    return orjson.loads(Recording.load(RECORDINGS / build).replies[METRICS])
+    return orjson.loads(RecordedDaemon.load(RECORDINGS / build).replies[METRICS])
 
 
 def entry(name: str, value: object, **labels: object) -> dict[str, Any]:
@@ -79,8 +79,8 @@ def buckets(found: dict[str, float], name: str) -> list[float]:
 def test_the_committed_replies_are_what_their_generator_writes(tmp_path: Path) -> None:
     crimson_replies.write(tmp_path)
     for build in BUILDS:
-        written = Recording.load(tmp_path / build).replies
-        assert written == Recording.load(RECORDINGS / build).replies
+        written = RecordedDaemon.load(tmp_path / build).replies
+        assert written == RecordedDaemon.load(RECORDINGS / build).replies
 
 
 def test_the_recordings_have_every_metric_of_the_tables() -> None:

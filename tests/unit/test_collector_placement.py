@@ -13,7 +13,7 @@ from cephqos_exporter.collectors.placement import PlacementCollector, node_memor
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 from cephqos_exporter.procfs import Descriptors
-from cephqos_exporter.sampler import Samples
+from cephqos_exporter.sampler import ThreadSamples
 from cephqos_exporter.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
 
@@ -39,7 +39,7 @@ def tree(tmp_path: Path) -> HostTree:
 def collector(*, excluded_cpus: Sequence[int] = (), **options: float) -> PlacementCollector:
     # Written files that stay open would be read as they were before they were written anew.
     return PlacementCollector(
-        samples=Samples(descriptors=Descriptors(0), switches_interval=0),
+        samples=ThreadSamples(descriptors=Descriptors(0), switches_interval=0),
         scan_interval=options.pop("scan_interval", 0),
         memory_interval=options.pop("memory_interval", 0),
         per_cpu=bool(options.pop("per_cpu", 0)),

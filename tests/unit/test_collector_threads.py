@@ -14,7 +14,7 @@ from cephqos_exporter.model import (
     ReplyMissing,
 )
 from cephqos_exporter.procfs import Descriptors
-from cephqos_exporter.sampler import OSD_GROUPS, Samples, group_of
+from cephqos_exporter.sampler import OSD_GROUPS, ThreadSamples, group_of
 
 from .host_views import PID, cpu, samples, view
 
@@ -88,7 +88,7 @@ def test_a_group_does_not_fall_when_one_of_its_threads_ends(tree: HostTree) -> N
 
 def test_a_thread_number_given_to_a_new_thread_counts_from_nothing(tree: HostTree) -> None:
     main = FakeThread(name="ceph-osd")
-    collector = ThreadsCollector(samples=Samples(descriptors=Descriptors(0)))
+    collector = ThreadsCollector(samples=ThreadSamples(descriptors=Descriptors(0)))
     tree.process(PID, [main, FakeThread(name="tp_osd_tp", user=500, run_ns=50)])
     list(collector.collect(view(tree.host)))
     tree.process(PID, [main, FakeThread(name="log", user=30, run_ns=3, start=7777)])
@@ -136,7 +136,7 @@ def test_the_busiest_thread_is_chosen_anew_in_each_interval(tree: HostTree) -> N
 
 def test_a_second_look_in_the_same_scrape_changes_nothing(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
-    shared = Samples()
+    shared = ThreadSamples()
     shared.of(view(tree.host))
     tree.classic_osd(PID, 3, step=1)
     first = samples(ThreadsCollector(samples=shared).collect(view(tree.host)))
@@ -145,7 +145,7 @@ def test_a_second_look_in_the_same_scrape_changes_nothing(tree: HostTree) -> Non
 
 
 def test_switches_are_read_at_intervals_and_only_of_threads_that_ran(tree: HostTree) -> None:
-    collector = ThreadsCollector(samples=Samples(switches_interval=60))
+    collector = ThreadsCollector(samples=ThreadSamples(switches_interval=60))
     switches = 'cephqos_threads_switches_total{group="tp_osd_tp",kind="voluntary"}'
     tree.classic_osd(PID, 3)
     first = samples(collector.collect(view(tree.host, 1000)))[switches]
@@ -251,7 +251,7 @@ def test_a_process_that_ends_while_it_is_taken_up_leaves_nothing_open(
 
     tree.classic_osd(PID, 3)
     descriptors = Descriptors(1000)
-    collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
+    collector = ThreadsCollector(samples=ThreadSamples(descriptors=descriptors))
     monkeypatch.setattr("os.pread", fail)
     with pytest.raises(ReplyMissing, match=reason):
         list(collector.collect(view(tree.host)))
@@ -260,7 +260,7 @@ def test_a_process_that_ends_while_it_is_taken_up_leaves_nothing_open(
 
 def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: HostTree) -> None:
     descriptors = Descriptors(1000)
-    collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
+    collector = ThreadsCollector(samples=ThreadSamples(descriptors=descriptors))
     tree.classic_osd(PID, 3, step=50)
     old = samples(collector.collect(view(tree.host)))
     used = descriptors.used
@@ -276,7 +276,7 @@ def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: HostTree)
 
 
 def test_a_process_number_given_to_another_process_is_noticed(tree: HostTree) -> None:
-    collector = ThreadsCollector(samples=Samples(descriptors=Descriptors(0)))
+    collector = ThreadsCollector(samples=ThreadSamples(descriptors=Descriptors(0)))
     tree.process(PID, [FakeThread(name="ceph-osd", start=10, user=400)])
     list(collector.collect(view(tree.host)))
     tree.process(PID, [FakeThread(name="bash", start=99, user=1)])
@@ -298,7 +298,7 @@ class TestProcessesByName:
             host=tree.host,
             clock=lambda: float(next(clock)),
             # A file that stays open outlives its removal; a process's /proc does not.
-            samples=Samples(descriptors=Descriptors(0)),
+            samples=ThreadSamples(descriptors=Descriptors(0)),
         )
         tree.process(1, [FakeThread(name="init", user=5)])
         assert samples(collector.finish()) == {}

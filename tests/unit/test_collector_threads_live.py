@@ -13,7 +13,7 @@ import pytest
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.model import Host, ReplyMissing
 from cephqos_exporter.procfs import Descriptors
-from cephqos_exporter.sampler import Samples
+from cephqos_exporter.sampler import ThreadSamples
 
 from .host_views import cpu, samples, view
 
@@ -48,7 +48,7 @@ def _cpu_of_threads(pid: int) -> float:
 
 
 def test_cpu_time_agrees_with_what_psutil_sums(spinner: subprocess.Popen[bytes]) -> None:
-    collector = ThreadsCollector(samples=Samples(switches_interval=0.1))
+    collector = ThreadsCollector(samples=ThreadSamples(switches_interval=0.1))
     started = time.monotonic()
     first = samples(collector.collect(view(Host(), 1, pid=spinner.pid)))
     time.sleep(1.0)
@@ -72,7 +72,7 @@ def test_a_daemon_that_ends_between_two_scrapes_is_reported(
     spinner: subprocess.Popen[bytes],
 ) -> None:
     descriptors = Descriptors(100)
-    collector = ThreadsCollector(samples=Samples(descriptors=descriptors))
+    collector = ThreadsCollector(samples=ThreadSamples(descriptors=descriptors))
     list(collector.collect(view(Host(), 1, pid=spinner.pid)))
     assert descriptors.used > 3
     spinner.kill()
@@ -84,7 +84,7 @@ def test_a_daemon_that_ends_between_two_scrapes_is_reported(
 
 def test_threads_that_come_and_go_leave_no_descriptors_behind() -> None:
     descriptors = Descriptors(100)
-    shared = Samples(descriptors=descriptors, groups=None)
+    shared = ThreadSamples(descriptors=descriptors, groups=None)
     me = psutil.Process().pid
     sample = shared.of(view(Host(), 1, pid=me))
     before = descriptors.used

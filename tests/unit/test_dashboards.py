@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.board_panels import (
     UIDS,
-    PanelQuery,
+    ShownQuery,
     boards,
     committed_files,
     other_promql,
@@ -22,7 +22,7 @@ from tests.board_panels import (
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import DASHBOARDS
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base.series import CAUSES
 from cephqos_dashboards import cli, theme
 from cephqos_dashboards.build import BOARDS
@@ -143,7 +143,7 @@ def test_links_carry_cluster_osd_and_time_range(uid: str) -> None:
 def _recorded() -> dict[str, set[str]]:
     """Series that rules record; the labels are those by which anything selects them."""
     found: dict[str, set[str]] = {}
-    for text in build_rules(Settings(), load_slos(Path("alerts/slo"))).values():
+    for text in build_rules(RuleSettings(), load_slos(Path("alerts/slo"))).values():
         for group in yaml.safe_load(text)["groups"]:
             for rule in group["rules"]:
                 if "record" in rule:
@@ -157,7 +157,7 @@ def _read(expr: str) -> Iterable[tuple[str, set[str]]]:
         yield name or bare, set(re.findall(r"(\w+)(?:=~|!~|!=|=)\"", matchers))
 
 
-def _of(uid: str) -> list[PanelQuery]:
+def _of(uid: str) -> list[ShownQuery]:
     return [query for query in promql() if query.uid == uid]
 
 

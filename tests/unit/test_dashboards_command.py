@@ -9,7 +9,7 @@ import yaml
 from tests.board_panels import UIDS, committed_files
 
 from cephqos_dashboards import cli
-from cephqos_dashboards.provisioning import Place, provisioning
+from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
 
 
 def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place(
@@ -29,7 +29,7 @@ def test_what_is_installed_is_what_is_committed_and_provisioning_names_the_place
 
 
 def test_without_loki_no_data_source_of_it_is_provisioned() -> None:
-    text = provisioning(Place())["datasources/cephqos.yml"]
+    text = provisioning(GrafanaPaths())["datasources/cephqos.yml"]
     assert [each["type"] for each in yaml.safe_load(text)["datasources"]] == ["prometheus"]
 
 

@@ -6,7 +6,7 @@ import socket as sockets
 from pathlib import Path
 
 import pytest
-from tests.replay.daemons import Fault, Recording, ReplayedDaemon, ReplayedHost
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, ReplayedHost
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.ceph.discovery import (
@@ -150,7 +150,7 @@ async def test_the_daemon_itself_says_which_cluster_it_is_of(
     tmp_path: Path, replies: dict[str, str]
 ) -> None:
     host = ReplayedHost(tmp_path)
-    daemon = host.add(Recording({key: value.encode() for key, value in replies.items()}))
+    daemon = host.add(RecordedDaemon({key: value.encode() for key, value in replies.items()}))
     async with host:
         cluster, pid = await asked(daemon)
     assert cluster == FSID
@@ -159,7 +159,7 @@ async def test_the_daemon_itself_says_which_cluster_it_is_of(
 
 async def test_a_daemon_that_does_not_say_is_an_error_of_its_kind(tmp_path: Path) -> None:
     host = ReplayedHost(tmp_path)
-    daemon = host.add(Recording({"config get": b"[]", "status": b'{"cluster_fsid":7}'}))
+    daemon = host.add(RecordedDaemon({"config get": b"[]", "status": b'{"cluster_fsid":7}'}))
     async with host:
         with pytest.raises(Malformed):
             await asked(daemon)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.replay.daemons import Fault, Recording, ReplayedHost
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_base import dashboards
 from cephqos_base.command import main
@@ -19,10 +19,10 @@ from cephqos_doctor.cli import CLUSTER_CHECKS, HOST_CHECKS, PROMETHEUS_CHECKS
 from cephqos_doctor.cluster_facts import NEEDED, ClusterFacts
 from cephqos_doctor.finding import Check, Diagnosis, Finding, diagnose, plain, quoted
 from cephqos_doctor.host_facts import (
-    ExporterProcess,
     HostFacts,
     OsdFacts,
     OsdProcess,
+    RunningExporter,
     SocketFacts,
     closed_directories,
     exporter_processes,
@@ -31,7 +31,7 @@ from cephqos_doctor.host_facts import (
     read_osd,
     roles_of,
 )
-from cephqos_doctor.prometheus_facts import PrometheusFacts, Rule, Target
+from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, ScrapeTarget
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.cli import read_settings
@@ -52,7 +52,7 @@ def found(checks: Iterable[Check[Any]], facts: object) -> dict[str, list[Finding
 
 def recorded(release: str = "reef", **changed: str) -> OsdFacts:
     """An OSD that answered once, with other values of some options."""
-    bodies = Recording.load(RECORDINGS / release / "idle").replies
+    bodies = RecordedDaemon.load(RECORDINGS / release / "idle").replies
     replies = {name: json.loads(body) for name, body in bodies.items()}
     diff = replies["config diff"]["diff"]
     # As an administrator would have it: capacities that somebody set.
@@ -75,7 +75,7 @@ def host(**changed: Any) -> HostFacts:
             SocketFacts(path=Path("/run/ceph/ceph-osd.3.asok"), osd="osd.3", owner="ceph"),
         ),
         "processes": (OsdProcess(pid=77, osd="osd.3"),),
-        "exporters": (ExporterProcess(pid=99, user="ceph"),),
+        "exporters": (RunningExporter(pid=99, user="ceph"),),
         "osds": (recorded(),),
         "clock_synchronised": True,
     }
@@ -106,13 +106,13 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
         ({"sockets": (answering("refused"),)}, "osds-answer", "nobody listens", "ceph-osd@3"),
         ({"sockets": (answering("timeout"),)}, "osds-answer", "(timeout)", "ceph daemon"),
         (
-            {"exporters": (ExporterProcess(pid=9, user="root"),)},
+            {"exporters": (RunningExporter(pid=9, user="root"),)},
             "exporter-user",
             "runs as root",
             "User=ceph",
         ),
         (
-            {"exporters": (ExporterProcess(pid=9, user="nobody"),)},
+            {"exporters": (RunningExporter(pid=9, user="nobody"),)},
             "exporter-user",
             "may not connect",
             "User=ceph",
@@ -157,7 +157,7 @@ def test_what_is_wrong_on_a_host_is_found_by_one_check_with_its_mend(
 
 
 def test_a_capacity_that_nobody_measured_is_found() -> None:
-    bodies = Recording.load(RECORDINGS / "reef" / "idle").replies
+    bodies = RecordedDaemon.load(RECORDINGS / "reef" / "idle").replies
     replies = {name: json.loads(body) for name, body in bodies.items()}
     for media in ("hdd", "ssd"):
         replies["config diff"]["diff"].pop(f"osd_mclock_max_capacity_iops_{media}", None)
@@ -196,7 +196,7 @@ def test_a_socket_elsewhere_is_found_through_its_process(tmp_path: Path) -> None
 
 
 def test_an_exporter_of_another_user_with_the_capability_is_fine() -> None:
-    exporter = ExporterProcess(pid=9, user="cephqos", overrides=True)
+    exporter = RunningExporter(pid=9, user="cephqos", overrides=True)
     assert found(sockets.CHECKS, host(exporters=(exporter,))) == {}
 
 
@@ -298,13 +298,15 @@ def test_the_caps_are_those_that_are_documented_and_cover_every_command_of_the_r
 
 def prometheus(**changed: Any) -> PrometheusFacts:
     """A Prometheus with which all is well."""
-    loaded = (Rule(group="cephqos-work", name="a:b", expr="x", interval=15, seconds=0.1),)
+    loaded = (LoadedRule(group="cephqos-work", name="a:b", expr="x", interval=15, seconds=0.1),)
     generated = Path(boards.__file__).parents[2] / "dashboards/cephqos_dashboards/generated"
     well: dict[str, Any] = {
         "url": "http://localhost:9090",
         "version": "2.53.0",
         "seconds_apart": 0.0,
-        "targets": (Target(job="cephqos", instance="a:10130", up=True, error="", interval=15),),
+        "targets": (
+            ScrapeTarget(job="cephqos", instance="a:10130", up=True, error="", interval=15),
+        ),
         "exporters": ({"job": "cephqos", "instance": "a:10130", "version": __version__},),
         "rules": loaded,
         "expected": loaded,
@@ -315,12 +317,12 @@ def prometheus(**changed: Any) -> PrometheusFacts:
     return PrometheusFacts(**(well | changed))
 
 
-def target(**changed: Any) -> tuple[Target, ...]:
+def target(**changed: Any) -> tuple[ScrapeTarget, ...]:
     [one] = prometheus().targets
     return (dataclasses.replace(one, **changed),)
 
 
-def rule(**changed: Any) -> tuple[Rule, ...]:
+def rule(**changed: Any) -> tuple[LoadedRule, ...]:
     [one] = prometheus().rules
     return (dataclasses.replace(one, **changed),)
 
@@ -421,7 +423,7 @@ def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
 
 
 async def test_replayed_osds_are_gathered_and_only_asked_what_reads(tmp_path: Path) -> None:
-    recording = Recording.load(RECORDINGS / "reef" / "idle")
+    recording = RecordedDaemon.load(RECORDINGS / "reef" / "idle")
     host = ReplayedHost(tmp_path)
     host.add(recording)
     host.add(recording).fault = Fault.GARBAGE

@@ -13,13 +13,13 @@ from cephqos_base.errors import ConfigError
 from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.nbd import QemuFailed
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.scenario.parse import parse
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 RELEASES = ("pacific", "reef", "tentacle")
-PLACE = Place(conf="/run/c.conf", work="/run/w")
+PLACE = ProgramPaths(conf="/run/c.conf", work="/run/w")
 
 
 def recorded(release: str, name: str) -> bytes:
@@ -75,7 +75,7 @@ def test_a_pinned_client_is_started_by_taskset() -> None:
     assert argv[:4] == ["taskset", "--cpu-list", "0,2", "fio"]
 
 
-def server_argv(spec: Fio, place: Place) -> list[str]:
+def server_argv(spec: Fio, place: ProgramPaths) -> list[str]:
     (argv,) = ENGINES[spec.engine].preparing(spec.target("load", place), (0,))
     return argv
 
@@ -115,7 +115,7 @@ def test_raw_devices_are_read_past_the_page_cache() -> None:
 
 
 def test_a_keyring_reaches_fio_and_qemu() -> None:
-    place = Place(conf="/c", user="bench", keyring="/k")
+    place = ProgramPaths(conf="/c", user="bench", keyring="/k")
     assert place.environment == {"CEPH_CONF": "/c", "CEPH_ARGS": "--keyring /k"}
     assert server_argv(action(engine="nbd"), place)[-1].endswith(":id=bench:keyring=/k")
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_loadgen.engines import rados_bench
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
 from cephqos_loadgen.plan.parts import Objects
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
-PLACE = Place(conf="/c.conf")
+PLACE = ProgramPaths(conf="/c.conf")
 
 
 def result(release: str, op: str) -> rados_bench.Result:

@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 
 import psutil
-from tests.exporter_process import Exporter, exporter, replaying
+from tests.exporter_process import ExporterProcess, exporter, replaying
 
 from cephqos_exporter.model import Host
 
 HUNG, ALL, DEADLINE = 4, 60, 2.0
 
 
-def scrape(running: Exporter) -> tuple[float, str]:
+def scrape(running: ExporterProcess) -> tuple[float, str]:
     started = time.monotonic()
     page = running.get()
     return time.monotonic() - started, page

@@ -9,7 +9,7 @@ from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.results.figures import LoadFigures, changes
 from cephqos_loadgen.results.findings import findings
-from cephqos_loadgen.results.phase import PhaseRecord, Recovery, Step
+from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.repeat import MetricsRecording
 from cephqos_loadgen.scenario.parse import parse
 
@@ -63,7 +63,9 @@ def test_a_load_without_bins_or_without_any_io_has_fewer_changes() -> None:
 
 
 def test_recovery_is_shown_with_its_rate() -> None:
-    record = PhaseRecord("fio", 0, 9, "condition", recovery=Recovery(80, 80 << 20, 4.0, True))
+    record = PhaseRecord(
+        "fio", 0, 9, "condition", recovery=RecoveryFigures(80, 80 << 20, 4.0, True)
+    )
     shown = [figure(key, value) for key, value in record.headline().items()]
     assert shown[-2:] == ["20.0 recovered objects/s", "20.0 MiB/s"]
 

@@ -1,6 +1,7 @@
 """Which package may import which: a lower floor knows nothing of a higher one."""
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,3 +40,13 @@ def test_a_package_imports_only_lower_floors(package: str) -> None:
         if name.startswith("cephqos_") and name not in allowed
     ]
     assert not wrong
+
+
+def test_a_class_name_means_one_thing() -> None:
+    found = defaultdict(list)
+    for package in MAY_IMPORT:
+        for file in sorted(Path(package).rglob("*.py")):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(str(file))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}

@@ -14,7 +14,7 @@ import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from tests.exporter_process import RECORDINGS
-from tests.replay.daemons import Recording, ReplayedDaemon, ReplayedHost
+from tests.replay.daemons import RecordedDaemon, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.ceph.replies import decode_reply
@@ -26,12 +26,12 @@ from cephqos_exporter.sysfs import read_text
 
 from .scraping import FSID, REPLIES, StatusCollector, names, scraping, text, up
 
-GOOD = Recording.load(RECORDINGS / "reef/load")
+GOOD = RecordedDaemon.load(RECORDINGS / "reef/load")
 
 
 @asynccontextmanager
 async def hosting(
-    tmp_path: Path, *bad: Recording, **flags: str
+    tmp_path: Path, *bad: RecordedDaemon, **flags: str
 ) -> AsyncIterator[tuple[Scraper, ReplayedHost]]:
     """Daemons with these replies, and last a good one."""
     host = ReplayedHost(tmp_path)
@@ -48,12 +48,12 @@ async def hosting(
             await scraper.close()
 
 
-def changed(**replies: object) -> Recording:
+def changed(**replies: object) -> RecordedDaemon:
     encoded = {
         name.replace("_", " "): value if isinstance(value, bytes) else json.dumps(value).encode()
         for name, value in replies.items()
     }
-    return Recording(GOOD.replies | encoded)
+    return RecordedDaemon(GOOD.replies | encoded)
 
 
 async def page_of(scraper: Scraper) -> str:
@@ -150,8 +150,8 @@ def test_brackets_in_texts_are_no_nesting() -> None:
 
 async def test_a_socket_whose_name_is_no_text_is_one_more_daemon(tmp_path: Path) -> None:
     host = ReplayedHost(tmp_path)
-    host.add(Recording(REPLIES))
-    odd = ReplayedDaemon(tmp_path / os.fsdecode(b"ceph-osd.\xff.asok"), Recording(REPLIES))
+    host.add(RecordedDaemon(REPLIES))
+    odd = ReplayedDaemon(tmp_path / os.fsdecode(b"ceph-osd.\xff.asok"), RecordedDaemon(REPLIES))
     host.daemons.append(odd)
     async with scraping(host, [StatusCollector()]) as scraper:
         page = await text(scraper)
@@ -177,7 +177,7 @@ async def test_a_reply_of_many_values_is_refused_before_it_becomes_objects(
     tmp_path: Path, body: bytes
 ) -> None:
     every = {prefix: body for prefix in GOOD.replies if prefix not in ("config get", "status")}
-    async with hosting(tmp_path, Recording(GOOD.replies | every)) as (scraper, _):
+    async with hosting(tmp_path, RecordedDaemon(GOOD.replies | every)) as (scraper, _):
         await page_of(scraper)
         tracemalloc.start()
         try:
@@ -206,7 +206,7 @@ class ManySeries(StatusCollector):
 async def test_the_series_of_one_daemon_are_bounded_and_it_shows(tmp_path: Path) -> None:
     host = ReplayedHost(tmp_path)
     for pgs in (9, 101):
-        host.add(Recording(REPLIES | {"status": json.dumps({"num_pgs": pgs}).encode()}))
+        host.add(RecordedDaemon(REPLIES | {"status": json.dumps({"num_pgs": pgs}).encode()}))
     async with scraping(host, [ManySeries(), StatusCollector()], max_series=100) as scraper:
         page = await text(scraper)
     assert page.count("cephqos_test_many{") == 9
@@ -219,7 +219,7 @@ async def test_the_series_of_one_daemon_are_bounded_and_it_shows(tmp_path: Path)
 async def test_sixty_daemons_at_128_descriptors_are_all_asked(tmp_path: Path) -> None:
     host = ReplayedHost(tmp_path)
     for _ in range(60):
-        host.add(Recording(REPLIES)).delay = 0.01
+        host.add(RecordedDaemon(REPLIES)).delay = 0.01
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     async with scraping(host, [StatusCollector()]) as scraper:
         # The exporter gets 128 besides what is open already: files of the tests before, and the

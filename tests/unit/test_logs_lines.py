@@ -14,7 +14,7 @@ import yaml
 from cephqos_alerts import alerts_logs
 from cephqos_alerts.alerts_logs import LOGS, log_rules
 from cephqos_alerts.rules import Alert
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 
 RECORDED = Path("tests/recordings/logs")
 RELEASES = ("pacific", "reef", "tentacle")
@@ -134,7 +134,7 @@ def test_every_log_alert_has_a_runbook_with_its_query(name: str) -> None:
 
 
 def test_committed_log_rules_are_what_their_source_gives() -> None:
-    assert Path("alerts/loki/fake/logs.yml").read_text() == log_rules(Settings())
+    assert Path("alerts/loki/fake/logs.yml").read_text() == log_rules(RuleSettings())
 
 
 def test_every_log_alert_reads_only_streams_of_some_severity() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.exporter_process import RECORDINGS
-from tests.replay.daemons import Recording, ReplayedHost
+from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.cli import read_settings
@@ -58,7 +58,7 @@ def mutate(value: Any, rng: random.Random, depth: int = 0) -> Any:
     return rng.choice(JUNK)
 
 
-def mutated(recording: Recording, rng: random.Random) -> Recording:
+def mutated(recording: RecordedDaemon, rng: random.Random) -> RecordedDaemon:
     replies = dict(recording.replies)
     asked = sorted(set(replies) - {"config get", "status"})  # else it is another daemon
     for prefix in rng.sample(asked, rng.choice((1, 2, 5))):
@@ -66,7 +66,7 @@ def mutated(recording: Recording, rng: random.Random) -> Recording:
         for _ in range(rng.choice((1, 3, 20))):
             value = mutate(value, rng)
         replies[prefix] = json.dumps(value).encode()
-    return Recording(replies)
+    return RecordedDaemon(replies)
 
 
 @pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
@@ -75,7 +75,7 @@ async def test_whatever_a_daemon_says_the_page_is_whole_and_its_neighbour_unharm
 ) -> None:
     caplog.set_level(logging.CRITICAL + 1)  # every failed collector logs its traceback
     rng = random.Random(release)  # noqa: S311
-    good = Recording.load(RECORDINGS / release / "load")
+    good = RecordedDaemon.load(RECORDINGS / release / "load")
     host = ReplayedHost(tmp_path)
     bad, _ = host.add(good), host.add(good)
     scraper = build_scraper(

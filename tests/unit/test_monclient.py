@@ -14,13 +14,19 @@ from textwrap import dedent
 import pytest
 import pytest_asyncio
 
-from cephqos_exporter.ceph.cluster import STATUS, CephCommand, ClusterReader, Query, pgs_of_primary
+from cephqos_exporter.ceph.cluster import (
+    STATUS,
+    CephCommand,
+    ClusterQuery,
+    ClusterReader,
+    pgs_of_primary,
+)
 from cephqos_exporter.ceph.monclient import (
     BindingsMissing,
+    ClusterAccess,
     ClusterSilent,
     ClusterUnreachable,
     CommandFailed,
-    Connection,
     MonClient,
     ReplyTooLarge,
 )
@@ -73,9 +79,9 @@ def bindings(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def connection(bindings: Path, conf: str = "ceph.conf") -> Connection:
+def connection(bindings: Path, conf: str = "ceph.conf") -> ClusterAccess:
     python = ("env", f"PYTHONPATH={bindings}", f"PIDS={bindings}/pids", sys.executable)
-    return Connection(conf=conf, python=python, name="client.test", keyring="/etc/keyring")
+    return ClusterAccess(conf=conf, python=python, name="client.test", keyring="/etc/keyring")
 
 
 @pytest_asyncio.fixture(loop_scope="function")
@@ -234,9 +240,9 @@ def ceph(tmp_path: Path) -> Path:
     return script
 
 
-def no_bindings() -> Connection:
+def no_bindings() -> ClusterAccess:
     # -S and -I: no site-packages, so no rados module even where there is one.
-    return Connection(conf="c", python=(sys.executable, "-IS"), name="client.t", keyring="k")
+    return ClusterAccess(conf="c", python=(sys.executable, "-IS"), name="client.t", keyring="k")
 
 
 async def test_without_bindings_the_ceph_command_is_used_from_then_on(ceph: Path) -> None:
@@ -245,7 +251,7 @@ async def test_without_bindings_the_ceph_command_is_used_from_then_on(ceph: Path
     assert argv[-2:] == ["ls-by-primary", "7"]
     assert argv[:6] == ["--conf", "c", "--name", "client.t", "--keyring", "k"]
     assert argv[6:10] == ["--connect-timeout", "9", "--format", "json"]
-    assert (await reader.ask(Query("pg dump", {"dumpcontents": ["pools"]})))[-3:] == [
+    assert (await reader.ask(ClusterQuery("pg dump", {"dumpcontents": ["pools"]})))[-3:] == [
         *("pg", "dump", "pools")
     ]
     assert reader.starts == 3, "one try of the bindings, two commands"
@@ -262,7 +268,7 @@ async def test_neither_bindings_nor_command_is_said_in_so_many_words(tmp_path: P
 
 
 async def test_a_python_that_is_not_there_is_as_good_as_no_bindings(tmp_path: Path) -> None:
-    async with MonClient(Connection(conf="c", python=(str(tmp_path / "none"),))) as client:
+    async with MonClient(ClusterAccess(conf="c", python=(str(tmp_path / "none"),))) as client:
         with pytest.raises(BindingsMissing, match="none"):
             await client.command("status")
 
@@ -306,7 +312,7 @@ async def test_nothing_outside_the_read_only_list_is_ever_asked(bindings: Path) 
     reader = ClusterReader(connection(bindings), timeout=5)
     for prefix in ("osd out", "config set", "injectargs", "osd pool delete", "pg deep-scrub"):
         with pytest.raises(CommandRefused):
-            await reader.ask(Query(prefix))
+            await reader.ask(ClusterQuery(prefix))
     assert reader.starts == 0
 
 

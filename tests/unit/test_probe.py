@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cephqos_base.bounds import OP_BOUNDS
-from cephqos_exporter.ceph.monclient import Connection
+from cephqos_exporter.ceph.monclient import ClusterAccess
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.child import CHILD_SOURCE, ProbeChild, ProbeSilent
 from cephqos_exporter.probe.model import Measured
@@ -65,9 +65,9 @@ class Ioctx:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Connection:
+def cluster(tmp_path: Path) -> ClusterAccess:
     (tmp_path / "rados.py").write_text(RADOS)
-    return Connection(conf="none", python=("env", f"PYTHONPATH={tmp_path}", sys.executable))
+    return ClusterAccess(conf="none", python=("env", f"PYTHONPATH={tmp_path}", sys.executable))
 
 
 def objects(tmp_path: Path) -> dict[str, int]:
@@ -118,7 +118,7 @@ def test_every_object_of_every_pool_is_written_before_it_is_read() -> None:
 
 
 async def test_objects_are_in_their_namespace_and_removed_at_the_end(
-    cluster: Connection, tmp_path: Path
+    cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     child = await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
     answer = await child.ask("p", "write", "o", 5)
@@ -130,7 +130,7 @@ async def test_objects_are_in_their_namespace_and_removed_at_the_end(
 
 
 async def test_a_failed_operation_is_named_and_the_child_goes_on(
-    cluster: Connection, tmp_path: Path
+    cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     child = await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
     (tmp_path / "objects.json.fail").touch()
@@ -140,7 +140,7 @@ async def test_a_failed_operation_is_named_and_the_child_goes_on(
 
 
 async def test_a_hanging_operation_costs_its_deadline_and_its_child(
-    cluster: Connection, tmp_path: Path
+    cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     child = await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
     (tmp_path / "objects.json.hang").touch()
@@ -155,7 +155,7 @@ async def test_a_hanging_operation_costs_its_deadline_and_its_child(
 
 
 async def test_a_cluster_that_cannot_be_reached_is_said_so(
-    cluster: Connection, tmp_path: Path
+    cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     (tmp_path / "objects.json.refuse").touch()
     with pytest.raises(ProbeSilent, match="no monitors"):
@@ -163,7 +163,7 @@ async def test_a_cluster_that_cannot_be_reached_is_said_so(
 
 
 async def test_a_source_measures_no_faster_than_its_rate_and_cleans_up(
-    cluster: Connection, tmp_path: Path
+    cluster: ClusterAccess, tmp_path: Path
 ) -> None:
     source = ProbeSource(cluster, ProbeSpec(pools=("p",), rate=20, objects=4))
     assert sample(list(await source.collect(0)), "cephqos_probe_up") == 0
@@ -181,7 +181,7 @@ async def test_a_source_measures_no_faster_than_its_rate_and_cleans_up(
 
 
 async def test_a_source_counts_what_hung_and_comes_back(
-    cluster: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: ClusterAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cephqos_exporter.probe.source._PAUSE_AFTER_FAILURE", 0.1)
     (tmp_path / "objects.json.hang").touch()

@@ -12,7 +12,7 @@ from cephqos_exporter.qos.model import (
     BandwidthModel,
     EarlyModel,
     Media,
-    Qos,
+    QosState,
     guess_media,
     model_name,
     read_qos,
@@ -94,7 +94,7 @@ def early_config(table: Profile, media: Media, shards: int, **more: str) -> Effe
     return EffectiveConfig(values={**values, **more})
 
 
-def read(config: EffectiveConfig, media: Media, shards: int) -> Qos:
+def read(config: EffectiveConfig, media: Media, shards: int) -> QosState:
     qos = read_qos(config, media=media, shards=shards)
     assert qos is not None
     return qos

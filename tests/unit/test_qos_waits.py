@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cephqos_exporter.qos.waits import Wait, WaitMeter, WorstPeers, wait_of
+from cephqos_exporter.qos.waits import OperationWait, WaitMeter, WorstPeers, wait_of
 
 from .osd_views import RELEASES, recorded_ops
 
@@ -22,22 +22,22 @@ EC_WRITE = "osd_op(client.4143.0:458 3.3s0 3:c2cabe05:::object:head [write 0~819
 EC_READ = "osd_op(client.4143.0:458 3.3s0 3:c2cabe05:::object:head [read 0~8192] ondisk+read)"
 
 
-def waits(release: str, moment: str, osd: int) -> Counter[Wait]:
+def waits(release: str, moment: str, osd: int) -> Counter[OperationWait]:
     found = map(wait_of, recorded_ops(release, moment, osd)["ops"])
-    return Counter(Wait(w.kind, w.event, tuple(w.peers)) for w in found)
+    return Counter(OperationWait(w.kind, w.event, tuple(w.peers)) for w in found)
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_who_waits_for_a_slow_replica_is_told_from_the_slow_one(release: str) -> None:
     waiting = waits(release, "slow_replica", 0)
-    assert set(waiting) == {Wait("client", "subops", ("osd.1", "osd.2"))}
+    assert set(waiting) == {OperationWait("client", "subops", ("osd.1", "osd.2"))}
     culprit = waits(release, "slow_replica", 1)
     assert {wait[:2] for wait in culprit} == {("client", "commit"), ("replica", "commit")}
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_same_shows_in_erasure_coded_pools(release: str) -> None:
-    assert set(waits(release, "ec_slow", 0)) == {Wait("client", "subops", ("unknown",))}
+    assert set(waits(release, "ec_slow", 0)) == {OperationWait("client", "subops", ("unknown",))}
     culprit = waits(release, "ec_slow", 1)
     assert {wait[:2] for wait in culprit} == {("client", "commit"), ("ec", "commit")}
 
@@ -45,7 +45,7 @@ def test_the_same_shows_in_erasure_coded_pools(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_reads_of_erasure_coded_pools_wait_for_other_osds(release: str) -> None:
     reads = waits(release, "ec_read", 0)
-    assert reads[Wait("client", "subops", ("unknown",))]
+    assert reads[OperationWait("client", "subops", ("unknown",))]
     assert {wait.kind for wait in reads} == {"client", "ec"}
     assert "other" not in {wait.event for wait in reads}
 
@@ -105,7 +105,9 @@ def test_an_operation_on_an_erasure_coded_pool_waits_for_its_own_shard_first() -
     assert wait_of(op(EC_WRITE, *started, "sub_op_committed")).event == "subops"
     assert wait_of(op(EC_READ, "reached_pg", "started")).event == "subops"
     assert wait_of(op(EC_WRITE, "reached_pg", "started")).event == "execute"
-    assert wait_of({"description": WRITE, "type_data": {"events": []}}) == Wait("client", "other")
+    assert wait_of({"description": WRITE, "type_data": {"events": []}}) == OperationWait(
+        "client", "other"
+    )
 
 
 def test_the_time_between_samples_is_what_each_operation_waited() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.qos.model import BandwidthModel, CostModel, EarlyModel, Qos
+from cephqos_exporter.qos.model import BandwidthModel, CostModel, EarlyModel, QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, read_size_axis, spread
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
 
@@ -25,8 +25,8 @@ RANGES: list[dict[str, int]] = [
 AXIS = read_size_axis({"ranges": RANGES})
 
 
-def qos(cost: CostModel = SSD, recovery_item: float | None = None) -> Qos:
-    return Qos(
+def qos(cost: CostModel = SSD, recovery_item: float | None = None) -> QosState:
+    return QosState(
         cost=cost,
         media="ssd",
         shards=8,
@@ -63,7 +63,7 @@ NOTHING = Totals(
 )
 
 
-def done(now: Totals, settings: Qos | None = None, degraded: float | None = None) -> WorkMeter:
+def done(now: Totals, settings: QosState | None = None, degraded: float | None = None) -> WorkMeter:
     """A meter that saw an idle OSD and then this."""
     meter = WorkMeter()
     settings = settings or qos()

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_loadgen.replay import remote_write
-from cephqos_loadgen.replay.gather import Gathered, Replayed
+from cephqos_loadgen.replay.gather import Gathered, ReplayedBlocks
 from cephqos_loadgen.replay.programs import ReplayFailed
 from cephqos_loadgen.replay.remote_write import messages, send, snappy, varint
-from cephqos_loadgen.replay.series import Recording
+from cephqos_loadgen.replay.series import RecordedRun
 
 STALE = 0x7FF0000000000002
 AT = 1_800_000_000_000
@@ -84,8 +84,8 @@ def _bytes(value: bytes | int) -> bytes:
 
 
 def gathered(series: dict[str, dict[int, float]], shift_ms: int = 0) -> Gathered:
-    about = Replayed("r", "a", 0.0, 0.0, 0, 0)
-    return Gathered(Recording({}, series), {"run": "r"}, shift_ms, about)
+    about = ReplayedBlocks("r", "a", 0.0, 0.0, 0, 0)
+    return Gathered(RecordedRun({}, series), {"run": "r"}, shift_ms, about)
 
 
 def bits(value: float) -> int:

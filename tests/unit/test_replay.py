@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
@@ -22,10 +22,10 @@ from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns
 from cephqos_loadgen.replay import cli
 from cephqos_loadgen.replay.blocks import check_archives, shifts
-from cephqos_loadgen.replay.gather import Replayed, load
+from cephqos_loadgen.replay.gather import ReplayedBlocks, load
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
-from cephqos_loadgen.replay.openmetrics import Family, family_of, text
-from cephqos_loadgen.replay.series import Recording, labelled, merge, parse, render
+from cephqos_loadgen.replay.openmetrics import TypeLine, family_of, text
+from cephqos_loadgen.replay.series import RecordedRun, labelled, merge, parse, render
 
 RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")
@@ -33,7 +33,7 @@ LABELS = st.dictionaries(NAMES, st.text(st.characters(codec="utf-8"), max_size=1
 VALUES = st.floats(allow_nan=False)
 
 
-def lines(recording: Recording, shift_ms: int = 0, most_bytes: int = 1 << 20) -> list[str]:
+def lines(recording: RecordedRun, shift_ms: int = 0, most_bytes: int = 1 << 20) -> list[str]:
     pages = text(recording, {"run": "r"}, shift_ms, most_bytes)
     return [line.removesuffix("\n") for page in pages for line in page]
 
@@ -82,7 +82,7 @@ def test_every_sample_keeps_its_exact_value_and_its_time_moves_by_the_shift(
     labels: dict[str, str], samples: dict[int, float], shift: int
 ) -> None:
     series = render("up", labels)
-    written = lines(Recording({"up": "gauge"}, {series: samples}), shift)
+    written = lines(RecordedRun({"up": "gauge"}, {series: samples}), shift)
     assert written[0] == "# TYPE up gauge"
     assert written[-1] == "# EOF"
     found = {}
@@ -121,19 +121,19 @@ def test_a_time_outside_this_century_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "types", "family"),
     [
-        ("x_total", {"x_total": "counter"}, Family("x", "counter")),
-        ("x", {"x": "counter"}, Family("x", "unknown")),
-        ("x_total", {"x_total": "counter", "x": "gauge"}, Family("x_total", "unknown")),
-        ("x", {"x": "gauge"}, Family("x", "gauge")),
-        ("x_bucket", {"x": "histogram"}, Family("x", "histogram")),
-        ("x_sum", {"x": "summary"}, Family("x", "summary")),
-        ("x_sum", {"x_sum": "gauge"}, Family("x_sum", "gauge")),
-        ("x", {}, Family("x", "unknown")),
-        ("x", {"x": "evil\n# EOF"}, Family("x", "unknown")),
+        ("x_total", {"x_total": "counter"}, TypeLine("x", "counter")),
+        ("x", {"x": "counter"}, TypeLine("x", "unknown")),
+        ("x_total", {"x_total": "counter", "x": "gauge"}, TypeLine("x_total", "unknown")),
+        ("x", {"x": "gauge"}, TypeLine("x", "gauge")),
+        ("x_bucket", {"x": "histogram"}, TypeLine("x", "histogram")),
+        ("x_sum", {"x": "summary"}, TypeLine("x", "summary")),
+        ("x_sum", {"x_sum": "gauge"}, TypeLine("x_sum", "gauge")),
+        ("x", {}, TypeLine("x", "unknown")),
+        ("x", {"x": "evil\n# EOF"}, TypeLine("x", "unknown")),
     ],
 )
 def test_the_type_is_one_that_openmetrics_takes(
-    name: str, types: dict[str, str], family: Family
+    name: str, types: dict[str, str], family: TypeLine
 ) -> None:
     assert family_of(name, types) == family
 
@@ -141,7 +141,7 @@ def test_the_type_is_one_that_openmetrics_takes(
 def test_a_histogram_stays_one_family() -> None:
     types = {"x": "histogram", "x_other": "gauge"}
     series = ('x_bucket{le="1.0"}', 'x_bucket{le="+Inf"}', "x_sum{}", "x_count{}", "x_other{}")
-    written = lines(Recording(types, {one: {10**12: 1.0} for one in series}))
+    written = lines(RecordedRun(types, {one: {10**12: 1.0} for one in series}))
     assert [line for line in written if line.startswith("# TYPE")] == [
         "# TYPE x histogram",
         "# TYPE x_other gauge",
@@ -153,7 +153,7 @@ def test_a_histogram_stays_one_family() -> None:
 
 def test_pages_are_bounded_and_hold_every_series_once() -> None:
     series = {f'up{{n="{n}"}}': {10**12 + t: 1.0 for t in range(10)} for n in range(50)}
-    recording = Recording({"up": "gauge"}, series)
+    recording = RecordedRun({"up": "gauge"}, series)
     pages = [list(page) for page in text(recording, {}, 0, 10_000)]
     assert len(pages) > 5
     assert all(sum(map(len, page)) < 10_000 and page[-1] == "# EOF\n" for page in pages)
@@ -161,7 +161,7 @@ def test_pages_are_bounded_and_hold_every_series_once() -> None:
 
 
 def test_rules_come_after_all_rules_that_they_read() -> None:
-    rules = recording_rules(build_rules(Settings(scrape_interval=1.0), []).values())
+    rules = recording_rules(build_rules(RuleSettings(scrape_interval=1.0), []).values())
     order = layers(rules)
     assert sum(map(len, order)) == len(rules)
     names = {rule["record"] for rule in rules}
@@ -286,5 +286,5 @@ async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_run_is_printed_without_control_characters() -> None:
-    shown = cli.describe(Replayed("\x1b[2J\n", "a", 1e9, 1e9, 1, 1))
+    shown = cli.describe(ReplayedBlocks("\x1b[2J\n", "a", 1e9, 1e9, 1, 1))
     assert shown.isprintable()

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.synthetic_archive import Builder, Osds, Repeat
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.record import columns
-from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.change_tables import targets_table
 from cephqos_loadgen.report.markdown import to_markdown
@@ -28,11 +28,11 @@ from cephqos_loadgen.report.tables import Subject, Table, background_table
 
 
 @pytest.fixture(scope="module")
-def committed() -> Run:
+def committed() -> ReportRun:
     return analyse(open_archive(COMMITTED))
 
 
-def run(tmp_path: Path, builder: Builder) -> Run:
+def run(tmp_path: Path, builder: Builder) -> ReportRun:
     return analyse(open_archive(builder.write(tmp_path / "archive")))
 
 
@@ -44,7 +44,7 @@ def column(table: Table, title: str) -> list[str]:
 # -- figures ---------------------------------------------------------------------------------------
 
 
-def test_percentiles_are_fios_own_to_the_width_of_a_bin(committed: Run) -> None:
+def test_percentiles_are_fios_own_to_the_width_of_a_bin(committed: ReportRun) -> None:
     """fio prints percentiles per job and direction; of one job alone they can be compared."""
     for observed, repeat in zip(
         committed.observations, open_archive(COMMITTED).repeats, strict=True
@@ -59,7 +59,7 @@ def test_percentiles_are_fios_own_to_the_width_of_a_bin(committed: Run) -> None:
         assert part.deviation_seconds == pytest.approx(fio["stddev"] * 1e-9, rel=1e-6)
 
 
-def test_repeats_are_merged_completion_by_completion(committed: Run) -> None:
+def test_repeats_are_merged_completion_by_completion(committed: ReportRun) -> None:
     row = next(r for r in committed.rows if r.key.phase == "client" and r.bins)
     raw = np.concatenate(
         [
@@ -87,9 +87,12 @@ def test_samples_are_those_of_the_archives_own_reader() -> None:
 
 
 def test_the_published_half_of_the_baseline_is_kept_and_broken(tmp_path: Path) -> None:
-    points = {"high_client_ops": [Repeat(11209.0)] * 3, "wpq_boost": [Repeat(2544.0)] * 3}
+    points = {
+        "high_client_ops": [SyntheticRepeat(11209.0)] * 3,
+        "wpq_boost": [SyntheticRepeat(2544.0)] * 3,
+    }
     found = run(tmp_path, Builder(points=points))
-    table = targets_table(Subject([found], Settings((21500.0,), "given", 0.5)))
+    table = targets_table(Subject([found], ReportSettings((21500.0,), "given", 0.5)))
     assert column(table, "Target") == ["10,750", "10,750"]
     assert column(table, "Throughput") == ["11,209", "2,544"]
     assert column(table, "Result") == ["kept", "broken"]
@@ -97,17 +100,22 @@ def test_the_published_half_of_the_baseline_is_kept_and_broken(tmp_path: Path) -
 
 def test_the_published_losses_are_shown_in_percent(tmp_path: Path) -> None:
     rates = {"high_client_ops": 15007 * 0.76, "wpq": 15007 * 0.73}
-    found = run(tmp_path, Builder(points={k: [Repeat(v)] * 3 for k, v in rates.items()}))
-    table = targets_table(Subject([found], Settings((15007.0,), "given")))
+    found = run(tmp_path, Builder(points={k: [SyntheticRepeat(v)] * 3 for k, v in rates.items()}))
+    table = targets_table(Subject([found], ReportSettings((15007.0,), "given")))
     assert column(table, "Baseline") == ["15,007"] * 2
     assert column(table, "Change") == ["-24.0 %", "-27.0 %"]
 
 
 def test_twice_the_scrubs_at_once_halve_the_scrub_time(tmp_path: Path) -> None:
-    points = {str(n): [Repeat(1000.0, scrub_seconds=s)] * 3 for n, s in ((5, 28.0), (10, 14.0))}
+    points = {
+        str(n): [SyntheticRepeat(1000.0, scrub_seconds=s)] * 3 for n, s in ((5, 28.0), (10, 14.0))
+    }
     found = run(tmp_path, Builder(points=points))
-    document = build([found], Settings())
-    assert column(background_table(Subject([found], Settings())), "Scrub time") == ["28.0", "14.0"]
+    document = build([found], ReportSettings())
+    assert column(background_table(Subject([found], ReportSettings())), "Scrub time") == [
+        "28.0",
+        "14.0",
+    ]
     changes = next(table for table in document.tables if table.name == "changes")
     row = next(r for r in changes.rows if r[2].text.startswith("Scrub time"))
     assert [cell.text for cell in row[4:6]] == ["-14.0", "-50.0 %"]
@@ -115,7 +123,7 @@ def test_twice_the_scrubs_at_once_halve_the_scrub_time(tmp_path: Path) -> None:
 
 def test_the_part_of_a_load_beside_a_scrub_has_rows_of_its_own(tmp_path: Path) -> None:
     rates = [500.0] * 10 + [1000.0] * 20
-    found = run(tmp_path, Builder(points={"a": [Repeat(rates, scrub_seconds=10.0)] * 3}))
+    found = run(tmp_path, Builder(points={"a": [SyntheticRepeat(rates, scrub_seconds=10.0)] * 3}))
     by_window = {r.key.window: r.value("iops") for r in found.rows if r.key.phase == "client"}
     assert by_window["during scrub"] == pytest.approx(500, rel=0.01)
     assert by_window["without either"] == pytest.approx(1000, rel=0.01)
@@ -124,8 +132,8 @@ def test_the_part_of_a_load_beside_a_scrub_has_rows_of_its_own(tmp_path: Path) -
 
 def test_two_numeric_axes_make_a_surface_and_a_heat_map(tmp_path: Path) -> None:
     axes = {f"{v}x{d}": {"volumes": v, "depth": d} for v in ("1", "8") for d in ("2", "16")}
-    points = {name: [Repeat(100.0 * (n + 1))] for n, name in enumerate(axes)}
-    document = build([run(tmp_path, Builder(points=points, axes=axes))], Settings())
+    points = {name: [SyntheticRepeat(100.0 * (n + 1))] for n, name in enumerate(axes)}
+    document = build([run(tmp_path, Builder(points=points, axes=axes))], ReportSettings())
     chart, heat = [chart for chart in document.charts if chart.beside]
     assert [[cell.text for cell in row] for row in chart.data.rows] == [
         ["1", "100", "200"],
@@ -142,7 +150,7 @@ def test_violated_seconds_need_demand_and_a_shortfall(tmp_path: Path) -> None:
         ("idle", 0.0, 300.0, False),
     ):
         osds = Osds(attained=attained, waiting=waiting)
-        found = run(tmp_path / name, Builder(points={"a": [Repeat(1000.0)]}, osds=osds))
+        found = run(tmp_path / name, Builder(points={"a": [SyntheticRepeat(1000.0)]}, osds=osds))
         record = found.observations[0].record
         for promise in promises(
             found.observations[0].samples, record.start_unix_seconds, record.end_unix_seconds
@@ -155,7 +163,7 @@ def test_violated_seconds_need_demand_and_a_shortfall(tmp_path: Path) -> None:
 # -- writers ---------------------------------------------------------------------------------------
 
 
-class Page(HTMLParser):
+class ParsedHtml(HTMLParser):
     """Collects the elements of a page, and what they refer to."""
 
     def __init__(self) -> None:
@@ -172,9 +180,9 @@ HOSTILE = '<script>alert(1)</script>"\x1b[31m|`'
 
 
 def test_nothing_of_an_archive_becomes_markup(tmp_path: Path) -> None:
-    found = run(tmp_path, Builder(points={HOSTILE: [Repeat(100.0)] * 3}, run=HOSTILE))
-    document = build([found], Settings())
-    page = Page()
+    found = run(tmp_path, Builder(points={HOSTILE: [SyntheticRepeat(100.0)] * 3}, run=HOSTILE))
+    document = build([found], ReportSettings())
+    page = ParsedHtml()
     html = to_html(document)
     page.feed(html)
     assert page.tags.count("script") == 1
@@ -182,9 +190,9 @@ def test_nothing_of_an_archive_becomes_markup(tmp_path: Path) -> None:
     assert "<script>" not in to_markdown(document)
 
 
-def test_the_page_refers_to_nothing_outside(committed: Run) -> None:
-    page = Page()
-    html = to_html(build([committed], Settings()))
+def test_the_page_refers_to_nothing_outside(committed: ReportRun) -> None:
+    page = ParsedHtml()
+    html = to_html(build([committed], ReportSettings()))
     page.feed(html)
     assert set(page.references) <= {"#doubts"}
     assert not re.findall(r"url\((?!#)|@import|fetch\(|https?://(?!www\.w3\.org/2000/svg)", html)
@@ -256,11 +264,11 @@ def test_a_damaged_file_of_the_run_is_one_line(
 
 
 def test_an_aborted_run_without_a_finished_repeat_says_so(tmp_path: Path) -> None:
-    folder = Builder(points={"a": [Repeat(100.0)]}, status="aborted").write(tmp_path / "a")
+    folder = Builder(points={"a": [SyntheticRepeat(100.0)]}, status="aborted").write(tmp_path / "a")
     path = next(folder.glob("repeats/*/repeat.json"))
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "status": "aborted", "phases": {}}))
-    document = build([analyse(open_archive(folder))], Settings())
+    document = build([analyse(open_archive(folder))], ReportSettings())
     assert "No repeat finished, so there are no figures." in document.summary
     assert document.findings[0].text.startswith("The run is aborted: 0 of 1 repeats finished.")
     to_html(document)
@@ -301,7 +309,9 @@ def test_a_run_that_did_not_end_is_one_line_that_says_how_to_go_on(
 def test_the_report_of_a_failed_run_has_what_finished_and_says_what_did_not(
     tmp_path: Path,
 ) -> None:
-    builder = Builder(points={"a": [Repeat(100.0)] * 2, "b": [Repeat(50.0)]}, status="failed")
+    builder = Builder(
+        points={"a": [SyntheticRepeat(100.0)] * 2, "b": [SyntheticRepeat(50.0)]}, status="failed"
+    )
     folder = builder.write(tmp_path / "a")
     path = next(folder.glob("repeats/003*/repeat.json"))
     record = json.loads(path.read_text())

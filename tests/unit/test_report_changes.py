@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.synthetic_archive import Builder, Repeat
+from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import Settings, analyse
+from cephqos_loadgen.report.analysis import ReportSettings, analyse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.tables import Table
-from cephqos_loadgen.results.phase import Recovery
+from cephqos_loadgen.results.phase import RecoveryFigures
 
 
 def tables(folder: Path, *options: str) -> str:
@@ -18,9 +18,11 @@ def tables(folder: Path, *options: str) -> str:
     return (Path(str(folder) + "-out") / "report.md").read_text().replace("\\", "")
 
 
-def three(iops: float, latency: float, spread: float = 0.01, **more: object) -> list[Repeat]:
+def three(
+    iops: float, latency: float, spread: float = 0.01, **more: object
+) -> list[SyntheticRepeat]:
     shares = (1 - spread, 1.0, 1 + spread)
-    return [Repeat(iops * s, latency * s, **more) for s in shares]  # type: ignore[arg-type]
+    return [SyntheticRepeat(iops * s, latency * s, **more) for s in shares]  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +64,7 @@ def test_latency_changes_against_a_baseline_with_its_interval(
 
 def test_scrub_and_recovery_change_against_those_of_the_baseline(tmp_path: Path) -> None:
     recovery = {
-        seconds: Recovery(75_000, 75_000 << 22, seconds, True) for seconds in (966.0, 488.0)
+        seconds: RecoveryFigures(75_000, 75_000 << 22, seconds, True) for seconds in (966.0, 488.0)
     }
     runs = {}
     for name, seconds, scrub in (("before", 966.0, 20.0), ("after", 488.0, 10.0)):
@@ -98,7 +100,7 @@ def by_scheduler(folder: Path, spread: float) -> Table:
             axes[name] = {"scheduler": scheduler, "object": size}
             points[name] = three(rate * share, 5.0, spread)
     run = analyse(open_archive(Builder(points=points, axes=axes).write(folder)))
-    document = build([run], Settings())
+    document = build([run], ReportSettings())
     return next(t for t in document.tables if t.name == "by-scheduler-client-iops")
 
 
@@ -121,11 +123,11 @@ def test_nothing_stands_out_where_one_deviation_overlaps(tmp_path: Path) -> None
 
 def test_nothing_stands_out_with_one_repeat(tmp_path: Path) -> None:
     axes = {f"{s}{n}": {"scheduler": s, "object": n} for s in ("none", "bfq") for n in "12"}
-    points = {name: [Repeat(100.0 * (n + 1))] for n, name in enumerate(axes)}
+    points = {name: [SyntheticRepeat(100.0 * (n + 1))] for n, name in enumerate(axes)}
     run = analyse(open_archive(Builder(points=points, axes=axes).write(tmp_path / "a")))
     tables_ = [
         t
-        for t in build([run], Settings()).tables
+        for t in build([run], ReportSettings()).tables
         if t.name in ("loads", "by-scheduler-client-iops")
     ]
     marks = {cell.mark for table in tables_ for row in table.rows for cell in row}

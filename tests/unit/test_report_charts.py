@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.synthetic_archive import START, Builder, Osds, Repeat
+from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import Run, Settings, analyse
+from cephqos_loadgen.report.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.causes import Seen, causes_within, with_causes
+from cephqos_loadgen.report.causes import CauseSeen, causes_within, with_causes
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.over_time import level, rate
 from cephqos_loadgen.report.plot_surface import Grid, surface
@@ -19,21 +19,21 @@ from cephqos_loadgen.report.samples import Series
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
 SCRUBBED = Builder(
-    points={"a": [Repeat([500.0] * 40 + [900.0] * 20, seconds=60, scrub_seconds=40.0)]}
+    points={"a": [SyntheticRepeat([500.0] * 40 + [900.0] * 20, seconds=60, scrub_seconds=40.0)]}
 )
 
 
-def analysed(tmp_path: Path, osds: Osds | None = OSDS) -> Run:
+def analysed(tmp_path: Path, osds: Osds | None = OSDS) -> ReportRun:
     builder = Builder(points=SCRUBBED.points, osds=osds)
     return analyse(open_archive(builder.write(tmp_path / "archive")))
 
 
-def chart(run: Run, name: str) -> Chart:
-    (found,) = [c for c in build([run], Settings()).charts if c.name == name]
+def chart(run: ReportRun, name: str) -> Chart:
+    (found,) = [c for c in build([run], ReportSettings()).charts if c.name == name]
     return found
 
 
-def drawn(run: Run) -> dict[str, list[float | str | None]]:
+def drawn(run: ReportRun) -> dict[str, list[float | str | None]]:
     """The data of the chart over time, by column."""
     data = chart(run, "time-01").data
     return {
@@ -79,9 +79,9 @@ def test_a_gauge_is_unknown_where_its_last_sample_is_old() -> None:
 # -- causes ----------------------------------------------------------------------------------------
 
 
-def seen(osd: str, cause: str, seconds: range, by: str = "") -> Seen:
+def seen(osd: str, cause: str, seconds: range, by: str = "") -> CauseSeen:
     labels = {"ceph_daemon": osd, "class": "client", "cause": cause, "by": by}
-    return Seen(labels, [START + second for second in seconds])
+    return CauseSeen(labels, [START + second for second in seconds])
 
 
 def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
     found = causes_within(observed, "osd.0", "client", START, START + 60)
     assert found == {"device": 20.0, "replica by osd.1": 5.0}
     assert causes_within(observed, "osd.0", "client", START, START + 14) == {"device": 5.0}
-    table = next(t for t in build([run], Settings()).tables if t.name == "promises")
+    table = next(t for t in build([run], ReportSettings()).tables if t.name == "promises")
     at = [column.title for column in table.columns].index("Main causes")
     assert [row[at].text for row in table.rows] == [
         "device 20, replica by osd.1 5",
@@ -110,7 +110,9 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
 
 
 def test_without_their_evaluation_causes_are_not_mentioned_as_absent(tmp_path: Path) -> None:
-    table = next(t for t in build([analysed(tmp_path)], Settings()).tables if t.name == "promises")
+    table = next(
+        t for t in build([analysed(tmp_path)], ReportSettings()).tables if t.name == "promises"
+    )
     assert "Main causes" not in [column.title for column in table.columns]
     assert "cephqos report --causes" in table.note
 
@@ -124,7 +126,7 @@ def test_equal_counts_that_follow_each_other_are_one_stretch() -> None:
 
 def test_steps_of_a_curve_make_a_surface_over_an_axis_and_depth(tmp_path: Path) -> None:
     axes = {v: {"volumes": v} for v in ("1", "2", "10")}
-    points = {v: [Repeat(100.0 * int(v), depths=(1, 8, 64))] for v in axes}
+    points = {v: [SyntheticRepeat(100.0 * int(v), depths=(1, 8, 64))] for v in axes}
     run = analyse(open_archive(Builder(points=points, axes=axes).write(tmp_path / "archive")))
     data = chart(run, "heat-01").data
     assert [column.title for column in data.columns] == ["depth / volumes", "1", "2", "10"]
@@ -140,10 +142,10 @@ def test_two_runs_have_surfaces_beside_each_other_on_one_scale(tmp_path: Path) -
     axes = {f"{v}x{d}": {"volumes": v, "queue": d} for v in "12" for d in "48"}
     runs = []
     for name, factor in (("pacific", 1.0), ("reef", 4.0)):
-        points = {point: [Repeat(100.0 * factor)] for point in axes}
+        points = {point: [SyntheticRepeat(100.0 * factor)] for point in axes}
         builder = Builder(run=name, points=points, axes=axes)
         runs.append(analyse(open_archive(builder.write(tmp_path / name))))
-    charts = [c for c in build(runs, Settings()).charts if c.name.startswith("surface")]
+    charts = [c for c in build(runs, ReportSettings()).charts if c.name.startswith("surface")]
     assert [c.title.rpartition(" ")[2] for c in charts] == ["pacific", "reef"]
     tops = {c.svg.partition(' class="soft end">400<')[0] != c.svg for c in charts}
     assert tops == {True}
@@ -158,8 +160,8 @@ def test_a_missing_value_leaves_a_hole() -> None:
 # -- CPUs ------------------------------------------------------------------------------------------
 
 
-def placed(tmp_path: Path, osds: Osds) -> Run:
-    builder = Builder(points={"a": [Repeat(100.0)]}, osds=osds)
+def placed(tmp_path: Path, osds: Osds) -> ReportRun:
+    builder = Builder(points={"a": [SyntheticRepeat(100.0)]}, osds=osds)
     archive = builder.write(tmp_path / "archive")
     environment = json.loads((archive / "environment.json").read_text())
     environment["host"]["numa_cpus"] = {"0": "0-3", "1": "4-7"}
@@ -180,4 +182,4 @@ def test_the_core_map_shows_where_osds_may_run_and_where_their_reactors_do(tmp_p
 
 def test_where_all_may_run_everywhere_there_is_no_core_map(tmp_path: Path) -> None:
     run = placed(tmp_path, Osds(count=2, cpus=("0-7", "0-7")))
-    assert not [c for c in build([run], Settings()).charts if c.name.startswith("cores")]
+    assert not [c for c in build([run], ReportSettings()).charts if c.name.startswith("cores")]

@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import pytest
-from tests.synthetic_archive import Builder, Osds, Repeat
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import Run, analyse
+from cephqos_loadgen.report.analysis import ReportRun, analyse
 from cephqos_loadgen.report.doubts import doubts
 
-STEADY = [Repeat(1000.0), Repeat(1010.0), Repeat(990.0)]
+STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]
 SATURATED = Osds(attained=800.0, waiting=5.0)
 
 
-def run(tmp_path: Path, builder: Builder) -> Run:
+def run(tmp_path: Path, builder: Builder) -> ReportRun:
     return analyse(open_archive(builder.write(tmp_path / "archive")))
 
 
@@ -56,10 +56,14 @@ RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
         (Builder(points={"a": STEADY[:1]}, osds=SATURATED), "Too few repeats: one repeat"),
         (Builder(points={"a": STEADY[:2]}, osds=SATURATED), "Too few repeats: 2 repeats"),
         (
-            Builder(points={"a": [Repeat(500.0), Repeat(1000.0), Repeat(1500.0)]}),
+            Builder(
+                points={
+                    "a": [SyntheticRepeat(500.0), SyntheticRepeat(1000.0), SyntheticRepeat(1500.0)]
+                }
+            ),
             "differs much between repeats",
         ),
-        (Builder(points={"a": [Repeat(RISING)] * 3}), "drifts: the last third"),
+        (Builder(points={"a": [SyntheticRepeat(RISING)] * 3}), "drifts: the last third"),
         (Builder(points={"a": STEADY}, busy={"steal": 0.05}), "(steal)"),
         (Builder(points={"a": STEADY}, busy={"others": 0.3}), "Other processes"),
         (Builder(points={"a": STEADY}, busy={"client": 0.97}), "The client limits the load"),
@@ -78,7 +82,7 @@ RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
             "capacity 1,000, delivered at most 300",
         ),
         (
-            Builder(points={"a": [Repeat(1000.0, scrub_seconds=6.0)] * 3}),
+            Builder(points={"a": [SyntheticRepeat(1000.0, scrub_seconds=6.0)] * 3}),
             "Background work covers less than 80%",
         ),
     ],

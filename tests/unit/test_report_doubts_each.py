@@ -7,19 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.synthetic_archive import Builder, Osds, Repeat
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import Run, analyse
+from cephqos_loadgen.report.analysis import ReportRun, analyse
 from cephqos_loadgen.report.doubts import doubts
-from cephqos_loadgen.results.phase import Recovery
+from cephqos_loadgen.results.phase import RecoveryFigures
 
-STEADY = [Repeat(1000.0), Repeat(1010.0), Repeat(990.0)]
+STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]
 SATURATED = Osds(attained=800.0, waiting=5.0)
 Edit = Callable[[Path], None]
 
 
-def run(folder: Path, edit: Edit, repeats: list[Repeat] = STEADY, osds: Osds = SATURATED) -> Run:
+def run(
+    folder: Path, edit: Edit, repeats: list[SyntheticRepeat] = STEADY, osds: Osds = SATURATED
+) -> ReportRun:
     archive = Builder(points={"balanced": repeats}, osds=osds).write(folder)
     edit(archive)
     return analyse(open_archive(archive))
@@ -251,16 +253,18 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
     ),
     "repeats differ": (
         "differs much between repeats",
-        Builder(points={"a": [Repeat(v) for v in (850.0, 1000.0, 1150.0)]}),
-        Builder(points={"a": [Repeat(v) for v in (950.0, 1000.0, 1050.0)]}),
+        Builder(points={"a": [SyntheticRepeat(v) for v in (850.0, 1000.0, 1150.0)]}),
+        Builder(points={"a": [SyntheticRepeat(v) for v in (950.0, 1000.0, 1050.0)]}),
     ),
     "throughput drifts": (
-        "drifts", Builder(points={"a": [Repeat(RISING)] * 3}),
-        Builder(points={"a": [Repeat([980.0] * 15 + [1020.0] * 15)] * 3}),
+        "drifts", Builder(points={"a": [SyntheticRepeat(RISING)] * 3}),
+        Builder(points={"a": [SyntheticRepeat([980.0] * 15 + [1020.0] * 15)] * 3}),
     ),
     "a scrub explains the drift": (
-        "drifts", Builder(points={"a": [Repeat(RISING)] * 3}),
-        Builder(points={"a": [Repeat([500.0] * 12 + [1000.0] * 18, scrub_seconds=12.0)] * 3}),
+        "drifts", Builder(points={"a": [SyntheticRepeat(RISING)] * 3}),
+        Builder(
+            points={"a": [SyntheticRepeat([500.0] * 12 + [1000.0] * 18, scrub_seconds=12.0)] * 3}
+        ),
     ),
     "steal": (
         "(steal)", Builder(points={"a": STEADY}, busy={"steal": 0.02}),
@@ -311,18 +315,22 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
     ),
     "background work is too short": (
         "Background work covers less",
-        Builder(points={"a": [Repeat(1000.0, scrub_seconds=20.0)] * 3}),
-        Builder(points={"a": [Repeat(1000.0, scrub_seconds=26.0)] * 3}),
+        Builder(points={"a": [SyntheticRepeat(1000.0, scrub_seconds=20.0)] * 3}),
+        Builder(points={"a": [SyntheticRepeat(1000.0, scrub_seconds=26.0)] * 3}),
     ),
     "recovery was not finished": (
         "Recovery was not finished",
-        Builder(points={"a": [Repeat(9.0, recovery=Recovery(9, 9, 5.0, False))] * 3}),
-        Builder(points={"a": [Repeat(9.0, recovery=Recovery(9, 9, 5.0, True))] * 3}),
+        Builder(
+            points={"a": [SyntheticRepeat(9.0, recovery=RecoveryFigures(9, 9, 5.0, False))] * 3}
+        ),
+        Builder(
+            points={"a": [SyntheticRepeat(9.0, recovery=RecoveryFigures(9, 9, 5.0, True))] * 3}
+        ),
     ),
     "the scrub found nothing": (
         "found no objects",
-        Builder(points={"a": [Repeat(9.0, scrub_seconds=9.0, scrub_objects=0)] * 3}),
-        Builder(points={"a": [Repeat(9.0, scrub_seconds=9.0)] * 3}),
+        Builder(points={"a": [SyntheticRepeat(9.0, scrub_seconds=9.0, scrub_objects=0)] * 3}),
+        Builder(points={"a": [SyntheticRepeat(9.0, scrub_seconds=9.0)] * 3}),
     ),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
 from cephqos_loadgen.results.json_form import Misfit, from_json, to_json
-from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult, Recovery, Step
+from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult, RecoveryFigures, Step
 from cephqos_loadgen.results.repeat import BenchFigures, Gap, MetricsRecording
 
 FIGURES = LoadFigures(
@@ -33,7 +33,7 @@ RESULT = FioResult("rbd", "sweep", (STEP, STEP), stopped_because="dispersion")
     ],
 )
 def test_a_phase_is_read_as_it_was_written(result: PhaseResult) -> None:
-    recovery = Recovery(5, 4096, 2.0, finished=True)
+    recovery = RecoveryFigures(5, 4096, 2.0, finished=True)
     record = PhaseRecord(result.kind, 1.0, 2.0, "condition", result=result, recovery=recovery)
     data = to_json(record)
     assert data["result"]["kind"] == result.kind
@@ -66,9 +66,9 @@ def test_what_does_not_fit_is_named_with_its_place(data: Any, message: str) -> N
 
 
 def test_a_number_that_is_none_is_refused() -> None:
-    data = to_json(Recovery(5, 4096, 2.0, finished=True)) | {"seconds": float("nan")}
+    data = to_json(RecoveryFigures(5, 4096, 2.0, finished=True)) | {"seconds": float("nan")}
     with pytest.raises(Misfit, match="seconds: found nan, expected a finite number"):
-        from_json(Recovery, data)
+        from_json(RecoveryFigures, data)
 
 
 def test_any_percentile_comes_from_the_bins_and_none_without_them() -> None:
@@ -107,7 +107,7 @@ def test_a_machine_that_others_kept_busy_is_a_finding_and_the_runs_own_load_is_n
 
 
 def test_what_was_cut_off_stopped_early_or_never_seen_is_a_finding() -> None:
-    none = Recovery(0, 0, 0.0, finished=False)
+    none = RecoveryFigures(0, 0, 0.0, finished=False)
     phases = {
         "client": PhaseRecord("fio", 1.0, 3.0, "cut_off", result=RESULT, recovery=none),
         "scrub": PhaseRecord("scrub", 1.0, 2.0, "done", result=ScrubResult(4, 40, 9, 3.5, 2)),

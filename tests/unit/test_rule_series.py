@@ -11,7 +11,7 @@ import yaml
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo_spec import Slo
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.model import Family
@@ -38,7 +38,7 @@ Shown = dict[str, set[str]]  # series to its labels
 
 def _expressions() -> Iterable[str]:
     slos = [*load_slos(Path("alerts/slo")), FIO]
-    for text in build_rules(Settings(), slos).values():
+    for text in build_rules(RuleSettings(), slos).values():
         for group in yaml.safe_load(text)["groups"]:
             for rule in group["rules"]:
                 yield rule["expr"]

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rules import files
-from tests.rules.cases import Case
+from tests.rules.cases import RuleCase
 from tests.truth.run import SEEN
 
 from cephqos_alerts.alertmanager import alertmanager_config
@@ -17,14 +17,14 @@ from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.build import FILES, build_rules
 from cephqos_alerts.cause import RANKS
 from cephqos_alerts.cli import load_slos
-from cephqos_alerts.rules import Alert, Recording
-from cephqos_alerts.settings import WINDOWS, Settings
+from cephqos_alerts.rules import Alert, RecordedSeries
+from cephqos_alerts.settings import WINDOWS, RuleSettings
 from cephqos_base.series import CAUSES
 from cephqos_base.units import duration
 
 ALERTS = Path("alerts")
 SLOS = load_slos(ALERTS / "slo")
-BUILT = build_rules(Settings(), SLOS)
+BUILT = build_rules(RuleSettings(), SLOS)
 RULES = [
     rule
     for text in BUILT.values()
@@ -48,7 +48,7 @@ def test_committed_rules_are_what_their_sources_give(name: str) -> None:
 
 def test_the_committed_alertmanager_configuration_is_what_its_source_gives() -> None:
     committed = (ALERTS / "alertmanager" / "alertmanager.yml").read_text(encoding="utf-8")
-    assert committed == alertmanager_config(Settings())
+    assert committed == alertmanager_config(RuleSettings())
 
 
 @pytest.mark.parametrize("path", sorted(files.built()), ids=str)
@@ -87,7 +87,7 @@ ENDING = [name for name in NAMES if name != "Watchdog"]
 CLOSELY = {"CephQosScrubsOverdueGrowing": 10.0}
 
 
-def cases_of(alert: str) -> list[Case]:
+def cases_of(alert: str) -> list[RuleCase]:
     return [case for case in files.CASES if case.alert == alert]
 
 
@@ -199,10 +199,10 @@ def _seconds(text: str) -> float:
 
 
 _TIMES = re.compile(r"(?:\[|offset )(\w+?)(?=[]:)])|:(\w+?)\]")
-FASTER = Settings(scrape_interval=1.0, time_scale=1 / 15)
+FASTER = RuleSettings(scrape_interval=1.0, time_scale=1 / 15)
 
 
-def times(settings: Settings) -> list[float]:
+def times(settings: RuleSettings) -> list[float]:
     """Every window, step and offset of the rules, every hold, and the slow groups' intervals."""
     groups = [
         group
@@ -221,7 +221,7 @@ def times(settings: Settings) -> list[float]:
     ]
 
 
-PLAIN = times(Settings())
+PLAIN = times(RuleSettings())
 
 
 def test_the_times_of_the_rules_are_found() -> None:
@@ -233,7 +233,7 @@ def test_the_times_of_the_rules_are_found() -> None:
 @settings(max_examples=12, deadline=None)
 def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion(scale: float) -> None:
     """With scrapes as much closer together, nothing is too short to be a window."""
-    faster = times(Settings(scrape_interval=15 * scale, time_scale=scale))
+    faster = times(RuleSettings(scrape_interval=15 * scale, time_scale=scale))
     assert len(faster) == len(PLAIN)
     for before, after in zip(PLAIN, faster, strict=True):
         assert after == pytest.approx(before * scale, abs=0.001)  # whole milliseconds
@@ -244,18 +244,18 @@ def test_a_time_scale_shortens_every_window_and_hold_in_the_same_proportion(scal
 def test_no_time_gets_shorter_than_scrapes_allow_nor_longer_than_it_was(
     scale: float, interval: float
 ) -> None:
-    found = times(Settings(scrape_interval=interval, time_scale=scale))
+    found = times(RuleSettings(scrape_interval=interval, time_scale=scale))
     for before, after in zip(PLAIN, found, strict=True):
         assert after == interval or 2 * interval <= after <= max(before, 4 * interval)
 
 
 def test_windows_of_rates_hold_four_scrapes() -> None:
-    text = "".join(build_rules(Settings(scrape_interval=1.0, time_scale=1e-6), SLOS).values())
+    text = "".join(build_rules(RuleSettings(scrape_interval=1.0, time_scale=1e-6), SLOS).values())
     assert set(re.findall(r"\brate\(\w+(?:\{[^}]*\})?\[(\w+)\]", text)) == {"4s"}
 
 
 def test_texts_tell_the_times_that_hold() -> None:
-    fast, plain = (build_rules(it, SLOS)["qos.yml"] for it in (FASTER, Settings()))
+    fast, plain = (build_rules(it, SLOS)["qos.yml"] for it in (FASTER, RuleSettings()))
     assert "Violated for" in plain
     assert "of the last 1h." in plain
     assert "of the last 4m." in fast
@@ -270,7 +270,7 @@ def test_a_duration_reads_back_as_it_was(seconds: float) -> None:
 
 def test_a_name_that_no_setting_has_is_refused() -> None:
     with pytest.raises(KeyError, match="nonsense"):
-        Settings().expand("rate(x[@nonsense@])")
+        RuleSettings().expand("rate(x[@nonsense@])")
 
 
 def test_every_window_is_used() -> None:
@@ -281,7 +281,7 @@ def test_every_window_is_used() -> None:
         for rule in group.rules
         for text in (
             [rule.expr]
-            if isinstance(rule, Recording)
+            if isinstance(rule, RecordedSeries)
             else [rule.expr, rule.description]
             if isinstance(rule, Alert)
             else []

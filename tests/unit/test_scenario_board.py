@@ -157,11 +157,11 @@ def test_a_stream_that_is_no_terminal_gets_a_line_per_change_and_else_every_ten_
 def test_without_rich_a_terminal_gets_plain_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "rich.console", None)
 
-    class Terminal(io.StringIO):
+    class FakeTerminal(io.StringIO):
         def isatty(self) -> bool:
             return True
 
-    stream = Terminal()
+    stream = FakeTerminal()
     progress = Progress(stream)
     with progress.step("making"):
         pass

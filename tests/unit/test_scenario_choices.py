@@ -9,7 +9,7 @@ import pytest
 
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_loadgen.check.lab_wish import lab_spec
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan.model import Plan
@@ -96,7 +96,7 @@ phases:
 def argv(cpus: str) -> list[str]:
     action = parse(FIO.replace("CPUS", cpus), "s").points[0].phases[0].action
     assert isinstance(action, Fio)
-    return action.argv(action.processes()[0], Place(), phase="load", seconds=1.0)
+    return action.argv(action.processes()[0], ProgramPaths(), phase="load", seconds=1.0)
 
 
 def test_several_jobs_on_a_volume_have_names_of_their_own_and_share_the_rate() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.cluster.connection import ConfAccess
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.record import own_exporter
 from cephqos_loadgen.scenario import library
@@ -22,7 +22,7 @@ class Entered(ConfAccess):
 
     def __init__(self, keyring: str | None = None) -> None:
         self.conf = Path("/lab/ceph.conf")
-        self.place = Place(user="bench", keyring=keyring)
+        self.place = ProgramPaths(user="bench", keyring=keyring)
 
     def argv(self, argv: Sequence[str]) -> list[str]:
         return ["nsenter", "--mount=/a b", *argv]

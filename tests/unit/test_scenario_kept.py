@@ -51,7 +51,7 @@ def test_a_pool_of_the_clusters_own_size_is_compared_with_what_that_was() -> Non
     assert wrong(own, size=2, said=said) == ["size is 2, not 3"]
 
 
-class FakeCluster:
+class KeptCluster:
     """One pool, and what it says of itself."""
 
     def __init__(self, metadata: dict[str, Any], objects: int = 13) -> None:
@@ -77,22 +77,22 @@ phases: [{{name: c, fio: {{engine: rbd, pool: {name}, rw: read, bs: 4K}}, until:
     return parse(text, "mini.yaml")
 
 
-async def look(cluster: FakeCluster, of: Plan) -> dict[str, str]:
+async def look(cluster: KeptCluster, of: Plan) -> dict[str, str]:
     return await kept_pools.look(cluster, of)  # type: ignore[arg-type]
 
 
 async def test_pools_found_are_told_with_the_run_that_kept_them() -> None:
-    assert await look(FakeCluster({"cephqos": SAID}), plan()) == {"client": "r1"}
-    assert await look(FakeCluster({"cephqos": SAID}), plan("other")) == {}
+    assert await look(KeptCluster({"cephqos": SAID}), plan()) == {"client": "r1"}
+    assert await look(KeptCluster({"cephqos": SAID}), plan("other")) == {}
 
 
 async def test_a_pool_that_somebody_else_made_refuses_the_run() -> None:
     with pytest.raises(UsageError, match="was not made by cephqos: it is left alone"):
-        await look(FakeCluster({"rbd": {}}), plan())
+        await look(KeptCluster({"rbd": {}}), plan())
 
 
 async def test_a_pool_that_was_changed_refuses_the_run_with_the_command_that_removes_it() -> None:
     with pytest.raises(UsageError) as error:
-        await look(FakeCluster({"cephqos": SAID}, objects=14), plan())
+        await look(KeptCluster({"cephqos": SAID}, objects=14), plan())
     assert "pool 'client' of run r1 is not what this run needs: it holds 14" in str(error.value)
     assert "ceph osd pool rm client client --yes-i-really" in str(error.value)

@@ -15,7 +15,7 @@ from cephqos_loadgen.cluster.lock import KEY, STALE_SECONDS, ClusterLock
 from cephqos_loadgen.plan.errors import ClusterBusy
 
 
-class FakeCluster:
+class LockCluster:
     """The monitors' key-value store, and what else was asked."""
 
     def __init__(self) -> None:
@@ -49,20 +49,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def taken(
-    cluster: FakeCluster, run: str, take_over: bool = False, work: Path = Path("/nowhere")
+    cluster: LockCluster, run: str, take_over: bool = False, work: Path = Path("/nowhere")
 ) -> ClusterLock:
     return ClusterLock(cluster, run, take_over=take_over, work=str(work))  # type: ignore[arg-type]
 
 
 async def test_the_key_is_there_while_the_run_lives_and_gone_after_it() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     async with taken(cluster, "one"):
         assert json.loads(cluster.keys[KEY])["run"] == "one"
     assert cluster.keys == {}
 
 
 async def test_a_second_run_is_refused_and_told_who_and_when_it_may_take_over() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     async with taken(cluster, "one"):
         with pytest.raises(ClusterBusy, match=r"run one \(pid \d+ on .*60 s after its last") as e:
             async with taken(cluster, "two", take_over=True):
@@ -73,7 +73,7 @@ async def test_a_second_run_is_refused_and_told_who_and_when_it_may_take_over() 
 
 async def test_of_two_that_start_at_once_one_runs() -> None:
     for _ in range(20):
-        cluster = FakeCluster()
+        cluster = LockCluster()
         first, second = taken(cluster, "one"), taken(cluster, "two")
         results = await asyncio.gather(
             first.__aenter__(), second.__aenter__(), return_exceptions=True
@@ -86,7 +86,7 @@ async def test_of_two_that_start_at_once_one_runs() -> None:
 
 
 async def test_the_heartbeat_keeps_the_key_fresh() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     async with taken(cluster, "one"):
         cluster.age(STALE_SECONDS + 1)
         await asyncio.sleep(0.1)
@@ -94,7 +94,7 @@ async def test_the_heartbeat_keeps_the_key_fresh() -> None:
 
 
 async def dead_run(
-    cluster: FakeCluster, *entries: undo.Undo, work: Path = Path("/nowhere")
+    cluster: LockCluster, *entries: undo.Undo, work: Path = Path("/nowhere")
 ) -> None:
     """A run that died: its key is there, old, with its way back."""
     held = taken(cluster, "dead", work=work)
@@ -107,7 +107,7 @@ async def dead_run(
 
 
 async def test_what_a_dead_run_left_is_shown_and_undone_only_when_told_to() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     first = undo.command("ceph config rm osd a", "config rm", who="osd", name="a")
     last = undo.command("ceph osd unset noscrub", "osd unset", key="noscrub")
     await dead_run(cluster, first, last)
@@ -123,7 +123,7 @@ async def test_what_a_dead_run_left_is_shown_and_undone_only_when_told_to() -> N
 async def test_what_only_the_dead_runs_host_can_undo_is_not_tried_on_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     entry = undo.Undo("queue", "echo bfq > /sys/block/sda/queue/scheduler", {})
     await dead_run(cluster, entry)
     host = json.loads(cluster.keys[KEY])["host"]
@@ -137,7 +137,7 @@ async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.Monk
     async def fail(entry: undo.Undo, cluster: object) -> None:
         raise CommandFailed("osd unset", -1, "not permitted")
 
-    cluster = FakeCluster()
+    cluster = LockCluster()
     entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
     await dead_run(cluster, entry)
     monkeypatch.setattr(undo, "carry_out", fail)
@@ -148,7 +148,7 @@ async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("changed", [True, False])
 async def test_the_folder_of_a_dead_run_goes_with_it(tmp_path: Path, changed: bool) -> None:
-    cluster, work = FakeCluster(), tmp_path / "dead"
+    cluster, work = LockCluster(), tmp_path / "dead"
     (work / "sockets").mkdir(parents=True)
     await dead_run(cluster, *([undo.command("a", "a")] if changed else []), work=work)
     async with taken(cluster, "next", take_over=True):
@@ -159,7 +159,7 @@ async def test_a_folder_of_another_host_or_name_is_not_that_of_the_dead_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, host in (("dead", "another"), ("home", socket.gethostname())):
-        cluster, work = FakeCluster(), tmp_path / name
+        cluster, work = LockCluster(), tmp_path / name
         work.mkdir()
         await dead_run(cluster, work=work)
         monkeypatch.setattr("socket.gethostname", lambda host=host: host)
@@ -168,14 +168,14 @@ async def test_a_folder_of_another_host_or_name_is_not_that_of_the_dead_run(
 
 
 async def test_a_dead_run_that_left_nothing_is_no_obstacle() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     await dead_run(cluster)
     async with taken(cluster, "next"):
         assert json.loads(cluster.keys[KEY])["run"] == "next"
 
 
 async def test_a_run_that_could_not_undo_everything_leaves_the_key_with_the_way_back() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
     async with taken(cluster, "one") as held:
         await held.save_undo([entry])
@@ -183,7 +183,7 @@ async def test_a_run_that_could_not_undo_everything_leaves_the_key_with_the_way_
 
 
 async def test_a_run_that_lost_the_cluster_notices_and_leaves_the_others_key() -> None:
-    cluster = FakeCluster()
+    cluster = LockCluster()
     async with taken(cluster, "one") as held:
         other = json.loads(cluster.keys[KEY]) | {"token": "other", "run": "two"}
         cluster.keys[KEY] = json.dumps(other)
@@ -196,7 +196,7 @@ async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(lock, "_SETTLE_SECONDS", 30.0)
-    cluster = FakeCluster()
+    cluster = LockCluster()
     entering = asyncio.create_task(taken(cluster, "one").__aenter__())
     while KEY not in cluster.keys:
         await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import pytest
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.cluster.capacity import capacity_option
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
@@ -159,12 +159,14 @@ def test_pools_are_kept_where_the_scenario_or_the_command_line_says_so() -> None
     assert not plan(fresh, keep=True).points[0].pools[0].keep, "it is made anew for every repeat"
     with pytest.raises(match=r"s.yaml:5: .*fresh .*or keep, not both"):
         plan(fresh.replace("fresh: true", "fresh: true, keep: true"))
-    assert "# kept at the end" in "\n".join(plan_text.lines(plan(text), Place(), commands=False))
+    assert "# kept at the end" in "\n".join(
+        plan_text.lines(plan(text), ProgramPaths(), commands=False)
+    )
 
 
 def test_the_plan_says_what_will_be_off_for_the_whole_run() -> None:
     def shown(text: str) -> str:
-        return "\n".join(plan_text.lines(plan(text), Place(), commands=False))
+        return "\n".join(plan_text.lines(plan(text), ProgramPaths(), commands=False))
 
     assert "ceph balancer off" in shown(BASE)
     assert "ceph osd set nodeep-scrub" in shown(BASE)
@@ -218,7 +220,7 @@ def test_every_shipped_scenario_is_valid_at_every_scale(name: str, scale: str) -
     found = parse(text, file, Choices(scale=scale))
     assert found.scenario == name
     assert found.about
-    lines = list(plan_text.lines(found, Place(), commands=True))
+    lines = list(plan_text.lines(found, ProgramPaths(), commands=True))
     assert not any("${" in line for line in lines), "a variable was not filled in"
 
 
@@ -238,7 +240,7 @@ def test_the_ten_scenarios_are_shipped() -> None:
 
 
 def test_a_dry_run_shows_every_command_line() -> None:
-    lines = "\n".join(plan_text.lines(plan(BASE), Place(conf="/c.conf"), commands=True))
+    lines = "\n".join(plan_text.lines(plan(BASE), ProgramPaths(conf="/c.conf"), commands=True))
     assert "ceph config set osd osd_op_queue wpq" in lines
     assert "ceph osd pool create data 32" in lines
     assert "env CEPH_CONF=/c.conf fio --output-format=json+ --status-interval=1" in lines
@@ -270,7 +272,7 @@ def test_capacity_is_measured_where_the_scenario_says_so_and_the_plan_shows_it()
     text, file = library.read("client-vs-scrub")
     found = parse(text, file, Choices(scale="study"))
     assert found.capacity == Capacity(total=12000 << 10, block_size=4096)
-    lines = list(plan_text.lines(found, Place(), commands=False))
+    lines = list(plan_text.lines(found, ProgramPaths(), commands=False))
     assert "  capacity of each OSD measured (11.7 MiB in writes of 4 KiB) and set" in lines
     assert plan(BASE).capacity is None
     assert plan("capacity: measured\n" + BASE).capacity == Capacity()

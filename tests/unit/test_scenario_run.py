@@ -18,7 +18,7 @@ from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
 from cephqos_loadgen.cluster.settings import concerned, warnings_for
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import annotation, push
 from cephqos_loadgen.live.state import Live, RunPlace
@@ -289,7 +289,7 @@ def test_cpus_to_exclude_are_a_variable_of_the_scenario() -> None:
     variables = {"apply": scalar("false"), "exclude": scalar("0,4")}
     plan = parse(text, file, Choices(scale="tiny", variables=variables))
     cpus = parse_lscpu(lscpu(2, 4, 1))
-    lines = "\n".join(plan_text.lines(plan, Place(), commands=True, cpus=cpus))
+    lines = "\n".join(plan_text.lines(plan, ProgramPaths(), commands=True, cpus=cpus))
     assert "would pin osd.0 to CPUs 1" in lines
     assert "never to CPUs 0,4" in lines
     with pytest.raises(ConfigError, match="found 'all,'; allowed: CPUs such as 0,2-3"):
@@ -322,9 +322,9 @@ def test_a_plan_shows_where_osds_would_go_without_pinning_any() -> None:
     choices = Choices(scale="tiny", variables={"apply": scalar("false")})
     plan = parse(text, file, choices)
     cpus = parse_lscpu(lscpu(2, 4, 1))
-    lines = "\n".join(plan_text.lines(plan, Place(), commands=True, cpus=cpus))
+    lines = "\n".join(plan_text.lines(plan, ProgramPaths(), commands=True, cpus=cpus))
     assert "would pin osd.1 to CPUs 4" in lines, "by_osd takes the other socket"
-    few = "\n".join(plan_text.lines(plan, Place(), commands=True, cpus=cpus[:1]))
+    few = "\n".join(plan_text.lines(plan, ProgramPaths(), commands=True, cpus=cpus[:1]))
     assert "cannot be: 2 OSDs with 1 cores each need 2 cores; this host has 1" in few
 
 
@@ -337,7 +337,7 @@ async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
     async def save(entries: list[Undo]) -> None:
         saved.append(list(entries))
 
-    class FakeCluster:
+    class RunCluster:
         def __init__(self) -> None:
             self.asked: list[str] = []
 
@@ -346,7 +346,7 @@ async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
             if prefix == "b":
                 raise OSError("away")
 
-    journal, cluster = Journal(save), FakeCluster()
+    journal, cluster = Journal(save), RunCluster()
     for name in "abc":
         await journal.push(command(f"ceph {name}", name))
     failures = await journal.roll_back(cluster)  # type: ignore[arg-type]

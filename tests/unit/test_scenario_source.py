@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.errors import ConfigError
-from cephqos_loadgen.scenario.source import Value, load, variable_from_text
+from cephqos_loadgen.scenario.source import ScenarioValue, load, variable_from_text
 
 
-def value(text: str, **variables: str) -> Value:
+def value(text: str, **variables: str) -> ScenarioValue:
     nodes = {name: variable_from_text(text) for name, text in variables.items()}
     return load(text, "s.yaml").having(nodes)
 

@@ -4,7 +4,7 @@ sizes, counts, lengths, repeats, matrix."""
 import pytest
 
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.errors import ClusterUnfit
@@ -141,7 +141,7 @@ def study(name: str, **choices: object) -> model.Plan:
 
 
 def printed(plan: model.Plan) -> str:
-    return "\n".join(plan_text.lines(plan, Place(), commands=False))
+    return "\n".join(plan_text.lines(plan, ProgramPaths(), commands=False))
 
 
 def test_every_shipped_scenario_has_its_study_here() -> None:

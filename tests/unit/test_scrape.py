@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
-from tests.replay.daemons import Fault, Recording, ReplayedHost
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_exporter import fetch
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
@@ -30,7 +30,7 @@ from .scraping import (
 def host(tmp_path: Path) -> ReplayedHost:
     host = ReplayedHost(tmp_path)
     for _ in range(4):
-        host.add(Recording(REPLIES))
+        host.add(RecordedDaemon(REPLIES))
     return host
 
 
@@ -175,7 +175,7 @@ async def test_what_one_waits_for_is_fresh_for_the_others(host: ReplayedHost) ->
         host.daemons[0].fault = Fault.HANG
         patient = asyncio.create_task(text(scraper, 30))
         await asyncio.sleep(0.1)
-        host.daemons[1].recording = Recording(REPLIES | {"status": b'{"num_pgs":10}'})
+        host.daemons[1].recording = RecordedDaemon(REPLIES | {"status": b'{"num_pgs":10}'})
         assert names(await text(scraper, 0.2), "cephqos_test_pgs", "10") == ["osd.1"]
         scraper.hurry()
         assert len(up(await patient)) == 3, "what has answered by then is its page"
@@ -205,7 +205,7 @@ async def test_a_daemon_that_stops_in_the_middle_of_a_scrape_is_down_and_costs_o
 ) -> None:
     stopping = host.daemons[0]
     more = dict.fromkeys(("ops", "dump_mempools", "perf dump"), b"{}")
-    stopping.recording = Recording(REPLIES | more)
+    stopping.recording = RecordedDaemon(REPLIES | more)
     async with scraping(host, [ManyCommands()]) as scraper:
         await text(scraper)
         left = answered
@@ -265,7 +265,7 @@ async def test_a_command_that_a_release_lacks_is_not_asked_every_time_and_costs_
     host: ReplayedHost,
 ) -> None:
     for daemon in host.daemons:
-        daemon.recording = Recording({k: v for k, v in REPLIES.items() if k != "status"})
+        daemon.recording = RecordedDaemon({k: v for k, v in REPLIES.items() if k != "status"})
     async with scraping(host, [StatusCollector()]) as scraper:
         for _ in range(3):
             page = await text(scraper)
@@ -278,7 +278,7 @@ async def test_a_command_that_a_starting_daemon_lacks_is_asked_again_later(
     host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fetch, "UNKNOWN_SECONDS", 0.05)
-    starting = Recording({k: v for k, v in REPLIES.items() if k != "status"})
+    starting = RecordedDaemon({k: v for k, v in REPLIES.items() if k != "status"})
     whole, host.daemons[0].recording = host.daemons[0].recording, starting
     async with scraping(host, [StatusCollector()]) as scraper:
         assert len(names(await text(scraper), "cephqos_test_pgs", "9")) == 3
@@ -299,7 +299,7 @@ async def test_two_scrapes_at_once_share_one_collection(host: ReplayedHost) -> N
 
 
 async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: ReplayedHost) -> None:
-    stale = host.add(Recording(REPLIES), "x-osd.0")
+    stale = host.add(RecordedDaemon(REPLIES), "x-osd.0")
     stale.path = host.directory / "a-osd.0.asok"  # found before the living one
     async with scraping(host, [StatusCollector()]) as scraper:
         stale.stop(unlink=False)
@@ -311,7 +311,7 @@ async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: Replayed
 async def test_a_socket_that_is_replaced_by_another_of_the_same_daemon_hands_over(
     host: ReplayedHost,
 ) -> None:
-    other = host.add(Recording(REPLIES), "x-osd.0")
+    other = host.add(RecordedDaemon(REPLIES), "x-osd.0")
     other.path = host.directory / "z-osd.0.asok"
     async with scraping(host, [StatusCollector()]) as scraper:
         assert len(names(await text(scraper), "cephqos_test_pgs", "9")) == 4  # each one once
@@ -321,7 +321,7 @@ async def test_a_socket_that_is_replaced_by_another_of_the_same_daemon_hands_ove
         assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 4
 
 
-class Source:
+class WaitingSource:
     """A cluster source that is quick, late or broken."""
 
     name = "cluster"
@@ -348,10 +348,14 @@ class Source:
 
 @pytest.mark.parametrize(
     ("source", "good"),
-    [(Source(), 1), (Source(seconds=30), 0), (Source(error=RuntimeError("no monitors")), 0)],
+    [
+        (WaitingSource(), 1),
+        (WaitingSource(seconds=30), 0),
+        (WaitingSource(error=RuntimeError("no monitors")), 0),
+    ],
 )
 async def test_the_cluster_costs_the_daemons_nothing(
-    host: ReplayedHost, source: Source, good: int
+    host: ReplayedHost, source: WaitingSource, good: int
 ) -> None:
     async with scraping(host, [StatusCollector()], [source]) as scraper:
         page = await text(scraper, 0.3)
@@ -362,7 +366,7 @@ async def test_the_cluster_costs_the_daemons_nothing(
 
 
 async def test_sources_begin_before_the_first_scrape(host: ReplayedHost) -> None:
-    source = Source()
+    source = WaitingSource()
     async with scraping(host, [], [source]) as scraper:
         scraper.start()
         assert source.started
@@ -403,7 +407,7 @@ async def test_a_command_that_a_daemon_lacks_is_asked_for_ever_more_seldom(
     """A daemon writes a line to its log each time."""
     monkeypatch.setattr(fetch, "UNKNOWN_SECONDS", 0.05)
     lacking = host.daemons[0]
-    lacking.recording = Recording({k: v for k, v in REPLIES.items() if k != "status"})
+    lacking.recording = RecordedDaemon({k: v for k, v in REPLIES.items() if k != "status"})
     async with scraping(host, [StatusCollector()]) as scraper:
         ended = time.monotonic() + 1.5
         while time.monotonic() < ended:

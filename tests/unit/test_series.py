@@ -13,17 +13,17 @@ PAGES = sorted(Path("tests/golden").glob("*.prom"))
 RULES = sorted(Path("alerts/rules").glob("*.yml"))
 # Only with settings, work or failures that no recorded page has.
 _ON_REQUEST = {
-    series.Cluster.COMMANDS,
-    series.Cluster.COMMAND_BYTES,
-    series.Cluster.COMMAND_SECONDS,
-    series.Op.SIZE_LATENCY_SECONDS,
-    series.Crimson.SEASTORE_RECLAIMED_BYTES,
-    series.Ops.SLOW_BY_STAGE,
-    series.Placement.CPU_THREADS,
-    series.Placement.MEMORY_BYTES,
-    series.Probe.FAILURES,
-    series.Probe.UP,
-    series.Threads.THREAD_CPU_SECONDS,
+    series.ClusterSeries.COMMANDS,
+    series.ClusterSeries.COMMAND_BYTES,
+    series.ClusterSeries.COMMAND_SECONDS,
+    series.OpSeries.SIZE_LATENCY_SECONDS,
+    series.CrimsonSeries.SEASTORE_RECLAIMED_BYTES,
+    series.OpsSeries.SLOW_BY_STAGE,
+    series.PlacementSeries.CPU_THREADS,
+    series.PlacementSeries.MEMORY_BYTES,
+    series.ProbeSeries.FAILURES,
+    series.ProbeSeries.UP,
+    series.ThreadsSeries.THREAD_CPU_SECONDS,
 }
 
 

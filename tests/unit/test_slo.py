@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from cephqos_alerts.rules import render
-from cephqos_alerts.settings import Settings
+from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo import BURNS, slo_groups
 from cephqos_alerts.slo_spec import Slo, parse_slos
 from cephqos_base import yamlfile
@@ -116,9 +116,9 @@ def test_bounds_of_the_op_histograms_are_those_that_the_exporter_shows() -> None
 
 
 def _rules(slo: Slo) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = render(slo_groups([slo], Settings()), Settings())["groups"][0][
-        "rules"
-    ]
+    found: list[dict[str, Any]] = render(slo_groups([slo], RuleSettings()), RuleSettings())[
+        "groups"
+    ][0]["rules"]
     return found
 
 

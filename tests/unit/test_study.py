@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from tests.study.document import to_markdown
 from tests.study.trends import RECOVERY, SCRUB, TRENDS, Side, judged
-from tests.synthetic_archive import Builder, Repeat
+from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.analysis import analyse
-from cephqos_loadgen.results.phase import Recovery
+from cephqos_loadgen.results.phase import RecoveryFigures
 
 # As published: IOPS, mean latency in ms, seconds of recovery, objects per second.
 RECOVERED = {
@@ -27,16 +27,16 @@ SCRUBBED = {
 }
 
 
-def recovered(seconds: float, rate: float) -> Recovery:
-    return Recovery(round(seconds * rate), round(seconds * rate) << 22, seconds, True)
+def recovered(seconds: float, rate: float) -> RecoveryFigures:
+    return RecoveryFigures(round(seconds * rate), round(seconds * rate) << 22, seconds, True)
 
 
 def sides(folder: Path, *, spread: float = 0.001, worse: float = 1.0) -> dict[str, Side]:
     """Three repeats of each; `worse` divides what the mClock profiles leave to clients."""
 
-    def three(iops: float, latency: float, **more: object) -> list[Repeat]:
+    def three(iops: float, latency: float, **more: object) -> list[SyntheticRepeat]:
         shares = (1 - spread, 1.0, 1 + spread)
-        return [Repeat(iops * s, latency * s, seconds=30, **more) for s in shares]  # type: ignore[arg-type]
+        return [SyntheticRepeat(iops * s, latency * s, seconds=30, **more) for s in shares]  # type: ignore[arg-type]
 
     points = {
         policy: three(iops, latency, scrub_seconds=seconds)

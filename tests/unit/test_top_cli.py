@@ -14,7 +14,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.top import cli
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.layout import plain
-from cephqos_loadgen.top.model import Samples
+from cephqos_loadgen.top.model import TopSamples
 from cephqos_loadgen.top.page import Status, whole
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch
@@ -111,7 +111,7 @@ async def test_a_printout_has_every_osd_and_every_reason() -> None:
 
 async def test_a_selection_that_changes_while_it_is_fetched_is_fetched_again() -> None:
     class Slow(FakeSource):
-        async def fetch(self, selection: Selection) -> Samples:
+        async def fetch(self, selection: Selection) -> TopSamples:
             found = await super().fetch(selection)
             if len(self.asked) == 1:
                 watch.selection = Selection(osd="osd.3")

@@ -15,14 +15,14 @@ from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection, Values
 from cephqos_loadgen.top.json_output import to_json
 from cephqos_loadgen.top.layout import cut, line, plain
-from cephqos_loadgen.top.model import Model, Samples
+from cephqos_loadgen.top.model import Model, TopSamples
 from cephqos_loadgen.top.sections import headline
 from cephqos_loadgen.top.view import View, chosen_osds, pressed
 
 from .top_samples import CLIENT, FSID, HOSTILE, NOW, RECOVERY, example, without
 
 
-def model(samples: Samples | None = None, **selection: str) -> Model:
+def model(samples: TopSamples | None = None, **selection: str) -> Model:
     return build_model(samples or example(), Selection(**selection))
 
 
@@ -30,7 +30,7 @@ def order(view: View) -> list[str]:
     return [osd.name for osd in chosen_osds(model(), view)]
 
 
-def reasons(samples: Samples) -> str:
+def reasons(samples: TopSamples) -> str:
     return " | ".join(f"{it.what}: {it.why}" for it in model(samples).missing)
 
 
@@ -148,9 +148,9 @@ def test_nothing_is_missing_from_the_whole_example() -> None:
 @pytest.mark.parametrize(
     ("samples", "expected"),
     [
-        (Samples(time=NOW, values={}, rules=False), "no series of cephqos-exporter"),
+        (TopSamples(time=NOW, values={}, rules=False), "no series of cephqos-exporter"),
         (
-            Samples(time=NOW, values={}, rules=False, from_prometheus=False),
+            TopSamples(time=NOW, values={}, rules=False, from_prometheus=False),
             "no exporter sees a daemon",
         ),
         (without("violated", rules=False), r"does not have the rules of cephqos \(`cephqos rules"),
@@ -167,7 +167,7 @@ def test_nothing_is_missing_from_the_whole_example() -> None:
         ),
     ],
 )
-def test_what_is_missing_is_said_with_its_reason(samples: Samples, expected: str) -> None:
+def test_what_is_missing_is_said_with_its_reason(samples: TopSamples, expected: str) -> None:
     assert re.search(expected, reasons(samples))
 
 
@@ -243,10 +243,10 @@ def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
         (without("violated", "attained"), "NOT KNOWN: the work of the classes is not known"),
         (without("violated", "attained", with_rates=False), "Measuring"),
         (example(up={(FSID, "osd.0", "timeout"): 0.0}, violated={}), "NO DATA: no OSD answers"),
-        (Samples(time=NOW, values={}, rules=False), "NO DATA: no OSD is known"),
+        (TopSamples(time=NOW, values={}, rules=False), "NO DATA: no OSD is known"),
     ],
 )
-def test_the_headline_claims_no_more_than_is_known(samples: Samples, expected: str) -> None:
+def test_the_headline_claims_no_more_than_is_known(samples: TopSamples, expected: str) -> None:
     assert plain(headline(model(samples))).startswith(expected)
 
 

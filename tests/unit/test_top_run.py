@@ -7,7 +7,7 @@ from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.exporters import Exporters
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.source import Address, Connection
+from cephqos_loadgen.top.source import Address, HttpServer
 
 
 async def test_a_run_shows_its_phase_its_progress_and_the_latency_at_the_client() -> None:
@@ -16,7 +16,7 @@ async def test_a_run_shows_its_phase_its_progress_and_the_latency_at_the_client(
     live.start_client("load", "client.0", "rbd")
     async with serve("127.0.0.1:0", lambda: families(live), fall_back=False) as url:
         address = Address.parse(url.removesuffix("/metrics"), "--exporter")
-        async with Connection(address) as connection:
+        async with HttpServer(address) as connection:
             source = Exporters([connection])
             _served(live, {4_000_000: 10})
             await source.fetch(Selection("fsid"))

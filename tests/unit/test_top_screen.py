@@ -14,7 +14,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from cephqos_loadgen.top.app import Top
-from cephqos_loadgen.top.model import Samples
+from cephqos_loadgen.top.model import TopSamples
 from cephqos_loadgen.top.source import SourceDown
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch
@@ -83,12 +83,12 @@ def compare(name: str, screen: str) -> None:
         ("osd", ["down", "enter"], example()),
         ("help", ["question_mark"], example()),
         ("without-rules", [], without("violated", "demand", "cause", rules=False)),
-        ("nothing", ["n"], Samples(time=NOW, values={}, rules=False)),
+        ("nothing", ["n"], TopSamples(time=NOW, values={}, rules=False)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 async def test_the_screen_is(
-    name: str, keys: list[str], samples: Samples, size: tuple[int, int]
+    name: str, keys: list[str], samples: TopSamples, size: tuple[int, int]
 ) -> None:
     app = top(FakeSource(samples))
     async with app.run_test(size=size) as pilot:

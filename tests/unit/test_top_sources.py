@@ -8,10 +8,10 @@ import pytest
 from aiohttp import web
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.top.exporters import Exporters, PageReader
-from cephqos_loadgen.top.figures import FIGURES, Scrape, Selection
+from cephqos_loadgen.top.exporters import Exporters, SeriesReader
+from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection
 from cephqos_loadgen.top.prometheus import Prometheus, Refused, parse_vector
-from cephqos_loadgen.top.source import Address, Connection, SourceDown
+from cephqos_loadgen.top.source import Address, HttpServer, SourceDown
 
 from .top_samples import FSID
 
@@ -63,7 +63,7 @@ class FakePrometheus:
 
 
 async def fetch(url: str, selection: Selection | None = None, window: float = 60.0) -> object:
-    async with Connection(Address.parse(url, "--url")) as connection:
+    async with HttpServer(Address.parse(url, "--url")) as connection:
         return await Prometheus(connection, window).fetch(selection or Selection())
 
 
@@ -80,7 +80,7 @@ async def test_what_the_rules_recorded_is_asked_for_first_and_only_that(serve: S
             "max by (cluster, ceph_daemon, reason)": [UP],
         }
     )
-    async with Connection(Address.parse(await serve(fake.answer), "--url")) as connection:
+    async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
         samples = await Prometheus(connection, 60).fetch(Selection())
     assert samples.rules
     assert samples.of("attained") == {(FSID, "osd.1", "client"): 50.0}
@@ -93,7 +93,7 @@ async def test_without_the_rules_the_exporters_series_are_asked_for(serve: Serve
         "max by (cluster, ceph_daemon, class) (rate(cephqos_qos_normalised_ops_total{}[60000ms]))"
     )
     fake = FakePrometheus({query: [({**OSD, "class": "client"}, 50.0)]})
-    async with Connection(Address.parse(await serve(fake.answer), "--url")) as connection:
+    async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
         samples = await Prometheus(connection, 60).fetch(Selection())
     assert not samples.rules
     assert samples.of("attained") == {(FSID, "osd.1", "client"): 50.0}
@@ -109,7 +109,7 @@ async def test_firing_alerts_come_with_the_time_since_when(serve: Serve) -> None
             "ALERTS_FOR_STATE": [({"__name__": "ALERTS_FOR_STATE", **labels}, 1000.0)],
         }
     )
-    async with Connection(Address.parse(await serve(fake.answer), "--url")) as connection:
+    async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
         (alert,) = (await Prometheus(connection, 60).fetch(Selection())).alerts
     assert alert["since"] == "1000.0"
 
@@ -121,7 +121,7 @@ async def test_a_query_that_is_refused_costs_its_figure_only(serve: Serve) -> No
             return web.json_response({"status": "error", "error": "too many samples"}, status=422)
         return vector()
 
-    async with Connection(Address.parse(await serve(handler), "--url")) as connection:
+    async with HttpServer(Address.parse(await serve(handler), "--url")) as connection:
         samples = await Prometheus(connection, 60).fetch(Selection())
     assert {it.what for it in samples.troubles} == {
         name for name in FIGURES if name.startswith("scrub")
@@ -161,7 +161,7 @@ def test_what_is_no_number_is_no_figure() -> None:
     )
     assert parse_vector(200, body.encode()) == [({"n": "1.5"}, 1.5)]
     metric = FIGURES["degraded"].metric
-    assert not PageReader().read(f'{metric}{{pool="p"}} NaN\n# TYPE x gauge'.encode(), 0).samples
+    assert not SeriesReader().read(f'{metric}{{pool="p"}} NaN\n# TYPE x gauge'.encode(), 0).samples
 
 
 def test_an_error_of_prometheus_is_told_with_its_words() -> None:
@@ -182,7 +182,7 @@ async def test_a_server_that_is_not_there_hangs_or_wants_a_password_is_told(serv
     with pytest.raises(SourceDown, match="401: user and password go into the URL"):
         await fetch(await serve(deny))
     address = Address.parse(await serve(hang), "--url")
-    async with Connection(address, within=0.2) as connection:
+    async with HttpServer(address, within=0.2) as connection:
         with pytest.raises(SourceDown, match=r"no answer within 0\.2 s"):
             await Prometheus(connection, 60).fetch(Selection())
 
@@ -196,7 +196,7 @@ async def test_a_password_goes_into_the_request_and_nowhere_else(serve: Serve) -
 
     url = (await serve(handler)).replace("http://", "http://me:secret@")
     address = Address.parse(url, "--url")
-    async with Connection(address) as connection:
+    async with HttpServer(address) as connection:
         source = Prometheus(connection, 60)
         await source.fetch(Selection())
     assert seen[0] == "Basic bWU6c2VjcmV0"
@@ -253,8 +253,8 @@ cephqos_osd_op_latency_seconds_bucket{{{who},op="read",le="+Inf"}} {ops}
 """
 
 
-def scrape(ops: float, when: float) -> Scrape:
-    return PageReader().read(page(ops).encode(), when)
+def scrape(ops: float, when: float) -> PageSamples:
+    return SeriesReader().read(page(ops).encode(), when)
 
 
 def test_only_what_the_view_needs_is_read_from_a_page() -> None:
@@ -279,7 +279,7 @@ def test_queues_add_up_over_shards() -> None:
 
 
 def test_a_reader_that_knows_its_series_reads_new_values_and_new_series() -> None:
-    reader = PageReader()
+    reader = SeriesReader()
     reader.read(page(1).encode(), 0)
     again = reader.read((page(7) + page(9, "osd.2")).encode(), 1)
     values = {labels["ceph_daemon"]: value for labels, value in again.samples[ATTAINED].values()}
@@ -289,7 +289,7 @@ def test_a_reader_that_knows_its_series_reads_new_values_and_new_series() -> Non
 def test_a_name_with_braces_spaces_and_quotes_is_one_name() -> None:
     metric = FIGURES["degraded"].metric
     line = metric + '{cluster="f",pool="a } b \\"c\\" 1"} 5\n'
-    (sample,) = PageReader().read(line.encode(), 0).samples[metric].values()
+    (sample,) = SeriesReader().read(line.encode(), 0).samples[metric].values()
     assert sample == ({"cluster": "f", "pool": 'a } b "c" 1'}, 5.0)
 
 
@@ -301,7 +301,7 @@ def test_both_sources_name_buckets_alike() -> None:
 @pytest.mark.parametrize("body", [b"<html></html>", b"", b"\xff\xfe"])
 def test_a_page_that_is_not_one_of_metrics_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match="not a page of metrics"):
-        PageReader().read(body, 0)
+        SeriesReader().read(body, 0)
 
 
 async def test_an_exporter_that_goes_away_keeps_its_last_values_with_their_age(
@@ -317,8 +317,8 @@ async def test_an_exporter_that_goes_away_keeps_its_last_values_with_their_age(
 
     urls = [await serve(first), await serve(second)]
     async with (
-        Connection(Address.parse(urls[0], "--exporter")) as one,
-        Connection(Address.parse(urls[1], "--exporter")) as two,
+        HttpServer(Address.parse(urls[0], "--exporter")) as one,
+        HttpServer(Address.parse(urls[1], "--exporter")) as two,
     ):
         source = Exporters([one, two])
         assert {key[1] for key in (await source.fetch(Selection())).of("up")} == {"osd.1", "osd.2"}
@@ -333,6 +333,6 @@ async def test_an_exporter_that_goes_away_keeps_its_last_values_with_their_age(
 
 
 async def test_when_no_exporter_answers_the_source_is_down() -> None:
-    async with Connection(Address.parse("127.0.0.1:1", "--exporter")) as connection:
+    async with HttpServer(Address.parse("127.0.0.1:1", "--exporter")) as connection:
         with pytest.raises(SourceDown, match="connection refused"):
             await Exporters([connection]).fetch(Selection())

@@ -5,18 +5,20 @@ from pathlib import Path
 import pytest
 from tests.truth.judge import Heard, judge
 from tests.truth.runbook import queries
-from tests.truth.situation import Cluster, Finding, Situation, load, load_all
+from tests.truth.situation import ExpectedFinding, Situation, StagedCluster, load, load_all
 from tests.truth.stage import FAULTS, LOADS
 from tests.truth.table import table
 
 from cephqos_base.errors import UsageError
 
 VIOLATED = "CephQosReservationViolated"
-DEVICE = Finding(alert=(VIOLATED,), osd=1, cause="device", severity="page")
+DEVICE = ExpectedFinding(alert=(VIOLATED,), osd=1, cause="device", severity="page")
 
 
-def _situation(*expect: Finding, allow: tuple[Finding, ...] = ()) -> Situation:
-    return Situation(name="s", about="a", digest="d", cluster=Cluster(), expect=expect, allow=allow)
+def _situation(*expect: ExpectedFinding, allow: tuple[ExpectedFinding, ...] = ()) -> Situation:
+    return Situation(
+        name="s", about="a", digest="d", cluster=StagedCluster(), expect=expect, allow=allow
+    )
 
 
 def _heard(osd: int, cause: str, after: float = 10, severity: str = "page") -> Heard:
@@ -45,7 +47,7 @@ def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
     heard = [_heard(0, "unknown")]
     assert judge(_situation(), [], 0)[0] == "right"
     assert judge(_situation(), heard, 0)[0] == "false"
-    allowed = Finding(alert=(VIOLATED,), cause="unknown")
+    allowed = ExpectedFinding(alert=(VIOLATED,), cause="unknown")
     assert judge(_situation(allow=(allowed,)), heard, 0)[0] == "right"
 
 

@@ -66,7 +66,7 @@ class Scrapes:
         return Service(**(values | changes))  # type: ignore[arg-type]
 
 
-class Client:
+class WebClient:
     """Asks one server."""
 
     def __init__(self, server: Server, base: str, session: aiohttp.ClientSession) -> None:
@@ -99,7 +99,7 @@ class Client:
 @asynccontextmanager
 async def serving(
     scrapes: Scrapes, *, web_config: Path | None = None, **changes: object
-) -> AsyncIterator[Client]:
+) -> AsyncIterator[WebClient]:
     server = Server(scrapes.service(**changes), web_config=web_config, drain_seconds=5)
     (sock,) = listen_on(["127.0.0.1:0"])
     scheme = "https" if web_config and "tls_server" in web_config.read_text() else "http"
@@ -109,7 +109,7 @@ async def serving(
         auto_decompress=False, skip_auto_headers=["Accept-Encoding"]
     ) as session:
         try:
-            yield Client(server, base, session)
+            yield WebClient(server, base, session)
         finally:
             await server.drain()
     await asyncio.sleep(0.05)  # TLS transports end a moment after their session

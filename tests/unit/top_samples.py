@@ -6,7 +6,7 @@ from typing import Any
 
 from cephqos_base.version import __version__
 from cephqos_loadgen.top.figures import Selection, Values
-from cephqos_loadgen.top.model import Samples
+from cephqos_loadgen.top.model import TopSamples
 from cephqos_loadgen.top.source import SourceDown
 
 FSID = "0f1e2d3c-0000-4000-8000-000000000001"
@@ -21,12 +21,12 @@ CLIENT, RECOVERY, SCRUB, IMMEDIATE = (
 HOSTILE = "p\x1b[2J\x1b]0;x\x07[bold]\u202eq"
 
 
-def example(**changes: Values) -> Samples:
+def example(**changes: Values) -> TopSamples:
     """All figures of the example; `changes` replaces some."""
     return replace(_example(), values={**_example().values, **changes})
 
 
-def without(*figures: str, **others: Any) -> Samples:
+def without(*figures: str, **others: Any) -> TopSamples:
     """The example without some figures."""
     samples = _example()
     values = {name: found for name, found in samples.values.items() if name not in figures}
@@ -42,13 +42,13 @@ def _per_class(values: Mapping[str, float | None]) -> Values:
     }
 
 
-def _example() -> Samples:
+def _example() -> TopSamples:
     osd = {f"osd.{number}": (FSID, f"osd.{number}") for number in range(12)}
     attained = _per_class({CLIENT: 900.0, RECOVERY: 120.0, SCRUB: 30.0, IMMEDIATE: 800.0})
     attained |= {(FSID, "osd.3", CLIENT): 140.0, (FSID, "osd.7", CLIENT): 610.0}
     attained |= {(FSID, "osd.7", RECOVERY): 1500.0}
     mclock = ("mclock_scheduler", "balanced", "bandwidth", "config")
-    return Samples(
+    return TopSamples(
         time=NOW,
         rules=True,
         values={
@@ -140,11 +140,11 @@ class FakeSource:
 
     name = "Prometheus http://prometheus:9090"
 
-    def __init__(self, answer: Samples | SourceDown | None = None) -> None:
+    def __init__(self, answer: TopSamples | SourceDown | None = None) -> None:
         self.answer = answer or example()
         self.asked: list[Selection] = []
 
-    async def fetch(self, selection: Selection) -> Samples:
+    async def fetch(self, selection: Selection) -> TopSamples:
         self.asked.append(selection)
         if isinstance(self.answer, SourceDown):
             raise self.answer

@@ -4,11 +4,11 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
     About,
-    Column,
     Look,
+    PanelColumn,
     figure,
     lines,
     right_axis,
@@ -223,13 +223,13 @@ _SCRUB = (
         ),
         *background.OLDEST,
         columns=(
-            Column(source="pool", title="Pool"),
-            Column(source="level", title="Level", width=90),
-            Column(source="oldest", title="Oldest scrub", unit=Unit.SECONDS),
-            Column(source="interval", title="Interval", unit=Unit.SECONDS),
-            Column(source="overdue", title="Overdue after", unit=Unit.SECONDS),
-            Column(source="backlog", title="Objects due"),
-            Column(source="allowed", title="Allowed", width=80),
+            PanelColumn(source="pool", title="Pool"),
+            PanelColumn(source="level", title="Level", width=90),
+            PanelColumn(source="oldest", title="Oldest scrub", unit=Unit.SECONDS),
+            PanelColumn(source="interval", title="Interval", unit=Unit.SECONDS),
+            PanelColumn(source="overdue", title="Overdue after", unit=Unit.SECONDS),
+            PanelColumn(source="backlog", title="Objects due"),
+            PanelColumn(source="allowed", title="Allowed", width=80),
         ),
         sort="Oldest scrub",
     ),
@@ -252,10 +252,10 @@ BOARD = Board(
     title="Scrub & recovery",
     about="How far are recovery and scrub, when are they done, and what do clients pay for them?",
     rows=(
-        Row("Now", _NOW),
-        Row("Who pays", _PAYS),
-        Row("Recovery", _RECOVERY),
-        Row("Scrub", _SCRUB),
+        BoardRow("Now", _NOW),
+        BoardRow("Who pays", _PAYS),
+        BoardRow("Recovery", _RECOVERY),
+        BoardRow("Scrub", _SCRUB),
     ),
     annotations=(frame.pages(),),
 )

@@ -4,8 +4,8 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Board, Row
-from cephqos_dashboards.panels import About, Column, Look, figure, lines, matrix, rows
+from cephqos_dashboards.frame import Board, BoardRow
+from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, matrix, rows
 from cephqos_dashboards.queries import cpu
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -108,11 +108,11 @@ _PLACES = (
         ),
         *cpu.CPUS,
         columns=(
-            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
-            Column(source="used", title="Used", width=70),
-            Column(source="allowed", title="Allowed", width=80),
-            Column(source="nodes", title="NUMA nodes", width=115),
-            Column(source="cpus", title="CPUs"),
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            PanelColumn(source="used", title="Used", width=70),
+            PanelColumn(source="allowed", title="Allowed", width=80),
+            PanelColumn(source="nodes", title="NUMA nodes", width=115),
+            PanelColumn(source="cpus", title="CPUs"),
         ),
         sort="Used",
     ),
@@ -172,8 +172,8 @@ BOARD = Board(
     title="CPU & placement",
     about="Which threads are at their ceiling, who waits for a CPU, and where do OSDs run?",
     rows=(
-        Row("CPU time", _TIME),
-        Row("Placement", _PLACES),
-        Row("Reactors of Crimson OSDs", _CRIMSON, collapsed=True),
+        BoardRow("CPU time", _TIME),
+        BoardRow("Placement", _PLACES),
+        BoardRow("Reactors of Crimson OSDs", _CRIMSON, collapsed=True),
     ),
 )

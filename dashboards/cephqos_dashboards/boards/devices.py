@@ -2,8 +2,8 @@
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame
-from cephqos_dashboards.frame import Board, Row
-from cephqos_dashboards.panels import About, Column, Look, lines, rows
+from cephqos_dashboards.frame import Board, BoardRow
+from cephqos_dashboards.panels import About, Look, PanelColumn, lines, rows
 from cephqos_dashboards.queries import devices
 from cephqos_dashboards.queries.common import TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -66,16 +66,16 @@ _SLOWEST = (
         ),
         *devices.WORST_DEVICES,
         columns=(
-            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
-            Column(source="device", title="Device", width=110),
-            Column(source="role", title="Role", width=70),
-            Column(source="depth", title="In progress"),
-            Column(source="ops", title="Requests", unit=Unit.IOPS),
-            Column(source="time", title="Time per request", unit=Unit.SECONDS),
-            Column(source="busy", title="Busy", unit=Unit.RATIO),
-            Column(source="scheduler", title="I/O scheduler"),
-            Column(source="nr_requests", title="nr_requests"),
-            Column(source="rotational", title="Rotational"),
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            PanelColumn(source="device", title="Device", width=110),
+            PanelColumn(source="role", title="Role", width=70),
+            PanelColumn(source="depth", title="In progress"),
+            PanelColumn(source="ops", title="Requests", unit=Unit.IOPS),
+            PanelColumn(source="time", title="Time per request", unit=Unit.SECONDS),
+            PanelColumn(source="busy", title="Busy", unit=Unit.RATIO),
+            PanelColumn(source="scheduler", title="I/O scheduler"),
+            PanelColumn(source="nr_requests", title="nr_requests"),
+            PanelColumn(source="rotational", title="Rotational"),
         ),
         sort="In progress",
     ),
@@ -112,12 +112,12 @@ _SETTINGS = (
         ),
         devices.COUNT_BY_SETTING,
         columns=(
-            Column(source="scheduler", title="I/O scheduler", width=105),
-            Column(source="nr_requests", title="nr_requests", width=95),
-            Column(source="rotational", title="Rotational", width=85),
-            Column(source="write_cache", title="Write cache", width=95),
-            Column(source="read_ahead_kb", title="Read-ahead KiB", unit=Unit.NONE, width=120),
-            Column(source="devices", title="Devices", width=75),
+            PanelColumn(source="scheduler", title="I/O scheduler", width=105),
+            PanelColumn(source="nr_requests", title="nr_requests", width=95),
+            PanelColumn(source="rotational", title="Rotational", width=85),
+            PanelColumn(source="write_cache", title="Write cache", width=95),
+            PanelColumn(source="read_ahead_kb", title="Read-ahead KiB", unit=Unit.NONE, width=120),
+            PanelColumn(source="devices", title="Devices", width=75),
         ),
         sort="Devices",
     ),
@@ -163,8 +163,8 @@ BOARD = Board(
     title="Devices & I/O schedulers",
     about="Which devices are slow or full, and how do their I/O schedulers compare?",
     rows=(
-        Row("Slowest and fullest", _SLOWEST),
-        Row("By I/O scheduler", _SETTINGS),
-        Row("All together", _ALL),
+        BoardRow("Slowest and fullest", _SLOWEST),
+        BoardRow("By I/O scheduler", _SETTINGS),
+        BoardRow("All together", _ALL),
     ),
 )

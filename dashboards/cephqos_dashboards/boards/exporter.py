@@ -4,8 +4,8 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import theme
-from cephqos_dashboards.frame import Board, Row
-from cephqos_dashboards.panels import About, Column, Look, figure, lines, rows, states
+from cephqos_dashboards.frame import Board, BoardRow
+from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, rows, states
 from cephqos_dashboards.queries import exporter
 from cephqos_dashboards.theme import Unit
 
@@ -117,8 +117,8 @@ _MISSING = (
         ),
         exporter.SILENT,
         columns=(
-            Column(source="ceph_daemon", title="Daemon", width=80),
-            Column(source="reason", title="Reason"),
+            PanelColumn(source="ceph_daemon", title="Daemon", width=80),
+            PanelColumn(source="reason", title="Reason"),
         ),
     ),
     rows(
@@ -132,8 +132,8 @@ _MISSING = (
         ),
         exporter.MISSING,
         columns=(
-            Column(source="ceph_daemon", title="Daemon", width=80),
-            Column(source="collector", title="Collector"),
+            PanelColumn(source="ceph_daemon", title="Daemon", width=80),
+            PanelColumn(source="collector", title="Collector"),
         ),
     ),
 )
@@ -296,12 +296,12 @@ BOARD = Board(
     title="cephqos itself",
     about="Is everything seen, what does it cost, and what fails?",
     rows=(
-        Row("Now", _NOW),
-        Row("What is not seen", _MISSING),
-        Row("Cost", _COST),
-        Row("Cluster role", _CLUSTER),
-        Row("Rules (needs a Prometheus that scrapes itself)", _RULES),
-        Row("Logs (needs a Loki that Prometheus scrapes)", _LOGS),
+        BoardRow("Now", _NOW),
+        BoardRow("What is not seen", _MISSING),
+        BoardRow("Cost", _COST),
+        BoardRow("Cluster role", _CLUSTER),
+        BoardRow("Rules (needs a Prometheus that scrapes itself)", _RULES),
+        BoardRow("Logs (needs a Loki that Prometheus scrapes)", _LOGS),
     ),
     of_a_cluster=False,
 )

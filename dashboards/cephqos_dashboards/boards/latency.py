@@ -4,7 +4,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import About, AnyPanel, Look, figure, heat, lines
 from cephqos_dashboards.queries import latency
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
@@ -162,11 +162,11 @@ BOARD = Board(
     title="Client latency & SLO",
     about="How long do clients wait, and how much of the error budget is left?",
     rows=(
-        Row("Objectives", _BUDGET),
-        Row("As OSDs measure it", (*_of("write", "Writes"), *_of("read", "Reads"))),
-        Row("As clients see it", (_views("write"), _views("read"))),
-        Row("Where it is slow", _WHO),
-        Row("Operations that read and write at once (rw)", _of("rw", "rw"), collapsed=True),
+        BoardRow("Objectives", _BUDGET),
+        BoardRow("As OSDs measure it", (*_of("write", "Writes"), *_of("read", "Reads"))),
+        BoardRow("As clients see it", (_views("write"), _views("read"))),
+        BoardRow("Where it is slow", _WHO),
+        BoardRow("Operations that read and write at once (rw)", _of("rw", "rw"), collapsed=True),
     ),
     annotations=(frame.pages(),),
 )

@@ -4,11 +4,11 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Board, Row
+from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
     About,
-    Column,
     Look,
+    PanelColumn,
     figure,
     lines,
     log_lines,
@@ -77,11 +77,11 @@ _NOW = (
         ),
         osd.SCHEDULER,
         columns=(
-            Column(source="in_force", title="Scheduler", width=140),
-            Column(source="profile", title="Profile"),
-            Column(source="media", title="Media", width=65),
-            Column(source="capacity_origin", title="Capacity", width=90),
-            Column(source="promise", title="Promise", width=85),
+            PanelColumn(source="in_force", title="Scheduler", width=140),
+            PanelColumn(source="profile", title="Profile"),
+            PanelColumn(source="media", title="Media", width=65),
+            PanelColumn(source="capacity_origin", title="Capacity", width=90),
+            PanelColumn(source="promise", title="Promise", width=85),
         ),
     ),
 )
@@ -335,12 +335,12 @@ BOARD = Board(
     title="OSD",
     about="One OSD: what each class is promised, gets and is owed, and which resource ran out.",
     rows=(
-        Row("$osd now", _NOW),
-        Row("Classes of $osd", _CLASSES),
-        Row("Stages of $osd", _STAGES),
-        Row("$osd and other OSDs", _PEERS),
-        Row("Threads and device of $osd", _RESOURCES),
-        Row("Log of $osd (needs Loki)", _LOGS, collapsed=True),
+        BoardRow("$osd now", _NOW),
+        BoardRow("Classes of $osd", _CLASSES),
+        BoardRow("Stages of $osd", _STAGES),
+        BoardRow("$osd and other OSDs", _PEERS),
+        BoardRow("Threads and device of $osd", _RESOURCES),
+        BoardRow("Log of $osd (needs Loki)", _LOGS, collapsed=True),
     ),
     logs=True,
     variables=(frame.osd_variable(),),

@@ -4,8 +4,8 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Board, Row
-from cephqos_dashboards.panels import About, Column, Look, figure, lines, rows, states
+from cephqos_dashboards.frame import Board, BoardRow
+from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, rows, states
 from cephqos_dashboards.queries import background, overview
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
@@ -99,15 +99,15 @@ _WHERE = (
         ),
         overview.ALERTS,
         columns=(
-            Column(source="severity", title="Severity", width=80),
-            Column(source="since", title="Since", unit=Unit.SINCE, width=150),
-            Column(source="alertname", title="Alert"),
-            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=80),
-            Column(source="class", title="Class", width=180),
-            Column(source="cause", title="Cause", width=110),
-            Column(source="by", title="By", width=180),
-            Column(source="slo", title="SLO", width=110),
-            Column(source="pool", title="Pool", width=110),
+            PanelColumn(source="severity", title="Severity", width=80),
+            PanelColumn(source="since", title="Since", unit=Unit.SINCE, width=150),
+            PanelColumn(source="alertname", title="Alert"),
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=80),
+            PanelColumn(source="class", title="Class", width=180),
+            PanelColumn(source="cause", title="Cause", width=110),
+            PanelColumn(source="by", title="By", width=180),
+            PanelColumn(source="slo", title="SLO", width=110),
+            PanelColumn(source="pool", title="Pool", width=110),
         ),
         sort="Severity",
         rising=True,
@@ -124,15 +124,15 @@ _WHERE = (
         ),
         *overview.WORST_OSDS,
         columns=(
-            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
-            Column(source="class", title="Class", width=180),
-            Column(source="cause", title="Cause", width=130),
-            Column(source="by", title="By", width=180),
-            Column(source="shortfall", title="Missing", unit=Unit.OPS),
-            Column(source="attained", title="Gets", unit=Unit.OPS),
-            Column(source="owed", title="Is owed", unit=Unit.OPS),
-            Column(source="lag", title="Reservation lag", unit=Unit.SECONDS),
-            Column(source="violated", title="Broken, last hour", unit=Unit.SECONDS),
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            PanelColumn(source="class", title="Class", width=180),
+            PanelColumn(source="cause", title="Cause", width=130),
+            PanelColumn(source="by", title="By", width=180),
+            PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
+            PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
+            PanelColumn(source="owed", title="Is owed", unit=Unit.OPS),
+            PanelColumn(source="lag", title="Reservation lag", unit=Unit.SECONDS),
+            PanelColumn(source="violated", title="Broken, last hour", unit=Unit.SECONDS),
         ),
         sort="Missing",
     ),
@@ -171,13 +171,13 @@ _HOSTS = (
         ),
         *overview.HOSTS,
         columns=(
-            Column(source="instance", title="Exporter", width=125),
-            Column(source="class", title="Class", width=140),
-            Column(source="violated", title="OSDs short", width=95),
-            Column(source="demand", title="In demand", width=90),
-            Column(source="shortfall", title="Missing", unit=Unit.OPS),
-            Column(source="attained", title="Gets", unit=Unit.OPS),
-            Column(source="reserved", title="Reserved", unit=Unit.OPS),
+            PanelColumn(source="instance", title="Exporter", width=125),
+            PanelColumn(source="class", title="Class", width=140),
+            PanelColumn(source="violated", title="OSDs short", width=95),
+            PanelColumn(source="demand", title="In demand", width=90),
+            PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
+            PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
+            PanelColumn(source="reserved", title="Reserved", unit=Unit.OPS),
         ),
         sort="OSDs short",
     ),
@@ -193,15 +193,15 @@ _HOSTS = (
         ),
         *overview.CAPACITY,
         columns=(
-            Column(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
-            Column(
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            PanelColumn(
                 source="ratio",
                 title="Times too high",
                 unit=Unit.NONE,
                 thresholds=theme.steps((None, theme.GOOD), (1.5, theme.BAD)),
             ),
-            Column(source="capacity", title="Configured", unit=Unit.OPS),
-            Column(source="proven", title="Delivered at most", unit=Unit.OPS),
+            PanelColumn(source="capacity", title="Configured", unit=Unit.OPS),
+            PanelColumn(source="proven", title="Delivered at most", unit=Unit.OPS),
         ),
         sort="Times too high",
     ),
@@ -263,11 +263,11 @@ BOARD = Board(
     title="QoS overview",
     about="Are promises kept; if not, whose, on which OSD, why, and since when?",
     rows=(
-        Row("Are promises kept?", _TOP),
-        Row("Where, since when, and who has the missing work", _WHERE),
-        Row("Who gets what", _WORK),
-        Row("Hosts and capacity", _HOSTS),
-        Row("Recovery and scrub", _BACKGROUND),
+        BoardRow("Are promises kept?", _TOP),
+        BoardRow("Where, since when, and who has the missing work", _WHERE),
+        BoardRow("Who gets what", _WORK),
+        BoardRow("Hosts and capacity", _HOSTS),
+        BoardRow("Recovery and scrub", _BACKGROUND),
     ),
     annotations=(frame.pages(shown=True),),
 )

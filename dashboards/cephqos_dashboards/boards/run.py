@@ -6,7 +6,7 @@ from grafana_foundation_sdk.models.dashboard import VariableHide
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
-from cephqos_dashboards.frame import Annotation, Board, Row
+from cephqos_dashboards.frame import Annotation, Board, BoardRow
 from cephqos_dashboards.panels import About, Look, bars, figure, lines, log_lines, states
 from cephqos_dashboards.queries import run
 from cephqos_dashboards.theme import Unit
@@ -225,9 +225,9 @@ BOARD = Board(
     title="Test run",
     about="A test run, live or replayed: client, OSD, device and CPU on one time axis.",
     rows=(
-        Row("Progress", _NOW),
-        Row("One time axis", _AXIS),
-        Row("Events of the run (needs Loki)", _EVENTS, collapsed=True),
+        BoardRow("Progress", _NOW),
+        BoardRow("One time axis", _AXIS),
+        BoardRow("Events of the run (needs Loki)", _EVENTS, collapsed=True),
     ),
     logs=True,
     variables=_variables(),

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from cephqos_base.recorded import PerCluster
-from cephqos_base.series import Daemon
+from cephqos_base.series import DaemonSeries
 
 # So many OSDs are read one by one; a larger cluster shows its sums and those of its hosts.
 MOST_OSDS: Final = 5000
@@ -12,13 +12,13 @@ MOST_OSDS: Final = 5000
 TOP: Final = 10
 ROWS: Final = 20
 
-CLUSTERS: Final = f"label_values({Daemon.UP}, cluster)"
+CLUSTERS: Final = f"label_values({DaemonSeries.UP}, cluster)"
 OSDS_OF_CLUSTER: Final = (
-    f'label_values({Daemon.UP}{{cluster="$cluster", ceph_daemon=~"osd.*"}}, ceph_daemon)'
+    f'label_values({DaemonSeries.UP}{{cluster="$cluster", ceph_daemon=~"osd.*"}}, ceph_daemon)'
 )
 # Works without our rules, too.
 DETAIL_OF_CLUSTER: Final = (
-    f'query_result(group by (cluster) ({Daemon.UP}{{cluster="$cluster"}})'
+    f'query_result(group by (cluster) ({DaemonSeries.UP}{{cluster="$cluster"}})'
     f' unless on (cluster) {PerCluster.OSDS}{{cluster="$cluster"}} > {MOST_OSDS})'
 )
 

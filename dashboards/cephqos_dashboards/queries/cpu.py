@@ -3,8 +3,8 @@
 from typing import Final
 
 from cephqos_base.recorded import PerOsd
-from cephqos_base.series import Crimson, Placement, Threads
-from cephqos_dashboards.panels import Query
+from cephqos_base.series import CrimsonSeries, PlacementSeries, ThreadsSeries
+from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import DETAIL, ROWS, TOP, or_say, top
 
 
@@ -12,17 +12,17 @@ def _rate(series: str, by: str, more: str = "") -> str:
     return f"max by ({by}) (rate({series}{{{DETAIL}{more}}}[$__rate_interval]))"
 
 
-GROUPS: Final = Query(
+GROUPS: Final = PanelQuery(
     top(
-        f"sum by (group) ({_rate(Threads.CPU_SECONDS, 'ceph_daemon, group, mode')})",
+        f"sum by (group) ({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})",
         "group",
     ),
     "{{group}}",
 )
-BUSIEST: Final = Query(
+BUSIEST: Final = PanelQuery(
     top(
         _rate(
-            Threads.BUSIEST_CPU_SECONDS,
+            ThreadsSeries.BUSIEST_CPU_SECONDS,
             "ceph_daemon, group",
             ', group!~"other|reactor"',
         ),
@@ -30,23 +30,23 @@ BUSIEST: Final = Query(
     ),
     "{{ceph_daemon}} {{group}}",
 )
-CEILING: Final = Query(
+CEILING: Final = PanelQuery(
     top(f"max by (ceph_daemon) ({PerOsd.THREAD_CEILING}{{{DETAIL}}})", "ceph_daemon"),
     "{{ceph_daemon}}",
 )
-WAITING: Final = Query(
+WAITING: Final = PanelQuery(
     top(f"max by (ceph_daemon) ({PerOsd.CPU_WAITING}{{{DETAIL}}})", "ceph_daemon"),
     "{{ceph_daemon}}",
 )
-SWITCHES: Final = Query(
+SWITCHES: Final = PanelQuery(
     top(
-        f"sum by (group, kind) ({_rate(Threads.SWITCHES, 'ceph_daemon, group, kind')})",
+        f"sum by (group, kind) ({_rate(ThreadsSeries.SWITCHES, 'ceph_daemon, group, kind')})",
         "group, kind",
     ),
     "{{group}} {{kind}}",
 )
-_CPU: Final = _rate(Threads.CPU_SECONDS, "ceph_daemon, group, mode")
-PER_OP: Final = Query(
+_CPU: Final = _rate(ThreadsSeries.CPU_SECONDS, "ceph_daemon, group, mode")
+PER_OP: Final = PanelQuery(
     f"""
     sum by (ceph_daemon) ({_CPU})
     / (max by (ceph_daemon) ({PerOsd.DELIVERED_OPS}{{{DETAIL}}}) > 1)
@@ -55,47 +55,47 @@ PER_OP: Final = Query(
     """,
     "{{ceph_daemon}}",
 )
-_SPREAD: Final = f"max by (ceph_daemon) ({Placement.CPUS_USED}{{{DETAIL}}})"
-NODES: Final = Query(
+_SPREAD: Final = f"max by (ceph_daemon) ({PlacementSeries.CPUS_USED}{{{DETAIL}}})"
+NODES: Final = PanelQuery(
     f"""
     label_replace(
-      max by (ceph_daemon, node) ({Placement.THREADS}{{{DETAIL}}}),
+      max by (ceph_daemon, node) ({PlacementSeries.THREADS}{{{DETAIL}}}),
       "node", "node $1", "node", "(.*)"
     )
     and on (ceph_daemon) topk({ROWS}, {_SPREAD})
     """
 )
 CPUS: Final = (
-    Query(
+    PanelQuery(
         or_say(f"topk({ROWS}, {_SPREAD})", "cpus", "The collector placement is off."), name="used"
     ),
-    Query(
-        f"max by (ceph_daemon) ({Placement.CPUS_ALLOWED}{{{DETAIL}}})"
+    PanelQuery(
+        f"max by (ceph_daemon) ({PlacementSeries.CPUS_ALLOWED}{{{DETAIL}}})"
         f" and on (ceph_daemon) topk({ROWS}, {_SPREAD})",
         name="allowed",
     ),
-    Query(
-        f"max by (ceph_daemon, cpus, nodes) ({Placement.INFO}{{{DETAIL}}})"
+    PanelQuery(
+        f"max by (ceph_daemon, cpus, nodes) ({PlacementSeries.INFO}{{{DETAIL}}})"
         f" and on (ceph_daemon) topk({ROWS}, {_SPREAD})",
         name="info",
     ),
 )
-STRATEGY: Final = Query(
-    f"count by (strategy) (max by (instance, strategy) ({Placement.STRATEGY}) == 1)",
+STRATEGY: Final = PanelQuery(
+    f"count by (strategy) (max by (instance, strategy) ({PlacementSeries.STRATEGY}) == 1)",
     "{{strategy}}",
 )
 _SHARD: Final = "ceph_daemon, shard"
-REACTORS: Final = Query(
-    top(f"max by ({_SHARD}) ({Crimson.REACTOR_UTILIZATION_RATIO}{{{DETAIL}}})", _SHARD),
+REACTORS: Final = PanelQuery(
+    top(f"max by ({_SHARD}) ({CrimsonSeries.REACTOR_UTILIZATION_RATIO}{{{DETAIL}}})", _SHARD),
     "{{ceph_daemon}} reactor {{shard}}",
 )
-STOLEN: Final = Query(
-    top(_rate(Crimson.REACTOR_STEAL_SECONDS, _SHARD), _SHARD),
+STOLEN: Final = PanelQuery(
+    top(_rate(CrimsonSeries.REACTOR_STEAL_SECONDS, _SHARD), _SHARD),
     "{{ceph_daemon}} reactor {{shard}}",
 )
-SHARED: Final = Query(
+SHARED: Final = PanelQuery(
     top(
-        f"max by (ceph_daemon, by) ({Placement.REACTORS_SHARED}{{{DETAIL}}}) > 0",
+        f"max by (ceph_daemon, by) ({PlacementSeries.REACTORS_SHARED}{{{DETAIL}}}) > 0",
         "ceph_daemon, by",
     ),
     "{{ceph_daemon}} with a {{by}}",

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from cephqos_base.series import Disks
-from cephqos_dashboards.panels import Query
+from cephqos_base.series import DisksSeries
+from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import DETAIL, ROWS, or_say, top
 
 _OSD: Final = f'{DETAIL}, layer="osd"'
@@ -15,10 +15,10 @@ def _rate(series: str, by: str = _KEY) -> str:
 
 
 _OP: Final = _KEY + ", op"
-_TIME: Final = _rate(Disks.TIME_SECONDS, _OP)
-_OPS: Final = _rate(Disks.OPS, _OP)
-_BYTES: Final = _rate(Disks.BYTES, _OP)
-_INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) ({Disks.INFO}{{{_OSD}}})"
+_TIME: Final = _rate(DisksSeries.TIME_SECONDS, _OP)
+_OPS: Final = _rate(DisksSeries.OPS, _OP)
+_BYTES: Final = _rate(DisksSeries.BYTES, _OP)
+_INFO: Final = f"max by ({_KEY}, scheduler, nr_requests, rotational) ({DisksSeries.INFO}{{{_OSD}}})"
 
 
 def _by_setting(total: str, count: str) -> str:
@@ -31,36 +31,42 @@ def _by_setting(total: str, count: str) -> str:
     )
 
 
-TIME: Final = Query(top(f"{_TIME} / ({_OPS} > 0) > 0", _OP), "{{ceph_daemon}} {{device}} {{op}}")
-DEPTH: Final = Query(top(_rate(Disks.WEIGHTED_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
-SIZE: Final = Query(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
-BUSY: Final = Query(top(_rate(Disks.BUSY_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
-OPS: Final = Query(f"sum by (op) ({_OPS})", "{{op}}")
-BYTES: Final = Query(f"sum by (op) ({_BYTES})", "{{op}}")
-MERGED: Final = Query(
-    f"sum by (op) ({_rate(Disks.MERGED, _OP)})"
-    f" / (sum by (op) ({_OPS} + {_rate(Disks.MERGED, _OP)}) > 0)",
+TIME: Final = PanelQuery(
+    top(f"{_TIME} / ({_OPS} > 0) > 0", _OP), "{{ceph_daemon}} {{device}} {{op}}"
+)
+DEPTH: Final = PanelQuery(
+    top(_rate(DisksSeries.WEIGHTED_SECONDS), _KEY), "{{ceph_daemon}} {{device}}"
+)
+SIZE: Final = PanelQuery(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
+BUSY: Final = PanelQuery(top(_rate(DisksSeries.BUSY_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
+OPS: Final = PanelQuery(f"sum by (op) ({_OPS})", "{{op}}")
+BYTES: Final = PanelQuery(f"sum by (op) ({_BYTES})", "{{op}}")
+MERGED: Final = PanelQuery(
+    f"sum by (op) ({_rate(DisksSeries.MERGED, _OP)})"
+    f" / (sum by (op) ({_OPS} + {_rate(DisksSeries.MERGED, _OP)}) > 0)",
     "{{op}}",
 )
-TIME_BY_SETTING: Final = Query(
+TIME_BY_SETTING: Final = PanelQuery(
     _by_setting(_TIME, _OPS),
     "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
 )
-SIZE_BY_SETTING: Final = Query(
+SIZE_BY_SETTING: Final = PanelQuery(
     _by_setting(_BYTES, _OPS),
     "{{scheduler}}, nr_requests {{nr_requests}}, rotational {{rotational}}",
 )
-COUNT_BY_SETTING: Final = Query(
+COUNT_BY_SETTING: Final = PanelQuery(
     f"count by (scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"
     f" (max by ({_KEY}, scheduler, nr_requests, rotational, write_cache, read_ahead_kb)"
-    f" ({Disks.INFO}{{{_OSD}}}))",
+    f" ({DisksSeries.INFO}{{{_OSD}}}))",
     name="devices",
 )
 WORST: Final = f"topk({ROWS}, sum by ({_KEY}) ({_TIME}))"
 WORST_DEVICES: Final = (
-    Query(or_say(WORST, "device", "no requests"), name="depth"),
-    Query(f"sum by ({_KEY}) ({_OPS}) and {WORST}", name="ops"),
-    Query(f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"),
-    Query(f"{_rate(Disks.BUSY_SECONDS)} and {WORST}", name="busy"),
-    Query(f"{_INFO} and on ({_KEY}) {WORST}", name="info"),
+    PanelQuery(or_say(WORST, "device", "no requests"), name="depth"),
+    PanelQuery(f"sum by ({_KEY}) ({_OPS}) and {WORST}", name="ops"),
+    PanelQuery(
+        f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"
+    ),
+    PanelQuery(f"{_rate(DisksSeries.BUSY_SECONDS)} and {WORST}", name="busy"),
+    PanelQuery(f"{_INFO} and on ({_KEY}) {WORST}", name="info"),
 )

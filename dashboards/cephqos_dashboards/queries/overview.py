@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
-from cephqos_dashboards.panels import Query
+from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
 from cephqos_dashboards.theme import CAUSES
 
@@ -11,8 +11,10 @@ _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
 _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
 _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 
-BROKEN: Final = Query(f"max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})", "{{class}}")
-WORST: Final = Query(
+BROKEN: Final = PanelQuery(
+    f"max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})", "{{class}}"
+)
+WORST: Final = PanelQuery(
     f"""
     bottomk(1,
       max by (ceph_daemon, class) ({PerClass.ATTAINED_OPS}{{{DETAIL}}})
@@ -22,7 +24,7 @@ WORST: Final = Query(
     """,
     "{{ceph_daemon}} {{class}}",
 )
-WHY: Final = Query(
+WHY: Final = PanelQuery(
     f"""
     topk(3,
       count by (class, cause, by) ({_CAUSE} and on ({ALL_OF}) ({_VIOLATED} == 1))
@@ -34,10 +36,10 @@ _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}
 # It fires wherever our rules are loaded: without them nothing is said of alerts.
 _WATCHDOG: Final = 'count(ALERTS{alertname="Watchdog", alertstate="firing"})'
 FIRING: Final = tuple(
-    Query(f"count({_FIRING.replace('SEVERITY', severity)}) or 0 * {_WATCHDOG}", f"{severity}s")
+    PanelQuery(f"count({_FIRING.replace('SEVERITY', severity)}) or 0 * {_WATCHDOG}", f"{severity}s")
     for severity in ("page", "ticket")
 )
-ALERTS: Final = Query(
+ALERTS: Final = PanelQuery(
     f"""
     bottomk({2 * ROWS},
       max by (severity, alertname, ceph_daemon, class, cause, by, pool, slo, run) (
@@ -50,16 +52,16 @@ ALERTS: Final = Query(
 )
 
 WORK: Final = (
-    Query(
+    PanelQuery(
         f'max by (class) ({PerClusterClass.ATTAINED_OPS}{{{CLUSTER}, class!="immediate"}})',
         "{{class}}",
     ),
-    Query(
+    PanelQuery(
         f'max({PerClusterClass.ATTAINED_OPS}{{{CLUSTER}, class="immediate"}})',
         "immediate (replica writes)",
     ),
-    Query(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
-    Query(
+    PanelQuery(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
+    PanelQuery(
         f"max by (class) ({PerClusterClass.RESERVED_OPS}{{{CLUSTER}}} > 0)",
         "{{class}} reservation",
     ),
@@ -94,7 +96,7 @@ def _map() -> str:
     """
 
 
-MAP: Final = Query(_map(), "{{ceph_daemon}} {{class}}")
+MAP: Final = PanelQuery(_map(), "{{ceph_daemon}} {{class}}")
 
 _WORST_ROWS: Final = f"""
     topk({ROWS}, max by (ceph_daemon, class) (
@@ -111,12 +113,12 @@ def _of_worst(series: str, labels: str = "ceph_daemon, class") -> str:
 
 
 WORST_OSDS: Final = (
-    Query(or_say(_WORST_ROWS, "class", "none, or no rules"), name="shortfall"),
-    Query(_of_worst(PerClass.ATTAINED_OPS), name="attained"),
-    Query(_of_worst(PerClass.OWED_OPS), name="owed"),
-    Query(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
-    Query(_of_worst(PerClass.VIOLATED_SECONDS), name="violated"),
-    Query(_of_worst(PerClass.MAIN_CAUSE, "ceph_daemon, class, cause, by"), name="cause_"),
+    PanelQuery(or_say(_WORST_ROWS, "class", "none, or no rules"), name="shortfall"),
+    PanelQuery(_of_worst(PerClass.ATTAINED_OPS), name="attained"),
+    PanelQuery(_of_worst(PerClass.OWED_OPS), name="owed"),
+    PanelQuery(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
+    PanelQuery(_of_worst(PerClass.VIOLATED_SECONDS), name="violated"),
+    PanelQuery(_of_worst(PerClass.MAIN_CAUSE, "ceph_daemon, class, cause, by"), name="cause_"),
 )
 
 _HOSTS: Final = f"""
@@ -131,11 +133,11 @@ def _of_hosts(series: str) -> str:
 
 
 HOSTS: Final = (
-    Query(or_say(_HOSTS, "class", "none, or no rules"), name="violated"),
-    Query(_of_hosts(PerHostClass.DEMAND_OSDS), name="demand"),
-    Query(_of_hosts(PerHostClass.SHORTFALL_OPS), name="shortfall"),
-    Query(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),
-    Query(_of_hosts(PerHostClass.RESERVED_OPS), name="reserved"),
+    PanelQuery(or_say(_HOSTS, "class", "none, or no rules"), name="violated"),
+    PanelQuery(_of_hosts(PerHostClass.DEMAND_OSDS), name="demand"),
+    PanelQuery(_of_hosts(PerHostClass.SHORTFALL_OPS), name="shortfall"),
+    PanelQuery(_of_hosts(PerHostClass.ATTAINED_OPS), name="attained"),
+    PanelQuery(_of_hosts(PerHostClass.RESERVED_OPS), name="reserved"),
 )
 
 _OVERSTATED: Final = f"""
@@ -145,13 +147,13 @@ _OVERSTATED: Final = f"""
     )
 """
 CAPACITY: Final = (
-    Query(or_say(_OVERSTATED, "ceph_daemon", "none"), name="ratio"),
-    Query(
+    PanelQuery(or_say(_OVERSTATED, "ceph_daemon", "none"), name="ratio"),
+    PanelQuery(
         f"max by (ceph_daemon) ({PerOsd.CAPACITY_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
         name="capacity",
     ),
-    Query(
+    PanelQuery(
         f"max by (ceph_daemon) ({PerOsd.PROVEN_OPS}{{{DETAIL}}})"
         f" and on (ceph_daemon) {_OVERSTATED.strip()}",
         name="proven",

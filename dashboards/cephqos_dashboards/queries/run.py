@@ -7,14 +7,24 @@ is live; both are read, and the maximum per OSD makes one of two. The second run
 
 from typing import Final
 
-from cephqos_base.series import Client, Disks, Op, Qos, Run, Threads, bucket, count, total
-from cephqos_dashboards.panels import Query
+from cephqos_base.series import (
+    ClientSeries,
+    DisksSeries,
+    OpSeries,
+    QosSeries,
+    RunSeries,
+    ThreadsSeries,
+    bucket,
+    count,
+    total,
+)
+from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import quantiles
 from cephqos_dashboards.theme import SECOND_RUN
 
-START: Final = Run.START_TIMESTAMP_SECONDS
-RUNS: Final = f"label_values({Run.INFO}, run)"
-CLUSTERS: Final = f'label_values({Run.INFO}{{run="$run"}}, cluster)'
+START: Final = RunSeries.START_TIMESTAMP_SECONDS
+RUNS: Final = f"label_values({RunSeries.INFO}, run)"
+CLUSTERS: Final = f'label_values({RunSeries.INFO}{{run="$run"}}, cluster)'
 # Of the last month, and none of them first: a second run is shown when one is chosen.
 SECOND_RUNS: Final = (
     f'query_result(group by (run) (last_over_time({START}{{run=~".+"}}[30d]))'
@@ -32,22 +42,24 @@ _BY_RUN: Final = f"{{{RUN}}}"
 OF_RUN: Final = 'cluster="$cluster", run=~"|$run"'
 _AGAIN: Final = 'run=~"|$second"'
 
-PHASE: Final = f'max by (phase) ({Run.INFO}{{{RUN}, phase!=""}})'
-WHERE: Final = Query(
-    f"max by (scenario, point, repeat) ({Run.INFO}{_BY_RUN})",
+PHASE: Final = f'max by (phase) ({RunSeries.INFO}{{{RUN}, phase!=""}})'
+WHERE: Final = PanelQuery(
+    f"max by (scenario, point, repeat) ({RunSeries.INFO}{_BY_RUN})",
     "{{scenario}}: {{point}}, repeat {{repeat}}",
 )
-PHASES: Final = Query(
+PHASES: Final = PanelQuery(
     f"{PHASE} or label_replace(vector(0) unless on ()"
-    f" count(last_over_time({Run.INFO}{_BY_RUN}[$__range] @ end())),"
+    f" count(last_over_time({RunSeries.INFO}{_BY_RUN}[$__range] @ end())),"
     ' "phase", "no phase", "", "")',
     "{{phase}}",
 )
-PROGRESS: Final = Query(
-    f"max({Run.REPEATS_DONE}{_BY_RUN}) / max({Run.REPEATS}{_BY_RUN})", "repeats done"
+PROGRESS: Final = PanelQuery(
+    f"max({RunSeries.REPEATS_DONE}{_BY_RUN}) / max({RunSeries.REPEATS}{_BY_RUN})", "repeats done"
 )
-REMAINING: Final = Query(f"max({Run.REMAINING_SECONDS}{_BY_RUN})", "to the end")
-FILL: Final = Query(f"max by (pool, unit) ({Run.FILL_RATIO}{_BY_RUN})", "{{pool}} {{unit}}")
+REMAINING: Final = PanelQuery(f"max({RunSeries.REMAINING_SECONDS}{_BY_RUN})", "to the end")
+FILL: Final = PanelQuery(
+    f"max by (pool, unit) ({RunSeries.FILL_RATIO}{_BY_RUN})", "{{pool}} {{unit}}"
+)
 
 
 def _again(expr: str) -> str:
@@ -60,17 +72,19 @@ def _again(expr: str) -> str:
     return f'{moved} and on () max({START}{{run="$second"}} offset ${{shift}}s)'
 
 
-def both(expr: str, legend: str) -> tuple[Query, Query]:
-    return Query(expr, legend), Query(_again(expr), f"{SECOND_RUN}{legend}")
+def both(expr: str, legend: str) -> tuple[PanelQuery, PanelQuery]:
+    return PanelQuery(expr, legend), PanelQuery(_again(expr), f"{SECOND_RUN}{legend}")
 
 
 _LATENCY: Final = (
-    f"sum by (load, le) (rate({bucket(Client.LATENCY_SECONDS)}{_BY_RUN}[$__rate_interval]))"
+    f"sum by (load, le) (rate({bucket(ClientSeries.LATENCY_SECONDS)}{_BY_RUN}[$__rate_interval]))"
 )
-IOPS: Final = both(f"sum by (load, op) ({Client.IOPS}{_BY_RUN})", "{{load}} {{op}}")
+IOPS: Final = both(f"sum by (load, op) ({ClientSeries.IOPS}{_BY_RUN})", "{{load}} {{op}}")
 P99: Final = both(quantiles(_LATENCY, 0.99), "{{load}} p99")
-P50: Final = Query(quantiles(_LATENCY, 0.5), "{{load}} p50")
-MEAN: Final = Query(f"avg by (load) ({Client.LATENCY_MEAN_SECONDS}{_BY_RUN})", "{{load}} mean")
+P50: Final = PanelQuery(quantiles(_LATENCY, 0.5), "{{load}} p50")
+MEAN: Final = PanelQuery(
+    f"avg by (load) ({ClientSeries.LATENCY_MEAN_SECONDS}{_BY_RUN})", "{{load}} mean"
+)
 
 
 def _osd(series: str, by: str = "ceph_daemon", more: str = "") -> str:
@@ -78,31 +92,33 @@ def _osd(series: str, by: str = "ceph_daemon", more: str = "") -> str:
 
 
 WORK: Final = both(
-    f"sum by (class) ({_osd(Qos.OPS, 'ceph_daemon, class')})",
+    f"sum by (class) ({_osd(QosSeries.OPS, 'ceph_daemon, class')})",
     "{{class}}",
 )
 OSD_LATENCY: Final = both(
-    f"sum({_osd(total(Op.LATENCY_SECONDS), 'ceph_daemon, op')})"
-    f" / (sum({_osd(count(Op.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
+    f"sum({_osd(total(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})"
+    f" / (sum({_osd(count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
     "mean of all OSDs",
 )
 _DISKS: Final = ', layer="osd"'
 DEVICE_TIME: Final = both(
     "sum("
-    + _osd(Disks.TIME_SECONDS, "ceph_daemon, device, op", _DISKS)
+    + _osd(DisksSeries.TIME_SECONDS, "ceph_daemon, device, op", _DISKS)
     + ") / (sum("
-    + _osd(Disks.OPS, "ceph_daemon, device, op", _DISKS)
+    + _osd(DisksSeries.OPS, "ceph_daemon, device, op", _DISKS)
     + ") > 0)",
     "mean of all devices",
 )
-CPU: Final = both(f"sum({_osd(Threads.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs")
-BUSIEST: Final = Query(
-    "max(" + _osd(Threads.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!="reactor"') + ")",
+CPU: Final = both(f"sum({_osd(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs")
+BUSIEST: Final = PanelQuery(
+    "max("
+    + _osd(ThreadsSeries.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!="reactor"')
+    + ")",
     "busiest thread",
 )
 BACKGROUND: Final = (
-    Query(f"max({Run.SCRUB_LEFT_OBJECTS}{_BY_RUN})", "objects to scrub"),
-    Query(f"max({Run.RECOVERY_LEFT_OBJECTS}{_BY_RUN})", "copies to recover"),
+    PanelQuery(f"max({RunSeries.SCRUB_LEFT_OBJECTS}{_BY_RUN})", "objects to scrub"),
+    PanelQuery(f"max({RunSeries.RECOVERY_LEFT_OBJECTS}{_BY_RUN})", "copies to recover"),
 )
 EVENTS: Final = (
     '{cluster="$cluster", log="run"} | run="$run" | json | line_format `{{.event}} {{.phase}}'

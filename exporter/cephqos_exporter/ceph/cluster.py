@@ -13,10 +13,10 @@ from typing import Any, Final, Protocol
 
 from cephqos_exporter.ceph.monclient import (
     BindingsMissing,
+    ClusterAccess,
     ClusterSilent,
     ClusterUnreachable,
     CommandFailed,
-    Connection,
     MonClient,
     ReplyTooLarge,
     end_group,
@@ -58,7 +58,7 @@ class CommandMissing(ClusterUnreachable):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ClusterQuery:
     """A command: its arguments in the order in which the `ceph` command takes them."""
 
     prefix: str
@@ -66,21 +66,21 @@ class Query:
     target: str = "mgr"
 
 
-STATUS: Final = Query("status", target="mon")
-OSD_DUMP: Final = Query("osd dump", target="mon")
-POOL_TOTALS: Final = Query("pg dump", {"dumpcontents": ["pools"]})
-PGS_IN_BRIEF: Final = Query("pg dump", {"dumpcontents": ["pgs_brief"]})
-SCRUBBING_PGS: Final = Query("pg ls", {"states": ["scrubbing"]})
+STATUS: Final = ClusterQuery("status", target="mon")
+OSD_DUMP: Final = ClusterQuery("osd dump", target="mon")
+POOL_TOTALS: Final = ClusterQuery("pg dump", {"dumpcontents": ["pools"]})
+PGS_IN_BRIEF: Final = ClusterQuery("pg dump", {"dumpcontents": ["pgs_brief"]})
+SCRUBBING_PGS: Final = ClusterQuery("pg ls", {"states": ["scrubbing"]})
 
 
-def pgs_of_primary(osd: int) -> Query:
+def pgs_of_primary(osd: int) -> ClusterQuery:
     """The placement groups that an OSD leads, in full: about 2.5 kB each."""
-    return Query("pg ls-by-primary", {"osd": osd})
+    return ClusterQuery("pg ls-by-primary", {"osd": osd})
 
 
-def option(who: str, key: str) -> Query:
+def option(who: str, key: str) -> ClusterQuery:
     """An option as the monitors have it; what a local file overrides they do not know."""
-    return Query("config get", {"who": who, "key": key}, target="mon")
+    return ClusterQuery("config get", {"who": who, "key": key}, target="mon")
 
 
 class Transport(Protocol):
@@ -100,7 +100,7 @@ class CephCommand:
     """The `ceph` command, started for each question: one child, killed at the deadline."""
 
     def __init__(
-        self, connection: Connection, argv: Sequence[str] = ("ceph",), *, max_bytes: int
+        self, connection: ClusterAccess, argv: Sequence[str] = ("ceph",), *, max_bytes: int
     ) -> None:
         self._connection = connection
         self._argv = tuple(argv)
@@ -198,7 +198,7 @@ class ClusterReader:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ClusterAccess,
         *,
         ceph: Sequence[str] = ("ceph",),
         timeout: float = 10.0,
@@ -215,7 +215,7 @@ class ClusterReader:
         """Children started so far."""
         return self._rados.starts + self._ceph.starts
 
-    async def ask(self, query: Query) -> Any:
+    async def ask(self, query: ClusterQuery) -> Any:
         """The parsed reply; CommandFailed, or ClusterUnreachable with its reason."""
         if query.prefix not in READ_ONLY_COMMANDS:
             raise CommandRefused(f"{query.prefix!r} is not on the list of read-only commands")
@@ -228,14 +228,14 @@ class ClusterReader:
         log.warning("using the ceph command, which costs more than the rados module would")
         return reply
 
-    async def _try(self, query: Query) -> Any:
+    async def _try(self, query: ClusterQuery) -> Any:
         try:
             return await self._ask(query)
         except CommandMissing:
             self._transport = self._rados  # either may be installed by the next time
             raise
 
-    async def _ask(self, query: Query) -> Any:
+    async def _ask(self, query: ClusterQuery) -> Any:
         loop = asyncio.get_running_loop()
         started = loop.time()
         transport = self._transport

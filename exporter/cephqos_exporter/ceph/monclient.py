@@ -127,7 +127,7 @@ class BindingsMissing(ClusterUnreachable):
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ClusterAccess:
     """How to reach a cluster: the child's Python (with what must stand before it) and the conf."""
 
     conf: str
@@ -139,7 +139,7 @@ class Connection:
 class MonClient:
     """One cluster, one child, one command at a time."""
 
-    def __init__(self, connection: Connection, *, max_bytes: int = MAX_REPLY_BYTES) -> None:
+    def __init__(self, connection: ClusterAccess, *, max_bytes: int = MAX_REPLY_BYTES) -> None:
         self._connection = connection
         self._max_bytes = max_bytes
         self._child: asyncio.subprocess.Process | None = None

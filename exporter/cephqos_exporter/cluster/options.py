@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.ceph.cluster import ClusterReader
-from cephqos_exporter.ceph.monclient import SAFE_START, Connection
+from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.config import Option, Settings, integer, number, text
@@ -161,9 +161,9 @@ def _argv(settings: Settings, option: Option[str]) -> tuple[str, ...]:
     return argv
 
 
-def connection_of(settings: Settings) -> Connection:
+def connection_of(settings: Settings) -> ClusterAccess:
     """How to reach the cluster."""
-    return Connection(
+    return ClusterAccess(
         conf=settings[CONF],
         python=_argv(settings, PYTHON),
         name=settings[NAME],

@@ -13,7 +13,7 @@ from cephqos_exporter import options
 from cephqos_exporter.collectors.counters import CounterCommands
 from cephqos_exporter.config import Option, Settings, flag
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family, Host
-from cephqos_exporter.sampler import Samples
+from cephqos_exporter.sampler import ThreadSamples
 
 State = TypeVar("State")
 
@@ -36,9 +36,9 @@ class CollectorInputs:
         )
 
     @cached_property
-    def samples(self) -> Samples:
+    def samples(self) -> ThreadSamples:
         """The threads of all daemons, read once per scrape however many collectors need them."""
-        return Samples.from_settings(self.settings)
+        return ThreadSamples.from_settings(self.settings)
 
 
 class DaemonCollector(ABC, Generic[State]):

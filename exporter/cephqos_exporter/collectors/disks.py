@@ -88,7 +88,7 @@ class _Row:
 
 
 @dataclass(slots=True)
-class _Osd:
+class _DisksOsd:
     devices: list[OsdDevice] | None = None
     rows: list[_Row] = field(default_factory=list)
     missing: str = ""
@@ -100,7 +100,7 @@ class _Osd:
 _ROWS_SECONDS: Final = 1.0
 
 
-class DisksCollector(DaemonCollector[_Osd]):
+class DisksCollector(DaemonCollector[_DisksOsd]):
     """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
 
     Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
@@ -134,14 +134,14 @@ class DisksCollector(DaemonCollector[_Osd]):
         settings = inputs.settings
         return cls(layers=settings[LAYERS], data_dirs=settings[DATA_DIRECTORIES_OPTION])
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _DisksOsd | None) -> Sequence[Command]:
         # For osd_data, which does not change while the daemon runs.
         return (Command(CONFIG, ttl=float("inf")),)
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd()
+    def first_seen(self, view: DaemonView) -> _DisksOsd:
+        return _DisksOsd()
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _DisksOsd) -> Iterable[Family]:
         interval = self._queue_interval if state.missing else self._devices_interval
         if _due(state.devices_read, view.time, interval):
             self._find_devices(state, view)
@@ -157,7 +157,7 @@ class DisksCollector(DaemonCollector[_Osd]):
         self._rows = None  # read once per scrape, by the first OSD
         return []
 
-    def _find_devices(self, osd: _Osd, view: DaemonView) -> None:
+    def _find_devices(self, osd: _DisksOsd, view: DaemonView) -> None:
         osd.devices_read = view.time
         if osd.devices is None:
             # Once: an OSD keeps the devices it opened, and its data directory may be on a disk that
@@ -206,7 +206,7 @@ def _layered(host: Host, devices: Iterable[OsdDevice]) -> list[tuple[str, str, s
     return list(rows)
 
 
-def _read_queues(osd: _Osd, view: DaemonView) -> None:
+def _read_queues(osd: _DisksOsd, view: DaemonView) -> None:
     osd.queues_read = view.time
     for row in osd.rows:
         queue = read_queue(view.host.sys, row.device)
@@ -222,7 +222,7 @@ def _read_queues(osd: _Osd, view: DaemonView) -> None:
         )
 
 
-def _info(osd: _Osd) -> Family:
+def _info(osd: _DisksOsd) -> Family:
     family = Family(
         "cephqos_disks_info",
         "gauge",
@@ -263,7 +263,7 @@ def _families() -> dict[str, Family]:
     }
 
 
-def _statistics(osd: _Osd, stats: dict[bytes, list[bytes]]) -> Iterable[Family]:
+def _statistics(osd: _DisksOsd, stats: dict[bytes, list[bytes]]) -> Iterable[Family]:
     families = _families()
     for row in osd.rows:
         fields = stats.get(row.key, ())

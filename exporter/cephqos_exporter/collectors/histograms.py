@@ -80,14 +80,14 @@ class _OpLabels:
 
 
 @dataclass(slots=True)
-class _Osd:
+class _HistogramsOsd:
     interval: ReadInterval
     families: Sequence[Family] = ()
     axis: _Axis | None = None  # all op histograms of a daemon have the same latency axis
     labels: dict[tuple[str, str], _OpLabels] = field(default_factory=dict)
 
 
-class HistogramsCollector(DaemonCollector[_Osd]):
+class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
     """Latency histograms of client ops.
 
     Options:
@@ -121,15 +121,15 @@ class HistogramsCollector(DaemonCollector[_Osd]):
             longest=settings[LONGEST], interval=settings[INTERVAL], by_size=settings[BY_SIZE]
         )
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _HistogramsOsd | None) -> Sequence[Command]:
         if state is not None and not state.interval.due:
             return ()
         return [Command(COMMAND), *self.counters.commands(daemon)]
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(ReadInterval(self._interval))
+    def first_seen(self, view: DaemonView) -> _HistogramsOsd:
+        return _HistogramsOsd(ReadInterval(self._interval))
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _HistogramsOsd) -> Iterable[Family]:
         asked = state.interval.due
         state.interval.scraped(view.time, read=COMMAND in view.replies)
         if asked or COMMAND in view.replies:
@@ -137,7 +137,7 @@ class HistogramsCollector(DaemonCollector[_Osd]):
             state.families = self._read_all(view, state)
         return state.families
 
-    def _read_all(self, view: DaemonView, state: _Osd) -> Sequence[Family]:
+    def _read_all(self, view: DaemonView, state: _HistogramsOsd) -> Sequence[Family]:
         histograms = view.reply(COMMAND).get("osd")
         counters = self.counters.loggers(view).required("osd")
         if histograms is None:
@@ -150,7 +150,7 @@ class HistogramsCollector(DaemonCollector[_Osd]):
     def _latency(
         self,
         view: DaemonView,
-        osd: _Osd,
+        osd: _HistogramsOsd,
         histograms: Mapping[str, Any],
         counters: Mapping[str, Any],
     ) -> Family:
@@ -166,7 +166,9 @@ class HistogramsCollector(DaemonCollector[_Osd]):
             family.samples.append(("_sum", labels.base, counters[latency]["sum"]))
         return family
 
-    def _by_size(self, view: DaemonView, osd: _Osd, histograms: Mapping[str, Any]) -> Family:
+    def _by_size(
+        self, view: DaemonView, osd: _HistogramsOsd, histograms: Mapping[str, Any]
+    ) -> Family:
         family = Family(
             "cephqos_osd_op_size_latency_seconds",
             "histogram",
@@ -182,7 +184,7 @@ class HistogramsCollector(DaemonCollector[_Osd]):
         return family
 
     def _read(
-        self, osd: _Osd, histogram: Mapping[str, Any]
+        self, osd: _HistogramsOsd, histogram: Mapping[str, Any]
     ) -> tuple[_Axis, Sequence[Sequence[int]]]:
         if osd.axis is None:
             osd.axis = _latency_axis(histogram["axes"][0], self._longest)
@@ -192,7 +194,7 @@ class HistogramsCollector(DaemonCollector[_Osd]):
         return osd.axis, values
 
 
-def _op_labels(view: DaemonView, osd: _Osd, axis: _Axis, op: str, size: str) -> _OpLabels:
+def _op_labels(view: DaemonView, osd: _HistogramsOsd, axis: _Axis, op: str, size: str) -> _OpLabels:
     labels = osd.labels.get((op, size))
     if labels is None:
         pairs = {"op": op, "size_min_bytes": size} if size else {"op": op}

@@ -41,13 +41,13 @@ _MILLISECONDS: Final = 1e3
 
 
 @dataclass(slots=True)
-class _Osd:
+class _NetworkOsd:
     labels: Labels
     interval: ReadInterval
     families: Sequence[Family] = field(default_factory=tuple)
 
 
-class NetworkCollector(DaemonCollector[_Osd]):
+class NetworkCollector(DaemonCollector[_NetworkOsd]):
     """Heartbeat ping times of an OSD, over its peers.
 
     Options: `interval`, the seconds between reads (a reply has 270 bytes per peer and network);
@@ -67,13 +67,13 @@ class NetworkCollector(DaemonCollector[_Osd]):
     def build(cls, inputs: CollectorInputs) -> Self:
         return cls(interval=inputs.settings[INTERVAL], slow=inputs.settings[SLOW])
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _NetworkOsd | None) -> Sequence[Command]:
         return (Command(COMMAND),) if state is None or state.interval.due else ()
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(Labels(view.labels), ReadInterval(self._interval))
+    def first_seen(self, view: DaemonView) -> _NetworkOsd:
+        return _NetworkOsd(Labels(view.labels), ReadInterval(self._interval))
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _NetworkOsd) -> Iterable[Family]:
         asked = state.interval.due
         state.interval.scraped(view.time, read=COMMAND in view.replies)
         if asked:

@@ -81,7 +81,7 @@ class _Replicas:
 
 
 @dataclass(slots=True)
-class _Osd:
+class _OpsOsd:
     labels: Labels
     interval: ReadInterval  # between samples of where operations wait
     waits: WaitMeter = field(default_factory=WaitMeter)
@@ -95,7 +95,7 @@ class _Osd:
     stages: dict[str, int] = field(default_factory=dict)
 
 
-class OpsCollector(DaemonCollector[_Osd]):
+class OpsCollector(DaemonCollector[_OpsOsd]):
     """Operations in progress, blocked and slow.
 
     Options:
@@ -130,7 +130,7 @@ class OpsCollector(DaemonCollector[_Osd]):
             sample_interval=settings[SAMPLE_INTERVAL],
         )
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _OpsOsd | None) -> Sequence[Command]:
         wanted = [Command(_BLOCKED), *self.counters.commands(daemon)]
         if state is not None and state.listed:
             wanted.append(Command(_OPS))
@@ -139,10 +139,10 @@ class OpsCollector(DaemonCollector[_Osd]):
             wanted.append(Command(_SLOW, ttl=0.0 if counted else _SLOW_TTL_SECONDS))
         return wanted
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(Labels(view.labels), ReadInterval(self._sample_interval))
+    def first_seen(self, view: DaemonView) -> _OpsOsd:
+        return _OpsOsd(Labels(view.labels), ReadInterval(self._sample_interval))
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _OpsOsd) -> Iterable[Family]:
         loggers = self.counters.loggers(view)
         counters = loggers.required("osd")
         in_progress: float = counters["op_wip"]
@@ -162,7 +162,7 @@ class OpsCollector(DaemonCollector[_Osd]):
         return found
 
     def _waits(
-        self, view: DaemonView, osd: _Osd, counters: Mapping[str, Any], clients: float
+        self, view: DaemonView, osd: _OpsOsd, counters: Mapping[str, Any], clients: float
     ) -> Iterable[Family]:
         """Take in the list of operations if it came, and decide whether it is wanted next."""
         ops = view.replies.get(_OPS)
@@ -181,7 +181,7 @@ class OpsCollector(DaemonCollector[_Osd]):
         return _wait_families(osd)
 
 
-def _wait_families(osd: _Osd) -> Iterable[Family]:
+def _wait_families(osd: _OpsOsd) -> Iterable[Family]:
     if not osd.waits.sampled:
         return
     family = Family(
@@ -259,7 +259,7 @@ def _age(op: Mapping[str, Any]) -> float:
     return age if age < _NEGATIVE_AGE else 0.0
 
 
-def _slow(view: DaemonView, osd: _Osd, count: float | None) -> Iterable[Family]:
+def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Family]:
     if count is not None:
         yield Family(
             "cephqos_ops_slow_total",
@@ -289,7 +289,7 @@ def _slow(view: DaemonView, osd: _Osd, count: float | None) -> Iterable[Family]:
     yield family
 
 
-def _count_stages(osd: _Osd, reply: Mapping[str, Any]) -> None:
+def _count_stages(osd: _OpsOsd, reply: Mapping[str, Any]) -> None:
     """Count the operations that the record did not hold at the last look.
 
     What it holds at the first look happened before, at times nobody knows.

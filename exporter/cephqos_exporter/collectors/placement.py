@@ -28,7 +28,7 @@ from cephqos_exporter.procfs import (
     read_all,
     read_once,
 )
-from cephqos_exporter.sampler import Samples, Thread
+from cephqos_exporter.sampler import Thread, ThreadSamples
 from cephqos_exporter.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
 
@@ -75,7 +75,7 @@ _SEASTARS = re.compile(rb"crimson-osd|(reactor|syscall|timer)-\d+")
 
 
 @dataclass(slots=True)
-class _Osd:
+class _PlacementOsd:
     """What is known of one OSD's placement."""
 
     labels: Labels
@@ -188,7 +188,7 @@ class _Scan:
         self._ticks, self._last = ticks, now
 
 
-class PlacementCollector(DaemonCollector[_Osd]):
+class PlacementCollector(DaemonCollector[_PlacementOsd]):
     """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
 
     Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
@@ -209,13 +209,13 @@ class PlacementCollector(DaemonCollector[_Osd]):
         memory_interval: float = 0.0,
         scan_interval: float = 60.0,
         excluded_cpus: Iterable[int] = (),
-        samples: Samples | None = None,
+        samples: ThreadSamples | None = None,
     ) -> None:
         super().__init__()
         self._per_cpu = per_cpu
         self._memory_interval = memory_interval
         self._excluded = frozenset(excluded_cpus)
-        self._samples = samples or Samples()
+        self._samples = samples or ThreadSamples()
         self._scan = _Scan(scan_interval)
         self._topology: Topology | None = None
         self._topology_read = 0.0
@@ -231,13 +231,13 @@ class PlacementCollector(DaemonCollector[_Osd]):
             samples=inputs.samples,
         )
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _PlacementOsd | None) -> Sequence[Command]:
         return ()
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(Labels(view.labels), view.daemon.id)
+    def first_seen(self, view: DaemonView) -> _PlacementOsd:
+        return _PlacementOsd(Labels(view.labels), view.daemon.id)
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _PlacementOsd) -> Iterable[Family]:
         topology = self._read_topology(view)
         sample = self._samples.of(view)
         state.seen = True
@@ -273,7 +273,7 @@ class PlacementCollector(DaemonCollector[_Osd]):
             self._topology, self._topology_read = read_topology(view.host.sys), view.time
         return self._topology
 
-    def _take_memory(self, osd: _Osd, view: DaemonView) -> None:
+    def _take_memory(self, osd: _PlacementOsd, view: DaemonView) -> None:
         if self._memory_taken:
             return
         self._memory_taken = True
@@ -301,7 +301,7 @@ def _reactor_number(name: str) -> str:
     return name.removeprefix("reactor-") if name.startswith("reactor-") else "0"
 
 
-def _sharing_family(osds: Sequence[_Osd], topology: Topology, scan: _Scan) -> Family:
+def _sharing_family(osds: Sequence[_PlacementOsd], topology: Topology, scan: _Scan) -> Family:
     family = Family(
         "cephqos_placement_reactors_shared",
         "gauge",
@@ -324,7 +324,9 @@ def _sharing_family(osds: Sequence[_Osd], topology: Topology, scan: _Scan) -> Fa
     return family
 
 
-def _strategy_family(osds: Sequence[_Osd], topology: Topology, excluded: frozenset[int]) -> Family:
+def _strategy_family(
+    osds: Sequence[_PlacementOsd], topology: Topology, excluded: frozenset[int]
+) -> Family:
     family = Family(
         "cephqos_placement_strategy",
         "gauge",
@@ -337,7 +339,7 @@ def _strategy_family(osds: Sequence[_Osd], topology: Topology, excluded: frozens
     return family
 
 
-def _home(osd: _Osd) -> frozenset[int]:
+def _home(osd: _PlacementOsd) -> frozenset[int]:
     """The CPUs meant for the OSD: its reactors', or all it may use."""
     if osd.reactors:
         return frozenset(cpu for _, allowed in osd.reactors.values() for cpu in allowed)

@@ -59,24 +59,24 @@ _USUAL_KINDS: Final = ("recovery", "degraded_backfill", "backfill")
 
 
 @dataclass(slots=True)
-class _Osd:
+class _RecoveryOsd:
     labels: Labels
     seen: set[str] = field(default_factory=lambda: set(_USUAL_KINDS))  # kinds of reservations
 
 
-class RecoveryCollector(DaemonCollector[_Osd]):
+class RecoveryCollector(DaemonCollector[_RecoveryOsd]):
     """Recovery as one OSD does it, from its counters and its reservations."""
 
     name = "recovery"
     help = "Recovery by each OSD: work done, reservations held and awaited."
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _RecoveryOsd | None) -> Sequence[Command]:
         return [Command(RESERVATIONS, SLOWLY), *self.counters.commands(daemon)]
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(Labels(view.labels))
+    def first_seen(self, view: DaemonView) -> _RecoveryOsd:
+        return _RecoveryOsd(Labels(view.labels))
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _RecoveryOsd) -> Iterable[Family]:
         loggers = self.counters.loggers(view)
         osd = loggers.required("osd")
         families = [_counter(state.labels, osd, *row) for row in _COUNTERS if row[0] in osd]
@@ -87,7 +87,7 @@ class RecoveryCollector(DaemonCollector[_Osd]):
         return families
 
 
-def _reservations(reply: Mapping[str, Any], osd: _Osd) -> Iterable[Family]:
+def _reservations(reply: Mapping[str, Any], osd: _RecoveryOsd) -> Iterable[Family]:
     held = Family(
         "cephqos_recovery_reservations",
         "gauge",

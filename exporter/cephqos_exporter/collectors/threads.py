@@ -27,9 +27,9 @@ from cephqos_exporter.sampler import (
     ALL_GROUPS,
     DESCRIPTORS,
     SWITCHES_INTERVAL,
-    Group,
     ProcessSample,
-    Samples,
+    ThreadGroup,
+    ThreadSamples,
 )
 
 MEMPOOLS = "dump_mempools"
@@ -69,14 +69,14 @@ class ThreadsCollector(DaemonCollector[_Daemon]):
         kinds: Collection[str] = ("osd",),
         processes: Collection[str] = (),
         per_thread: bool = False,
-        samples: Samples | None = None,
+        samples: ThreadSamples | None = None,
         host: Host | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         super().__init__()
         self.kinds = frozenset(kinds)
         self._per_thread = per_thread
-        self._samples = samples or Samples()
+        self._samples = samples or ThreadSamples()
         self._processes = _Processes(
             frozenset(processes), self._samples, (host or Host()).proc, clock
         )
@@ -140,7 +140,7 @@ class _Processes:
     def __init__(
         self,
         names: frozenset[str],
-        samples: Samples,
+        samples: ThreadSamples,
         proc: Path,
         clock: Callable[[], float],
     ) -> None:
@@ -150,7 +150,7 @@ class _Processes:
         self._clock = clock
         self._looks: dict[int, int] = {}  # how often a pid's name was looked at
         self._live: dict[int, tuple[str, ProcessSample]] = {}
-        self._ended: dict[str, dict[str, Group]] = {name: {} for name in names}
+        self._ended: dict[str, dict[str, ThreadGroup]] = {name: {} for name in names}
         self._labels = {name: Labels(render_labels({"process": name})) for name in names}
 
     def families(self) -> list[Family]:
@@ -210,11 +210,11 @@ def _pool_bytes(reply: Any) -> Iterator[tuple[str, int]]:
         raise Malformed(f"{MEMPOOLS}: no bytes by pool") from exc
 
 
-def _sum_groups(parts: Iterable[dict[str, Group]]) -> dict[str, Group]:
-    total: dict[str, Group] = {}
+def _sum_groups(parts: Iterable[dict[str, ThreadGroup]]) -> dict[str, ThreadGroup]:
+    total: dict[str, ThreadGroup] = {}
     for part in parts:
         for name, group in part.items():
-            into = total.setdefault(name, Group())
+            into = total.setdefault(name, ThreadGroup())
             into.threads += group.threads
             into.user += group.user
             into.system += group.system
@@ -263,7 +263,7 @@ def _group_families() -> list[Family]:
 
 
 def _add_groups(
-    families: list[Family], labels: Labels, groups: dict[str, Group], waits_known: bool
+    families: list[Family], labels: Labels, groups: dict[str, ThreadGroup], waits_known: bool
 ) -> None:
     threads, cpu, busiest, wait, switches = families
     for name, group in groups.items():

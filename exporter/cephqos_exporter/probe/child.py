@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cephqos_exporter.ceph.monclient import SAFE_START, Connection, end_group
+from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess, end_group
 from cephqos_exporter.errors import ExporterError
 
 # Runs in the system's Python: standard library and rados only. Objects have fixed names, so that
@@ -101,7 +101,7 @@ class ProbeChild:
 
     @classmethod
     async def start(
-        cls, connection: Connection, *, namespace: str, size: int, within: float
+        cls, connection: ClusterAccess, *, namespace: str, size: int, within: float
     ) -> "ProbeChild":
         """Connect; ProbeSilent says why it could not."""
         where = {

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_exporter.ceph.monclient import Connection
+from cephqos_exporter.ceph.monclient import ClusterAccess
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.model import Measured
@@ -50,7 +50,7 @@ class ProbeSource:
 
     name = "probe"
 
-    def __init__(self, connection: Connection, spec: ProbeSpec) -> None:
+    def __init__(self, connection: ClusterAccess, spec: ProbeSpec) -> None:
         self._connection = connection
         self._spec = spec
         self._measured = Measured()

@@ -99,7 +99,7 @@ class Promise:
 
 
 @dataclass(frozen=True, slots=True)
-class Qos:
+class QosState:
     """The QoS settings of an OSD in force: how it charges and what it promises."""
 
     cost: CostModel
@@ -134,7 +134,7 @@ def guess_media(config: EffectiveConfig, shards: int) -> Media | None:
     return by_capacity[0] if len(by_capacity) == 1 else None
 
 
-def read_qos(config: EffectiveConfig, *, media: Media, shards: int) -> Qos | None:
+def read_qos(config: EffectiveConfig, *, media: Media, shards: int) -> QosState | None:
     """The QoS settings in force, or None for an OSD without either model."""
     name = model_name(config)
     if name is None:
@@ -143,7 +143,7 @@ def read_qos(config: EffectiveConfig, *, media: Media, shards: int) -> Qos | Non
         _bandwidth_model(config, media) if name == "bandwidth" else _early_model(config, media)
     )
     read = _bandwidth_promise if name == "bandwidth" else _early_promise
-    return Qos(
+    return QosState(
         cost=cost,
         media=media,
         shards=shards,

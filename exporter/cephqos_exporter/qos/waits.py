@@ -48,7 +48,7 @@ _EC_GROUP: Final = re.compile(r"\(\S+ \d+\.[0-9a-f]+s\d+ ")
 UNKNOWN_PEER: Final = "unknown"
 
 
-class Wait(NamedTuple):
+class OperationWait(NamedTuple):
     """What an operation in progress waits for; `peers` are the OSDs that it may be waiting for."""
 
     kind: str
@@ -56,13 +56,13 @@ class Wait(NamedTuple):
     peers: Sequence[str] = ()
 
 
-def wait_of(op: Mapping[str, Any]) -> Wait:
+def wait_of(op: Mapping[str, Any]) -> OperationWait:
     """What an operation from the list of those in progress waits for."""
     description: str = op["description"]
     kind = next((name for name, start in _KINDS if start.match(description)), OTHER)
     events = [str(event["event"]) for event in op["type_data"]["events"]]
     if not events:
-        return Wait(kind, OTHER)
+        return OperationWait(kind, OTHER)
     for at, event in enumerate(events):
         if event.startswith(_SENT):
             return _replicated(kind, event.removeprefix(_SENT), events[at + 1 :])
@@ -72,24 +72,24 @@ def wait_of(op: Mapping[str, Any]) -> Wait:
         if _EC_GROUP.search(description) and (
             last == "sub_op_committed" or (last == "started" and "+read" in description)
         ):
-            return Wait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
+            return OperationWait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
     elif last == "started":
         event = COMMIT  # a replica write has nothing else to do
-    return Wait(kind, event)
+    return OperationWait(kind, event)
 
 
-def _replicated(kind: str, peers: str, later: Sequence[str]) -> Wait:
+def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
     """After a write was sent to its replicas: it waits for its own store, for them, or neither."""
     if "commit_sent" in later or "done" in later:
-        return Wait(kind, REPLY)
+        return OperationWait(kind, REPLY)
     if "op_commit" not in later:
-        return Wait(kind, COMMIT)
+        return OperationWait(kind, COMMIT)
     answers = [found for found in map(_ANSWERED.match, later) if found]
     waiting = peers.split(",")
     if len(answers) >= len(waiting):
-        return Wait(kind, REPLY)
+        return OperationWait(kind, REPLY)
     named = {found[1] for found in answers}
-    return Wait(kind, SUBOPS, [f"osd.{peer}" for peer in waiting if peer not in named])
+    return OperationWait(kind, SUBOPS, [f"osd.{peer}" for peer in waiting if peer not in named])
 
 
 @dataclass(slots=True)
@@ -156,7 +156,7 @@ class WaitMeter:
             for peer in wait.peers or ("",):
                 self._add(wait, peer, length / (len(wait.peers) or 1))
 
-    def _add(self, wait: Wait, peer: str, seconds: float) -> None:
+    def _add(self, wait: OperationWait, peer: str, seconds: float) -> None:
         shown = peer if not peer or peer in self._worst.shown else OTHER
         key = (wait.kind, wait.event, shown)
         self.seconds[key] = self.seconds.get(key, 0.0) + seconds

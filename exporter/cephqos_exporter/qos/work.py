@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.qos.model import BandwidthModel, Qos
+from cephqos_exporter.qos.model import BandwidthModel, QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, SizeMix
 
 # osd_push_per_object_cost and osd_recovery_max_chunk.
@@ -109,7 +109,7 @@ class WorkMeter:
     _mean_push: float = 0.0
     _degraded: float = 1.0
 
-    def advance(self, now: Totals, axis: SizeAxis, qos: Qos, degraded: float | None) -> None:
+    def advance(self, now: Totals, axis: SizeAxis, qos: QosState, degraded: float | None) -> None:
         """Take in what the OSD did since the last call, at the cost now in force."""
         writes = self._writes.advance(now.writes, axis)
         read_writes = self._read_writes.advance(now.read_writes, axis)
@@ -129,7 +129,7 @@ class WorkMeter:
         self._add_recovery(gained, _recovery_gain(now.recovery, before.recovery), qos)
         self.done[BEST_EFFORT] += _scrub_work(now.scrub, before.scrub, qos)
 
-    def _subop_work(self, gained: Mapping[str, float], qos: Qos) -> float:
+    def _subop_work(self, gained: Mapping[str, float], qos: QosState) -> float:
         """Replica writes: counts and bytes are known, sizes are not.
 
         They are other OSDs' client writes, spread like this one's own by placement: so they get
@@ -146,7 +146,9 @@ class WorkMeter:
         scale = mean * ops / own
         return count / ops * sum(n * qos.cost.normalised(s * scale) for n, s in self._write_mix)
 
-    def _add_recovery(self, gained: Mapping[str, float], items: RecoveryItems, qos: Qos) -> None:
+    def _add_recovery(
+        self, gained: Mapping[str, float], items: RecoveryItems, qos: QosState
+    ) -> None:
         if gained["pushes_sent"]:
             self._mean_push = gained["push_bytes"] / gained["pushes_sent"]
         elif gained["recovery_ops"] and gained["recovery_bytes"]:
@@ -166,7 +168,7 @@ class WorkMeter:
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded)
 
 
-def _scrub_work(now: Scrubbed | None, before: Scrubbed | None, qos: Qos) -> float:
+def _scrub_work(now: Scrubbed | None, before: Scrubbed | None, qos: QosState) -> float:
     """A scrubbed object is charged one op, and a deep scrubbed one its bytes on top.
 
     The scheduler charges a chunk for as many objects as it may have, so that small PGs are charged

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from cephqos_loadgen.cluster import background_work
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan import model, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
@@ -43,7 +43,7 @@ def axes(plan: model.Plan) -> dict[str, list[str]]:
 
 
 def lines(
-    plan: model.Plan, place: Place, *, commands: bool, cpus: Sequence[Cpu] = ()
+    plan: model.Plan, place: ProgramPaths, *, commands: bool, cpus: Sequence[Cpu] = ()
 ) -> Iterator[str]:
     """The whole plan. With this host's `cpus`, where OSDs would be pinned."""
     yield from heading(plan)
@@ -101,7 +101,7 @@ def _until(until: model.Until) -> str:
     return f"until {what}, {duration(until.at_most)} at most"
 
 
-def phase_commands(phase: model.Phase, place: Place) -> list[str]:
+def phase_commands(phase: model.Phase, place: ProgramPaths) -> list[str]:
     """Every command line of a phase, as a shell would take it."""
     commands = phase.action.commands(phase.name, phase.until.at_most, place)
     return [shlex.join(argv) for argv in commands]

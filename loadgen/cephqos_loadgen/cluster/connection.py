@@ -10,14 +10,14 @@ from typing import Any, Protocol, Self
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.discovery import DEFAULT_PATTERNS, find_sockets, identify
 from cephqos_exporter.ceph.monclient import (
+    ClusterAccess,
     ClusterUnreachable,
     CommandFailed,
-    Connection,
     MonClient,
 )
 from cephqos_exporter.errors import DaemonError
 from cephqos_exporter.model import Daemon, Host
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
 
@@ -36,7 +36,7 @@ _NO_ORCHESTRATOR = (
 class Access(Protocol):
     """How one kind of cluster is reached."""
 
-    place: Place
+    place: ProgramPaths
     conf: Path
     sockets: Path | None
     # block devices that are known to be its OSDs': what lies on btrfs cannot say so itself
@@ -60,7 +60,7 @@ class LabAccess:
         work = lab.paths.work / run
         work.mkdir(exist_ok=True)
         self.conf = lab.paths.conf
-        self.place = Place(conf=str(work / "ceph.conf"), work=str(work))
+        self.place = ProgramPaths(conf=str(work / "ceph.conf"), work=str(work))
         self.sockets: Path | None = lab.paths.sockets
         self.disks: Path | None = lab.paths.dir
         self.devices = frozenset(Path(device).name for device in lab.state.devices.values())
@@ -103,7 +103,9 @@ class ConfAccess:
         self._python = python
         work.mkdir(parents=True, exist_ok=True)
         key = str(keyring) if keyring else None
-        self.place = Place(conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work))
+        self.place = ProgramPaths(
+            conf=str(work / "ceph.conf"), user=user, keyring=key, work=str(work)
+        )
         self.sockets: Path | None = None
         self.devices: frozenset[str] = frozenset()
         self.disks: Path | None = None
@@ -113,7 +115,7 @@ class ConfAccess:
 
     def client(self) -> MonClient:
         name = f"client.{self.place.user}"
-        return MonClient(Connection(conf=self.place.conf, name=name, python=(self._python,)))
+        return MonClient(ClusterAccess(conf=self.place.conf, name=name, python=(self._python,)))
 
     async def pids(self, fsid: str) -> Mapping[str, int]:
         """The daemon behind a socket says which cluster it is of; a name alone would not do."""

@@ -19,7 +19,7 @@ from cephqos_loadgen.top.app import Top
 from cephqos_loadgen.top.layout import Line, Span, line, plain
 from cephqos_loadgen.top.page import whole
 from cephqos_loadgen.top.prometheus import Prometheus
-from cephqos_loadgen.top.source import Address, Connection
+from cephqos_loadgen.top.source import Address, HttpServer
 from cephqos_loadgen.top.text import printable
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch
@@ -60,7 +60,7 @@ class Screen:
         where = [f"{name + ':':13} {text}" for name, text in known.items()]
         print(*where, sep="\n", flush=True)
         address = Address.parse(self._stack.prometheus_url, "--url")
-        async with Connection(address) as connection:
+        async with HttpServer(address) as connection:
             watch = Watch(Prometheus(connection, _WINDOW), self._arguments.interval)
             await self._together(watch)
         if self._live:  # the screen is gone: what happened stays

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 
 # Paths of block devices by volume, for engines that make them.
 Devices = Mapping[int, str]
@@ -17,7 +17,7 @@ class FioTarget:
     """What one phase loads, and where its programs find the cluster."""
 
     phase: str
-    place: Place
+    place: ProgramPaths
     pool: str = ""
     path: str = ""
     cache: str = "none"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramPaths:
     """Paths as the programs see them, which run in the lab's tree or on this host."""
 
     conf: str = "/etc/ceph/ceph.conf"

@@ -12,11 +12,11 @@ from typing import Any
 import orjson
 
 from cephqos_loadgen.engines.fio_output import IoTotals
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 
 
 def bench_argv(
-    pool: str, op: str, object_size: int, in_flight: int, place: Place, *, seconds: float
+    pool: str, op: str, object_size: int, in_flight: int, place: ProgramPaths, *, seconds: float
 ) -> list[str]:
     """The command line of one instance. Reads read what the write phase of its pool left."""
     # Its standard output would keep the seconds back until it has 4 KiB of them.
@@ -30,7 +30,7 @@ def bench_argv(
 
 
 def prefill_argv(
-    pool: str, count: int, object_size: int, place: Place, *, name: str, seconds: float
+    pool: str, count: int, object_size: int, place: ProgramPaths, *, name: str, seconds: float
 ) -> list[str]:
     """Write so many objects and end."""
     command = ["rados", *place.identity, "--pool", pool, "--format", "json"]

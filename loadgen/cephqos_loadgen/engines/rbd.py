@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 
 
 class Rbd(FioEngine):
@@ -21,7 +21,7 @@ class Rbd(FioEngine):
         return ["--ioengine=rbd", f"--clientname={target.place.user}", *image]
 
 
-def write_through_argv(pool: str, volume: int, place: Place) -> list[str]:
+def write_through_argv(pool: str, volume: int, place: ProgramPaths) -> list[str]:
     """Write an image once from its start to its end, so that every block exists."""
     options = Rbd().options(FioTarget("", place, pool), "", volume, {})
     job = [f"--name=volume.{volume}", *options, "--rw=write", "--bs=4M", "--iodepth=8"]

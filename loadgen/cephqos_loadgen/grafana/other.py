@@ -51,10 +51,12 @@ class OtherGrafana(Grafana):
             aiohttp.ClientSession(headers=self.headers, timeout=timeout) as session,
             contextlib.AsyncExitStack() as placed,
         ):
-            await self._place(_Api(self.url, session), placed, folder)
+            await self._place(_GrafanaApi(self.url, session), placed, folder)
             yield
 
-    async def _place(self, api: "_Api", placed: contextlib.AsyncExitStack, folder: Path) -> None:
+    async def _place(
+        self, api: "_GrafanaApi", placed: contextlib.AsyncExitStack, folder: Path
+    ) -> None:
         names: dict[str, str] = {}
         file = folder / "provisioning" / "datasources" / "cephqos.yml"
         for source in yaml.safe_load(await asyncio.to_thread(file.read_text, "utf-8"))[
@@ -88,7 +90,7 @@ def own_copy(text: str, prefix: str, sources: Mapping[str, str]) -> dict[str, An
     return board
 
 
-class _Api:
+class _GrafanaApi:
     """Grafana's HTTP API."""
 
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cephqos_exporter.ceph.monclient import Connection, MonClient
+from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.lab.paths import LabPaths
@@ -41,7 +41,7 @@ class LabHandle:
     def client(self) -> MonClient:
         """A connection to the cluster for commands; close it, or use it as a context."""
         python = tuple(self.enter_argv(["python3"]))
-        return MonClient(Connection(conf=str(self.paths.conf), python=python))
+        return MonClient(ClusterAccess(conf=str(self.paths.conf), python=python))
 
     async def ask_process_one(self, **request: Any) -> Any:
         return await process.ask_process_one(self.paths.control, **request)

@@ -104,8 +104,8 @@ async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say
     chroot = ["chroot", str(building)]
     apt = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
     with log.open("wb") as output:
-        host = _Step(output.fileno(), log, Path("/proc"), say)
-        inside = _Step(output.fileno(), log, building / "proc", say)
+        host = _SetupStep(output.fileno(), log, Path("/proc"), say)
+        inside = _SetupStep(output.fileno(), log, building / "proc", say)
         await _run(_debootstrap_argv(release, building), host)
         # Packages must not start services while they are being set up.
         policy = building / "usr/sbin/policy-rc.d"
@@ -128,7 +128,7 @@ def _debootstrap_argv(release: Release, target: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _SetupStep:
     """What a build step needs: a file for its output, its /proc, a way to report progress."""
 
     output: int
@@ -137,7 +137,7 @@ class _Step:
     say: Say
 
 
-async def _run(argv: list[str], step: _Step) -> None:
+async def _run(argv: list[str], step: _SetupStep) -> None:
     """Run one build step. Its processes and mounts end with it and with us."""
     log = step.log
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]

@@ -10,7 +10,7 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.load.recovery import RecoveryFollower, read_look
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.record.files import JsonLines
-from cephqos_loadgen.results.phase import Recovery
+from cephqos_loadgen.results.phase import RecoveryFigures
 
 _INTERVAL = 1.0
 _PROGRESS = (
@@ -85,7 +85,7 @@ class ClusterWatch:
             await self._cluster.fresh_stats()
             await self.look()
 
-    async def recovery(self) -> Recovery:
+    async def recovery(self) -> RecoveryFigures:
         """What was recovered since data was last moved."""
         await self.latest()
         return self.follower.recovery()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.plan.model import Phase, Point
@@ -33,7 +33,7 @@ class Context:
     """One repeat of one point."""
 
     cluster: ClusterConnection
-    place: Place
+    place: ProgramPaths
     point: Point
     journal: Journal
     settings: ClusterSettings

@@ -33,7 +33,7 @@ async def recorded(
 @asynccontextmanager
 async def of_step(context: Context, phase: str, depth: int, ramp: float) -> AsyncIterator[None]:
     """Of one depth of a curve, from the end of its ramp."""
-    step = _Step(context, phase, await _osds(context))
+    step = _HostStep(context, phase, await _osds(context))
     work = asyncio.create_task(step.follow(ramp))
     async with beside(work):
         yield
@@ -47,7 +47,7 @@ def step_name(phase: str, depth: int) -> str:
     return f"{phase} depth {depth}"
 
 
-class _Step:
+class _HostStep:
     def __init__(self, context: Context, phase: str, osds: dict[str, int]) -> None:
         self._context, self._phase, self._osds = context, phase, osds
         self._before: HostState | None = None

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cephqos_loadgen.results.phase import Recovery
+from cephqos_loadgen.results.phase import RecoveryFigures
 
 _RECOVERING = ("recovering", "backfilling")
 _WAITING = ("recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull")
@@ -128,11 +128,11 @@ class RecoveryFollower:
             event = "recovery_done"
         return event
 
-    def recovery(self) -> Recovery:
+    def recovery(self) -> RecoveryFigures:
         """What was recovered since `expect`, up to now where it is not finished."""
         objects, size = self.recovered
         end = self._calm_since if self._finished else self.now.time
-        return Recovery(
+        return RecoveryFigures(
             objects=objects - self._marks[0],
             bytes=size - self._marks[1],
             seconds=max(0.0, end - self._began) if self._began else 0.0,

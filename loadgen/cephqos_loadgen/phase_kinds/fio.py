@@ -12,7 +12,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.nbd import CACHES
-from cephqos_loadgen.engines.place import Place, pinned
+from cephqos_loadgen.engines.place import ProgramPaths, pinned
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
 from cephqos_loadgen.load.context import Context
@@ -232,7 +232,7 @@ class Fio(PhaseKind):
         words += self.sweep.rules if self.sweep else []
         return f"fio, {self.fio.words} on {where}: {', '.join(words)}"
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         yield from self.fio.preparing(self.target(phase, place), range(self.volumes))
         environment = [f"{key}={value}" for key, value in place.environment.items()]
         depths: tuple[int, ...] = (self.depth,)
@@ -247,7 +247,7 @@ class Fio(PhaseKind):
 
     # -- command lines --------------------------------------------------------------------------
 
-    def target(self, phase: str, place: Place) -> FioTarget:
+    def target(self, phase: str, place: ProgramPaths) -> FioTarget:
         return FioTarget(phase, place, self.pool, self.path, self.cache)
 
     def processes(self) -> list[FioClient]:
@@ -263,7 +263,7 @@ class Fio(PhaseKind):
     def argv(
         self,
         client: FioClient,
-        place: Place,
+        place: ProgramPaths,
         *,
         phase: str,
         seconds: float,

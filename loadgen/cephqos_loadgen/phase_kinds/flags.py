@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.settings import set_flag
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
@@ -60,7 +60,7 @@ class Flags(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 1.0
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         yield from (["ceph", "osd", "set", flag] for flag in self.set)
         yield from (["ceph", "osd", "unset", flag] for flag in self.clear)
 

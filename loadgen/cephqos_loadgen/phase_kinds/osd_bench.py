@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.capacity import OBJECT_SIZE, OBJECTS, bench
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
@@ -55,7 +55,7 @@ class OsdBench(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 15.0
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         numbers = (self.total, self.block_size, OBJECT_SIZE, OBJECTS)
         yield ["ceph", "tell", "osd.*", "bench", *map(str, numbers)]
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
@@ -52,7 +52,7 @@ class OsdIn(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 1.0
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         yield ["ceph", "osd", "unset-group", "noup", f"osd.{self.osd}"]
         yield ["ceph", "osd", "in", self.osd]
 

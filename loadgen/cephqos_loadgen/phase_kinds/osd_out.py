@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.undo import Undo, command
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.errors import RunError
@@ -54,7 +54,7 @@ class OsdOut(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 15.0
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         yield ["ceph", "osd", "set-group", "noup", f"osd.{self.osd}"]
         yield ["ceph", "osd", "down", self.osd]
         yield ["ceph", "osd", "out", self.osd]

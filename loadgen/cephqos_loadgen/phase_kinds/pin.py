@@ -9,7 +9,7 @@ from cephqos_base.units import format_cpu_list
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import affinity
 from cephqos_loadgen.cluster.undo import Undo
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
@@ -77,7 +77,7 @@ class Pin(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 1.0
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         yield ["taskset", "--all-tasks", "--cpu-list", "--pid", "CPUS", "PID"]
 
     def on_this_host(self, osds: int, cpus: Sequence[Cpu]) -> list[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.engines.rados_bench import prefill_argv
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
@@ -59,7 +59,7 @@ class Prefill(PhaseKind):
     def expected_seconds(self) -> float | None:
         return objects_seconds(self.content) + 2
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         name, content = f"{self.pool}.0", self.content
         yield prefill_argv(
             self.pool, content.count, content.size, place, name=name, seconds=seconds

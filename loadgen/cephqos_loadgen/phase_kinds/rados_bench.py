@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import Place, pinned
+from cephqos_loadgen.engines.place import ProgramPaths, pinned
 from cephqos_loadgen.engines.rados_bench import bench_argv
 from cephqos_loadgen.load.bench_follower import BenchFollower
 from cephqos_loadgen.load.clients import ClientProcess, run_clients, step_of
@@ -79,7 +79,7 @@ class RadosBench(PhaseKind):
     def expected_seconds(self) -> float | None:
         return None
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         return (self.argv(index, place, seconds) for index in range(len(self.targets)))
 
     def in_flight_of(self, index: int) -> int:
@@ -87,7 +87,7 @@ class RadosBench(PhaseKind):
         each, rest = divmod(self.in_flight, len(self.targets))
         return each + (index < rest)
 
-    def argv(self, index: int, place: Place, seconds: float) -> list[str]:
+    def argv(self, index: int, place: ProgramPaths, seconds: float) -> list[str]:
         """The command line of one instance."""
         pool, in_flight = self.targets[index], self.in_flight_of(index)
         argv = bench_argv(pool, self.op, self.object_size, in_flight, place, seconds=seconds)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
@@ -75,7 +75,7 @@ class Scrub(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 15.0
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         yield ["ceph", "osd", "pool", "deep-scrub" if self.deep else "scrub", self.pool]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ScrubResult:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
@@ -50,7 +50,7 @@ class Wait(PhaseKind):
     def expected_seconds(self) -> float | None:
         return None
 
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         return iter(())
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> WaitResult:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.parts import CephOption, Objects, PlannedPool
 
@@ -48,7 +48,7 @@ class Action(ABC):
         """About how long its own work takes; None if it runs until it is told to end."""
 
     @abstractmethod
-    def commands(self, phase: str, seconds: float, place: Place) -> Iterator[list[str]]:
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
         """Every command line, for `--dry-run`; `seconds` is the most that the phase may take."""
 
     @property

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import aiohttp
 
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 
 _START_SECONDS = 15.0
@@ -32,7 +32,7 @@ class Reach(Protocol):
     @property
     def conf(self) -> Path: ...
     @property
-    def place(self) -> Place: ...
+    def place(self) -> ProgramPaths: ...
     def argv(self, argv: Sequence[str]) -> list[str]: ...
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, problems
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.replay.gather import METRICS_FILE, Replayed, gather, to_blocks
+from cephqos_loadgen.replay.gather import METRICS_FILE, ReplayedBlocks, gather, to_blocks
 
 _BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
 # The largest file of metrics that is read: it becomes some fifty times as large in memory.
@@ -46,7 +46,7 @@ def check_archives(archives: Sequence[Archive]) -> None:
 
 async def write_blocks(
     archive: Archive, shift_seconds: float, target: Path, work: Path, say: Say
-) -> Replayed:
+) -> ReplayedBlocks:
     """A run's series and what the rules record of them, as blocks in `target`."""
     found = await gather(archive, shift_seconds, work, say)
     say("writing labelled blocks")

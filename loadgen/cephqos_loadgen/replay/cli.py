@@ -15,7 +15,7 @@ from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.blocks import check_archives, shifts, write_blocks
-from cephqos_loadgen.replay.gather import Replayed, gather, scratch
+from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, scratch
 from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
 from cephqos_loadgen.replay.remote_write import send, without_password
 from cephqos_loadgen.replay.series import LAST_TIME_MS
@@ -110,7 +110,7 @@ async def _replay(arguments: argparse.Namespace) -> int:
 
 async def _write(
     archives: Sequence[Archive], moves: Sequence[float], target: Path, work: Path
-) -> list[Replayed]:
+) -> list[ReplayedBlocks]:
     found = []
     progress = Progress()
     for archive, move in zip(archives, moves, strict=True):
@@ -162,7 +162,7 @@ async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
             await until_interrupted()
 
 
-def describe(run: Replayed) -> str:
+def describe(run: ReplayedBlocks) -> str:
     """One line: the run, its times, how much it is."""
     begin, end = (
         datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

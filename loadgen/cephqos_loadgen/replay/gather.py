@@ -17,7 +17,7 @@ from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, r
 from cephqos_loadgen.replay.openmetrics import text
 from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
 from cephqos_loadgen.replay.run_series import run_series
-from cephqos_loadgen.replay.series import Recording, Samples, labelled, merge, parse, render
+from cephqos_loadgen.replay.series import RecordedRun, Samples, labelled, merge, parse, render
 
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.
@@ -26,7 +26,7 @@ METRICS_FILE: Final = "metrics.columns"
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class ReplayedBlocks:
     """A run as it is written: its labels, and where it lies in time."""
 
     run: str
@@ -41,10 +41,10 @@ class Replayed:
 class Gathered:
     """A run's series at their own times, and the labels and the shift that they are to get."""
 
-    recording: Recording
+    recording: RecordedRun
     own: dict[str, str]
     shift_ms: int
-    about: Replayed
+    about: ReplayedBlocks
 
 
 async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -> Gathered:
@@ -62,9 +62,9 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
     say("writing blocks")
     await to_blocks(recording, {}, 0, raw, work)
     recorded = await _recorded(raw, work, begin_ms, end_ms, say, None)
-    whole = Recording(recording.types, recording.series | recorded.series)
+    whole = RecordedRun(recording.types, recording.series | recorded.series)
     own = {"run": manifest.run, "archive": archive.folder.resolve().name}
-    about = Replayed(
+    about = ReplayedBlocks(
         manifest.run,
         own["archive"],
         begin_ms / 1000 + shift_seconds,
@@ -75,7 +75,7 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
     return Gathered(whole, own, round(shift_seconds * 1000), about)
 
 
-def load(archive: Archive, shift_seconds: float = 0.0) -> Recording:
+def load(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
     """All series of a run: those of the exporters, and the ones that the run served itself."""
     with damage_named(archive.folder):
         parts = [
@@ -87,10 +87,10 @@ def load(archive: Archive, shift_seconds: float = 0.0) -> Recording:
         own = run_series(archive, shift_seconds)
         scraped = _of_job(found, "cephqos")
         served = _of_job(own, "cephqos-run")
-    return Recording(found.types | own.types, scraped | served)
+    return RecordedRun(found.types | own.types, scraped | served)
 
 
-def _of_job(recording: Recording, job: str) -> dict[str, Samples]:
+def _of_job(recording: RecordedRun, job: str) -> dict[str, Samples]:
     """With the label that Prometheus adds to all series of a scrape job."""
     found = {}
     for series, samples in recording.series.items():
@@ -110,7 +110,7 @@ def _check_room(work: Path, archive: Archive, samples: int) -> None:
 
 
 async def to_blocks(
-    recording: Recording, own: dict[str, str], shift_ms: int, target: Path, work: Path
+    recording: RecordedRun, own: dict[str, str], shift_ms: int, target: Path, work: Path
 ) -> None:
     page = work / "page.om"
     for lines in text(recording, own, shift_ms, _PAGE_BYTES):
@@ -140,7 +140,7 @@ def scratch(folder: Path | None) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> Recording:
+async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> RecordedRun:
     """These recorded series of a run, by this version's rules; UsageError without Prometheus."""
     for name in NEEDED:
         find_program(name)
@@ -150,14 +150,14 @@ async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> Reco
         try:
             begin_ms, end_ms = recording.span_ms()
         except ValueError:
-            return Recording({}, {})
+            return RecordedRun({}, {})
         await to_blocks(recording, {}, 0, work / "raw", work)
         return await _recorded(work / "raw", work, begin_ms, end_ms, say, wanted)
 
 
 async def _recorded(
     raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say, wanted: Collection[str] | None
-) -> Recording:
+) -> RecordedRun:
     """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
 
     Alone, since rules know nothing of runs: two at the same time would be added up.
@@ -179,7 +179,7 @@ async def _recorded(
             argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
             await run_promtool(argv, work / "promtool.out")
     names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
-    found = Recording({}, {})
+    found = RecordedRun({}, {})
     async with prometheus(raw, work) as url:
         for name in names:
             expr = f'{{__name__="{name}"}}[{end - begin + 2}s]'

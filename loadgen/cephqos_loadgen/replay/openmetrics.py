@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_loadgen.replay.series import Recording, Samples, labelled, parse, render
+from cephqos_loadgen.replay.series import RecordedRun, Samples, labelled, parse, render
 
 _SUFFIXES: Final = {
     "histogram": ("_bucket", "_sum", "_count"),
@@ -14,14 +14,14 @@ _SUFFIXES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class TypeLine:
     """What one `# TYPE` line says."""
 
     name: str
     type: str
 
 
-def family_of(name: str, types: Mapping[str, str]) -> Family:
+def family_of(name: str, types: Mapping[str, str]) -> TypeLine:
     """The family of a sample name.
 
     OpenMetrics wants `_total` behind a counter, and its name free for nothing else. What it would
@@ -30,22 +30,22 @@ def family_of(name: str, types: Mapping[str, str]) -> Family:
     for suffix in ("_bucket", "_sum", "_count"):
         base = name.removesuffix(suffix)
         if base != name and suffix in _SUFFIXES.get(types.get(base, ""), ()):
-            return Family(base, types[base])
+            return TypeLine(base, types[base])
     kind = types.get(name, "unknown")
     if kind == "counter" and name.endswith("_total"):
         base = name.removesuffix("_total")
-        return Family(base, kind) if base and base not in types else Family(name, "unknown")
-    return Family(name, kind if kind in ("gauge", "summary") else "unknown")
+        return TypeLine(base, kind) if base and base not in types else TypeLine(name, "unknown")
+    return TypeLine(name, kind if kind in ("gauge", "summary") else "unknown")
 
 
 def text(
-    recording: Recording, own: Mapping[str, str], shift_ms: int = 0, most_bytes: int = 256 << 20
+    recording: RecordedRun, own: Mapping[str, str], shift_ms: int = 0, most_bytes: int = 256 << 20
 ) -> Iterator[Iterator[str]]:
     """Pages of about `most_bytes` at most, each as its lines. A series is on one page."""
-    families: dict[Family, list[str]] = {}
+    families: dict[TypeLine, list[str]] = {}
     for series in recording.series:
         families.setdefault(family_of(parse(series)[0], recording.types), []).append(series)
-    plan: list[list[tuple[Family, list[str]]]] = [[]]
+    plan: list[list[tuple[TypeLine, list[str]]]] = [[]]
     size = 0
     for family in sorted(families, key=lambda it: it.name):
         for series in sorted(families[family]):
@@ -63,8 +63,8 @@ def text(
 
 
 def _page(
-    recording: Recording,
-    page: list[tuple[Family, list[str]]],
+    recording: RecordedRun,
+    page: list[tuple[TypeLine, list[str]]],
     own: Mapping[str, str],
     shift_ms: int,
 ) -> Iterator[str]:

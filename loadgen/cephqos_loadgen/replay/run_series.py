@@ -13,7 +13,7 @@ from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
 from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.metrics import METRICS, families
 from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
-from cephqos_loadgen.replay.series import LAST_TIME_MS, Recording
+from cephqos_loadgen.replay.series import LAST_TIME_MS, RecordedRun
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 
 _LONGEST_SECONDS = 30 * 86400
@@ -44,7 +44,7 @@ def _totals(figures: LoadFigures, seconds: float) -> IoTotals:
     )
 
 
-def run_series(archive: Archive, shift_seconds: float = 0.0) -> Recording:
+def run_series(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
     """One sample per second, at the original times. The run's start is a value: it is shifted."""
     manifest = archive.manifest
     start, end = manifest.start_unix_seconds, manifest.end_unix_seconds
@@ -53,7 +53,7 @@ def run_series(archive: Archive, shift_seconds: float = 0.0) -> Recording:
     live = Live(RunPlace(manifest.run, manifest.scenario, _fsid(archive)))
     live.started = start + shift_seconds
     live.repeats = (0, manifest.repeats_planned)
-    found = Recording({name: metric.type for name, metric in METRICS.items()}, {})
+    found = RecordedRun({name: metric.type for name, metric in METRICS.items()}, {})
     ticks = [math.ceil(start) + n for n in range(int(end - start) + 1)]
     repeats = [it for it in archive.repeats if it.record.end_unix_seconds >= start]
     for repeat in repeats:
@@ -72,7 +72,7 @@ def _fsid(archive: Archive) -> str:
     return str(cluster.get("fsid", "")) if isinstance(cluster, dict) else ""
 
 
-def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], found: Recording) -> None:
+def _replay(live: Live, repeat: RecordedRepeat, ticks: list[int], found: RecordedRun) -> None:
     record = repeat.record
     phases = sorted(record.phases.items(), key=lambda it: it[1].start_unix_seconds)
     clients = _by_tick(repeat, ticks)
@@ -107,7 +107,7 @@ def _by_tick(repeat: RecordedRepeat, ticks: list[int]) -> dict[int, dict[tuple[s
     return found
 
 
-def _note(live: Live, second: int, found: Recording) -> None:
+def _note(live: Live, second: int, found: RecordedRun) -> None:
     for series, value in _samples(live):
         if value == value:
             found.series.setdefault(series, {})[second * 1000] = value

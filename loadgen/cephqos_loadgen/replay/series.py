@@ -22,7 +22,7 @@ _UNESCAPED: Final = {"n": "\n"}
 
 
 @dataclass(slots=True)
-class Recording:
+class RecordedRun:
     """The samples of a whole run: families with their type, series as `name{labels}`."""
 
     types: dict[str, str]
@@ -69,12 +69,12 @@ def render(name: str, labels: Mapping[str, str]) -> str:
     return f"{name}{{{render_labels(dict(sorted(labels.items())))}}}"
 
 
-def merge(parts: Iterable[Columns]) -> Recording:
+def merge(parts: Iterable[Columns]) -> RecordedRun:
     """The repeats of a run as one recording, as a Prometheus would have it that scraped them all.
 
     A series has no sample where the exporter gave none: a gap stays a gap.
     """
-    found = Recording({}, {})
+    found = RecordedRun({}, {})
     for part in parts:
         for family, (kind, _) in part.families.items():
             found.types.setdefault(family, kind)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from cephqos_base import dashboards
 from cephqos_loadgen.grafana.place import Grafana, Sources
-from cephqos_loadgen.replay.gather import Replayed
+from cephqos_loadgen.replay.gather import ReplayedBlocks
 from cephqos_loadgen.replay.programs import prometheus
 
 
-def board_url(grafana: Grafana, runs: Sequence[Replayed]) -> str:
+def board_url(grafana: Grafana, runs: Sequence[ReplayedBlocks]) -> str:
     """The dashboard of test runs: the first run, and the second beside it."""
     first = runs[0]
     query = {"var-run": first.run}

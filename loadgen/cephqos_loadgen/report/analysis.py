@@ -50,7 +50,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
+class ReportRow:
     """All figures of one key; `bins` for any other percentile."""
 
     key: Key
@@ -67,7 +67,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class ReportRun:
     """One archive: what was planned, what was found in each repeat."""
 
     name: str
@@ -76,7 +76,7 @@ class Run:
     plan: Mapping[str, Any]
     environment: Mapping[str, Any]
     observations: tuple[Observation, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ReportRow, ...]
     problems: tuple[str, ...] = ()  # files that are not as the manifest says
 
     @property
@@ -84,7 +84,7 @@ class Run:
         return [o for o in self.observations if o.record.status == "finished"]
 
 
-def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None) -> Run:
+def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None) -> ReportRun:
     """Read an archive and take all figures from it; ArchiveDamaged where it cannot be read."""
     with damage_named(archive.folder):
         osds = (archive.environment.get("cluster") or {}).get("osds") or []
@@ -94,7 +94,7 @@ def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None)
             report(f"reading {repeat.name}")
             observations.append(observe(repeat, hosts))
         finished = [o for o in observations if o.record.status == "finished"]
-        return Run(
+        return ReportRun(
             name=archive.manifest.run,
             folder=archive.folder.name,
             manifest=archive.manifest,
@@ -113,7 +113,7 @@ def _problems(archive: Archive) -> Iterator[str]:
             yield problem
 
 
-def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[Row]:
+def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow]:
     """In the order in which points and phases ran."""
     loads: dict[Key, list[LoadPart]] = {}
     works: dict[Key, list[Mapping[str, float]]] = {}
@@ -130,10 +130,10 @@ def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[Row]:
     for key, parts in loads.items():
         yield load_row(key, axes[key.point], parts)
     for key, found in works.items():
-        yield Row(key, axes[key.point], len(found), _averages(found))
+        yield ReportRow(key, axes[key.point], len(found), _averages(found))
 
 
-def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> Row:
+def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> ReportRow:
     """One row of the same load in several repeats."""
     bins = merged(part.bins for part in parts)
     figures = _averages(
@@ -147,7 +147,7 @@ def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> Ro
         ]
     )
     figures |= _latencies(parts, bins)
-    return Row(key, axes, len(parts), figures, bins)
+    return ReportRow(key, axes, len(parts), figures, bins)
 
 
 def _averages(found: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
@@ -189,7 +189,7 @@ def _pooled(parts: Iterable[LoadPart], centre: float) -> float | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settings:
+class ReportSettings:
     """What a report compares with."""
 
     baseline_iops: tuple[float, ...] = ()  # samples of the baseline; one alone is taken as exact
@@ -197,5 +197,5 @@ class Settings:
     target: float | None = None  # a share of the baseline
     reference: str = ""  # a point; empty: the first
     percentiles: tuple[float, ...] = ()  # more of them
-    baseline_run: Run | None = None  # its doubts are doubts of the changes
-    baseline_row: Row | None = None  # its load that others are compared with
+    baseline_run: ReportRun | None = None  # its doubts are doubts of the changes
+    baseline_row: ReportRow | None = None  # its load that others are compared with

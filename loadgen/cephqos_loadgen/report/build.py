@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Key, Row, Run, Settings
+from cephqos_loadgen.report.analysis import Key, ReportRow, ReportRun, ReportSettings
 from cephqos_loadgen.report.change_tables import change_between, change_tables
 from cephqos_loadgen.report.charts import charts
-from cephqos_loadgen.report.document import Document, Finding
+from cephqos_loadgen.report.document import Document, Doubt
 from cephqos_loadgen.report.doubts import doubts
 from cephqos_loadgen.report.more_tables import environment_table, more_tables
 from cephqos_loadgen.report.tables import Subject, Table, tables
@@ -22,7 +22,7 @@ from cephqos_loadgen.report.words import (
 )
 
 
-def build(runs: Sequence[Run], settings: Settings) -> Document:
+def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
     """The whole report."""
     labels = Subject(runs, settings)
     findings = [_in_short(finding, labels) for finding in _findings(runs)]
@@ -52,24 +52,24 @@ def _tables(subject: Subject) -> Iterator[Table]:
     yield from (*first, *change_tables(subject), *(t for t in found if t not in first))
 
 
-def _findings(runs: Sequence[Run]) -> list[Finding]:
+def _findings(runs: Sequence[ReportRun]) -> list[Doubt]:
     """Of all runs, the gravest first; the run is named where there are several."""
     order = {"serious": 0, "caution": 1, "note": 2}
     found = []
     for run in runs:
         for finding in doubts(run):
             words = f"{run.name}: {finding.text}" if len(runs) > 1 else finding.text
-            found.append(Finding(finding.severity, words, finding.evidence, finding.rows))
+            found.append(Doubt(finding.severity, words, finding.evidence, finding.rows))
     return sorted(found, key=lambda finding: order[finding.severity])
 
 
-def _of_baseline(settings: Settings) -> list[Finding]:
+def _of_baseline(settings: ReportSettings) -> list[Doubt]:
     """What speaks against the baseline speaks against every change from it."""
     found = doubts(settings.baseline_run) if settings.baseline_run else []
     return [replace(f, text=f"Baseline: {f.text}", rows=()) for f in found]
 
 
-def _in_short(finding: Finding, subject: Subject) -> Finding:
+def _in_short(finding: Doubt, subject: Subject) -> Doubt:
     """The finding with the points called as in the tables."""
     text, evidence = finding.text, finding.evidence
     points = {row.key.point for row in subject.rows}
@@ -79,7 +79,7 @@ def _in_short(finding: Finding, subject: Subject) -> Finding:
     return replace(finding, text=text, evidence=evidence)
 
 
-def repeat_command(run: Run) -> str:
+def repeat_command(run: ReportRun) -> str:
     """What was asked for, as a command line."""
     scale = f" --scale {run.manifest.scale}" if run.manifest.scale else ""
     variables = "".join(f" --var '{name}={value}'" for name, value in run.plan.get("variables", []))
@@ -115,7 +115,7 @@ def _what_ran(subject: Subject) -> str:
     return "; ".join(parts) + "."
 
 
-def _best_and_worst(subject: Subject, rows: Sequence[Row]) -> Iterator[str]:
+def _best_and_worst(subject: Subject, rows: Sequence[ReportRow]) -> Iterator[str]:
     """Per load: the most and the least throughput, and whether they really differ."""
     for phase in dict.fromkeys(row.key.phase for row in rows):
         group = [row for row in rows if row.key.phase == phase]
@@ -137,7 +137,7 @@ def _best_and_worst(subject: Subject, rows: Sequence[Row]) -> Iterator[str]:
             yield f"{sentence}: {percent(found.ratio)} (95 % interval {interval(found)})."
 
 
-def _figures(row: Row) -> str:
+def _figures(row: ReportRow) -> str:
     parts = [with_unit(metrics.IOPS, row.figures[metrics.IOPS.key].value)]
     if metrics.P99.key in row.figures:
         parts.append(f"p99 {with_unit(metrics.P99, row.figures[metrics.P99.key].value)}")

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from cephqos_base.recorded import PerClass
-from cephqos_base.series import Qos
-from cephqos_loadgen.report.analysis import Run
-from cephqos_loadgen.report.observe import Cause, Observation
+from cephqos_base.series import QosSeries
+from cephqos_loadgen.report.analysis import ReportRun
+from cephqos_loadgen.report.observe import Observation, ObservedCause
 from cephqos_loadgen.report.plot_time import Strip, stretches
 
 # What `cephqos report --causes` lets Prometheus evaluate.
@@ -17,20 +17,20 @@ WANTED: Final = (PerClass.CAUSE,)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CauseSeen:
     """One series of a cause: its labels, and the moments at which it was there."""
 
     labels: Mapping[str, str]
     times: Sequence[float]  # seconds since the epoch
 
 
-def with_causes(run: Run, found: Sequence[Seen]) -> Run:
+def with_causes(run: ReportRun, found: Sequence[CauseSeen]) -> ReportRun:
     """The run with the causes of each repeat."""
     observations = tuple(_with_causes(observed, found) for observed in run.observations)
     return replace(run, observations=observations)
 
 
-def _with_causes(observed: Observation, found: Sequence[Seen]) -> Observation:
+def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observation:
     start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
     causes = []
     for seen in found:
@@ -38,7 +38,7 @@ def _with_causes(observed: Observation, found: Sequence[Seen]) -> Observation:
         if len(times):
             labels = seen.labels
             causes.append(
-                Cause(
+                ObservedCause(
                     labels.get("ceph_daemon", ""),
                     labels.get("class", ""),
                     labels.get("cause", ""),
@@ -65,7 +65,7 @@ def causes_within(
 def strips(observed: Observation) -> list[Strip]:
     """One strip per class and cause: on how many OSDs it was the main one at each second."""
     start = observed.record.start_unix_seconds
-    known = {series.labels.get("ceph_daemon") for series in observed.samples.of(Qos.OPS)}
+    known = {series.labels.get("ceph_daemon") for series in observed.samples.of(QosSeries.OPS)}
     most = len(known | {cause.osd for cause in observed.causes or ()})
     osds: dict[tuple[str, str], dict[int, set[str]]] = {}
     for cause in observed.causes or ():

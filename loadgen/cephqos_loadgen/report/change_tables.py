@@ -4,15 +4,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import BACKGROUND, LOAD, Key, Row, Settings
-from cephqos_loadgen.report.metrics import Metric
-from cephqos_loadgen.report.statistics import Change, change
+from cephqos_loadgen.report.analysis import BACKGROUND, LOAD, Key, ReportRow, ReportSettings
+from cephqos_loadgen.report.metrics import FigureKind
+from cephqos_loadgen.report.statistics import ChangeInterval, change
 from cephqos_loadgen.report.tables import (
     WHO,
     Cell,
-    Column,
     Subject,
     Table,
+    TableColumn,
     background_rows,
     best_and_worst,
     figure,
@@ -28,10 +28,10 @@ WORK: Final = (
 )
 COMPARED: Final = (metrics.IOPS, *LATENCIES, *WORK)
 _CHANGE: Final = (
-    Column("Change"),
-    Column("Change", "%"),
-    Column("95 % interval", "%", numeric=False),
-    Column("Result", numeric=False),
+    TableColumn("Change"),
+    TableColumn("Change", "%"),
+    TableColumn("95 % interval", "%", numeric=False),
+    TableColumn("Result", numeric=False),
 )
 _NOTE: Final = (
     "Changes are between means over repeats. The interval is bootstrapped over the repeats."
@@ -45,7 +45,9 @@ def change_tables(subject: Subject) -> Iterator[Table]:
     yield from (table for table in (*built, *level_tables(subject)) if table.rows)
 
 
-def change_between(row: Row, reference: Row, metric: Metric) -> Change | None:
+def change_between(
+    row: ReportRow, reference: ReportRow, metric: FigureKind
+) -> ChangeInterval | None:
     new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
     if new is None or old is None or not new.samples or not old.samples:
         return None
@@ -66,14 +68,14 @@ def changes_table(subject: Subject) -> Table:
                 lines.append((*who(subject, row), name, against, *_change_cells(metric, found)))
     columns = (
         *WHO,
-        Column("Figure", numeric=False),
-        Column("Reference", numeric=False),
+        TableColumn("Figure", numeric=False),
+        TableColumn("Reference", numeric=False),
         *_CHANGE,
     )
     return Table("changes", "Change against the reference", columns, tuple(lines), _NOTE)
 
 
-def _change_cells(metric: Metric, found: Change) -> tuple[Cell, ...]:
+def _change_cells(metric: FigureKind, found: ChangeInterval) -> tuple[Cell, ...]:
     return (
         figure(metric, found.absolute),
         Cell(percent(found.ratio), _times_100(found.ratio)),
@@ -109,9 +111,9 @@ def baseline_table(subject: Subject) -> Table:
                 )
     columns = (
         *WHO,
-        Column("Figure", numeric=False),
-        Column("Baseline"),
-        Column("Value"),
+        TableColumn("Figure", numeric=False),
+        TableColumn("Baseline"),
+        TableColumn("Value"),
         *_CHANGE,
     )
     title = "Latency, scrub and recovery against the baseline"
@@ -119,7 +121,7 @@ def baseline_table(subject: Subject) -> Table:
     return Table("baseline-others", title, columns, tuple(lines), note)
 
 
-def _of_baseline(settings: Settings, row: Row, metric: Metric) -> Row | None:
+def _of_baseline(settings: ReportSettings, row: ReportRow, metric: FigureKind) -> ReportRow | None:
     """A load is compared with the baseline's load, other work with the same of that point."""
     load = settings.baseline_row
     if load is None or settings.baseline_run is None or row.key.kind == LOAD:
@@ -159,14 +161,14 @@ def targets_table(subject: Subject) -> Table:
         lines.append(tuple(cells))
     columns = [
         *WHO,
-        Column("Baseline", "IOPS"),
-        Column("Throughput", "IOPS"),
-        Column("Change", "IOPS"),
-        Column("Change", "%"),
-        Column("95 % interval", "%", numeric=False),
+        TableColumn("Baseline", "IOPS"),
+        TableColumn("Throughput", "IOPS"),
+        TableColumn("Change", "IOPS"),
+        TableColumn("Change", "%"),
+        TableColumn("95 % interval", "%", numeric=False),
     ]
     if settings.target is not None:
-        columns += [Column("Target", "IOPS"), Column("Result", numeric=False)]
+        columns += [TableColumn("Target", "IOPS"), TableColumn("Result", numeric=False)]
     note = f"Baseline: {settings.baseline_name}." if settings.baseline_name else ""
     return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
 
@@ -195,11 +197,11 @@ def level_tables(subject: Subject) -> Iterator[Table]:
 
 
 def _level_table(
-    subject: Subject, axis: str, phase: str, rows: Sequence[Row], metric: Metric
+    subject: Subject, axis: str, phase: str, rows: Sequence[ReportRow], metric: FigureKind
 ) -> Table:
     levels = list(dict.fromkeys(row.axes[axis] for row in rows))
     others = [a for a in subject.varying if a != axis]
-    lines: dict[tuple[str, ...], dict[str, Row]] = {}
+    lines: dict[tuple[str, ...], dict[str, ReportRow]] = {}
     for row in rows:
         lines.setdefault(tuple(row.axes.get(a, "–") for a in others), {})[row.axes[axis]] = row
     cells = []
@@ -208,8 +210,8 @@ def _level_table(
         own = [_mean_and_deviation(found.get(level), metric, marks) for level in levels]
         cells.append((*(text(value) for value in rest), *own))
     columns = (
-        *(Column(a, numeric=False) for a in others),
-        *(Column(level, metric.unit) for level in levels),
+        *(TableColumn(a, numeric=False) for a in others),
+        *(TableColumn(level, metric.unit) for level in levels),
     )
     return Table(
         f"by-{axis}-{phase}-{metric.key}",
@@ -222,7 +224,7 @@ def _level_table(
 
 
 def _mean_and_deviation(
-    row: Row | None, metric: Metric, marks: Mapping[tuple[Key, str], str]
+    row: ReportRow | None, metric: FigureKind, marks: Mapping[tuple[Key, str], str]
 ) -> Cell:
     if row is None or metric.key not in row.figures:
         return Cell("–")

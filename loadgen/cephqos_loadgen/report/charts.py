@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cephqos_loadgen.report import metrics, plots
-from cephqos_loadgen.report.analysis import BACKGROUND, Row
+from cephqos_loadgen.report.analysis import BACKGROUND, ReportRow
 from cephqos_loadgen.report.core_map import core_maps
 from cephqos_loadgen.report.cost import thread_groups
 from cephqos_loadgen.report.document import Chart
-from cephqos_loadgen.report.metrics import PERCENTILES, Metric
+from cephqos_loadgen.report.metrics import PERCENTILES, FigureKind
 from cephqos_loadgen.report.observe import WHOLE
 from cephqos_loadgen.report.over_time import timelines
 from cephqos_loadgen.report.plot_time import Line
 from cephqos_loadgen.report.plots import Dot
 from cephqos_loadgen.report.surface import surfaces
-from cephqos_loadgen.report.tables import Cell, Column, Subject, Table, count, figure, text
+from cephqos_loadgen.report.tables import Cell, Subject, Table, TableColumn, count, figure, text
 
 _GROUPS: Final = 5
 _MOST_DOTS: Final = 24  # points that a first screen holds
@@ -49,7 +49,7 @@ def charts(subject: Subject) -> Iterator[Chart]:
     yield from core_maps(subject)
 
 
-def _labels(subject: Subject, rows: Sequence[Row]) -> list[str]:
+def _labels(subject: Subject, rows: Sequence[ReportRow]) -> list[str]:
     """The points, with the load where there are several."""
     phases = {row.key.phase for row in rows}
     return [
@@ -58,7 +58,7 @@ def _labels(subject: Subject, rows: Sequence[Row]) -> list[str]:
 
 
 def dots_chart(
-    subject: Subject, rows: Sequence[Row], metric: Metric, name: str, title: str
+    subject: Subject, rows: Sequence[ReportRow], metric: FigureKind, name: str, title: str
 ) -> Chart:
     """One figure of each row, with one deviation over the repeats to both sides."""
     labels = _labels(subject, rows)
@@ -73,11 +73,15 @@ def dots_chart(
         data.append((text(label), figure(metric, found.value), figure(metric, spread)))
     spread_note = " (bars: ± 1 σ over repeats)" if any(d[0].low is not None for d in drawn) else ""
     drawing = plots.dots(title + spread_note, metric.unit, labels, drawn, [title])
-    columns = (Column("Point", numeric=False), Column(title, metric.unit), Column("σ", metric.unit))
+    columns = (
+        TableColumn("Point", numeric=False),
+        TableColumn(title, metric.unit),
+        TableColumn("σ", metric.unit),
+    )
     return Chart(name, title, drawing, Table(f"chart-{name}", title, columns, tuple(data)))
 
 
-def percentiles_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
+def percentiles_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     """Percentiles of all completions of each load."""
     rows = [row for row in rows if metrics.P99.key in row.figures]
     shown = [metric for metric in PERCENTILES if metric.key != "clat_p99.5"]
@@ -91,13 +95,13 @@ def percentiles_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
         (text(label), *(figure(m, row.value(m.key)) for m in shown))
         for label, row in zip(labels, rows, strict=True)
     )
-    columns = (Column("Point", numeric=False), *(Column(m.title, "ms") for m in shown))
+    columns = (TableColumn("Point", numeric=False), *(TableColumn(m.title, "ms") for m in shown))
     return Chart("latency", title, drawing, Table("chart-latency", title, columns, data))
 
 
-def curves_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
+def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     """Throughput against mean latency; bars are one deviation over the repeats."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[ReportRow]] = {}
     for label, row in zip(_labels(subject, rows), rows, strict=True):
         groups.setdefault(label, []).append(row)
     lines = []
@@ -129,12 +133,12 @@ def curves_chart(subject: Subject, rows: Sequence[Row]) -> Chart:
         ]
     title = "Response curve: depth at each point, bars ± 1 σ over repeats"
     columns = (
-        Column("Point", numeric=False),
-        Column("Depth"),
-        Column("Throughput", "IOPS"),
-        Column("σ", "IOPS"),
-        Column("Mean latency", "ms"),
-        Column("σ of the mean", "ms"),
+        TableColumn("Point", numeric=False),
+        TableColumn("Depth"),
+        TableColumn("Throughput", "IOPS"),
+        TableColumn("σ", "IOPS"),
+        TableColumn("Mean latency", "ms"),
+        TableColumn("σ of the mean", "ms"),
     )
     drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
     return Chart("curve", title, drawing, Table("chart-curve", title, columns, tuple(data)))
@@ -164,7 +168,7 @@ def cpu_chart(subject: Subject) -> Iterator[Chart]:
         (text(label), *(Cell(f"{v:.3f}", v) for v in row))
         for label, row in zip(means, rows, strict=True)
     )
-    columns = (Column("Load", numeric=False), *(Column(name, "cores") for name in names))
+    columns = (TableColumn("Load", numeric=False), *(TableColumn(name, "cores") for name in names))
     yield Chart("cpu", title, drawing, Table("chart-cpu", title, columns, data))
 
 

@@ -11,9 +11,9 @@ from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.gather import evaluated
 from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Row, Run, Settings, analyse
+from cephqos_loadgen.report.analysis import ReportRow, ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.causes import WANTED, Seen, with_causes
+from cephqos_loadgen.report.causes import WANTED, CauseSeen, with_causes
 from cephqos_loadgen.report.tables import Subject
 from cephqos_loadgen.report.words import listed, plain
 from cephqos_loadgen.report.write import PAGE, write
@@ -84,20 +84,20 @@ async def _report(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def evaluate_causes(run: Run, folder: Path) -> Run:
+async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:
     """The run with what the recording rules say of each second."""
     with Progress().step(f"evaluating rules over {run.name}") as say:
         found = await evaluated(open_archive(folder), WANTED, say)
     seen = [
-        Seen(parse(series)[1], [time / 1000 for time, value in samples.items() if value])
+        CauseSeen(parse(series)[1], [time / 1000 for time, value in samples.items() if value])
         for series, samples in found.series.items()
     ]
     return with_causes(run, seen)
 
 
-def read_runs(folders: list[Path]) -> list[Run]:
+def read_runs(folders: list[Path]) -> list[ReportRun]:
     """All archives, analysed; the same one twice is a mistake."""
-    runs: list[Run] = []
+    runs: list[ReportRun] = []
     for folder in folders:
         archive = open_archive(folder)
         if archive.manifest.run in {run.name for run in runs}:
@@ -106,27 +106,27 @@ def read_runs(folders: list[Path]) -> list[Run]:
     return runs
 
 
-def read_baseline(text: str | None) -> Settings:
+def read_baseline(text: str | None) -> ReportSettings:
     """What changes are taken from: a throughput, or the best load of an archive."""
     if text is None:
-        return Settings()
+        return ReportSettings()
     try:
         given = float(text.replace(",", ""))
         if not 0 < given < float("inf"):
             raise UsageError(f"--baseline {text}: expected more than 0 IOPS")
-        return Settings((given,), f"{text} IOPS, as given")
+        return ReportSettings((given,), f"{text} IOPS, as given")
     except ValueError:
         run = analyse(open_archive(Path(text)))
-    loads = [row for row in Subject([run], Settings()).main_loads]
+    loads = [row for row in Subject([run], ReportSettings()).main_loads]
     if not loads:
         raise UsageError(f"--baseline {text}: no load of one depth in a finished repeat")
     best = max(loads, key=lambda row: row.figures[metrics.IOPS.key].value)
     return against(run, best)
 
 
-def against(run: Run, row: Row) -> Settings:
+def against(run: ReportRun, row: ReportRow) -> ReportSettings:
     """Settings that compare with this load of a run."""
-    return Settings(
+    return ReportSettings(
         baseline_iops=row.figures[metrics.IOPS.key].samples,
         baseline_name=f"{run.name}, {row.key.phase} of {row.key.point}",
         baseline_run=run,

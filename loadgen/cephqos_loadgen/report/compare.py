@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Row, Run
-from cephqos_loadgen.report.metrics import METRICS, Metric
+from cephqos_loadgen.report.analysis import ReportRow, ReportRun
+from cephqos_loadgen.report.metrics import METRICS, FigureKind
 from cephqos_loadgen.report.more_tables import environment_facts
-from cephqos_loadgen.report.statistics import Change, change
+from cephqos_loadgen.report.statistics import ChangeInterval, change
 from cephqos_loadgen.report.words import listed, plain
 
 # What every comparison shows. Other figures appear when a rule names them.
@@ -27,11 +27,11 @@ _MAY_DIFFER: Final = ("cephqos",)
 class Difference:
     """One figure of one row of a run, against the same of the reference."""
 
-    row: Row
-    metric: Metric
+    row: ReportRow
+    metric: FigureKind
     value: float
     reference: float
-    change: Change
+    change: ChangeInterval
 
     @property
     def beyond_noise(self) -> bool:
@@ -48,13 +48,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    reference: Run
-    others: tuple[Run, ...]
+    reference: ReportRun
+    others: tuple[ReportRun, ...]
     differences: tuple[Difference, ...]
     unmatched: tuple[str, ...]  # rows that only some of the runs have
 
 
-def compare(reference: Run, others: Sequence[Run], wanted: Sequence[Metric]) -> Comparison:
+def compare(
+    reference: ReportRun, others: Sequence[ReportRun], wanted: Sequence[FigureKind]
+) -> Comparison:
     """Every row of each run against that of the reference."""
     base = {row.key.matching: row for row in reference.rows}
     found: list[Difference] = []
@@ -70,14 +72,14 @@ def compare(reference: Run, others: Sequence[Run], wanted: Sequence[Metric]) -> 
 
 
 def _missing(
-    there: dict[tuple[object, ...], Row], here: dict[tuple[object, ...], Row]
+    there: dict[tuple[object, ...], ReportRow], here: dict[tuple[object, ...], ReportRow]
 ) -> Iterator[str]:
     for matching, row in there.items():
         if matching not in here:
             yield row_name(row)
 
 
-def row_name(row: Row) -> str:
+def row_name(row: ReportRow) -> str:
     key = row.key
     depth = "" if key.depth is None else f" depth {key.depth}"
     op = "" if key.op == "total" else f" {key.op}s"
@@ -85,7 +87,9 @@ def row_name(row: Row) -> str:
     return f"{key.point}: {key.phase}{depth}{op}{window}"
 
 
-def _differences(row: Row, base: Row, wanted: Sequence[Metric]) -> Iterator[Difference]:
+def _differences(
+    row: ReportRow, base: ReportRow, wanted: Sequence[FigureKind]
+) -> Iterator[Difference]:
     for metric in wanted:
         new, old = row.figures.get(metric.key), base.figures.get(metric.key)
         if new and old:
@@ -96,7 +100,7 @@ def _differences(row: Row, base: Row, wanted: Sequence[Metric]) -> Iterator[Diff
 # -- environments ----------------------------------------------------------------------------------
 
 
-def environment_differences(runs: Sequence[Run]) -> Iterator[str]:
+def environment_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
     """What differs between the machines and clusters of runs, one line each."""
     facts = [environment_facts(run) for run in runs]
     for name in dict.fromkeys(name for found in facts for name in found):
@@ -109,7 +113,7 @@ def environment_differences(runs: Sequence[Run]) -> Iterator[str]:
     yield from _plan_differences(runs)
 
 
-def _plan_differences(runs: Sequence[Run]) -> Iterator[str]:
+def _plan_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
     """Phases of the first point that do something else."""
     actions = [_actions(run) for run in runs]
     for name in dict.fromkeys(name for found in actions for name in found):
@@ -127,7 +131,7 @@ def _plan_differences(runs: Sequence[Run]) -> Iterator[str]:
                 yield plain(f"phase {name}, {key}: {shown}")
 
 
-def _actions(run: Run) -> dict[str, dict[str, Any]]:
+def _actions(run: ReportRun) -> dict[str, dict[str, Any]]:
     points = run.plan.get("points", [])[:1]
     return {str(p["name"]): p["action"] for point in points for p in point.get("phases", [])}
 
@@ -147,11 +151,11 @@ _RULE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FailRule:
     """`clat_p99 > 1.10 * ref`, or with a number of its own in the shown unit."""
 
     text: str
-    metric: Metric
+    metric: FigureKind
     op: str
     factor: float | None  # of the reference
     bound: float | None  # a figure, in the metric's shown unit
@@ -164,7 +168,7 @@ class Rule:
         return bound is not None and _OPERATORS[self.op](value, bound)
 
 
-def read_rule(text: str) -> Rule:
+def read_rule(text: str) -> FailRule:
     """UsageError where it is none."""
     match = _RULE.fullmatch(text)
     if not match:
@@ -179,11 +183,11 @@ def read_rule(text: str) -> Rule:
         )
     factor = float(match["factor"]) if match["factor"] else 1.0 if match["ref1"] else None
     bound = float(match["value"]) if match["value"] else None
-    return Rule(text, metric, match["op"], factor, bound)
+    return FailRule(text, metric, match["op"], factor, bound)
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Verdict:
     """What is worse: lines for the user, and whether any of it cannot be judged."""
 
     failures: tuple[str, ...]
@@ -195,10 +199,10 @@ class Outcome:
         return 1 if self.failures else 2 if self.unjudged else 0
 
 
-def judge(found: Comparison, rules: Sequence[Rule]) -> Outcome:
+def judge(found: Comparison, rules: Sequence[FailRule]) -> Verdict:
     """By the rules; without rules, any regression beyond noise counts."""
     if not rules:
-        return Outcome(tuple(f"worse: {_words(d)}" for d in found.differences if d.regression), ())
+        return Verdict(tuple(f"worse: {_words(d)}" for d in found.differences if d.regression), ())
     failures, unjudged = [], []
     for rule in rules:
         concerned = [d for d in found.differences if d.metric.key == rule.metric.key]
@@ -211,7 +215,7 @@ def judge(found: Comparison, rules: Sequence[Rule]) -> Outcome:
                 failures.append(line)
             elif not difference.change.known:
                 unjudged.append(f"{line}; one repeat, so noise is not known")
-    return Outcome(tuple(failures), tuple(unjudged))
+    return Verdict(tuple(failures), tuple(unjudged))
 
 
 def _words(difference: Difference) -> str:

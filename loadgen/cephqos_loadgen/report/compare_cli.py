@@ -7,7 +7,7 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import ArchiveDamaged
-from cephqos_loadgen.report.analysis import Run
+from cephqos_loadgen.report.analysis import ReportRun
 from cephqos_loadgen.report.cli import read_runs
 from cephqos_loadgen.report.compare import (
     SHOWN,
@@ -73,7 +73,7 @@ async def _compare(arguments: argparse.Namespace) -> int:
     return outcome.exit_status
 
 
-def read_sides(folders: list[Path], wanted: Path | None) -> tuple[Run, list[Run]]:
+def read_sides(folders: list[Path], wanted: Path | None) -> tuple[ReportRun, list[ReportRun]]:
     """The reference, and what is compared with it. A run may be compared with itself."""
     if wanted is None:
         wanted, folders = folders[0], folders[1:]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from cephqos_loadgen.report.compare import Comparison, Difference, Outcome, row_name
-from cephqos_loadgen.report.document import Document, Finding
-from cephqos_loadgen.report.tables import Cell, Column, Table, figure, text
+from cephqos_loadgen.report.compare import Comparison, Difference, Verdict, row_name
+from cephqos_loadgen.report.document import Document, Doubt
+from cephqos_loadgen.report.tables import Cell, Table, TableColumn, figure, text
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, plain, verdict
 
 
@@ -14,15 +14,15 @@ def to_table(found: Comparison) -> Table:
     for d in found.differences:
         run = [text(d.row.key.run)] if several else []
         lines.append((*run, *_cells(d)))
-    columns = [Column("Run", numeric=False)] if several else []
+    columns = [TableColumn("Run", numeric=False)] if several else []
     columns += [
-        Column("Row", numeric=False),
-        Column("Figure", numeric=False),
-        Column("Reference"),
-        Column("Value"),
-        Column("Change", "%"),
-        Column("95 % interval", "%", numeric=False),
-        Column("Result", numeric=False),
+        TableColumn("Row", numeric=False),
+        TableColumn("Figure", numeric=False),
+        TableColumn("Reference"),
+        TableColumn("Value"),
+        TableColumn("Change", "%"),
+        TableColumn("95 % interval", "%", numeric=False),
+        TableColumn("Result", numeric=False),
     ]
     note = (
         "The interval is bootstrapped over repeats."
@@ -45,10 +45,10 @@ def _cells(d: Difference) -> tuple[Cell, ...]:
     )
 
 
-def to_document(found: Comparison, outcome: Outcome, warnings: list[str]) -> Document:
+def to_document(found: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
     names = [run.name for run in found.others]
-    findings = [Finding("caution", "The environments differ.", line) for line in warnings]
-    findings += [Finding("caution", "A row has no counterpart.", u) for u in found.unmatched]
+    findings = [Doubt("caution", "The environments differ.", line) for line in warnings]
+    findings += [Doubt("caution", "A row has no counterpart.", u) for u in found.unmatched]
     return Document(
         title=f"{listed(names)} against {found.reference.name}",
         question="",
@@ -60,7 +60,7 @@ def to_document(found: Comparison, outcome: Outcome, warnings: list[str]) -> Doc
     )
 
 
-def summary(found: Comparison, outcome: Outcome) -> list[str]:
+def summary(found: Comparison, outcome: Verdict) -> list[str]:
     """What to know first."""
     worse = sum(d.regression for d in found.differences)
     better = sum(d.beyond_noise and not d.regression for d in found.differences)
@@ -79,7 +79,7 @@ def summary(found: Comparison, outcome: Outcome) -> list[str]:
     return [*lines, *outcome.failures, *outcome.unjudged]
 
 
-def to_terminal(found: Comparison, outcome: Outcome) -> str:
+def to_terminal(found: Comparison, outcome: Verdict) -> str:
     """Columns under each other; nothing of an archive reaches the terminal as it is."""
     table = to_table(found)
     rows = [[plain(cell.text) for cell in row] for row in table.rows]
@@ -96,7 +96,7 @@ def to_terminal(found: Comparison, outcome: Outcome) -> str:
     return "\n".join([*lines, *map(plain, summary(found, outcome))])
 
 
-def to_json(found: Comparison, outcome: Outcome, warnings: list[str]) -> dict[str, Any]:
+def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[str, Any]:
     return {
         "reference": found.reference.name,
         "runs": [run.name for run in found.others],

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cephqos_base.errors import UsageError
-from cephqos_base.series import Placement
+from cephqos_base.series import PlacementSeries
 from cephqos_base.units import parse_cpu_list
 from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.report import svg
-from cephqos_loadgen.report.analysis import Run
+from cephqos_loadgen.report.analysis import ReportRun
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.observe import Observation
 from cephqos_loadgen.report.samples import Series
-from cephqos_loadgen.report.tables import Column, Subject, Table, text
+from cephqos_loadgen.report.tables import Subject, Table, TableColumn, text
 
 _MOST: Final = 12
 _WIDTH: Final = 860.0
@@ -60,7 +60,7 @@ def _tells_something(found: Sequence[Cores]) -> bool:
     return any(it.used or it.planned or it.allowed != everything for it in found)
 
 
-def _cores(run: Run, observed: Observation) -> Iterator[Cores]:
+def _cores(run: ReportRun, observed: Observation) -> Iterator[Cores]:
     """OSDs in the order of their numbers, then clients that are pinned."""
     osds = _as_seen(observed)
     for phase in observed.record.phases.values():
@@ -81,12 +81,12 @@ def _as_seen(observed: Observation) -> dict[str, Cores]:
         name = series.labels.get("ceph_daemon", "")
         return osds.setdefault(name, Cores(name))
 
-    for series in observed.samples.of(Placement.INFO):
+    for series in observed.samples.of(PlacementSeries.INFO):
         of(series).allowed |= frozenset(_cpus(series.labels.get("cpus", "")))
-    for series in observed.samples.of(Placement.CPU_THREADS):
+    for series in observed.samples.of(PlacementSeries.CPU_THREADS):
         for cpu in _cpus(series.labels.get("cpu", "")) if series.values.any() else ():
             of(series).used[cpu] = "threads"
-    for series in observed.samples.of(Placement.REACTOR_CPU):
+    for series in observed.samples.of(PlacementSeries.REACTOR_CPU):
         for cpu in {int(value) for value in series.values}:
             of(series).used[cpu] = f"reactor {series.labels.get('reactor', '')}"
     return osds
@@ -112,7 +112,10 @@ def _chart(label: str, number: int, found: Sequence[Cores], nodes: Mapping[str, 
         | {cpu for content in nodes.values() for cpu in _cpus(str(content))}
     )
     title = f"CPUs of OSDs and clients: {label}"
-    columns = (Column("Who", numeric=False), *(Column(f"CPU {c}", numeric=False) for c in cpus))
+    columns = (
+        TableColumn("Who", numeric=False),
+        *(TableColumn(f"CPU {c}", numeric=False) for c in cpus),
+    )
     rows = tuple((text(it.name), *(text(it.word(cpu)) for cpu in cpus)) for it in found)
     name = f"cores-{number:02d}"
     table = Table(f"chart-{name}", title, columns, rows)

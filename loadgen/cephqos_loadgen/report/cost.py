@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from cephqos_base.series import Daemon, Disks, Threads
+from cephqos_base.series import DaemonSeries, DisksSeries, ThreadsSeries
 from cephqos_loadgen.report import metrics
 from cephqos_loadgen.report.samples import Samples, Series
 from cephqos_loadgen.results.host import HostUse
@@ -11,8 +11,19 @@ from cephqos_loadgen.results.phase import Step
 
 FAMILIES: Final = frozenset(
     {
-        *(Daemon.CPU_SECONDS, Daemon.RESIDENT_BYTES, Daemon.UP, Threads.CPU_SECONDS),
-        *(Disks.OPS, Disks.BYTES, Disks.TIME_SECONDS, Disks.WEIGHTED_SECONDS, Disks.INFO),
+        *(
+            DaemonSeries.CPU_SECONDS,
+            DaemonSeries.RESIDENT_BYTES,
+            DaemonSeries.UP,
+            ThreadsSeries.CPU_SECONDS,
+        ),
+        *(
+            DisksSeries.OPS,
+            DisksSeries.BYTES,
+            DisksSeries.TIME_SECONDS,
+            DisksSeries.WEIGHTED_SECONDS,
+            DisksSeries.INFO,
+        ),
     }
 )
 _OSD: Final = "osd."
@@ -32,7 +43,7 @@ def cost_of(
             found[metrics.OSD_CPU_PER_IO.key] = spent / ios
     memory = [
         value
-        for series in samples.of(Daemon.RESIDENT_BYTES)
+        for series in samples.of(DaemonSeries.RESIDENT_BYTES)
         if series.labels.get("ceph_daemon", "").startswith(_OSD)
         and (value := series.at(end)) is not None
     ]
@@ -47,7 +58,7 @@ def cost_of(
 def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
     parts = [
         series.growth(start, end)
-        for series in samples.of(Daemon.CPU_SECONDS)
+        for series in samples.of(DaemonSeries.CPU_SECONDS)
         if series.labels.get("ceph_daemon", "").startswith(_OSD)
     ]
     return sum(parts) if parts else None
@@ -64,13 +75,13 @@ def _devices(
         parts = [s.growth(start, end) for s in one_per_device(samples.of(family, **labels), hosts)]
         return sum(parts) if parts else None
 
-    requests, waited = grown(Disks.OPS), grown(Disks.TIME_SECONDS)
+    requests, waited = grown(DisksSeries.OPS), grown(DisksSeries.TIME_SECONDS)
     if requests and waited is not None:
         found[metrics.DEVICE_REQUEST.key] = waited / requests
     for metric, amount in (
-        (metrics.DEVICE_DEPTH, grown(Disks.WEIGHTED_SECONDS)),
-        (metrics.DEVICE_READ, grown(Disks.BYTES, op="read")),
-        (metrics.DEVICE_WRITTEN, grown(Disks.BYTES, op="write")),
+        (metrics.DEVICE_DEPTH, grown(DisksSeries.WEIGHTED_SECONDS)),
+        (metrics.DEVICE_READ, grown(DisksSeries.BYTES, op="read")),
+        (metrics.DEVICE_WRITTEN, grown(DisksSeries.BYTES, op="write")),
     ):
         if amount is not None:
             found[metric.key] = amount / (end - start)
@@ -110,7 +121,7 @@ def _client(clients: HostUse, step: Step) -> dict[str, float]:
 def thread_groups(samples: Samples, start: float, end: float) -> Mapping[str, float]:
     """CPU seconds of all OSDs by group of threads."""
     found: dict[str, float] = {}
-    for series in samples.of(Threads.CPU_SECONDS):
+    for series in samples.of(ThreadsSeries.CPU_SECONDS):
         group = series.labels.get("group", "")
         found[group] = found.get(group, 0.0) + series.growth(start, end)
     return found

@@ -10,7 +10,7 @@ Severity = Literal["serious", "caution", "note"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Doubt:
     """One doubt: what it is, what it rests on, and the rows that it touches."""
 
     severity: Severity
@@ -35,7 +35,7 @@ class Document:
     title: str
     question: str
     summary: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[Doubt, ...]
     tables: tuple[Table, ...]
     charts: tuple[Chart, ...]
     commands: tuple[str, ...]

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Key, Row, Run
-from cephqos_loadgen.report.document import Finding
+from cephqos_loadgen.report.analysis import Key, ReportRow, ReportRun
+from cephqos_loadgen.report.document import Doubt
 from cephqos_loadgen.report.doubts_of_cluster import CLUSTER_CHECKS
 from cephqos_loadgen.report.doubts_of_load import LOAD_CHECKS
 from cephqos_loadgen.report.observe import WHOLE, LoadPart, Observation
@@ -27,20 +27,20 @@ _CHECKED_HERE: Final = re.compile(
 )
 _ALIKE: Final = 3  # findings that are listed one by one
 
-Check = Callable[[Run], Iterator[Finding]]
+Check = Callable[[ReportRun], Iterator[Doubt]]
 
 
-def doubts(run: Run) -> list[Finding]:
+def doubts(run: ReportRun) -> list[Doubt]:
     """All findings, the gravest first."""
     found = gathered([finding for check in CHECKS for finding in check(run)], run)
     return sorted(found, key=lambda finding: _ORDER[finding.severity])
 
 
-def gathered(findings: Iterable[Finding], run: Run) -> Iterator[Finding]:
+def gathered(findings: Iterable[Doubt], run: ReportRun) -> Iterator[Doubt]:
     """What is said alike of many points and repeats is said once, and how often."""
     points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
     names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
-    groups: dict[tuple[str, str], list[Finding]] = {}
+    groups: dict[tuple[str, str], list[Doubt]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, names.sub("", finding.text)), []).append(finding)
     for group in groups.values():
@@ -52,23 +52,23 @@ def gathered(findings: Iterable[Finding], run: Run) -> Iterator[Finding]:
         yield replace(group[0], text=text, rows=tuple(rows))
 
 
-def _keys(run: Run, points: Iterable[str]) -> tuple[Key, ...]:
+def _keys(run: ReportRun, points: Iterable[str]) -> tuple[Key, ...]:
     wanted = set(points)
     return tuple(row.key for row in run.rows if row.key.point in wanted)
 
 
-def not_whole(run: Run) -> Iterator[Finding]:
+def not_whole(run: ReportRun) -> Iterator[Doubt]:
     """The run, or repeats of it, did not finish."""
     manifest = run.manifest
     if manifest.status != "complete":
-        yield Finding(
+        yield Doubt(
             "serious",
             f"The run is {manifest.status}: {len(run.finished)} of {manifest.repeats_planned}"
             " repeats finished. Points without a finished repeat have no rows.",
             manifest.error,
         )
     if run.problems:
-        yield Finding(
+        yield Doubt(
             "serious",
             f"{len(run.problems)} files of the archive are not as they were recorded. Figures from"
             " them may be wrong or missing.",
@@ -78,13 +78,13 @@ def not_whole(run: Run) -> Iterator[Finding]:
     for observed in run.observations:
         record = observed.record
         if record.status != "finished":
-            yield Finding(
+            yield Doubt(
                 "caution",
                 f"Repeat {record.repeat} of {record.point} {record.status} and is left out.",
                 record.error,
             )
         if observed.absent:
-            yield Finding(
+            yield Doubt(
                 "caution",
                 f"Repeat {record.repeat} of {record.point} lacks {listed(observed.absent)}:"
                 " what comes from there is missing or incomplete.",
@@ -93,21 +93,21 @@ def not_whole(run: Run) -> Iterator[Finding]:
             )
 
 
-def cut_off(run: Run) -> Iterator[Finding]:
+def cut_off(run: ReportRun) -> Iterator[Doubt]:
     """Phases that did not end by themselves."""
     for observed in run.finished:
         record = observed.record
         for name, phase in record.phases.items():
             if phase.ended_by in ("cut_off", "failed"):
                 word = "was cut off by at_most" if phase.ended_by == "cut_off" else "failed"
-                yield Finding(
+                yield Doubt(
                     "serious",
                     f"Phase {name} of {record.point}, repeat {record.repeat}, {word}.",
                     phase.error or "Its figures cover a part of its work.",
                     _keys(run, [record.point]),
                 )
             if phase.recovery and phase.recovery.objects and not phase.recovery.finished:
-                yield Finding(
+                yield Doubt(
                     "caution",
                     f"Recovery was not finished when phase {name} of {record.point} ended.",
                     f"{phase.recovery.objects:,} objects in {phase.recovery.seconds:.0f} s.",
@@ -115,12 +115,12 @@ def cut_off(run: Run) -> Iterator[Finding]:
                 )
 
 
-def few_repeats(run: Run) -> Iterator[Finding]:
+def few_repeats(run: ReportRun) -> Iterator[Doubt]:
     rows = [row for row in run.rows if row.repeats < _ENOUGH_REPEATS]
     if rows:
         least = min(row.repeats for row in rows)
         words = "one repeat" if least == 1 else f"{least} repeats"
-        yield Finding(
+        yield Doubt(
             "serious" if least == 1 else "caution",
             f"Too few repeats: {words} of some points, {_ENOUGH_REPEATS} are the least that show"
             " a spread." + (" Of one repeat no interval can be given." if least == 1 else ""),
@@ -130,7 +130,7 @@ def few_repeats(run: Run) -> Iterator[Finding]:
         )
 
 
-def unstable(run: Run) -> Iterator[Finding]:
+def unstable(run: ReportRun) -> Iterator[Doubt]:
     """The spread over repeats is large."""
     rows = []
     for row in run.rows:
@@ -139,7 +139,7 @@ def unstable(run: Run) -> Iterator[Finding]:
             rows.append((iops.variation or 0.0, row))
     if rows:
         worst, row = max(rows, key=lambda pair: pair[0])
-        yield Finding(
+        yield Doubt(
             "caution",
             f"Throughput differs much between repeats: the deviation is above {_UNSTABLE:.0%} of"
             f" the mean in {len(rows)} of {_loads(run)} rows.",
@@ -148,16 +148,16 @@ def unstable(run: Run) -> Iterator[Finding]:
         )
 
 
-def _loads(run: Run) -> int:
+def _loads(run: ReportRun) -> int:
     return sum(metrics.IOPS.key in row.figures and row.key.window == WHOLE for row in run.rows)
 
 
-def _named(row: Row) -> str:
+def _named(row: ReportRow) -> str:
     depth = "" if row.key.depth is None else f" at depth {row.key.depth}"
     return f"{row.key.phase}{depth} of {row.key.point}"
 
 
-def drift(run: Run) -> Iterator[Finding]:
+def drift(run: ReportRun) -> Iterator[Doubt]:
     """The first third of a load differs from its last, without background work to explain it."""
     found: dict[Key, tuple[float, str]] = {}
     for observed in run.finished:
@@ -171,7 +171,7 @@ def drift(run: Run) -> Iterator[Finding]:
                     found[key] = (moved, f"repeat {observed.record.repeat}")
     if found:
         key, (moved, where) = max(found.items(), key=lambda item: abs(item[1][0]))
-        yield Finding(
+        yield Doubt(
             "caution",
             f"Throughput drifts: the last third of a load differs from its first by more than"
             f" {_DRIFT:.0%} in {len(found)} of {_loads(run)} rows, in seconds without background"
@@ -198,7 +198,7 @@ def _moved(observed: Observation, part: LoadPart) -> float | None:
     return float(per_second[-third:].mean()) / first - 1 if first else None
 
 
-def _row_key(run: Run, observed: Observation, part: LoadPart) -> Key | None:
+def _row_key(run: ReportRun, observed: Observation, part: LoadPart) -> Key | None:
     for row in run.rows:
         key = row.key
         if (key.point, key.phase, key.op, key.window) == (
@@ -211,7 +211,7 @@ def _row_key(run: Run, observed: Observation, part: LoadPart) -> Key | None:
     return None
 
 
-def busy_host(run: Run) -> Iterator[Finding]:
+def busy_host(run: ReportRun) -> Iterator[Doubt]:
     """Steal, throttling, and CPU that neither OSDs nor clients used."""
     stolen: dict[str, float] = {}
     throttled: dict[str, float] = {}
@@ -243,11 +243,11 @@ def busy_host(run: Run) -> Iterator[Finding]:
     )
 
 
-def _host(run: Run, shares: dict[str, float], bound: float, words: str) -> Iterator[Finding]:
+def _host(run: ReportRun, shares: dict[str, float], bound: float, words: str) -> Iterator[Doubt]:
     above = {point: share for point, share in shares.items() if share > bound}
     if above:
         point = max(above, key=lambda name: above[name])
-        yield Finding(
+        yield Doubt(
             "serious" if above[point] > 0.25 else "caution",
             f"{words}: more than {bound:.0%} of all CPU time in {len(above)} of"
             f" {len(shares)} points.",
@@ -256,14 +256,14 @@ def _host(run: Run, shares: dict[str, float], bound: float, words: str) -> Itera
         )
 
 
-def lost_samples(run: Run) -> Iterator[Finding]:
+def lost_samples(run: ReportRun) -> Iterator[Doubt]:
     """Scrapes that failed or did not happen, and seconds of clients that are missing."""
     for observed in run.finished:
         record = observed.record
         failed = sum(record.metrics.failures.values())
         missing = int(record.cost.wall_seconds * 0.95) - record.metrics.scrapes
         if failed or missing > 2:
-            yield Finding(
+            yield Doubt(
                 "caution",
                 f"Samples of the exporters are missing in {record.point}, repeat {record.repeat}.",
                 f"{record.metrics.scrapes} samples in {record.cost.wall_seconds:.0f} s, {failed}"
@@ -273,7 +273,7 @@ def lost_samples(run: Run) -> Iterator[Finding]:
         yield from _client_gaps(run, observed)
 
 
-def _client_gaps(run: Run, observed: Observation) -> Iterator[Finding]:
+def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Doubt]:
     """The clients' seconds that are missing from a load of one step."""
     for part in observed.loads:
         if part.op != "total" or part.window != WHOLE or part.several_depths:
@@ -285,7 +285,7 @@ def _client_gaps(run: Run, observed: Observation) -> Iterator[Finding]:
             continue
         covered = float(table.seconds[chosen].sum()) / jobs
         if covered < 0.95 * part.seconds - 1.5:
-            yield Finding(
+            yield Doubt(
                 "caution",
                 f"Seconds of the clients are missing in {part.phase} of"
                 f" {observed.record.point}, repeat {observed.record.repeat}.",
@@ -294,11 +294,11 @@ def _client_gaps(run: Run, observed: Observation) -> Iterator[Finding]:
             )
 
 
-def costly_recording(run: Run) -> Iterator[Finding]:
+def costly_recording(run: ReportRun) -> Iterator[Doubt]:
     above = [o.record for o in run.finished if o.record.cost.core_share > _RECORDING]
     if above:
         most = max(above, key=lambda record: record.cost.core_share)
-        yield Finding(
+        yield Doubt(
             "note",
             f"Recording took more than {_RECORDING:.0%} of a core in {len(above)} of"
             f" {len(run.finished)} repeats.",
@@ -307,13 +307,13 @@ def costly_recording(run: Run) -> Iterator[Finding]:
         )
 
 
-def noted_by_the_run(run: Run) -> Iterator[Finding]:
+def noted_by_the_run(run: ReportRun) -> Iterator[Doubt]:
     """What the run itself found, besides what is checked here more closely."""
     for observed in run.finished:
         record = observed.record
         lines = [line for line in record.findings if not _CHECKED_HERE.search(line)]
         if lines:
-            yield Finding(
+            yield Doubt(
                 "note",
                 f"The run noted in {record.point}, repeat {record.repeat}: {lines[0]}.",
                 "; ".join(lines[1:5]),

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from cephqos_base.series import Daemon, Qos
+from cephqos_base.series import DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
-from cephqos_loadgen.report.analysis import Key, Run
-from cephqos_loadgen.report.document import Finding
+from cephqos_loadgen.report.analysis import Key, ReportRun
+from cephqos_loadgen.report.document import Doubt
 from cephqos_loadgen.report.observe import Observation
 from cephqos_loadgen.report.promises import client_demand, held, window_rates
 from cephqos_loadgen.report.words import listed
@@ -18,11 +18,11 @@ _REAL: Final = 0.5  # of the configured capacity
 _LEAST_DEMAND_SECONDS: Final = 10.0
 
 
-def _keys(run: Run, point: str) -> tuple[Key, ...]:
+def _keys(run: ReportRun, point: str) -> tuple[Key, ...]:
     return tuple(row.key for row in run.rows if row.key.point == point)
 
 
-def other_settings(run: Run) -> Iterator[Finding]:
+def other_settings(run: ReportRun) -> Iterator[Doubt]:
     """What the daemons said is in force, against the plan; and the run's own warnings."""
     planned = {point["name"]: point for point in run.plan.get("points", [])}
     seen: set[tuple[str, str]] = set()
@@ -32,7 +32,7 @@ def other_settings(run: Run) -> Iterator[Finding]:
         for line in _differences(observed, settings):
             if (record.point, line) not in seen:
                 seen.add((record.point, line))
-                yield Finding(
+                yield Doubt(
                     "serious",
                     f"A setting of {record.point} was not as planned.",
                     line,
@@ -41,7 +41,7 @@ def other_settings(run: Run) -> Iterator[Finding]:
         for line in record.in_force.warnings:
             if (record.point, line) not in seen:
                 seen.add((record.point, line))
-                yield Finding("caution", f"{record.point}: {line}", "", _keys(run, record.point))
+                yield Doubt("caution", f"{record.point}: {line}", "", _keys(run, record.point))
 
 
 def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Itera
             yield f"{name}: planned {wanted}, in force {next(iter(wrong.values()))} on {osds}"
 
 
-def restarts(run: Run) -> Iterator[Finding]:
+def restarts(run: ReportRun) -> Iterator[Doubt]:
     """OSDs that went down, or whose counters began anew, other than planned."""
     for observed in run.finished:
         record = observed.record
@@ -74,7 +74,7 @@ def restarts(run: Run) -> Iterator[Finding]:
         up = [int(look.get("osds_up", 0)) for look in observed.looks]
         began = [
             series.labels.get("ceph_daemon", "")
-            for series in observed.samples.of(Daemon.CPU_SECONDS)
+            for series in observed.samples.of(DaemonSeries.CPU_SECONDS)
             if series.labels.get("ceph_daemon", "").startswith("osd.")
             and bool(np.any(np.diff(series.values) < 0))
         ]
@@ -83,7 +83,7 @@ def restarts(run: Run) -> Iterator[Finding]:
         evidence = f"{listed(sorted(set(began)))} began anew. " if began else ""
         if up and min(up) < max(up):
             evidence += f"{min(up)} of {max(up)} OSDs were up at the least."
-        yield Finding(
+        yield Doubt(
             "serious",
             f"An OSD restarted or went down in {record.point}, repeat {record.repeat}.",
             evidence.strip(),
@@ -91,13 +91,13 @@ def restarts(run: Run) -> Iterator[Finding]:
         )
 
 
-def unreachable(run: Run) -> Iterator[Finding]:
+def unreachable(run: ReportRun) -> Iterator[Doubt]:
     """Seconds in which nobody could look at the cluster."""
     for observed in run.finished:
         times = [float(look["time"]) for look in observed.looks]
         longest = max(np.diff(times), default=0.0) if len(times) > 1 else 0.0
         if longest > 10:
-            yield Finding(
+            yield Doubt(
                 "caution",
                 f"The cluster was not seen for {longest:.0f} s in {observed.record.point}, repeat"
                 f" {observed.record.repeat}.",
@@ -106,7 +106,7 @@ def unreachable(run: Run) -> Iterator[Finding]:
             )
 
 
-def capacity(run: Run) -> Iterator[Finding]:
+def capacity(run: ReportRun) -> Iterator[Doubt]:
     """Capacity that no OSD with demand ever delivered, or that its own benchmark denies."""
     found: dict[str, tuple[str, float, float]] = {}
     for observed in run.finished:
@@ -115,7 +115,7 @@ def capacity(run: Run) -> Iterator[Finding]:
                 found.setdefault(observed.record.point, (osd, configured, best))
     if found:
         point, (osd, configured, best) = next(iter(found.items()))
-        yield Finding(
+        yield Doubt(
             "serious",
             f"The capacity that OSDs are configured with was never real in {len(found)} points:"
             f" under demand they delivered less than {_REAL:.0%} of it. Reservations are shares"
@@ -130,27 +130,29 @@ def capacity(run: Run) -> Iterator[Finding]:
 def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
     """OSD, configured capacity, and the best rate, of OSDs that had demand long enough."""
     start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
-    for series in observed.samples.of(Qos.DELIVERED_OPS):
+    for series in observed.samples.of(QosSeries.DELIVERED_OPS):
         osd = series.labels.get("ceph_daemon", "")
-        configured = [s.at(end) for s in observed.samples.of(Qos.CAPACITY_OPS, ceph_daemon=osd)]
+        configured = [
+            s.at(end) for s in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd)
+        ]
         times, rates = window_rates(series, start, end)
-        wanted = held(observed.samples.of(Qos.QUEUE_LENGTH, ceph_daemon=osd), times)
+        wanted = held(observed.samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd), times)
         wanted |= client_demand(observed.samples, osd, times)
         if configured and configured[0] and wanted.sum() >= _LEAST_DEMAND_SECONDS:
             yield osd, configured[0], float(rates.max())
 
 
-def _benches(run: Run) -> Iterator[Finding]:
+def _benches(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.finished:
         end = observed.record.end_unix_seconds
         for phase in observed.record.phases.values():
             if not isinstance(phase.result, OsdBenchResult):
                 continue
             for osd, figures in phase.result.osds.items():
-                for series in observed.samples.of(Qos.CAPACITY_OPS, ceph_daemon=osd):
+                for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
                     configured = series.at(end) or 0.0
                     if figures.iops < _REAL * configured:
-                        yield Finding(
+                        yield Doubt(
                             "caution",
                             f"The benchmark of {osd} in {observed.record.point} is far below its"
                             " configured capacity.",
@@ -159,13 +161,13 @@ def _benches(run: Run) -> Iterator[Finding]:
                         )
 
 
-def files_as_devices(run: Run) -> Iterator[Finding]:
+def files_as_devices(run: ReportRun) -> Iterator[Doubt]:
     """OSDs that share this host's disk, as in a lab."""
     osds = run.environment.get("cluster", {}).get("osds") or []
     shared = [o for o in osds if o.get("bluestore_bdev_access_mode") == "file"]
     if shared:
         cpus = run.environment.get("host", {}).get("cpus")
-        yield Finding(
+        yield Doubt(
             "caution",
             f"{len(shared)} of {len(osds)} OSDs are on files of one host: they share its disk"
             f" and its {cpus} CPUs, with the clients. Trends may hold elsewhere, figures do not.",

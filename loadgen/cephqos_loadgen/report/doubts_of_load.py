@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from cephqos_base.series import CLIENT, Qos
+from cephqos_base.series import CLIENT, QosSeries
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.plan.words import count
-from cephqos_loadgen.report.analysis import Key, Run
-from cephqos_loadgen.report.document import Finding
+from cephqos_loadgen.report.analysis import Key, ReportRun
+from cephqos_loadgen.report.document import Doubt
 from cephqos_loadgen.report.observe import WHOLE, Observation
-from cephqos_loadgen.report.promises import Promise, promises
+from cephqos_loadgen.report.promises import KeptPromise, promises
 from cephqos_loadgen.results.phase import LoadResult
 
 _CEILING: Final = 0.90  # of one core, by the busiest thread of a client
@@ -17,11 +17,11 @@ _SPREAD: Final = 0.20  # between the slowest and the fastest job
 _COVERED: Final = 0.80
 
 
-def _rows(run: Run, point: str, phase: str) -> tuple[Key, ...]:
+def _rows(run: ReportRun, point: str, phase: str) -> tuple[Key, ...]:
     return tuple(r.key for r in run.rows if r.key.point == point and r.key.phase == phase)
 
 
-def client_at_its_ceiling(run: Run) -> Iterator[Finding]:
+def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
     """A thread of a client used a core almost entirely."""
     worst: dict[tuple[str, str], tuple[float, str]] = {}
     for observed in run.finished:
@@ -35,7 +35,7 @@ def client_at_its_ceiling(run: Run) -> Iterator[Finding]:
                     if share > max(_CEILING, worst.get(key, (0.0, ""))[0]):
                         worst[key] = (share, thread)
     for (point, phase), (share, thread) in worst.items():
-        yield Finding(
+        yield Doubt(
             "serious",
             f"The client limits the load {phase} of {point}: one of its threads is at its ceiling.",
             f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
@@ -43,7 +43,7 @@ def client_at_its_ceiling(run: Run) -> Iterator[Finding]:
         )
 
 
-def unequal_jobs(run: Run) -> Iterator[Finding]:
+def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.finished:
         for name, phase in observed.record.phases.items():
             if not isinstance(phase.result, LoadResult) or len(phase.result.chosen.jobs) < 2:
@@ -52,7 +52,7 @@ def unequal_jobs(run: Run) -> Iterator[Finding]:
             low, high = min(rates.values()), max(rates.values())
             if high > 0 and low < (1 - _SPREAD) * high:
                 slowest = min(rates, key=lambda job: rates[job])
-                yield Finding(
+                yield Doubt(
                     "caution",
                     f"The jobs of {name} of {observed.record.point}, repeat"
                     f" {observed.record.repeat}, differ by more than {_SPREAD:.0%}.",
@@ -61,20 +61,20 @@ def unequal_jobs(run: Run) -> Iterator[Finding]:
                 )
 
 
-def _planned(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+def _planned(run: ReportRun) -> Iterator[tuple[str, dict[str, Any]]]:
     """Point and phase as planned."""
     for point in run.plan.get("points", []):
         for phase in point.get("phases", []):
             yield str(point.get("name")), phase
 
 
-def limited_rate(run: Run) -> Iterator[Finding]:
+def limited_rate(run: ReportRun) -> Iterator[Doubt]:
     """The plan sets a rate: throughput cannot show what the cluster can do."""
     for point, phase in _planned(run):
         rate = phase["action"].get("rate_iops")
         rows = _rows(run, point, phase["name"])
         if rate and rows:
-            yield Finding(
+            yield Doubt(
                 "caution",
                 f"The plan limits the load {phase['name']} of {point}: its throughput says what"
                 " was asked for, not what the cluster can do.",
@@ -83,14 +83,14 @@ def limited_rate(run: Run) -> Iterator[Finding]:
             )
 
 
-def not_prefilled(run: Run) -> Iterator[Finding]:
+def not_prefilled(run: ReportRun) -> Iterator[Doubt]:
     """Images that were not written before: reads of them reach no device."""
     for point in run.plan.get("points", []):
         for pool in point.get("pools", []):
             images = pool.get("images")
             rows = tuple(row.key for row in run.rows if row.key.point == point["name"])
             if images and images.get("prefill") is False and rows:
-                yield Finding(
+                yield Doubt(
                     "caution",
                     f"The images of pool {pool['name']} were not written before the load of"
                     f" {point['name']}. First writes and reads of holes cost less or more than"
@@ -100,7 +100,7 @@ def not_prefilled(run: Run) -> Iterator[Finding]:
                 )
 
 
-def not_in_steady_state(run: Run) -> Iterator[Finding]:
+def not_in_steady_state(run: ReportRun) -> Iterator[Doubt]:
     """Writes to flash without a phase before that goes on until figures are steady."""
     osds = (run.environment.get("cluster") or {}).get("osds") or []
     flash = [
@@ -112,7 +112,7 @@ def not_in_steady_state(run: Run) -> Iterator[Finding]:
     rows = {str(point["name"]): _rows_of(run, str(point["name"])) for point in bare}
     found = {name: keys for name, keys in rows.items() if keys}
     if found:
-        yield Finding(
+        yield Doubt(
             "caution",
             f"Nothing brought flash devices into a steady state in {count(len(found), 'point')}:"
             " a fresh device writes faster than one in use.",
@@ -122,7 +122,7 @@ def not_in_steady_state(run: Run) -> Iterator[Finding]:
         )
 
 
-def _rows_of(run: Run, point: str) -> tuple[Key, ...]:
+def _rows_of(run: ReportRun, point: str) -> tuple[Key, ...]:
     return tuple(row.key for row in run.rows if row.key.point == point)
 
 
@@ -137,7 +137,7 @@ def _writes_unprepared(point: Mapping[str, Any]) -> bool:
     return False
 
 
-def background_too_short(run: Run) -> Iterator[Finding]:
+def background_too_short(run: ReportRun) -> Iterator[Doubt]:
     """Background work that covers a small part of the load that it was to disturb."""
     found: dict[tuple[str, str], tuple[float, str]] = {}
     for observed in run.finished:
@@ -156,7 +156,7 @@ def background_too_short(run: Run) -> Iterator[Finding]:
     if found:
         least = min(found, key=lambda key: found[key])
         share, work = found[least]
-        yield Finding(
+        yield Doubt(
             "note",
             f"Background work covers less than {_COVERED:.0%} of {count(len(found), 'load')}."
             ' Compare the rows "during" it: the rows of the whole time mix both.',
@@ -172,7 +172,7 @@ def background_too_short(run: Run) -> Iterator[Finding]:
 # -- the promise -----------------------------------------------------------------------------------
 
 
-def client_promises(observed: Observation, phase: str) -> list[Promise]:
+def client_promises(observed: Observation, phase: str) -> list[KeptPromise]:
     """What the clients' class got on each OSD while a load ran."""
     record = observed.record.phases[phase]
     return [
@@ -184,7 +184,7 @@ def client_promises(observed: Observation, phase: str) -> list[Promise]:
     ]
 
 
-def never_put_to_the_test(run: Run) -> Iterator[Finding]:
+def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
     """Clients never wanted more than their reservation."""
     untested: dict[tuple[str, str], tuple[float, float]] = {}
     tested: set[tuple[str, str]] = set()
@@ -202,7 +202,7 @@ def never_put_to_the_test(run: Run) -> Iterator[Finding]:
     untested = {key: value for key, value in untested.items() if key not in tested}
     if untested:
         (point, phase), (attained, reserved) = next(iter(untested.items()))
-        yield Finding(
+        yield Doubt(
             "serious",
             f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
             " wanted more than their reservation on any OSD.",
@@ -212,17 +212,17 @@ def never_put_to_the_test(run: Run) -> Iterator[Finding]:
         )
 
 
-def promises_unknown(run: Run) -> Iterator[Finding]:
+def promises_unknown(run: ReportRun) -> Iterator[Doubt]:
     """No OSD reported a reservation: attainment cannot be judged."""
     unknown: dict[str, str] = {}
     for observed in run.finished:
-        reported = [s for s in observed.samples.of(Qos.RESERVATION_OPS) if len(s.values)]
+        reported = [s for s in observed.samples.of(QosSeries.RESERVATION_OPS) if len(s.values)]
         if not reported:
             queues = sorted(set(observed.record.in_force.schedulers.values()))
             unknown[observed.record.point] = ", ".join(queues) or "not recorded"
     if unknown:
         point, queue = next(iter(unknown.items()))
-        yield Finding(
+        yield Doubt(
             "note",
             f"No OSD reported reservations in {count(len(unknown), 'point')}: whether promises"
             " were kept there is not known.",
@@ -231,12 +231,12 @@ def promises_unknown(run: Run) -> Iterator[Finding]:
         )
 
 
-def no_scrub_seen(run: Run) -> Iterator[Finding]:
+def no_scrub_seen(run: ReportRun) -> Iterator[Doubt]:
     """Scrubs of nothing."""
     for observed in run.finished:
         for name, phase in observed.record.phases.items():
             if isinstance(phase.result, ScrubResult) and not phase.result.objects:
-                yield Finding(
+                yield Doubt(
                     "serious",
                     f"The scrub {name} of {observed.record.point} found no objects.",
                     f"{phase.result.placement_groups} placement groups.",

@@ -5,13 +5,13 @@ import io
 from collections.abc import Iterator
 
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.tables import Cell, Column, Table
+from cephqos_loadgen.report.tables import Cell, Table, TableColumn
 from cephqos_loadgen.report.words import in_markdown
 
 _MARKS = {"best": " ▲", "worst": " ▼", "doubt": ""}
 
 
-def heading(column: Column) -> str:
+def heading(column: TableColumn) -> str:
     return f"{column.title}, {column.unit}" if column.unit else column.title
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Run
+from cephqos_loadgen.report.analysis import ReportRun
 from cephqos_loadgen.report.causes import causes_within
 from cephqos_loadgen.report.observe import WHOLE
-from cephqos_loadgen.report.promises import Promise, promises
+from cephqos_loadgen.report.promises import KeptPromise, promises
 from cephqos_loadgen.report.tables import (
     Cell,
-    Column,
     Subject,
     Table,
+    TableColumn,
     count,
     figure,
     present,
@@ -49,11 +49,12 @@ def promises_table(subject: Subject) -> Table:
                 )
             )
     columns = (
-        *(Column(name, numeric=False) for name in ("Point", "Load", "OSD", "Class")),
-        Column("Reserved", "ops/s"), Column("Limit", "ops/s"), Column("Attained", "ops/s"),
-        Column("Attainment", "%"), Column("Demand", "s"), Column("Violated", "s"),
-        Column("Lag, most", "s"), Column("Of", "s"),
-        *([Column("Main causes", "s", numeric=False)] if evaluated else []),
+        *(TableColumn(name, numeric=False) for name in ("Point", "Load", "OSD", "Class")),
+        TableColumn("Reserved", "ops/s"), TableColumn("Limit", "ops/s"),
+        TableColumn("Attained", "ops/s"),
+        TableColumn("Attainment", "%"), TableColumn("Demand", "s"), TableColumn("Violated", "s"),
+        TableColumn("Lag, most", "s"), TableColumn("Of", "s"),
+        *([TableColumn("Main causes", "s", numeric=False)] if evaluated else []),
     )  # fmt: skip
     return Table(
         "promises",
@@ -76,7 +77,7 @@ _CAUSES = (
 _NO_CAUSES = "Causes are not evaluated: cephqos report --causes."
 
 
-def _causes_cell(run: Run, point: str, phase: str, osd: str, work: str) -> Cell:
+def _causes_cell(run: ReportRun, point: str, phase: str, osd: str, work: str) -> Cell:
     """Seconds of each cause, the most first, summed over the repeats."""
     total: dict[str, float] = {}
     for observed in run.finished:
@@ -90,8 +91,8 @@ def _causes_cell(run: Run, point: str, phase: str, osd: str, work: str) -> Cell:
     return Cell(words or "–", words)
 
 
-def _by_class(run: Run) -> dict[tuple[str, str, str, str], list[Promise]]:
-    found: dict[tuple[str, str, str, str], list[Promise]] = {}
+def _by_class(run: ReportRun) -> dict[tuple[str, str, str, str], list[KeptPromise]]:
+    found: dict[tuple[str, str, str, str], list[KeptPromise]] = {}
     for observed in run.finished:
         for phase, record in observed.record.phases.items():
             if not isinstance(record.result, LoadResult):
@@ -103,7 +104,7 @@ def _by_class(run: Run) -> dict[tuple[str, str, str, str], list[Promise]]:
     return found
 
 
-def _promise_cells(found: Sequence[Promise]) -> list[Cell]:
+def _promise_cells(found: Sequence[KeptPromise]) -> list[Cell]:
     first = found[0]
     attained = sum(p.attained for p in found) / len(found)
     share = attained / first.reservation * 100 if first.reservation else None
@@ -135,9 +136,9 @@ def cost_table(subject: Subject) -> Table:
         for row in (rows if wanted else [])
     ]
     columns = (
-        Column("Point", numeric=False),
-        Column("Load", numeric=False),
-        *(Column(metric.title, metric.unit) for metric in wanted),
+        TableColumn("Point", numeric=False),
+        TableColumn("Load", numeric=False),
+        *(TableColumn(metric.title, metric.unit) for metric in wanted),
     )
     return Table(
         "cost",
@@ -169,25 +170,30 @@ def recording_table(subject: Subject) -> Table:
                 )
             )
     columns = (
-        Column("Point", numeric=False), Column("Repeat"), Column("Status", numeric=False),
-        Column("Time", "s"), Column("Recording", "% of a core"), Column("Exporter CPU", "s"),
-        Column("Samples"), Column("Failed"),
+        TableColumn("Point", numeric=False), TableColumn("Repeat"),
+        TableColumn("Status", numeric=False),
+        TableColumn("Time", "s"), TableColumn("Recording", "% of a core"),
+        TableColumn("Exporter CPU", "s"),
+        TableColumn("Samples"), TableColumn("Failed"),
     )  # fmt: skip
     return Table("repeats", "Repeats, and what recording cost", columns, tuple(lines))
 
 
-def environment_table(runs: Sequence[Run]) -> Table:
+def environment_table(runs: Sequence[ReportRun]) -> Table:
     """What the runs ran on."""
     facts = [environment_facts(run) for run in runs]
     names = list(dict.fromkeys(name for found in facts for name in found))
     lines = tuple(
         (text(name), *(text(found.get(name, "not recorded")) for found in facts)) for name in names
     )
-    columns = (Column("What", numeric=False), *(Column(run.name, numeric=False) for run in runs))
+    columns = (
+        TableColumn("What", numeric=False),
+        *(TableColumn(run.name, numeric=False) for run in runs),
+    )
     return Table("environment", "Environment", columns, lines)
 
 
-def environment_facts(run: Run) -> dict[str, str]:
+def environment_facts(run: ReportRun) -> dict[str, str]:
     """What decides whether two runs can be compared, in words."""
     environment = run.environment
     host, cluster = environment.get("host") or {}, environment.get("cluster") or {}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cephqos_base.series import Placement, Recovery, Scrub
+from cephqos_base.series import PlacementSeries, RecoverySeries, ScrubSeries
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
@@ -33,8 +33,10 @@ QUIET = "without either"
 # A stretch shorter than this says nothing about a load.
 _LEAST_SECONDS = 2.0
 _RECOVERING = ("recovering", "backfilling")
-_FAMILIES = COST_FAMILIES | PROMISE_FAMILIES | {Scrub.POOL_OBJECTS, Recovery.POOL_OBJECTS}
-_FAMILIES |= {Placement.INFO, Placement.REACTOR_CPU, Placement.CPU_THREADS}
+_FAMILIES = (
+    COST_FAMILIES | PROMISE_FAMILIES | {ScrubSeries.POOL_OBJECTS, RecoverySeries.POOL_OBJECTS}
+)
+_FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +61,7 @@ class LoadPart:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cause:
+class ObservedCause:
     """When one cause was the main one of a class on an OSD; `by` is the culprit, if any."""
 
     osd: str
@@ -86,7 +88,7 @@ class Observation:
     host: Mapping[str, HostUse]
     looks: Sequence[Mapping[str, Any]]  # at the cluster, one per second
     absent: tuple[str, ...]  # files that the archive lacks
-    causes: tuple[Cause, ...] | None = None  # None: rules were not evaluated
+    causes: tuple[ObservedCause, ...] | None = None  # None: rules were not evaluated
 
 
 def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:

@@ -6,7 +6,15 @@ from typing import Final
 
 import numpy as np
 
-from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED, Qos, Recovery, Scrub
+from cephqos_base.series import (
+    BEST_EFFORT,
+    CLIENT,
+    RECOVERY,
+    SCHEDULED,
+    QosSeries,
+    RecoverySeries,
+    ScrubSeries,
+)
 from cephqos_loadgen.report import plot_time
 from cephqos_loadgen.report.bins import merged_arrays
 from cephqos_loadgen.report.causes import strips
@@ -15,7 +23,7 @@ from cephqos_loadgen.report.observe import Observation
 from cephqos_loadgen.report.plot_time import Band, Line, Panel
 from cephqos_loadgen.report.samples import Samples, Series
 from cephqos_loadgen.report.statistics import Floats
-from cephqos_loadgen.report.tables import Cell, Column, Subject, Table
+from cephqos_loadgen.report.tables import Cell, Subject, Table, TableColumn
 
 _MOST_TIMELINES: Final = 12
 _MOST_POINTS: Final = 600
@@ -101,12 +109,12 @@ def _panels(times: Floats, tracks: Sequence[Track]) -> Iterator[Panel]:
 
 
 def _data(name: str, title: str, times: Floats, tracks: Sequence[Track]) -> Table:
-    columns = [Column(f"{track.panel}, {track.name}", track.unit) for track in tracks]
+    columns = [TableColumn(f"{track.panel}, {track.name}", track.unit) for track in tracks]
     rows = tuple(
         (Cell(f"{t:.1f}", float(t)), *(_cell(track.values[index]) for track in tracks))
         for index, t in enumerate(times)
     )
-    return Table(f"chart-{name}", title, (Column("Time", "s"), *columns), rows)
+    return Table(f"chart-{name}", title, (TableColumn("Time", "s"), *columns), rows)
 
 
 def _cell(value: float) -> Cell:
@@ -119,7 +127,10 @@ def _tracks(observed: Observation, times: Floats, step: float) -> Iterator[Track
     moments = times + observed.record.start_unix_seconds
     window = max(_WINDOW, step)
     samples = observed.samples
-    for name, family in (("scrub", Scrub.POOL_OBJECTS), ("recovery", Recovery.POOL_OBJECTS)):
+    for name, family in (
+        ("scrub", ScrubSeries.POOL_OBJECTS),
+        ("recovery", RecoverySeries.POOL_OBJECTS),
+    ):
         rates = rate(samples.of(family), moments, window)
         if np.nanmax(rates, initial=0.0) > 0:
             yield Track("background", name, "objects/s", rates)
@@ -129,12 +140,12 @@ def _tracks(observed: Observation, times: Floats, step: float) -> Iterator[Track
 def _classes(samples: Samples, moments: Floats, window: float) -> Iterator[Track]:
     """Of each class, over all OSDs: what waits, and what it got of what is reserved."""
     for work in SCHEDULED:
-        queues = samples.of(Qos.QUEUE_LENGTH, **{"class": work})
+        queues = samples.of(QosSeries.QUEUE_LENGTH, **{"class": work})
         if queues:
             yield Track("backlog", CLASS_NAMES[work], "requests", level(queues, moments))
     for work in SCHEDULED:
-        reserved = level(samples.of(Qos.RESERVATION_OPS, **{"class": work}), moments)
-        attained = rate(samples.of(Qos.OPS, **{"class": work}), moments, window)
+        reserved = level(samples.of(QosSeries.RESERVATION_OPS, **{"class": work}), moments)
+        attained = rate(samples.of(QosSeries.OPS, **{"class": work}), moments, window)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(reserved > 0, attained / reserved * 100, np.nan)
         yield Track("attained", CLASS_NAMES[work], "% of reserved", share)

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from cephqos_loadgen.report import svg
-from cephqos_loadgen.report.document import Chart, Document, Finding
+from cephqos_loadgen.report.document import Chart, Document, Doubt
 from cephqos_loadgen.report.page_script import SCRIPT
 from cephqos_loadgen.report.tables import Cell, Table
 from cephqos_loadgen.report.words import escaped
@@ -88,7 +88,7 @@ def _page(document: Document) -> Iterator[str]:
     yield f"<script>{SCRIPT}</script></body></html>\n"
 
 
-def _finding(number: int, finding: Finding) -> str:
+def _finding(number: int, finding: Doubt) -> str:
     return (
         f'<div class="doubt {finding.severity}"><b>{number}. {_SEVERITY[finding.severity]}:</b>'
         f" {escaped(finding.text)}"

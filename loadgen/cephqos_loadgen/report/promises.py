@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from cephqos_base.series import CLIENT, SCHEDULED, Qos
+from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
 from cephqos_loadgen.report.intervals import Mask
 from cephqos_loadgen.report.samples import Samples, Series
 from cephqos_loadgen.report.statistics import Floats
@@ -27,16 +27,26 @@ _WAITING: Final = 1.0
 _IN_STORE: Final = 8.0
 FAMILIES: Final = frozenset(
     {
-        *(Qos.OPS, Qos.RESERVATION_OPS, Qos.LIMIT_OPS, Qos.QUEUE_LENGTH, Qos.CAPACITY_OPS),
-        *(Qos.DELIVERED_OPS, Qos.RESERVATION_LAG_SECONDS, Qos.RESERVATION_RATIO),
-        *(Qos.CLIENT_OPS_IN_PROGRESS, Qos.CLIENT_WAIT_SECONDS, Qos.THROTTLE_WAIT_SECONDS),
-        *(Qos.STORE_SECONDS, Qos.SCHEDULER_INFO),
+        *(
+            QosSeries.OPS,
+            QosSeries.RESERVATION_OPS,
+            QosSeries.LIMIT_OPS,
+            QosSeries.QUEUE_LENGTH,
+            QosSeries.CAPACITY_OPS,
+        ),
+        *(QosSeries.DELIVERED_OPS, QosSeries.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_RATIO),
+        *(
+            QosSeries.CLIENT_OPS_IN_PROGRESS,
+            QosSeries.CLIENT_WAIT_SECONDS,
+            QosSeries.THROTTLE_WAIT_SECONDS,
+        ),
+        *(QosSeries.STORE_SECONDS, QosSeries.SCHEDULER_INFO),
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class KeptPromise:
     """One class on one OSD in a stretch of time, normalised operations per second."""
 
     osd: str
@@ -55,9 +65,9 @@ class Promise:
         return self.attained / self.reservation if self.reservation else None
 
 
-def promises(samples: Samples, start: float, end: float) -> Iterator[Promise]:
+def promises(samples: Samples, start: float, end: float) -> Iterator[KeptPromise]:
     """Every OSD and class that mClock schedules; nothing where its metrics are absent."""
-    for series in samples.of(Qos.OPS):
+    for series in samples.of(QosSeries.OPS):
         osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
         if work in SCHEDULED:
             found = _promise(samples, series, osd, work, start, end)
@@ -67,27 +77,27 @@ def promises(samples: Samples, start: float, end: float) -> Iterator[Promise]:
 
 def _promise(
     samples: Samples, series: Series, osd: str, work: str, start: float, end: float
-) -> Promise | None:
+) -> KeptPromise | None:
     times, rates = window_rates(series, start, end)
     if not len(times):
         return None
     labels = {"ceph_daemon": osd, "class": work}
-    reservation = _level(samples.of(Qos.RESERVATION_OPS, **labels), end)
-    wanted = held(samples.of(Qos.QUEUE_LENGTH, **labels), times)
+    reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
+    wanted = held(samples.of(QosSeries.QUEUE_LENGTH, **labels), times)
     if work == CLIENT:
         wanted |= client_demand(samples, osd, times)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
     short = wanted & (rates < SHORTFALL * (reservation or 0.0))
     lags = [
         s.values[(s.times >= start) & (s.times <= end)]
-        for s in samples.of(Qos.RESERVATION_LAG_SECONDS, **labels)
+        for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
     ]
     worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
-    return Promise(
+    return KeptPromise(
         osd=osd,
         work=work,
         reservation=reservation,
-        limit=_level(samples.of(Qos.LIMIT_OPS, **labels), end),
+        limit=_level(samples.of(QosSeries.LIMIT_OPS, **labels), end),
         attained=series.growth(start, end) / (end - start),
         attained_most=float(rates.max()),
         seconds=end - start,
@@ -120,12 +130,12 @@ def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floa
 def client_demand(samples: Samples, osd: str, times: Floats) -> Mask:
     """Whether clients' operations were there all the time, and waited or piled up in the store."""
     own = {"ceph_daemon": osd}
-    present = held(samples.of(Qos.CLIENT_OPS_IN_PROGRESS, **own), times, _PRESENT)
-    waits = samples.of(Qos.CLIENT_WAIT_SECONDS, **own)
-    waits += samples.of(Qos.THROTTLE_WAIT_SECONDS, **own)
+    present = held(samples.of(QosSeries.CLIENT_OPS_IN_PROGRESS, **own), times, _PRESENT)
+    waits = samples.of(QosSeries.CLIENT_WAIT_SECONDS, **own)
+    waits += samples.of(QosSeries.THROTTLE_WAIT_SECONDS, **own)
     waiting = _rates_at(waits, times) >= _WAITING
     return present & (
-        waiting | (_rates_at(samples.of(Qos.STORE_SECONDS, **own), times) >= _IN_STORE)
+        waiting | (_rates_at(samples.of(QosSeries.STORE_SECONDS, **own), times) >= _IN_STORE)
     )
 
 

@@ -36,7 +36,7 @@ def variation(values: Sequence[float]) -> float | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeInterval:
     """A figure against another. The interval is of `ratio`, None where repeats are too few."""
 
     absolute: float
@@ -56,7 +56,7 @@ class Change:
 
 def change(
     values: Sequence[float], reference: Sequence[float], *, exact_reference: bool = False
-) -> Change:
+) -> ChangeInterval:
     """The change of the mean, with a bootstrap interval over repeats.
 
     Both sides are drawn again with replacement, from a fixed seed. The bootstrap's standard error
@@ -65,11 +65,11 @@ def change(
     """
     new, old = mean(values), mean(reference)
     if old == 0:
-        return Change(new, None, None, None)
+        return ChangeInterval(new, None, None, None)
     ratio = new / old - 1
     fixed = exact_reference
     if len(values) < 2 or (len(reference) < 2 and not fixed):
-        return Change(new - old, ratio, None, None)
+        return ChangeInterval(new - old, ratio, None, None)
     random = np.random.default_rng(_SEED)
     drawn_new = _drawn_means(random, values)
     drawn_old = np.full(_RESAMPLES, old) if fixed else _drawn_means(random, reference)
@@ -78,8 +78,8 @@ def change(
     error = float(np.std(ratios[np.isfinite(ratios)]))
     reach = t_quantile(0.5 + CONFIDENCE / 2, freedom(values, () if fixed else reference)) * error
     if reach < _SAME and abs(ratio) < _SAME:
-        return Change(0.0, 0.0, 0.0, 0.0)
-    return Change(new - old, ratio, ratio - reach, ratio + reach)
+        return ChangeInterval(0.0, 0.0, 0.0, 0.0)
+    return ChangeInterval(new - old, ratio, ratio - reach, ratio + reach)
 
 
 def _drawn_means(random: np.random.Generator, values: Sequence[float]) -> Floats:

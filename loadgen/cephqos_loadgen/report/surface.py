@@ -6,11 +6,11 @@ from typing import Final
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_size
 from cephqos_loadgen.report import metrics, plot_surface
-from cephqos_loadgen.report.analysis import Row
+from cephqos_loadgen.report.analysis import ReportRow
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.observe import WHOLE
 from cephqos_loadgen.report.plot_surface import Grid
-from cephqos_loadgen.report.tables import Column, Subject, Table, figure, text
+from cephqos_loadgen.report.tables import Subject, Table, TableColumn, figure, text
 
 _MOST: Final = 16
 DEPTH: Final = "depth"
@@ -25,8 +25,8 @@ def surfaces(subject: Subject) -> Iterator[Chart]:
             for y in grid.up
         )
         columns = (
-            Column(f"{grid.y_axis} / {grid.x_axis}", numeric=False),
-            *(Column(x, "IOPS") for x in grid.across),
+            TableColumn(f"{grid.y_axis} / {grid.x_axis}", numeric=False),
+            *(TableColumn(x, "IOPS") for x in grid.across),
         )
         for name, draw in (("surface", plot_surface.surface), ("heat", plot_surface.heat)):
             chart = f"{name}-{number:02d}"
@@ -36,7 +36,7 @@ def surfaces(subject: Subject) -> Iterator[Chart]:
 
 def _grids(subject: Subject) -> Iterator[Grid]:
     rows, axes = _rows_and_axes(subject)
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[ReportRow]] = {}
     for row in rows:
         if all(axis == DEPTH or axis in row.axes for axis in axes):
             groups.setdefault(_rest(subject, row, axes), []).append(row)
@@ -52,7 +52,7 @@ def _grids(subject: Subject) -> Iterator[Grid]:
             yield Grid(f"Throughput: {name}", "IOPS", axes[0], axes[1], across, up, values, most)
 
 
-def _rows_and_axes(subject: Subject) -> tuple[Sequence[Row], tuple[str, ...]]:
+def _rows_and_axes(subject: Subject) -> tuple[Sequence[ReportRow], tuple[str, ...]]:
     """Steps of curves over an axis and their depth, else loads over two axes."""
     numeric = [axis for axis in subject.varying if _numeric(subject, axis)]
     steps = [r for r in subject.loads(curves=True) if r.key.op == "total" and r.key.window == WHOLE]
@@ -61,13 +61,13 @@ def _rows_and_axes(subject: Subject) -> tuple[Sequence[Row], tuple[str, ...]]:
     return (subject.main_loads, tuple(numeric[:2])) if len(numeric) > 1 else ([], ())
 
 
-def _place(row: Row, axis: str) -> str:
+def _place(row: ReportRow, axis: str) -> str:
     if axis == DEPTH and axis not in row.axes:
         return str(row.key.depth)
     return row.axes[axis]
 
 
-def _rest(subject: Subject, row: Row, axes: Sequence[str]) -> str:
+def _rest(subject: Subject, row: ReportRow, axes: Sequence[str]) -> str:
     """What tells one map from another; the run last, so that two runs of a map are neighbours."""
     rest = [f"{a}={v}" for a, v in row.axes.items() if a in subject.varying and a not in axes]
     run = [row.key.run] if len(subject.runs) > 1 else []

@@ -6,8 +6,15 @@ from functools import cached_property
 from typing import Final
 
 from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import BACKGROUND, LOAD, Key, Row, Run, Settings
-from cephqos_loadgen.report.metrics import Metric
+from cephqos_loadgen.report.analysis import (
+    BACKGROUND,
+    LOAD,
+    Key,
+    ReportRow,
+    ReportRun,
+    ReportSettings,
+)
+from cephqos_loadgen.report.metrics import FigureKind
 from cephqos_loadgen.report.observe import WHOLE
 from cephqos_loadgen.report.words import number, shown
 
@@ -24,7 +31,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     title: str
     unit: str = ""
     numeric: bool = True
@@ -36,7 +43,7 @@ class Table:
 
     name: str
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
 
@@ -49,7 +56,7 @@ def text(value: str) -> Cell:
     return Cell(value, value)
 
 
-def figure(metric: Metric, value: float | None, mark: str = "") -> Cell:
+def figure(metric: FigureKind, value: float | None, mark: str = "") -> Cell:
     return Cell(shown(metric, value), None if value is None else value * metric.scale, mark)
 
 
@@ -66,12 +73,12 @@ def doubts_cell(numbers: Sequence[int]) -> Cell:
 class Subject:
     """The rows of a report, how they are called, and which findings touch them."""
 
-    runs: Sequence[Run]
-    settings: Settings
+    runs: Sequence[ReportRun]
+    settings: ReportSettings
     doubted: Doubted = field(default_factory=dict)
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ReportRow]:
         return [row for run in self.runs for row in run.rows]
 
     @cached_property
@@ -106,7 +113,7 @@ class Subject:
             point = ", ".join(f"{axis}={value}" for axis, value in named) or key.point
         return f"{point} ({key.run})" if len(self.runs) > 1 else point
 
-    def loads(self, *, curves: bool) -> list[Row]:
+    def loads(self, *, curves: bool) -> list[ReportRow]:
         """Whole loads of one depth, or the steps of curves."""
         return [
             row
@@ -115,7 +122,7 @@ class Subject:
         ]
 
     @property
-    def main_loads(self) -> list[Row]:
+    def main_loads(self) -> list[ReportRow]:
         """One row per point and load: both directions together, the whole time."""
         return [
             row
@@ -124,16 +131,16 @@ class Subject:
         ]
 
     @cached_property
-    def _references(self) -> Mapping[tuple[object, ...], Row]:
+    def _references(self) -> Mapping[tuple[object, ...], ReportRow]:
         """By all that a key has besides run and point: the row that others are compared with."""
-        found: dict[tuple[object, ...], Row] = {}
+        found: dict[tuple[object, ...], ReportRow] = {}
         wanted = self.settings.reference
         for row in self.rows:
             if not wanted or wanted in (row.key.point, self.label(row.key)):
                 found.setdefault(_same_load(row.key), row)
         return found
 
-    def reference_of(self, row: Row) -> Row | None:
+    def reference_of(self, row: ReportRow) -> ReportRow | None:
         """The row of the reference point that this one is compared with."""
         return self._references.get(_same_load(row.key))
 
@@ -143,19 +150,19 @@ def _same_load(key: Key) -> tuple[object, ...]:
 
 
 _SAME: Final = 1e-9  # figures that differ by less differ by rounding
-_DOUBTS: Final = Column("Doubts", numeric=False)
-WHO: Final = (Column("Point", numeric=False), Column("Load", numeric=False))
+_DOUBTS: Final = TableColumn("Doubts", numeric=False)
+WHO: Final = (TableColumn("Point", numeric=False), TableColumn("Load", numeric=False))
 
 
-def who(subject: Subject, row: Row) -> list[Cell]:
+def who(subject: Subject, row: ReportRow) -> list[Cell]:
     return [text(subject.label(row.key)), text(row.key.phase)]
 
 
-def _columns(found: Sequence[Metric]) -> list[Column]:
-    return [Column(metric.title, metric.unit) for metric in found]
+def _columns(found: Sequence[FigureKind]) -> list[TableColumn]:
+    return [TableColumn(metric.title, metric.unit) for metric in found]
 
 
-def present(rows: Sequence[Row], wanted: Sequence[Metric]) -> list[Metric]:
+def present(rows: Sequence[ReportRow], wanted: Sequence[FigureKind]) -> list[FigureKind]:
     return [metric for metric in wanted if any(metric.key in row.figures for row in rows)]
 
 
@@ -184,11 +191,11 @@ def loads_table(subject: Subject) -> Table:
                 cells.append(figure(metric, spread.deviation))
                 cells.append(_ratio(spread.variation))
         lines.append(tuple(cells))
-    columns = [*WHO, Column("Part", numeric=False), _DOUBTS, Column("Repeats")]
+    columns = [*WHO, TableColumn("Part", numeric=False), _DOUBTS, TableColumn("Repeats")]
     for metric in wanted:
-        columns.append(Column(metric.title, metric.unit))
+        columns.append(TableColumn(metric.title, metric.unit))
         if metric is metrics.IOPS:
-            columns += [Column("σ over repeats", "IOPS"), Column("CV", "%")]
+            columns += [TableColumn("σ over repeats", "IOPS"), TableColumn("CV", "%")]
     return Table(
         "loads",
         "Client load",
@@ -200,11 +207,11 @@ def loads_table(subject: Subject) -> Table:
     )
 
 
-def _extra(subject: Subject) -> list[Metric]:
+def _extra(subject: Subject) -> list[FigureKind]:
     return [metrics.percentile(p) for p in subject.settings.percentiles]
 
 
-def _value(row: Row, metric: Metric) -> float | None:
+def _value(row: ReportRow, metric: FigureKind) -> float | None:
     found = row.value(metric.key)
     if found is None and metric.key.startswith("clat_p"):
         return row.percentile_seconds(float(metric.key.removeprefix("clat_p")))
@@ -216,11 +223,11 @@ def _ratio(value: float | None) -> Cell:
 
 
 def best_and_worst(
-    rows: Sequence[Row], wanted: Sequence[Metric], others: Sequence[str] = ()
+    rows: Sequence[ReportRow], wanted: Sequence[FigureKind], others: Sequence[str] = ()
 ) -> dict[tuple[Key, str], str]:
     """The best and the worst point of each load and metric, where they really differ; among points
     that are alike in the other axes, such as object size."""
-    groups: dict[tuple[object, ...], list[Row]] = {}
+    groups: dict[tuple[object, ...], list[ReportRow]] = {}
     for row in rows:
         key = row.key
         alike = tuple(row.axes.get(axis) for axis in others)
@@ -234,7 +241,7 @@ def best_and_worst(
     return found
 
 
-def _apart(rows: Sequence[Row], metric: Metric) -> dict[tuple[Key, str], str]:
+def _apart(rows: Sequence[ReportRow], metric: FigureKind) -> dict[tuple[Key, str], str]:
     ordered = sorted(rows, key=lambda row: row.figures[metric.key].value)
     low, high = ordered[0].figures[metric.key], ordered[-1].figures[metric.key]
     if low.deviation is None or high.deviation is None:
@@ -251,7 +258,7 @@ def _apart(rows: Sequence[Row], metric: Metric) -> dict[tuple[Key, str], str]:
 # -- background work and curves --------------------------------------------------------------------
 
 
-def background_rows(subject: Subject) -> list[Row]:
+def background_rows(subject: Subject) -> list[ReportRow]:
     return [row for row in subject.rows if row.key.kind == BACKGROUND]
 
 
@@ -272,10 +279,10 @@ def background_table(subject: Subject) -> Table:
         for row in rows
     ]
     columns = (
-        Column("Point", numeric=False),
-        Column("Phase", numeric=False),
+        TableColumn("Point", numeric=False),
+        TableColumn("Phase", numeric=False),
         _DOUBTS,
-        Column("Repeats"),
+        TableColumn("Repeats"),
         *_columns(wanted),
     )
     return Table("background", "Scrub and recovery", columns, tuple(lines), "Means over repeats.")
@@ -294,11 +301,11 @@ def curves_table(subject: Subject) -> Table:
         lines.append(tuple(cells))
     columns = (
         *WHO,
-        Column("Direction", numeric=False),
+        TableColumn("Direction", numeric=False),
         _DOUBTS,
-        Column("Depth"),
-        Column("Repeats"),
-        Column("σ over repeats", "IOPS"),
+        TableColumn("Depth"),
+        TableColumn("Repeats"),
+        TableColumn("σ over repeats", "IOPS"),
         *_columns(wanted),
     )
     return Table("curves", "Response curves", columns, tuple(lines), "Every step is a row.")

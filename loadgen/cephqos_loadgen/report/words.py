@@ -4,8 +4,8 @@ import html
 import unicodedata
 from collections.abc import Sequence
 
-from cephqos_loadgen.report.metrics import Metric
-from cephqos_loadgen.report.statistics import Change
+from cephqos_loadgen.report.metrics import FigureKind
+from cephqos_loadgen.report.statistics import ChangeInterval
 
 NONE_FOUND = "no difference found"
 UNKNOWN = "one repeat: not known"
@@ -21,12 +21,12 @@ def number(value: float | None) -> str:
     return text.removeprefix("-") if not text.strip("-0.,") else text
 
 
-def shown(metric: Metric, value: float | None) -> str:
+def shown(metric: FigureKind, value: float | None) -> str:
     """Without its unit."""
     return number(None if value is None else value * metric.scale)
 
 
-def with_unit(metric: Metric, value: float) -> str:
+def with_unit(metric: FigureKind, value: float) -> str:
     return f"{shown(metric, value)} {metric.unit}"
 
 
@@ -34,13 +34,13 @@ def percent(ratio: float | None) -> str:
     return "–" if ratio is None else f"{ratio * 100:+.1f} %"
 
 
-def interval(change: Change) -> str:
+def interval(change: ChangeInterval) -> str:
     if change.low is None or change.high is None:
         return "–"
     return f"{change.low * 100:+.1f} … {change.high * 100:+.1f} %"
 
 
-def verdict(change: Change) -> str:
+def verdict(change: ChangeInterval) -> str:
     """The words for a change."""
     if not change.known:
         return UNKNOWN if change.ratio is not None else "–"

@@ -99,7 +99,7 @@ class LoadResult(PhaseResult):
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoveryFigures:
     """What was recovered: copies of objects, and bytes.
 
     `seconds` is from the first look at the cluster that found recovery to the first that found
@@ -133,7 +133,7 @@ class PhaseRecord:
     ended_by: EndedBy
     error: str = ""
     result: PhaseResult | None = None
-    recovery: Recovery | None = None
+    recovery: RecoveryFigures | None = None
     changes: Mapping[str, float] = field(default_factory=dict)
 
     @property

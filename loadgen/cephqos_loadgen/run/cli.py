@@ -10,7 +10,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.check import plan_text, preflight
 from cephqos_loadgen.check.options import DEFAULT_RELEASE, RunOptions
-from cephqos_loadgen.engines.place import Place
+from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
@@ -205,15 +205,15 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
     )
 
 
-def place_for(arguments: argparse.Namespace) -> Place:
+def place_for(arguments: argparse.Namespace) -> ProgramPaths:
     """Where the programs of a dry run would find things, as far as that is known before."""
     if arguments.conf:
         keyring = str(arguments.keyring) if arguments.keyring else None
-        return Place(conf=str(arguments.conf), user=arguments.user, keyring=keyring)
+        return ProgramPaths(conf=str(arguments.conf), user=arguments.user, keyring=keyring)
     if arguments.lab:
         work = RunningLab.find(arguments.lab).paths.work / "RUN"
-        return Place(conf=str(work / "ceph.conf"), work=str(work))
-    return Place()
+        return ProgramPaths(conf=str(work / "ceph.conf"), work=str(work))
+    return ProgramPaths()
 
 
 async def _run(arguments: argparse.Namespace) -> int:

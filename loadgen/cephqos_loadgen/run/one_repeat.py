@@ -30,7 +30,7 @@ from cephqos_loadgen.run.session import Session
 _LOG_LINES = 5000
 
 
-class Repeat:
+class OneRepeat:
     """Sets a repeat up, runs it, closes its folder. `run` returns the record, also of a failure,
     and raises only when it was cancelled or when the disk takes no more."""
 

@@ -36,7 +36,7 @@ from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
-from cephqos_loadgen.run.one_repeat import Repeat, new_record
+from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
 from cephqos_loadgen.run.resume import check_cluster, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
@@ -306,7 +306,7 @@ class Runner:
         async with self._followed(title):
             recorder = archive.repeat(folder)
             recorder.listeners.append(self.notify)
-            repeat = Repeat(
+            repeat = OneRepeat(
                 session,
                 point,
                 recorder,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from cephqos_loadgen.scenario.source import Value, Variables, scalar
+from cephqos_loadgen.scenario.source import ScenarioValue, Variables, scalar
 
 _VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
 # More would take months to run, and minutes to read.
@@ -20,12 +20,12 @@ class Variant:
 
     axis: str
     label: str
-    table: Mapping[str, Value]
+    table: Mapping[str, ScenarioValue]
     variables: Variables
 
 
 def read_axes(
-    matrix: Value | None, only: Mapping[str, Sequence[str]], document: Value
+    matrix: ScenarioValue | None, only: Mapping[str, Sequence[str]], document: ScenarioValue
 ) -> list[list[Variant]]:
     """The axes, each with the values that `only` leaves of it."""
     entries = matrix.entries() if matrix else {}
@@ -48,7 +48,7 @@ def read_axes(
     return axes
 
 
-def _check_different(value: Value, variants: Sequence[Variant]) -> None:
+def _check_different(value: ScenarioValue, variants: Sequence[Variant]) -> None:
     if not variants:
         value.fail("at least one value", "none")
     labels = [variant.label for variant in variants]
@@ -56,7 +56,7 @@ def _check_different(value: Value, variants: Sequence[Variant]) -> None:
         value.fail("values that are different", ", ".join(labels))
 
 
-def check_used(document: Value, axes: Sequence[Sequence[Variant]]) -> None:
+def check_used(document: ScenarioValue, axes: Sequence[Sequence[Variant]]) -> None:
     """Refuse an axis that sets a variable which nothing uses: its points would all be the same."""
     used = _used_variables(document.raw)
     for axis in axes:
@@ -77,7 +77,7 @@ def _used_variables(node: yaml.Node) -> set[str]:
     return set(re.findall(r"\$\{(\w+)\}", str(node.value)))
 
 
-def _axis(name: str, value: Value) -> list[Variant]:
+def _axis(name: str, value: ScenarioValue) -> list[Variant]:
     """Labels with what each changes, or plain values of a variable or of an option."""
     if value.is_mapping:
         variants = []

@@ -19,7 +19,7 @@ from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, Pla
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
 from cephqos_loadgen.scenario.matrix import Variant, check_used, read_axes
 from cephqos_loadgen.scenario.phase_reader import read_phases
-from cephqos_loadgen.scenario.source import Value, Variables, load
+from cephqos_loadgen.scenario.source import ScenarioValue, Variables, load
 
 _KEYS = (
     "scenario",
@@ -89,7 +89,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     )
 
 
-def _capacity(value: Value) -> Capacity:
+def _capacity(value: ScenarioValue) -> Capacity:
     """`measured`, or how: `{total: 4M, bs: 4K}`."""
     if not value.is_mapping:
         value.choice(("measured",))
@@ -102,13 +102,13 @@ def _capacity(value: Value) -> Capacity:
     )
 
 
-def _default_only(value: Value | None) -> dict[str, tuple[str, ...]]:
+def _default_only(value: ScenarioValue | None) -> dict[str, tuple[str, ...]]:
     """The values of axes that are run where the command line chooses none."""
     entries = value.entries() if value else {}
     return {axis: tuple(item.text() for item in each.items()) for axis, each in entries.items()}
 
 
-def _order(value: Value | None, choices: Choices) -> model.Order:
+def _order(value: ScenarioValue | None, choices: Choices) -> model.Order:
     if choices.order is not None:
         return choices.order
     if value is None:
@@ -118,7 +118,7 @@ def _order(value: Value | None, choices: Choices) -> model.Order:
 
 
 def _variables(
-    document: Value, top: Mapping[str, Value], choices: Choices
+    document: ScenarioValue, top: Mapping[str, ScenarioValue], choices: Choices
 ) -> tuple[str, Variables]:
     found: dict[str, yaml.Node] = {}
     if "variables" in top:
@@ -146,7 +146,7 @@ def _as_text(node: yaml.Node) -> str:
 # -- points --------------------------------------------------------------------------------------
 
 
-def _point(document: Value, combination: Sequence[Variant], keep: bool) -> model.Point:
+def _point(document: ScenarioValue, combination: Sequence[Variant], keep: bool) -> model.Point:
     variables = dict(document.variables)
     for variant in combination:
         variables |= variant.variables
@@ -174,14 +174,14 @@ def _point(document: Value, combination: Sequence[Variant], keep: bool) -> model
     )
 
 
-def _filled(table: Mapping[str, Value], variables: Variables) -> dict[str, Value]:
+def _filled(table: Mapping[str, ScenarioValue], variables: Variables) -> dict[str, ScenarioValue]:
     return {key: value.having(variables) for key, value in table.items()}
 
 
 # -- layers: later ones win ----------------------------------------------------------------------
 
 
-def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[CephOption, ...]:
+def _settings(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[CephOption, ...]:
     found: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "settings" in layer:
@@ -190,7 +190,7 @@ def _settings(layers: Sequence[Mapping[str, Value]]) -> tuple[CephOption, ...]:
     return tuple(found.values())
 
 
-def _client(layers: Sequence[Mapping[str, Value]]) -> tuple[tuple[str, str], ...]:
+def _client(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[tuple[str, str], ...]:
     # RBD's cache answers writes before any OSD sees them: what it measures is not Ceph.
     found = {"rbd_cache": "false"}
     for layer in layers:
@@ -200,7 +200,7 @@ def _client(layers: Sequence[Mapping[str, Value]]) -> tuple[tuple[str, str], ...
     return tuple(found.items())
 
 
-def _devices(layers: Sequence[Mapping[str, Value]]) -> Device:
+def _devices(layers: Sequence[Mapping[str, ScenarioValue]]) -> Device:
     found = Device()
     for layer in layers:
         if "devices" in layer:
@@ -217,7 +217,7 @@ def _devices(layers: Sequence[Mapping[str, Value]]) -> Device:
     return found
 
 
-def _kept(value: Value) -> bool:
+def _kept(value: ScenarioValue) -> bool:
     """`keep`: as if the key were not there, for variables that decide about it."""
     return not (value.is_mapping or value.is_list) and value.text() == KEEP
 
@@ -238,8 +238,8 @@ _LAB_KEYS = (
 )
 
 
-def _lab(layers: Sequence[Mapping[str, Value]], point: str) -> model.LabWish:
-    table: dict[str, Value] = {}
+def _lab(layers: Sequence[Mapping[str, ScenarioValue]], point: str) -> model.LabWish:
+    table: dict[str, ScenarioValue] = {}
     settings: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "lab" in layer:
@@ -269,7 +269,9 @@ def _lab(layers: Sequence[Mapping[str, Value]], point: str) -> model.LabWish:
     )
 
 
-def _lab_axes(layers: Sequence[Mapping[str, Value]], variables: Collection[str]) -> tuple[str, ...]:
+def _lab_axes(
+    layers: Sequence[Mapping[str, ScenarioValue]], variables: Collection[str]
+) -> tuple[str, ...]:
     """The keys of `lab` that axes decide: themselves, or through variables of theirs."""
     found: dict[str, None] = {}
     for number, layer in enumerate(layers):
@@ -286,7 +288,7 @@ def _lab_axes(layers: Sequence[Mapping[str, Value]], variables: Collection[str])
 _POOL_KEYS = ("name", "size", "pg_num", "images", "objects", "fresh", "emptied", "keep")
 
 
-def _pool(value: Value, keep: bool) -> PlannedPool:
+def _pool(value: ScenarioValue, keep: bool) -> PlannedPool:
     table = value.table(_POOL_KEYS, ("name",))
     fresh = table["fresh"].boolean() if "fresh" in table else False
     if "keep" in table:
@@ -316,7 +318,9 @@ def _pool(value: Value, keep: bool) -> PlannedPool:
     )
 
 
-def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[PlannedPool]) -> None:
+def _check_pools(
+    where: ScenarioValue, phases: Sequence[model.Phase], pools: Sequence[PlannedPool]
+) -> None:
     known = {pool.name: pool for pool in pools}
     if len(known) < len(pools):
         names = [pool.name for pool in pools]
@@ -328,11 +332,11 @@ def _check_pools(where: Value, phases: Sequence[model.Phase], pools: Sequence[Pl
             item.fail(*wrong)
 
 
-def _quiet(value: Value) -> tuple[str, ...]:
+def _quiet(value: ScenarioValue) -> tuple[str, ...]:
     return tuple(item.choice(model.QUIET) for item in value.items())
 
 
-def _find(value: Value, points: Sequence[model.Point]) -> model.Find:
+def _find(value: ScenarioValue, points: Sequence[model.Point]) -> model.Find:
     table = value.table(("axis", "keeping", "phase"), ("axis", "keeping", "phase"))
     return model.Find(
         axis=table["axis"].choice([name for name, _ in points[0].axes]),

@@ -6,7 +6,7 @@ from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.reading import NAME
-from cephqos_loadgen.scenario.source import Value
+from cephqos_loadgen.scenario.source import ScenarioValue
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
 _ENDINGS = ("done", "scrub_done", "recovery_done")
@@ -15,7 +15,7 @@ _SLACK = 120.0
 _DEFAULT_AT_MOST = 900.0
 
 
-def read_phases(value: Value) -> tuple[model.Phase, ...]:
+def read_phases(value: ScenarioValue) -> tuple[model.Phase, ...]:
     phases: list[model.Phase] = []
     for item in value.items():
         phases.append(_read_phase(item, phases))
@@ -63,7 +63,7 @@ def _ends_needed_to_start(phase: model.Phase, by_name: Mapping[str, model.Phase]
     return []
 
 
-def _read_phase(value: Value, before: Sequence[model.Phase]) -> model.Phase:
+def _read_phase(value: ScenarioValue, before: Sequence[model.Phase]) -> model.Phase:
     table = value.table(_PHASE_KEYS, ("name",))
     kinds = [key for key in table if key in KINDS]
     if len(kinds) != 1:
@@ -82,14 +82,14 @@ def _read_phase(value: Value, before: Sequence[model.Phase]) -> model.Phase:
     )
 
 
-def _read_against(value: Value, action: Action, before: Sequence[model.Phase]) -> str:
+def _read_against(value: ScenarioValue, action: Action, before: Sequence[model.Phase]) -> str:
     loads = [phase.name for phase in before if phase.action.has_clients]
     if not action.has_clients or not loads:
         value.fail("a phase of client load before this one, for a phase of client load", "none")
     return value.choice(loads)
 
 
-def _read_start(value: Value | None, before: Sequence[model.Phase]) -> model.Start:
+def _read_start(value: ScenarioValue | None, before: Sequence[model.Phase]) -> model.Start:
     if value is None:
         return model.Start("after", before[-1].name) if before else model.Start("at")
     table = value.table(("at", "after", "with", "when", "delay"))
@@ -109,7 +109,9 @@ def _read_start(value: Value | None, before: Sequence[model.Phase]) -> model.Sta
     return model.Start("after" if kind == "after" else "with", phase, delay=delay)
 
 
-def _read_until(value: Value, table: dict[str, Value], action: Action) -> model.Until:
+def _read_until(
+    value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
+) -> model.Until:
     until = table.get("until")
     at_most = table["at_most"].seconds() if "at_most" in table else None
     expected = table["expect"].seconds() if "expect" in table else None

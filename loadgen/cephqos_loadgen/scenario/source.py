@@ -21,9 +21,9 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}")
 _MAX_CHAIN = 10
 
 
-def load(text: str, file: str) -> "Value":
+def load(text: str, file: str) -> "ScenarioValue":
     """The document of a scenario file; ConfigError if it is no YAML."""
-    document = Value(file=file, raw=yamlfile.parse(text, file).raw, key="")
+    document = ScenarioValue(file=file, raw=yamlfile.parse(text, file).raw, key="")
     if document.is_null:
         document.fail("a scenario", "an empty file")
     return document
@@ -43,7 +43,7 @@ def scalar(text: str) -> yaml.Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Value(yamlfile.Value):
+class ScenarioValue(yamlfile.Value):
     """A value in its place, with the variables to fill in."""
 
     variables: Variables = field(default_factory=dict)

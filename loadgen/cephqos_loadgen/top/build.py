@@ -10,20 +10,20 @@ from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.model import (
     STATES,
-    Alert,
+    BusyDevice,
+    BusyThread,
     ClassTotal,
-    Device,
+    FiringAlert,
     Model,
-    Osd,
     OsdClass,
     OsdDetail,
+    OsdState,
     Percentiles,
-    Recovery,
-    Run,
-    Samples,
-    Scrub,
+    RecoveryState,
+    RunState,
+    ScrubState,
     State,
-    Thread,
+    TopSamples,
 )
 from cephqos_loadgen.top.text import printable
 
@@ -32,7 +32,7 @@ _ENOUGH = 0.9  # of its reservation: the rules' bound for a violation
 _LAG_SECONDS = 0.25  # the rules' bound too
 
 
-def build_model(samples: Samples, selection: Selection) -> Model:
+def build_model(samples: TopSamples, selection: Selection) -> Model:
     """The model of one cluster: the selected one, or the first."""
     safe = _harmless(samples)
     clusters = tuple(sorted({key[0] for key in safe.of("up")} | _cluster_keys(safe)))
@@ -60,7 +60,7 @@ def build_model(samples: Samples, selection: Selection) -> Model:
     )
 
 
-def _harmless(samples: Samples) -> Samples:
+def _harmless(samples: TopSamples) -> TopSamples:
     """No text of the cluster goes further than this with a control character in it."""
     known: dict[Key, Key] = {}
 
@@ -80,7 +80,7 @@ def _harmless(samples: Samples) -> Samples:
     return replace(samples, values=values, alerts=alerts)
 
 
-def _cluster_keys(samples: Samples) -> set[str]:
+def _cluster_keys(samples: TopSamples) -> set[str]:
     return {key[0] for key in samples.of("cluster_up")}
 
 
@@ -90,7 +90,7 @@ def _chosen(clusters: tuple[str, ...], selection: Selection) -> str:
     return clusters[0] if clusters else ""
 
 
-def _of_cluster(samples: Samples, cluster: str) -> Samples:
+def _of_cluster(samples: TopSamples, cluster: str) -> TopSamples:
     """Only what is about that cluster. What does not say whose it is belongs to all of them."""
     values: dict[str, Values] = {}
     for name, found in samples.values.items():
@@ -108,7 +108,7 @@ def osd_order(name: str) -> tuple[int, str]:
     return (int(number) if number.isdecimal() else 1 << 62, name)
 
 
-def _osds(samples: Samples, cluster: str) -> tuple[Osd, ...]:
+def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
     up = {key[1]: (value == 1, key[2]) for key, value in samples.of("up").items()}
     per_class = _by_osd(samples)
     schedulers = {key[1]: key[2:] for key in samples.of("scheduler")}
@@ -123,7 +123,7 @@ def _osds(samples: Samples, cluster: str) -> tuple[Osd, ...]:
         # Rates outlive an OSD by their window: they say nothing of one that does not answer.
         parts = per_class.get(name, []) if is_up else []
         found.append(
-            Osd(
+            OsdState(
                 name=name,
                 up=is_up,
                 reason=reason,
@@ -138,7 +138,7 @@ def _osds(samples: Samples, cluster: str) -> tuple[Osd, ...]:
     return tuple(found)
 
 
-def _by_osd(samples: Samples) -> Mapping[str, list[OsdClass]]:
+def _by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:
     causes = {key[:3]: key[3:] for key, value in samples.of("cause").items() if value}
     keys = samples.of("attained").keys() | samples.of("reserved").keys()
     keys |= samples.of("queued").keys() | samples.of("violated").keys()
@@ -150,7 +150,7 @@ def _by_osd(samples: Samples) -> Mapping[str, list[OsdClass]]:
     return found
 
 
-def _osd_class(samples: Samples, key: Key, cause: str, by: str) -> OsdClass:
+def _osd_class(samples: TopSamples, key: Key, cause: str, by: str) -> OsdClass:
     attained, reserved = samples.of("attained").get(key), samples.of("reserved").get(key)
     part = OsdClass(
         name=key[2],
@@ -183,7 +183,7 @@ def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
     return "kept" if demand or part.attained else "idle"
 
 
-def _waits(samples: Samples, osd: Key, name: str) -> bool:
+def _waits(samples: TopSamples, osd: Key, name: str) -> bool:
     """Whether clients wait outside the queue of their class: before it, or inside the store. The
     bounds are those of the rules.
     """
@@ -219,7 +219,7 @@ def _badness(part: OsdClass) -> tuple[float, ...]:
     )
 
 
-def _classes(osds: Iterable[Osd]) -> tuple[ClassTotal, ...]:
+def _classes(osds: Iterable[OsdState]) -> tuple[ClassTotal, ...]:
     parts: dict[str, list[OsdClass]] = defaultdict(list)
     for osd in osds:
         for part in osd.classes:
@@ -261,19 +261,19 @@ def _percentiles(who: str, values: Values) -> tuple[Percentiles, ...]:
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
-def _latency(samples: Samples) -> tuple[Percentiles, ...]:
+def _latency(samples: TopSamples) -> tuple[Percentiles, ...]:
     return _percentiles("osd", samples.of("latency"))
 
 
-def _client_latency(samples: Samples) -> tuple[Percentiles, ...]:
+def _client_latency(samples: TopSamples) -> tuple[Percentiles, ...]:
     return _percentiles("client", samples.of("client_latency"))
 
 
-def _recovery(samples: Samples) -> tuple[Recovery, ...]:
+def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:
     degraded, misplaced = samples.of("degraded"), samples.of("misplaced")
     unfound = samples.of("unfound")
     return tuple(
-        Recovery(
+        RecoveryState(
             pool=key[1],
             degraded=degraded.get(key, 0.0),
             misplaced=misplaced.get(key, 0.0),
@@ -287,10 +287,10 @@ def _recovery(samples: Samples) -> tuple[Recovery, ...]:
     )
 
 
-def _scrubs(samples: Samples) -> tuple[Scrub, ...]:
+def _scrubs(samples: TopSamples) -> tuple[ScrubState, ...]:
     running, overdue = samples.of("scrub_pgs"), samples.of("scrub_overdue")
     return tuple(
-        Scrub(
+        ScrubState(
             pool=key[1],
             level=key[2],
             running_pgs=running.get(key, 0.0),
@@ -305,15 +305,15 @@ def _scrubs(samples: Samples) -> tuple[Scrub, ...]:
     )
 
 
-def _threads(samples: Samples) -> tuple[Thread, ...]:
-    found = [Thread(key[1], key[2], share) for key, share in samples.of("threads").items()]
+def _threads(samples: TopSamples) -> tuple[BusyThread, ...]:
+    found = [BusyThread(key[1], key[2], share) for key, share in samples.of("threads").items()]
     return tuple(sorted(found, key=lambda thread: (-thread.cpu, thread.osd, thread.group)))
 
 
-def _devices(samples: Samples) -> tuple[Device, ...]:
+def _devices(samples: TopSamples) -> tuple[BusyDevice, ...]:
     time, ops, depth = (samples.of(f"device_{name}") for name in ("time", "ops", "depth"))
     found = [
-        Device(
+        BusyDevice(
             osd=key[1],
             device=key[2],
             busy=busy,
@@ -325,7 +325,7 @@ def _devices(samples: Samples) -> tuple[Device, ...]:
     return tuple(sorted(found, key=lambda device: (-device.busy, device.osd, device.device)))
 
 
-def _alerts(samples: Samples, cluster: str) -> tuple[Alert, ...]:
+def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
     """Firing alerts of the cluster, pages first; those that differ in the OSD only are one."""
     groups: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for alert in samples.alerts:
@@ -338,7 +338,7 @@ def _alerts(samples: Samples, cluster: str) -> tuple[Alert, ...]:
         what = ", ".join(filter(None, words))
         groups[(name, severity, what, alert.get("cause", ""), alert.get("by", ""))].append(alert)
     found = [
-        Alert(
+        FiringAlert(
             name=name,
             severity=severity,
             osds=tuple(sorted({a[DAEMON] for a in group if DAEMON in a}, key=osd_order)),
@@ -352,19 +352,19 @@ def _alerts(samples: Samples, cluster: str) -> tuple[Alert, ...]:
     return tuple(sorted(found, key=lambda alert: (_urgency(alert), alert.name, alert.what)))
 
 
-def _urgency(alert: Alert) -> int:
+def _urgency(alert: FiringAlert) -> int:
     known = alert.severity in _SEVERITIES
     return _SEVERITIES.index(alert.severity) if known else len(_SEVERITIES)
 
 
-def _runs(samples: Samples) -> tuple[Run, ...]:
+def _runs(samples: TopSamples) -> tuple[RunState, ...]:
     """One for each run and phase: phases can overlap."""
     found = []
     for key in sorted(samples.of("run")):
         run, cluster, scenario, point, repeat, phase = key
         place = (run, cluster)
         found.append(
-            Run(
+            RunState(
                 run,
                 scenario,
                 point,
@@ -378,7 +378,7 @@ def _runs(samples: Samples) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def _detail(samples: Samples, osd: str) -> OsdDetail:
+def _detail(samples: TopSamples, osd: str) -> OsdDetail:
     def of_osd(figure: str) -> Values:
         return {key: value for key, value in samples.of(figure).items() if key[1] == osd}
 

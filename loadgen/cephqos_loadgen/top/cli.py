@@ -17,7 +17,7 @@ from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.json_output import to_json
 from cephqos_loadgen.top.layout import plain
 from cephqos_loadgen.top.page import whole
-from cephqos_loadgen.top.source import Address, Connection, Source
+from cephqos_loadgen.top.source import Address, HttpServer, Source
 from cephqos_loadgen.top.view import SORTS, View
 from cephqos_loadgen.top.watch import Watch
 
@@ -109,9 +109,9 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
     """The source that the options name, with its connections open."""
     async with contextlib.AsyncExitStack() as opened:
 
-        async def connect(url: str, option: str) -> Connection:
+        async def connect(url: str, option: str) -> HttpServer:
             address = Address.parse(url.rstrip("/").removesuffix("/metrics"), option)
-            return await opened.enter_async_context(Connection(address, ca_cert=arguments.ca_cert))
+            return await opened.enter_async_context(HttpServer(address, ca_cert=arguments.ca_cert))
 
         if arguments.exporter:
             from cephqos_loadgen.top.exporters import Exporters

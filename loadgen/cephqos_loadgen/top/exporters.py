@@ -8,9 +8,9 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from cephqos_loadgen.top.figures import WANTED, Labels, Scrape, Selection, Values, wanted_now
-from cephqos_loadgen.top.model import Missing, Samples
-from cephqos_loadgen.top.source import Connection, SourceDown
+from cephqos_loadgen.top.figures import WANTED, Labels, PageSamples, Selection, Values, wanted_now
+from cephqos_loadgen.top.model import Missing, TopSamples
+from cephqos_loadgen.top.source import HttpServer, SourceDown
 from cephqos_loadgen.top.text import duration
 
 # How the lines begin that are read.
@@ -20,11 +20,11 @@ _PREFIXES: Final = tuple(f"{name}{end}" for name in sorted(WANTED) for end in "{
 class _Exporter:
     """One exporter and its last two scrapes, which stay when it goes away."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpServer) -> None:
         self.connection = connection
-        self._reader = PageReader()
-        self.before: Scrape | None = None
-        self.now: Scrape | None = None
+        self._reader = SeriesReader()
+        self.before: PageSamples | None = None
+        self.now: PageSamples | None = None
         self.trouble = ""
 
     async def scrape(self) -> None:
@@ -42,7 +42,7 @@ class _Exporter:
 class Exporters:
     """One or more exporters as one source."""
 
-    def __init__(self, connections: Sequence[Connection]) -> None:
+    def __init__(self, connections: Sequence[HttpServer]) -> None:
         self._exporters = [_Exporter(connection) for connection in connections]
 
     @property
@@ -51,14 +51,14 @@ class Exporters:
         others = len(self._exporters) - 1
         return f"exporter {first}" if not others else f"exporters {first} and {others} more"
 
-    async def fetch(self, selection: Selection) -> Samples:
+    async def fetch(self, selection: Selection) -> TopSamples:
         """Scrape all of them; SourceDown if none answers."""
         await asyncio.gather(*(exporter.scrape() for exporter in self._exporters))
         down = [exporter for exporter in self._exporters if exporter.trouble]
         if len(down) == len(self._exporters):
             raise SourceDown(down[0].trouble)
         known = [exporter for exporter in self._exporters if exporter.now is not None]
-        return Samples(
+        return TopSamples(
             time=time.time(),
             values=await asyncio.to_thread(_figures, known, selection),
             rules=False,
@@ -88,7 +88,7 @@ def _figures(exporters: Iterable[_Exporter], selection: Selection) -> dict[str, 
     return found
 
 
-class PageReader:
+class SeriesReader:
     """Reads the pages of one exporter. The text of a series is parsed when it is first seen: of a
     later page only the values are read, which takes a quarter of the time.
     """
@@ -96,7 +96,7 @@ class PageReader:
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Labels]] = {}
 
-    def read(self, page: bytes, when: float) -> Scrape:
+    def read(self, page: bytes, when: float) -> PageSamples:
         """The wanted samples of a page; ValueError if it is none."""
         text = page.decode(errors="replace")
         values = {}
@@ -115,7 +115,7 @@ class PageReader:
         for series_text, value in values.items():
             name, labels = self._known[series_text]
             samples.setdefault(name, {})[series_text] = (labels, value)
-        return Scrape(when, samples)
+        return PageSamples(when, samples)
 
 
 def _parsed(series: Iterable[str]) -> dict[str, tuple[str, Labels]]:

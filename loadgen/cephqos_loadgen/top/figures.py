@@ -10,18 +10,18 @@ from cephqos_base import series
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
     CLUSTER,
-    Client,
-    Cluster,
-    Daemon,
-    Disks,
-    Exporter,
-    Op,
-    Ops,
-    Qos,
-    Recovery,
-    Run,
-    Scrub,
-    Threads,
+    ClientSeries,
+    ClusterSeries,
+    DaemonSeries,
+    DisksSeries,
+    ExporterSeries,
+    OpSeries,
+    OpsSeries,
+    QosSeries,
+    RecoverySeries,
+    RunSeries,
+    ScrubSeries,
+    ThreadsSeries,
     bucket,
 )
 
@@ -34,7 +34,7 @@ Values = dict[Key, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Scrape:
+class PageSamples:
     """The samples of an exporter at one time, by metric and by the text of their series; only
     metrics that are wanted.
     """
@@ -52,7 +52,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class TopFigure:
     """One figure of the view.
 
     `by`: the labels that make its key. `how`: the value itself, or its rate; the largest, or the
@@ -95,7 +95,9 @@ class Figure:
             queries = [f"topk({self.top}, {query})" for query in queries]
         return queries
 
-    def computed(self, before: Scrape | None, now: Scrape, selection: Selection) -> Values:
+    def computed(
+        self, before: PageSamples | None, now: PageSamples, selection: Selection
+    ) -> Values:
         """The figure from two scrapes; what needs two is empty while there is one."""
         found: Values = {}
         samples: Iterable[tuple[Labels, float]] = now.samples.get(self.metric, {}).values()
@@ -124,7 +126,7 @@ class Figure:
         return list(wanted.items())
 
 
-def _rates(before: Scrape, now: Scrape, metric: str) -> Iterator[tuple[Labels, float]]:
+def _rates(before: PageSamples, now: PageSamples, metric: str) -> Iterator[tuple[Labels, float]]:
     """Increase per second. A counter that fell was reset: its value is the increase."""
     seconds = now.time - before.time
     old = before.samples.get(metric, {})
@@ -153,86 +155,104 @@ _CLIENT: Final = (*_RUN, "op")
 _OF_OSDS: Final = {"layer": "osd"}
 BUSIEST: Final = 8
 
-FIGURES: Final[Mapping[str, Figure]] = {
+FIGURES: Final[Mapping[str, TopFigure]] = {
     # daemons and exporters
-    "up": Figure(metric=Daemon.UP, by=(*_OSD, "reason")),
-    "version": Figure(metric=Exporter.BUILD_INFO, by=("version",), how="sum"),
-    "scheduler": Figure(
-        metric=Qos.SCHEDULER_INFO, by=(*_OSD, "in_force", "profile", "model", "promise")
+    "up": TopFigure(metric=DaemonSeries.UP, by=(*_OSD, "reason")),
+    "version": TopFigure(metric=ExporterSeries.BUILD_INFO, by=("version",), how="sum"),
+    "scheduler": TopFigure(
+        metric=QosSeries.SCHEDULER_INFO, by=(*_OSD, "in_force", "profile", "model", "promise")
     ),
     # classes
-    "attained": Figure(metric=Qos.OPS, by=_CLASS, how="rate_max", recorded=PerClass.ATTAINED_OPS),
-    "reserved": Figure(metric=Qos.RESERVATION_OPS, by=_CLASS, recorded=PerClass.RESERVED_OPS),
-    "limit": Figure(metric=Qos.LIMIT_OPS, by=_CLASS, recorded=PerClass.LIMIT_OPS),
-    "queued": Figure(metric=Qos.QUEUE_LENGTH, by=_CLASS, how="sum", recorded=PerClass.QUEUE_LENGTH),
-    "lag": Figure(
-        metric=Qos.RESERVATION_LAG_SECONDS, by=_CLASS, recorded=PerClass.RESERVATION_LAG_SECONDS
+    "attained": TopFigure(
+        metric=QosSeries.OPS, by=_CLASS, how="rate_max", recorded=PerClass.ATTAINED_OPS
     ),
-    "demand": Figure(by=_CLASS, recorded=PerClass.DEMAND),
-    "violated": Figure(by=_CLASS, recorded=PerClass.VIOLATED),
-    "shortfall": Figure(by=_CLASS, recorded=PerClass.SHORTFALL_OPS),
-    "cause": Figure(by=(*_CLASS, "cause", "by"), recorded=PerClass.MAIN_CAUSE),
-    "violated_seconds": Figure(by=_CLASS, recorded=PerClass.VIOLATED_SECONDS, opened=True),
+    "reserved": TopFigure(
+        metric=QosSeries.RESERVATION_OPS, by=_CLASS, recorded=PerClass.RESERVED_OPS
+    ),
+    "limit": TopFigure(metric=QosSeries.LIMIT_OPS, by=_CLASS, recorded=PerClass.LIMIT_OPS),
+    "queued": TopFigure(
+        metric=QosSeries.QUEUE_LENGTH, by=_CLASS, how="sum", recorded=PerClass.QUEUE_LENGTH
+    ),
+    "lag": TopFigure(
+        metric=QosSeries.RESERVATION_LAG_SECONDS,
+        by=_CLASS,
+        recorded=PerClass.RESERVATION_LAG_SECONDS,
+    ),
+    "demand": TopFigure(by=_CLASS, recorded=PerClass.DEMAND),
+    "violated": TopFigure(by=_CLASS, recorded=PerClass.VIOLATED),
+    "shortfall": TopFigure(by=_CLASS, recorded=PerClass.SHORTFALL_OPS),
+    "cause": TopFigure(by=(*_CLASS, "cause", "by"), recorded=PerClass.MAIN_CAUSE),
+    "violated_seconds": TopFigure(by=_CLASS, recorded=PerClass.VIOLATED_SECONDS, opened=True),
     # what the state of a class is judged by without rules
-    "client_waiting": Figure(metric=Qos.CLIENT_WAIT_SECONDS, by=_OSD, how="rate_max", judging=True),
-    "client_present": Figure(metric=Qos.CLIENT_OPS_IN_PROGRESS, by=_OSD, judging=True),
-    "store_seconds": Figure(metric=Qos.STORE_SECONDS, by=_OSD, how="rate_max", judging=True),
-    "store_transactions": Figure(
-        metric=Qos.STORE_TRANSACTIONS, by=_OSD, how="rate_max", judging=True
+    "client_waiting": TopFigure(
+        metric=QosSeries.CLIENT_WAIT_SECONDS, by=_OSD, how="rate_max", judging=True
+    ),
+    "client_present": TopFigure(metric=QosSeries.CLIENT_OPS_IN_PROGRESS, by=_OSD, judging=True),
+    "store_seconds": TopFigure(
+        metric=QosSeries.STORE_SECONDS, by=_OSD, how="rate_max", judging=True
+    ),
+    "store_transactions": TopFigure(
+        metric=QosSeries.STORE_TRANSACTIONS, by=_OSD, how="rate_max", judging=True
     ),
     # OSDs
-    "capacity": Figure(metric=Qos.CAPACITY_OPS, by=_OSD, recorded=PerOsd.CAPACITY_OPS),
-    "delivered": Figure(
-        metric=Qos.DELIVERED_OPS, by=_OSD, how="rate_max", recorded=PerOsd.DELIVERED_OPS
+    "capacity": TopFigure(metric=QosSeries.CAPACITY_OPS, by=_OSD, recorded=PerOsd.CAPACITY_OPS),
+    "delivered": TopFigure(
+        metric=QosSeries.DELIVERED_OPS, by=_OSD, how="rate_max", recorded=PerOsd.DELIVERED_OPS
     ),
-    "in_progress": Figure(metric=Ops.IN_PROGRESS, by=_OSD, opened=True),
-    "blocked": Figure(metric=Ops.BLOCKED, by=_OSD),
-    "oldest": Figure(metric=Ops.OLDEST_AGE_SECONDS, by=_OSD, opened=True),
-    "throttle": Figure(metric=Qos.THROTTLE_USED_RATIO, by=(*_OSD, "throttle"), opened=True),
+    "in_progress": TopFigure(metric=OpsSeries.IN_PROGRESS, by=_OSD, opened=True),
+    "blocked": TopFigure(metric=OpsSeries.BLOCKED, by=_OSD),
+    "oldest": TopFigure(metric=OpsSeries.OLDEST_AGE_SECONDS, by=_OSD, opened=True),
+    "throttle": TopFigure(
+        metric=QosSeries.THROTTLE_USED_RATIO, by=(*_OSD, "throttle"), opened=True
+    ),
     # latency of clients' operations, as OSDs see it; per second and bucket
-    "latency": Figure(metric=bucket(Op.LATENCY_SECONDS), by=(CLUSTER, "op", "le"), how="rate_sum"),
-    "osd_latency": Figure(
-        metric=bucket(Op.LATENCY_SECONDS), by=(*_OSD, "op", "le"), how="rate_sum", opened=True
+    "latency": TopFigure(
+        metric=bucket(OpSeries.LATENCY_SECONDS), by=(CLUSTER, "op", "le"), how="rate_sum"
+    ),
+    "osd_latency": TopFigure(
+        metric=bucket(OpSeries.LATENCY_SECONDS), by=(*_OSD, "op", "le"), how="rate_sum", opened=True
     ),
     # threads and devices
-    "threads": Figure(
-        metric=Threads.BUSIEST_CPU_SECONDS, by=(*_OSD, "group"), how="rate_max", top=BUSIEST
+    "threads": TopFigure(
+        metric=ThreadsSeries.BUSIEST_CPU_SECONDS, by=(*_OSD, "group"), how="rate_max", top=BUSIEST
     ),
-    "device_busy": Figure(
-        metric=Disks.BUSY_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS, top=BUSIEST
+    "device_busy": TopFigure(
+        metric=DisksSeries.BUSY_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS, top=BUSIEST
     ),
-    "device_depth": Figure(
-        metric=Disks.WEIGHTED_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS
+    "device_depth": TopFigure(
+        metric=DisksSeries.WEIGHTED_SECONDS, by=_DEVICE, how="rate_max", where=_OF_OSDS
     ),
-    "device_time": Figure(metric=Disks.TIME_SECONDS, by=_DEVICE, how="rate_sum", where=_OF_OSDS),
-    "device_ops": Figure(metric=Disks.OPS, by=_DEVICE, how="rate_sum", where=_OF_OSDS),
+    "device_time": TopFigure(
+        metric=DisksSeries.TIME_SECONDS, by=_DEVICE, how="rate_sum", where=_OF_OSDS
+    ),
+    "device_ops": TopFigure(metric=DisksSeries.OPS, by=_DEVICE, how="rate_sum", where=_OF_OSDS),
     # cluster
-    "cluster_up": Figure(metric=Cluster.UP, by=(CLUSTER, "reason")),
-    "flags": Figure(metric=Cluster.FLAG, by=(CLUSTER, "flag")),
-    "osd_in_map": Figure(metric=Cluster.OSD_UP, by=_OSD),
+    "cluster_up": TopFigure(metric=ClusterSeries.UP, by=(CLUSTER, "reason")),
+    "flags": TopFigure(metric=ClusterSeries.FLAG, by=(CLUSTER, "flag")),
+    "osd_in_map": TopFigure(metric=ClusterSeries.OSD_UP, by=_OSD),
     # recovery and scrub
-    "degraded": Figure(metric=Recovery.POOL_DEGRADED_OBJECTS, by=_POOL),
-    "misplaced": Figure(metric=Recovery.POOL_MISPLACED_OBJECTS, by=_POOL),
-    "unfound": Figure(metric=Recovery.POOL_UNFOUND_OBJECTS, by=_POOL),
-    "recovery_rate": Figure(metric=Recovery.POOL_OBJECTS_PER_SECOND, by=_POOL),
-    "recovery_bytes": Figure(metric=Recovery.POOL_BYTES_PER_SECOND, by=_POOL),
-    "recovery_eta": Figure(metric=Recovery.POOL_ETA_SECONDS, by=_POOL),
-    "scrub_pgs": Figure(metric=Scrub.POOL_RUNNING_PGS, by=_LEVEL),
-    "scrub_left": Figure(metric=Scrub.POOL_RUNNING_OBJECTS_LEFT, by=_LEVEL),
-    "scrub_done": Figure(metric=Scrub.POOL_RUNNING_OBJECTS_DONE, by=_LEVEL),
-    "scrub_rate": Figure(metric=Scrub.POOL_OBJECTS_PER_SECOND, by=_LEVEL),
-    "scrub_eta": Figure(metric=Scrub.POOL_RUNNING_ETA_SECONDS, by=_LEVEL),
-    "scrub_overdue": Figure(
-        metric=Scrub.POOL_SCHEDULE_PGS, by=_LEVEL, how="sum", where={"state": "overdue"}
+    "degraded": TopFigure(metric=RecoverySeries.POOL_DEGRADED_OBJECTS, by=_POOL),
+    "misplaced": TopFigure(metric=RecoverySeries.POOL_MISPLACED_OBJECTS, by=_POOL),
+    "unfound": TopFigure(metric=RecoverySeries.POOL_UNFOUND_OBJECTS, by=_POOL),
+    "recovery_rate": TopFigure(metric=RecoverySeries.POOL_OBJECTS_PER_SECOND, by=_POOL),
+    "recovery_bytes": TopFigure(metric=RecoverySeries.POOL_BYTES_PER_SECOND, by=_POOL),
+    "recovery_eta": TopFigure(metric=RecoverySeries.POOL_ETA_SECONDS, by=_POOL),
+    "scrub_pgs": TopFigure(metric=ScrubSeries.POOL_RUNNING_PGS, by=_LEVEL),
+    "scrub_left": TopFigure(metric=ScrubSeries.POOL_RUNNING_OBJECTS_LEFT, by=_LEVEL),
+    "scrub_done": TopFigure(metric=ScrubSeries.POOL_RUNNING_OBJECTS_DONE, by=_LEVEL),
+    "scrub_rate": TopFigure(metric=ScrubSeries.POOL_OBJECTS_PER_SECOND, by=_LEVEL),
+    "scrub_eta": TopFigure(metric=ScrubSeries.POOL_RUNNING_ETA_SECONDS, by=_LEVEL),
+    "scrub_overdue": TopFigure(
+        metric=ScrubSeries.POOL_SCHEDULE_PGS, by=_LEVEL, how="sum", where={"state": "overdue"}
     ),
     # a test run
-    "run": Figure(metric=Run.INFO, by=(*_RUN, "scenario", "point", "repeat", "phase")),
-    "run_repeats": Figure(metric=Run.REPEATS, by=_RUN),
-    "run_repeats_done": Figure(metric=Run.REPEATS_DONE, by=_RUN),
-    "run_remaining": Figure(metric=Run.REMAINING_SECONDS, by=_RUN),
-    "client_iops": Figure(metric=Client.IOPS, by=_CLIENT, how="sum"),
-    "client_latency": Figure(
-        metric=bucket(Client.LATENCY_SECONDS), by=(*_CLIENT, "le"), how="rate_sum"
+    "run": TopFigure(metric=RunSeries.INFO, by=(*_RUN, "scenario", "point", "repeat", "phase")),
+    "run_repeats": TopFigure(metric=RunSeries.REPEATS, by=_RUN),
+    "run_repeats_done": TopFigure(metric=RunSeries.REPEATS_DONE, by=_RUN),
+    "run_remaining": TopFigure(metric=RunSeries.REMAINING_SECONDS, by=_RUN),
+    "client_iops": TopFigure(metric=ClientSeries.IOPS, by=_CLIENT, how="sum"),
+    "client_latency": TopFigure(
+        metric=bucket(ClientSeries.LATENCY_SECONDS), by=(*_CLIENT, "le"), how="rate_sum"
     ),
 }
 
@@ -240,7 +260,7 @@ FIGURES: Final[Mapping[str, Figure]] = {
 WANTED: Final = frozenset(figure.metric for figure in FIGURES.values() if figure.metric)
 
 
-def wanted_now(selection: Selection, rules: bool) -> Mapping[str, Figure]:
+def wanted_now(selection: Selection, rules: bool) -> Mapping[str, TopFigure]:
     """The figures to ask for: not those of an opened OSD while none is open, and not those that
     replace the rules where the rules are.
     """

@@ -6,7 +6,7 @@ from typing import Final
 
 from cephqos_base.version import __version__
 from cephqos_loadgen.top.figures import FIGURES, Selection
-from cephqos_loadgen.top.model import Missing, Samples
+from cephqos_loadgen.top.model import Missing, TopSamples
 
 _MCLOCK: Final = "mclock_scheduler"
 
@@ -28,7 +28,7 @@ _PARTS: Final = (
 )
 
 
-def find_missing(samples: Samples, selection: Selection) -> tuple[Missing, ...]:
+def find_missing(samples: TopSamples, selection: Selection) -> tuple[Missing, ...]:
     """All of it, the most important first. `samples` are those of one cluster."""
     if not samples.of("up") and not samples.of("cluster_up"):
         return (*samples.troubles, _nothing(samples, selection))
@@ -44,7 +44,7 @@ def find_missing(samples: Samples, selection: Selection) -> tuple[Missing, ...]:
     )
 
 
-def _nothing(samples: Samples, selection: Selection) -> Missing:
+def _nothing(samples: TopSamples, selection: Selection) -> Missing:
     if selection.cluster is not None:
         return Missing("everything", f"no series of cluster {selection.cluster}")
     if samples.from_prometheus:
@@ -56,7 +56,7 @@ def _nothing(samples: Samples, selection: Selection) -> Missing:
     return Missing("everything", "no exporter sees a daemon: does it run on a host with OSDs?")
 
 
-def _rules(samples: Samples) -> Iterator[Missing]:
+def _rules(samples: TopSamples) -> Iterator[Missing]:
     if not samples.from_prometheus:
         yield Missing(
             "causes and alerts",
@@ -70,12 +70,12 @@ def _rules(samples: Samples) -> Iterator[Missing]:
         )
 
 
-def _rates(samples: Samples) -> Iterator[Missing]:
+def _rates(samples: TopSamples) -> Iterator[Missing]:
     if not samples.with_rates:
         yield Missing("rates", "they need a second scrape, which follows")
 
 
-def _parts(samples: Samples) -> Iterator[Missing]:
+def _parts(samples: TopSamples) -> Iterator[Missing]:
     """Series that every exporter of this version has for every OSD."""
     if not any(samples.of("up").values()):
         return
@@ -90,7 +90,7 @@ def _parts(samples: Samples) -> Iterator[Missing]:
         yield Missing(part.what, why)
 
 
-def _without_mclock(samples: Samples) -> Iterator[Missing]:
+def _without_mclock(samples: TopSamples) -> Iterator[Missing]:
     """WPQ promises nothing, unless a policy file says what should be kept."""
     found: dict[tuple[str, str], list[str]] = {}
     for key in samples.of("scheduler"):
@@ -104,7 +104,7 @@ def _without_mclock(samples: Samples) -> Iterator[Missing]:
         )
 
 
-def _lag(samples: Samples) -> Iterator[Missing]:
+def _lag(samples: TopSamples) -> Iterator[Missing]:
     """Early releases with mClock do not show its queues."""
     up = {key[1] for key, value in samples.of("up").items() if value}
     with_mclock = [key[1] for key in samples.of("scheduler") if key[2] == _MCLOCK and key[1] in up]
@@ -116,7 +116,7 @@ def _lag(samples: Samples) -> Iterator[Missing]:
         )
 
 
-def _cluster(samples: Samples) -> Iterator[Missing]:
+def _cluster(samples: TopSamples) -> Iterator[Missing]:
     states = samples.of("cluster_up")
     if not states:
         yield Missing("recovery and scrub", "no exporter runs with --role=cluster")
@@ -125,7 +125,7 @@ def _cluster(samples: Samples) -> Iterator[Missing]:
             yield Missing("recovery and scrub", f"no answer from the monitors: {key[1]}")
 
 
-def _versions(samples: Samples) -> Iterator[Missing]:
+def _versions(samples: TopSamples) -> Iterator[Missing]:
     others = sorted(key[0] for key in samples.of("version") if key[0] != __version__)
     if others:
         yield Missing(

@@ -55,7 +55,7 @@ class OsdClass:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Osd:
+class OsdState:
     """One OSD with its classes, the worst one first."""
 
     name: str
@@ -94,7 +94,7 @@ class ClassTotal:
 
 
 @dataclass(frozen=True, slots=True)
-class Recovery:
+class RecoveryState:
     pool: str
     degraded: float
     misplaced: float
@@ -105,7 +105,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True)
-class Scrub:
+class ScrubState:
     pool: str
     level: str
     running_pgs: float
@@ -117,14 +117,14 @@ class Scrub:
 
 
 @dataclass(frozen=True, slots=True)
-class Thread:
+class BusyThread:
     osd: str
     group: str
     cpu: float  # share of one CPU that the busiest thread of the group has
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class BusyDevice:
     osd: str
     device: str
     busy: float  # share of the time with a request in progress
@@ -133,7 +133,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Alert:
+class FiringAlert:
     """A firing alert; alerts that differ only in the OSD are one."""
 
     name: str
@@ -146,7 +146,7 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunState:
     """A test run that is going on."""
 
     name: str
@@ -180,7 +180,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Samples:
+class TopSamples:
     """What a source fetched: the figures by name, firing alerts, and what it could not get."""
 
     time: float
@@ -203,14 +203,14 @@ class Model:
     rules: bool
     with_rates: bool
     classes: tuple[ClassTotal, ...]
-    osds: tuple[Osd, ...]
+    osds: tuple[OsdState, ...]
     latency: tuple[Percentiles, ...]
-    recovery: tuple[Recovery, ...]
-    scrubs: tuple[Scrub, ...]
-    threads: tuple[Thread, ...]
-    devices: tuple[Device, ...]
-    alerts: tuple[Alert, ...]
+    recovery: tuple[RecoveryState, ...]
+    scrubs: tuple[ScrubState, ...]
+    threads: tuple[BusyThread, ...]
+    devices: tuple[BusyDevice, ...]
+    alerts: tuple[FiringAlert, ...]
     flags: tuple[str, ...]
-    runs: tuple[Run, ...]
+    runs: tuple[RunState, ...]
     missing: tuple[Missing, ...]
     detail: OsdDetail | None = None

@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_loadgen.top import sections
 from cephqos_loadgen.top.layout import Line, Section, Span, bar, beside, cut, line, share
-from cephqos_loadgen.top.model import Model, Osd, OsdDetail
+from cephqos_loadgen.top.model import Model, OsdDetail, OsdState
 from cephqos_loadgen.top.sections import (
     Canvas,
     class_cells,
@@ -223,14 +223,14 @@ def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
     return lines[:rows]
 
 
-def _osd_title(osd: Osd) -> Line:
+def _osd_title(osd: OsdState) -> Line:
     state = Span("up", "good") if osd.up else Span(f"does not answer: {osd.reason}", "bad")
     scheduler = f"  {osd.scheduler or 'scheduler unknown'}"
     profile = f", profile {osd.profile}" if osd.profile else ""
     return line(Span(f"{osd.name}  ", "title"), state, scheduler, profile)
 
 
-def _osd_capacity(canvas: Canvas, osd: Osd) -> list[Line]:
+def _osd_capacity(canvas: Canvas, osd: OsdState) -> list[Line]:
     largest = max(osd.capacity or 0.0, osd.delivered or 0.0)
     drawn = bar(
         osd.delivered,
@@ -243,7 +243,7 @@ def _osd_capacity(canvas: Canvas, osd: Osd) -> list[Line]:
     return [line(fit("all work", 12), *drawn, figures)]
 
 
-def _osd_classes(osd: Osd) -> list[Line]:
+def _osd_classes(osd: OsdState) -> list[Line]:
     titles = f"{'attained':>31}{'reserved':>9}{'':5}{'queue':>6}{'lag':>8}  cause"
     lines = [line(Span("CLASSES", "title"), Span(titles[7:], "dim"))]
     for part in osd.classes:
@@ -252,7 +252,7 @@ def _osd_classes(osd: Osd) -> list[Line]:
     return lines
 
 
-def _operations(osd: Osd, detail: OsdDetail) -> Line:
+def _operations(osd: OsdState, detail: OsdDetail) -> Line:
     return line(
         Span(fit("OPERATIONS", 12), "title"),
         f"{number(detail.in_progress)} in progress, {number(osd.blocked)} blocked,"

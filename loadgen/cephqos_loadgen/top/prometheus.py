@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 
 from cephqos_base.recorded import PerClass
-from cephqos_loadgen.top.figures import Figure, Key, Selection, Values, wanted_now
-from cephqos_loadgen.top.model import Missing, Samples
-from cephqos_loadgen.top.source import Connection, SourceDown
+from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
+from cephqos_loadgen.top.model import Missing, TopSamples
+from cephqos_loadgen.top.source import HttpServer, SourceDown
 
 _AT_ONCE: Final = 6
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"
@@ -22,7 +22,7 @@ Vector = list[tuple[Mapping[str, str], float]]
 class Prometheus:
     """Asks each figure as one instant query."""
 
-    def __init__(self, connection: Connection, window: float) -> None:
+    def __init__(self, connection: HttpServer, window: float) -> None:
         self._connection = connection
         self._window = window
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -31,7 +31,7 @@ class Prometheus:
     def name(self) -> str:
         return f"Prometheus {self._connection.shown}"
 
-    async def fetch(self, selection: Selection) -> Samples:
+    async def fetch(self, selection: Selection) -> TopSamples:
         """All figures; SourceDown if Prometheus does not answer."""
         try:
             rules = bool(await self._query(_RULES))
@@ -53,7 +53,7 @@ class Prometheus:
                 troubles.append(Missing(name, f"Prometheus refused the query: {result}"))
             else:
                 values[name] = result
-        return Samples(
+        return TopSamples(
             time=time.time(),
             values=values,
             alerts=alerts.result(),
@@ -62,7 +62,7 @@ class Prometheus:
         )
 
     async def _figure(
-        self, figure: Figure, selection: Selection, rules: bool
+        self, figure: TopFigure, selection: Selection, rules: bool
     ) -> "Values | Refused":
         queries = figure.promql(selection, self._window)
         if figure.recorded and not rules:

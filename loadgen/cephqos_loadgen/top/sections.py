@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from cephqos_loadgen.top import text
 from cephqos_loadgen.top.layout import Line, Section, Span, Style, bar, line, titled
 from cephqos_loadgen.top.model import (
-    Alert,
     ClassTotal,
+    FiringAlert,
     Model,
-    Osd,
     OsdClass,
+    OsdState,
     Percentiles,
-    Recovery,
-    Scrub,
+    RecoveryState,
+    ScrubState,
     State,
 )
 from cephqos_loadgen.top.text import duration, fit, latency, number, percent
@@ -175,7 +175,7 @@ def osds(canvas: Canvas) -> Section:
     return Section(draw, wants=1 + max(1, len(chosen)), needs=5)
 
 
-def osd_line(osd: Osd, columns: int, under_cursor: bool = False) -> Line:
+def osd_line(osd: OsdState, columns: int, under_cursor: bool = False) -> Line:
     """An OSD with its worst class."""
     mark = ">" if under_cursor else " "
     name = Span(fit(f"{mark}{osd.name}", 9), "cursor" if under_cursor else "")
@@ -225,7 +225,7 @@ def work(canvas: Canvas) -> Section:
     return Section(draw, wants=1 + len(lines), needs=1 + min(len(lines), 1))
 
 
-def _recovery_words(recovery: Recovery) -> str:
+def _recovery_words(recovery: RecoveryState) -> str:
     """The pool and when it is done come first: a narrow screen cuts the rest."""
     words = [
         _eta(recovery.eta),
@@ -238,7 +238,7 @@ def _recovery_words(recovery: Recovery) -> str:
     return f"{recovery.pool}: {', '.join(filter(None, words))}"
 
 
-def _scrub_words(scrub: Scrub) -> str:
+def _scrub_words(scrub: ScrubState) -> str:
     words = []
     if scrub.running_pgs:
         words = [_eta(scrub.eta), f"{number(scrub.running_pgs)} PGs"]
@@ -310,7 +310,7 @@ def alerts(canvas: Canvas) -> Section:
     return Section(draw, wants=1 + len(found), needs=1 + min(len(found), 2))
 
 
-def alert_line(alert: Alert, now: float) -> Line:
+def alert_line(alert: FiringAlert, now: float) -> Line:
     style: Style = {"page": "bad", "ticket": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
     who = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
     cause = f"{alert.cause} by {short(alert.by)}" if alert.by else alert.cause

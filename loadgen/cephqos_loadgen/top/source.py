@@ -14,7 +14,7 @@ import aiohttp
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.model import Samples
+from cephqos_loadgen.top.model import TopSamples
 
 _MAX_BYTES = 256 << 20
 
@@ -30,7 +30,7 @@ class Source(Protocol):
     def name(self) -> str:
         """What the user knows it by, without a password."""
 
-    async def fetch(self, selection: Selection) -> Samples:
+    async def fetch(self, selection: Selection) -> TopSamples:
         """The samples of now; raises SourceDown."""
 
 
@@ -58,7 +58,7 @@ class Address:
         return cls(url, _basic(unquote(user), unquote(password or "")) if user else "")
 
 
-class Connection:
+class HttpServer:
     """One server. Every request has a deadline; every failure is a SourceDown in one line."""
 
     def __init__(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from cephqos_loadgen.top.build import osd_order
-from cephqos_loadgen.top.model import STATES, Model, Osd
+from cephqos_loadgen.top.model import STATES, Model, OsdState
 
 Page = Literal["main", "help", "notes"]
 
@@ -18,7 +18,7 @@ def _high_first(value: float | None) -> float:
     return float("inf") if value is None else -value
 
 
-def _worst(osd: Osd) -> tuple[object, ...]:
+def _worst(osd: OsdState) -> tuple[object, ...]:
     part = osd.worst
     if part is None:
         return (osd.up, len(STATES), 0.0, 0.0, osd_order(osd.name))
@@ -27,27 +27,27 @@ def _worst(osd: Osd) -> tuple[object, ...]:
     return (osd.up, STATES.index(part.state), shortfall, lag, osd_order(osd.name))
 
 
-def _lag(osd: Osd) -> tuple[object, ...]:
+def _lag(osd: OsdState) -> tuple[object, ...]:
     return (_high_first(max((part.lag or 0.0 for part in osd.classes), default=None)), _worst(osd))
 
 
-def _queued(osd: Osd) -> tuple[object, ...]:
+def _queued(osd: OsdState) -> tuple[object, ...]:
     queued = [part.queued for part in osd.classes if part.queued is not None]
     return (_high_first(sum(queued) if queued else None), _worst(osd))
 
 
-def _attainment(osd: Osd) -> tuple[object, ...]:
+def _attainment(osd: OsdState) -> tuple[object, ...]:
     found = [part.attainment for part in osd.classes if part.state != "idle"]
     known = [attainment for attainment in found if attainment is not None]
     return (_low_first(min(known, default=None)), _worst(osd))
 
 
-def _delivered(osd: Osd) -> tuple[object, ...]:
+def _delivered(osd: OsdState) -> tuple[object, ...]:
     return (_high_first(osd.delivered), osd_order(osd.name))
 
 
 # By name as it is shown; all but the name put what needs attention first.
-SORTS: Final[Mapping[str, Callable[[Osd], tuple[object, ...]]]] = {
+SORTS: Final[Mapping[str, Callable[[OsdState], tuple[object, ...]]]] = {
     "worst": _worst,
     "lag": _lag,
     "queue": _queued,
@@ -158,14 +158,14 @@ def pressed(view: View, key: str, character: str | None, model: Model | None) ->
     return view if change is None else change(view, model)
 
 
-def chosen_osds(model: Model, view: View) -> list[Osd]:
+def chosen_osds(model: Model, view: View) -> list[OsdState]:
     """The OSDs that the filter lets through, sorted."""
     words = view.filter.lower().split()
     found = [osd for osd in model.osds if all(_matches(osd, word) for word in words)]
     return sorted(found, key=SORTS[view.sort], reverse=view.reverse)
 
 
-def _matches(osd: Osd, word: str) -> bool:
+def _matches(osd: OsdState, word: str) -> bool:
     """Whether the OSD's name begins with the word, or its worst class, state or cause has it."""
     if word.startswith("osd."):
         return osd.name == word

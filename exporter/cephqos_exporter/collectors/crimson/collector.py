@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
-from cephqos_exporter.collectors.crimson.families import TABLE, Kept, Scrape
+from cephqos_exporter.collectors.crimson.families import TABLE, Kept, ReplyFamilies
 from cephqos_exporter.collectors.crimson.reply import METRICS
 from cephqos_exporter.collectors.crimson.shown import GROUPS
 from cephqos_exporter.config import Option, flag, texts
@@ -88,5 +88,5 @@ class CrimsonCollector(DaemonCollector[Kept]):
         return Kept(view.labels)
 
     def families(self, view: DaemonView, state: Kept) -> Iterable[Family]:
-        scrape = Scrape(state, self._table, self._everything, self._apart)
+        scrape = ReplyFamilies(state, self._table, self._everything, self._apart)
         return scrape.families(view.reply(METRICS))

@@ -108,7 +108,7 @@ def _is_wanted(entry: Entry, shown: Shown) -> bool:
     return dict(entry.labels).get(label, value) == value
 
 
-class Scrape:
+class ReplyFamilies:
     """Made for one reply."""
 
     def __init__(self, kept: Kept, table: Table, everything: bool, apart: bool) -> None:

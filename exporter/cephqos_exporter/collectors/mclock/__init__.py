@@ -29,7 +29,7 @@ from cephqos_exporter.config import text
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
-from cephqos_exporter.qos.model import Media, Promise, Qos, guess_media, read_qos
+from cephqos_exporter.qos.model import Media, Promise, QosState, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational
@@ -49,13 +49,13 @@ POLICY: Final = text(
 class _Promised(NamedTuple):
     """What an OSD's classes are promised, and the families that say so."""
 
-    made_from: tuple[EffectiveConfig, Qos | None, str]
+    made_from: tuple[EffectiveConfig, QosState | None, str]
     promises: Mapping[str, Promise]
     families: Sequence[Family]
 
 
 @dataclass(slots=True)
-class _Osd:
+class _MclockOsd:
     """What is kept of an OSD between scrapes."""
 
     labels: Labels
@@ -67,11 +67,11 @@ class _Osd:
     device: list[Media | None] = field(default_factory=list)
     # The configuration and number of shards that `qos` was derived from.
     derived_from: tuple[EffectiveConfig, int] | None = None
-    qos: Qos | None = None
+    qos: QosState | None = None
     promised: _Promised | None = None
 
 
-class MclockCollector(DaemonCollector[_Osd]):
+class MclockCollector(DaemonCollector[_MclockOsd]):
     """Promises, queues, tags and work of an OSD's scheduler.
 
     Options:
@@ -107,7 +107,7 @@ class MclockCollector(DaemonCollector[_Osd]):
             data_dirs=inputs.settings[DATA_DIRECTORIES_OPTION],
         )
 
-    def needed(self, daemon: Daemon, state: _Osd | None) -> Sequence[Command]:
+    def needed(self, daemon: Daemon, state: _MclockOsd | None) -> Sequence[Command]:
         wanted = [Command(_QUEUES), Command(_DIFF, SLOWLY)]
         if state is None or state.histograms.due:
             wanted += [Command(HISTOGRAMS), Command(RESERVATIONS, SLOWLY)]
@@ -116,10 +116,10 @@ class MclockCollector(DaemonCollector[_Osd]):
         wanted += self._pools.commands(daemon)
         return [*wanted, *self.counters.commands(daemon)]
 
-    def first_seen(self, view: DaemonView) -> _Osd:
-        return _Osd(Labels(view.labels), ReadInterval(self._interval))
+    def first_seen(self, view: DaemonView) -> _MclockOsd:
+        return _MclockOsd(Labels(view.labels), ReadInterval(self._interval))
 
-    def families(self, view: DaemonView, state: _Osd) -> Iterable[Family]:
+    def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
         queues = read_queue_dump(view.reply(_QUEUES))
         config = _effective_config(view, state.config)
         loggers = self.counters.loggers(view)
@@ -154,7 +154,7 @@ class MclockCollector(DaemonCollector[_Osd]):
         return promises.cluster_targets(held)
 
     def _promised(
-        self, view: DaemonView, osd: _Osd, queues: QueueDump, config: EffectiveConfig
+        self, view: DaemonView, osd: _MclockOsd, queues: QueueDump, config: EffectiveConfig
     ) -> _Promised:
         """What is promised: made again only when something changed."""
         made_from = (config, osd.qos, queues.scheduler)
@@ -168,7 +168,7 @@ class MclockCollector(DaemonCollector[_Osd]):
         view: DaemonView,
         labels: Labels,
         config: EffectiveConfig,
-        qos: Qos | None,
+        qos: QosState | None,
         scheduler: str,
     ) -> _Promised:
         mclock = scheduler == MCLOCK
@@ -182,8 +182,8 @@ class MclockCollector(DaemonCollector[_Osd]):
         return _Promised((config, qos, scheduler), promised, found)
 
     def _derive(
-        self, view: DaemonView, osd: _Osd, config: EffectiveConfig, shards: int
-    ) -> Qos | None:
+        self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig, shards: int
+    ) -> QosState | None:
         """The QoS settings in force, derived again only when something changed."""
         before = osd.derived_from
         if before is None or before[0] is not config or before[1] != shards:
@@ -193,7 +193,7 @@ class MclockCollector(DaemonCollector[_Osd]):
         return osd.qos
 
     def _media_of_device(
-        self, view: DaemonView, osd: _Osd, config: EffectiveConfig
+        self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig
     ) -> Media | None:
         if not osd.device:
             told = is_rotational(view.host, view.daemon, config.text("osd_data"), self._data_dirs)

@@ -8,7 +8,7 @@ from cephqos_exporter.collectors.counters import Loggers
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import DaemonView, Family, ReplyMissing, single
-from cephqos_exporter.qos.model import Qos
+from cephqos_exporter.qos.model import QosState
 from cephqos_exporter.qos.reservations import degraded_share
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, read_size_axis
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
@@ -24,7 +24,7 @@ class AttainedWork:
         self._axis: SizeAxis | None = None
         self._shown: Sequence[str] = ()  # classes
 
-    def advance(self, view: DaemonView, loggers: Loggers, qos: Qos) -> None:
+    def advance(self, view: DaemonView, loggers: Loggers, qos: QosState) -> None:
         """Count what was done since the last histograms."""
         histograms = view.reply(HISTOGRAMS).get("osd")
         if histograms is None:

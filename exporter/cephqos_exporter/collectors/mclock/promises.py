@@ -7,7 +7,7 @@ from cephqos_base.series import SCHEDULED
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Daemon, Family, LabelText, extend_labels, single
 from cephqos_exporter.qos.config import EffectiveConfig
-from cephqos_exporter.qos.model import BandwidthModel, EarlyModel, Promise, Qos
+from cephqos_exporter.qos.model import BandwidthModel, EarlyModel, Promise, QosState
 from cephqos_exporter.qos.policy import Policy, Target
 
 _OPS: Final = "_normalised_ops_per_second"
@@ -24,7 +24,7 @@ def policy_targets(policy: Policy, daemon: Daemon) -> Mapping[str, Target]:
 
 
 def promises_in_force(
-    qos: Qos | None, targets: Mapping[str, Target], *, mclock: bool
+    qos: QosState | None, targets: Mapping[str, Target], *, mclock: bool
 ) -> Mapping[str, Promise]:
     """What mClock promises; where it does not run, the targets of the policy are the promise."""
     if qos is None:
@@ -32,7 +32,7 @@ def promises_in_force(
     return qos.promises if mclock else _policy_promises(targets, qos)
 
 
-def _policy_promises(held: Mapping[str, Target], qos: Qos) -> Mapping[str, Promise]:
+def _policy_promises(held: Mapping[str, Target], qos: QosState) -> Mapping[str, Promise]:
     """Where the scheduler promises nothing, the targets of the policy are the promise."""
     promised = {}
     for cls, target in held.items():
@@ -50,7 +50,7 @@ def _policy_promises(held: Mapping[str, Target], qos: Qos) -> Mapping[str, Promi
 
 def scheduler_info(
     config: EffectiveConfig,
-    qos: Qos | None,
+    qos: QosState | None,
     promised: Mapping[str, Promise],
     scheduler: str,
     labels: Labels,
@@ -77,7 +77,7 @@ def scheduler_info(
     )
 
 
-def capacity_and_costs(qos: Qos, labels: Labels, *, mclock: bool) -> Iterable[Family]:
+def capacity_and_costs(qos: QosState, labels: Labels, *, mclock: bool) -> Iterable[Family]:
     """How the OSD charges; and, if mClock is in force, what it believes it can do."""
     base = labels.base
     yield single(
@@ -111,7 +111,7 @@ def capacity_and_costs(qos: Qos, labels: Labels, *, mclock: bool) -> Iterable[Fa
         yield single(f"cephqos_qos_capacity{_BYTES}", "gauge", text, base, qos.cost.capacity_bytes)
 
 
-def bounds(promised: Mapping[str, Promise], qos: Qos, labels: Labels) -> Iterable[Family]:
+def bounds(promised: Mapping[str, Promise], qos: QosState, labels: Labels) -> Iterable[Family]:
     """Reservation and limit of each class; what has no bound has no series."""
     per_op = qos.cost.cost_per_io if isinstance(qos.cost, BandwidthModel) else None
     kinds = (
