@@ -15,7 +15,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 
 from .cluster_exporter import exporting
 from .conftest import LabPool, lab_name
-from .live_exporter import Page
+from .live_exporter import LivePage
 
 SECURITY = Path(__file__).parents[2] / "exporter" / "SECURITY.md"
 # A name that Ceph takes, and that would be harm in labels, pages and terminals.
@@ -54,7 +54,7 @@ async def key(lab: RunningLab, name: str, mon: str, mgr: str) -> dict[str, str]:
     return {"role": "cluster", "cluster_name": entity, "cluster_keyring": keyring}
 
 
-def is_down(page: Page) -> bool:
+def is_down(page: LivePage) -> bool:
     return page.values("cephqos_cluster_up") == [0]
 
 
