@@ -30,7 +30,7 @@ PACKAGES = (
 _CLONE_NEWNET = 0x40000000
 
 
-class Engine:
+class DockerEngine:
     """A running engine. Commands run in its namespaces and end with it."""
 
     def __init__(self, folder: Path, pid: int) -> None:
@@ -88,7 +88,7 @@ class Engine:
 
 
 @contextlib.contextmanager
-def engine(tree: Path, folder: Path, *, network: bool = False) -> Iterator[Engine]:
+def engine(tree: Path, folder: Path, *, network: bool = False) -> Iterator[DockerEngine]:
     """An engine with its data in `folder`. With `network` it shares the host's, to build images."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "docker.sock").unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def engine(tree: Path, folder: Path, *, network: bool = False) -> Iterator[Engin
     script += ["network"] if network else []
     parent = subprocess.Popen([*isolate, *script], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        running = Engine(folder, _child(parent, folder))
+        running = DockerEngine(folder, _child(parent, folder))
         _wait(running, parent)
         yield running
         running.close()
@@ -120,7 +120,7 @@ def _child(parent: subprocess.Popen[bytes], folder: Path) -> int:
     raise AssertionError(f"no engine: {(folder / 'engine.log').read_text()[-2000:]}")
 
 
-def _wait(running: Engine, parent: subprocess.Popen[bytes]) -> None:
+def _wait(running: DockerEngine, parent: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and parent.poll() is None:
         if (running.folder / "docker.sock").exists() and running.run(

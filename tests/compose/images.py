@@ -78,7 +78,7 @@ def _recipe(parts: list[Path]) -> str:
     return recipe.hexdigest()[:12]
 
 
-def _build(builder: engine.Engine, base: Path, ceph: Path, tools: list[Path]) -> None:
+def _build(builder: engine.DockerEngine, base: Path, ceph: Path, tools: list[Path]) -> None:
     _import(builder, base, "cephqos-standin/debian")
     _import(builder, ceph, "cephqos-standin/tree")
     context = builder.folder / "tools"
@@ -97,7 +97,7 @@ def _build(builder: engine.Engine, base: Path, ceph: Path, tools: list[Path]) ->
     builder.run("docker", "compose", "build", "--quiet", variables=VARIABLES, within=1200)
 
 
-def _import(builder: engine.Engine, tree: Path, image: str) -> None:
+def _import(builder: engine.DockerEngine, tree: Path, image: str) -> None:
     """Once per tree: another digest of the same files would make all layers above it anew."""
     tag = f"{image}:{tree.name}"
     if not builder.run("docker", "images", "--quiet", tag):
@@ -111,7 +111,7 @@ def _import(builder: engine.Engine, tree: Path, image: str) -> None:
     builder.run("docker", "tag", tag, f"{image}:latest")
 
 
-def _save(builder: engine.Engine, archive: Path) -> None:
+def _save(builder: engine.DockerEngine, archive: Path) -> None:
     stand_ins = [f"cephqos-standin/{name}:latest" for name in _STAND_INS]
     saved = builder.folder / "images.tar"
     builder.run("docker", "save", f"--output={saved}", *_OURS, *stand_ins, within=600)

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from . import images
-from .engine import STACK, Engine, engine
+from .engine import STACK, DockerEngine, engine
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
 
@@ -30,10 +30,10 @@ LOKI, HOSTS = "http://127.0.0.1:3100", "http://127.0.0.1:10130"
 PRIVILEGED = {"lab"}
 
 
-class Stack:
+class ComposeStack:
     """The running compose project, and how long its steps took."""
 
-    def __init__(self, running: Engine) -> None:
+    def __init__(self, running: DockerEngine) -> None:
         self.engine = running
         self.started = time.monotonic()
 
@@ -95,7 +95,7 @@ class Stack:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
     if os.geteuid() != 0:
         pytest.fail("a Docker engine needs root")
     started = time.monotonic()
@@ -109,7 +109,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         with load:
             running.run("docker", "load", "--quiet", stdin=load.fileno(), within=300)
         _say("loading them", started)
-        up = Stack(running)
+        up = ComposeStack(running)
         up.compose("up", "--detach", "--wait", "--wait-timeout=280", within=300)
         _say("up, all healthy", up.started)
         yield up
@@ -120,7 +120,7 @@ def _say(what: str, started: float) -> None:
     print(f"{what}: {time.monotonic() - started:.1f} s", flush=True)
 
 
-def test_all_services_are_healthy_and_every_target_is_up(stack: Stack) -> None:
+def test_all_services_are_healthy_and_every_target_is_up(stack: ComposeStack) -> None:
     assert stack.healthy()
     services = yaml.safe_load((STACK / "compose.yml").read_text())["services"]
     shared = yaml.safe_load((STACK / "monitoring.yml").read_text())["services"]
@@ -131,7 +131,7 @@ def test_all_services_are_healthy_and_every_target_is_up(stack: Stack) -> None:
     assert stack.until("OSDs", lambda: stack.query("sum(cephqos_daemon_up)"))
 
 
-def test_prometheus_and_loki_have_loaded_the_rules_of_the_repository(stack: Stack) -> None:
+def test_prometheus_and_loki_have_loaded_the_rules_of_the_repository(stack: ComposeStack) -> None:
     wanted = {
         rule.get("alert") or rule["record"]
         for file in (STACK.parents[1] / "alerts/rules").glob("*.yml")
@@ -147,7 +147,7 @@ def test_prometheus_and_loki_have_loaded_the_rules_of_the_repository(stack: Stac
     assert named == set(re.findall(r"alert: (\w+)", rules))
 
 
-def test_an_alert_travels_to_the_webhook(stack: Stack) -> None:
+def test_an_alert_travels_to_the_webhook(stack: ComposeStack) -> None:
     first = stack.until("an alert at the webhook", stack.alerts, 120)[0]
     seconds = first["received"] - time.time() + time.monotonic() - stack.started
     print(f"from `up` to the first alert ({first['labels']['alertname']}): {seconds:.1f} s")
@@ -155,20 +155,20 @@ def test_an_alert_travels_to_the_webhook(stack: Stack) -> None:
     assert first["labels"]["alertname"] in said
 
 
-def test_log_lines_of_daemons_and_runs_arrive_in_loki(stack: Stack) -> None:
+def test_log_lines_of_daemons_and_runs_arrive_in_loki(stack: ComposeStack) -> None:
     fsid = stack.query("cephqos_cluster_up")[0]["metric"]["cluster"]
     for log in ("osd", "mon", "cluster", "run"):
         selector = f'{{log="{log}", cluster="{fsid}"}}'
         stack.until(f"lines {selector}", partial(stack.lines, selector))
 
 
-def test_nothing_listens_beyond_loopback(stack: Stack) -> None:
+def test_nothing_listens_beyond_loopback(stack: ComposeStack) -> None:
     listening = stack.engine.run("ss", "-Hltun")
     addresses = {line.split()[4].rpartition(":")[0] for line in listening.splitlines()}
     assert addresses and addresses <= {"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]"}, listening
 
 
-def test_containers_have_no_more_rights_than_they_say(stack: Stack) -> None:
+def test_containers_have_no_more_rights_than_they_say(stack: ComposeStack) -> None:
     for name, container in stack.containers().items():
         host = container["HostConfig"]
         assert host["RestartPolicy"]["Name"] == "unless-stopped", name
@@ -181,7 +181,7 @@ def test_containers_have_no_more_rights_than_they_say(stack: Stack) -> None:
         assert int(container["Config"]["User"].partition(":")[0] or _image_user(stack, container))
 
 
-def _image_user(stack: Stack, container: dict[str, Any]) -> str:
+def _image_user(stack: ComposeStack, container: dict[str, Any]) -> str:
     """The user that the image sets, as a number; 0 if it sets none."""
     image = json.loads(stack.engine.run("docker", "inspect", container["Image"]))[0]
     return str(image["Config"]["User"]).partition(":")[0] or "0"
@@ -193,7 +193,7 @@ KILLED = (
 )
 
 
-def test_each_service_comes_back_with_its_data_after_a_kill(stack: Stack) -> None:
+def test_each_service_comes_back_with_its_data_after_a_kill(stack: ComposeStack) -> None:
     alerts = len(stack.alerts())
     samples = stack.query("count_over_time(prometheus_build_info[1h])")[0]["value"][1]
     lines = stack.lines('{log="osd"}')
@@ -215,12 +215,12 @@ def test_each_service_comes_back_with_its_data_after_a_kill(stack: Stack) -> Non
     stack.until("every target is up again", lambda: set(stack.targets().values()) == {"up"}, 150)
 
 
-def _restarted(stack: Stack, name: str, before: dict[str, Any]) -> bool:
+def _restarted(stack: ComposeStack, name: str, before: dict[str, Any]) -> bool:
     state = stack.containers()[name]
     return bool(state["State"]["Running"]) and state["State"]["Pid"] != before["State"]["Pid"]
 
 
-def _silence(stack: Stack) -> str:
+def _silence(stack: ComposeStack) -> str:
     said = stack.compose(
         *("exec", "-T", "alertmanager", "amtool", f"--alertmanager.url={ALERTMANAGER}"),
         *("silence", "add", "alertname=Nothing", "--comment=kept", "--author=test"),
@@ -228,7 +228,7 @@ def _silence(stack: Stack) -> str:
     return said.strip()
 
 
-def test_down_with_volumes_leaves_nothing(stack: Stack) -> None:
+def test_down_with_volumes_leaves_nothing(stack: ComposeStack) -> None:
     stack.compose("down", "--volumes", "--timeout=20", within=120)
     for listing in (("ps", "--all"), ("volume", "ls"), ("network", "ls", "--filter=type=custom")):
         assert not stack.engine.run("docker", *listing, "--quiet").split(), listing
