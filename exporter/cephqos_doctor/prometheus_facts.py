@@ -16,7 +16,7 @@ from cephqos_alerts.build import FILES
 from cephqos_alerts.rules import render
 from cephqos_alerts.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards
-from cephqos_base.errors import CephqosError, ConfigError
+from cephqos_base.errors import CephqosError, ConfigError, UsageError
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.units import parse_seconds
 
@@ -79,6 +79,10 @@ class PrometheusFacts:
     dashboards: Mapping[str, Any] | None = None  # by uid; None: no Grafana was named
 
 
+# What comes of a document that has another shape than the API gives.
+_ODD: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
+
+
 class _Failed(CephqosError):
     """No answer, or none that can be used."""
 
@@ -126,12 +130,15 @@ async def gather(
 ) -> PrometheusFacts:
     """Ask; nothing is changed. `rules`: the directory of rule files that should be loaded."""
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    wanted = _from_files(rules) if rules else None
     async with aiohttp.ClientSession(timeout=timeout) as session:
         found: dict[str, Any] = {"url": url, "grafana": grafana}
         try:
-            found |= await _prometheus(_PrometheusApi(session, url, headers), rules)
+            found |= await _prometheus(_PrometheusApi(session, url, headers), wanted)
         except _Failed as exc:
             found["failure"] = str(exc)
+        except _ODD:
+            found["failure"] = "this is not the API of a Prometheus"
         if grafana:
             try:
                 found["dashboards"] = await _dashboards(
@@ -139,16 +146,18 @@ async def gather(
                 )
             except _Failed as exc:
                 found["grafana_failure"] = str(exc)
+            except _ODD:
+                found["grafana_failure"] = "this is not the API of a Grafana"
     return PrometheusFacts(**found)
 
 
-async def _prometheus(api: _PrometheusApi, directory: Path | None) -> dict[str, Any]:
+async def _prometheus(api: _PrometheusApi, wanted: Sequence[LoadedRule] | None) -> dict[str, Any]:
     info = await api.get("/api/v1/status/buildinfo")
     asked = time.time()
     now = await _query(api, "time()")
     answered = time.time()
     rules = _loaded(await _data(api, "/api/v1/rules", type=""))
-    wanted = _from_files(directory) if directory else _built(scrape_interval_of(rules))
+    wanted = wanted or _built(scrape_interval_of(rules))
     expected = await asyncio.gather(*(_as_printed(api, rule) for rule in wanted))
     loaded = await asyncio.gather(*(_as_printed(api, rule) for rule in rules))
     return {

@@ -1,0 +1,88 @@
+"""`cephqos doctor prometheus` against servers that answer in odd ways."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+import cephqos_dashboards
+from cephqos_base import dashboards
+from cephqos_doctor import boards, targets
+from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
+
+GENERATED = Path(cephqos_dashboards.__file__).parent / "generated"
+Handler = Callable[[web.Request], Awaitable[web.Response]]
+
+
+@asynccontextmanager
+async def server(handler: Handler) -> AsyncIterator[str]:
+    """A server on a free port that gives every request to one function."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+async def grafana(request: web.Request) -> web.Response:
+    """Dashboards as Grafana keeps them: with an id, a version, and one missing."""
+    if request.headers.get("Authorization") != "Bearer right":
+        return web.json_response({"message": "Unauthorized"}, status=401)
+    uid = request.path.rpartition("/")[2]
+    if uid == dashboards.RUN:
+        return web.json_response({"message": "not found"}, status=404)
+    found = json.loads((GENERATED / f"{uid}.json").read_text()) | {"id": 7, "version": 3}
+    if uid == dashboards.CPU:
+        found["panels"] = found["panels"][2:]
+    return web.json_response({"dashboard": found, "meta": {"slug": uid}})
+
+
+async def looked_at(url: str, **more: Any) -> PrometheusFacts:
+    return await gather(url, **({"headers": {}, "grafana_headers": {}} | more))
+
+
+def problems(facts: PrometheusFacts, name: str) -> list[str]:
+    checks = [check for check in (*targets.CHECKS, *boards.CHECKS) if check.name == name]
+    return [finding.problem for check in checks for finding in check.find(facts)]
+
+
+async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
+    async with server(grafana) as url:
+        right = {"Authorization": "Bearer right"}
+        facts = await looked_at("http://127.0.0.1:1", grafana=url, grafana_headers=right)
+        assert problems(facts, "dashboards-of-this-version") == [
+            f"dashboards are missing: {dashboards.RUN}",
+            f"dashboards differ from this version's: {dashboards.CPU}",
+        ]
+        refused = await looked_at("http://127.0.0.1:1", grafana=url)
+        assert problems(refused, "dashboards-of-this-version") == []
+        assert "HTTP 401" in problems(refused, "grafana-reachable")[0]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>a proxy</html>",
+        b"[]",
+        b'{"status": "success"}',
+        b'{"status": "success", "data": null}',
+        b'{"data": {"activeTargets": 3}}',
+        b'{"data": []}',
+    ],
+)
+async def test_what_is_no_prometheus_is_a_finding_and_no_crash(answer: bytes) -> None:
+    async def odd(_: web.Request) -> web.Response:
+        return web.Response(body=answer, content_type="application/json")
+
+    async with server(odd) as url:
+        facts = await looked_at(url)
+        assert problems(facts, "prometheus-reachable")
