@@ -67,8 +67,13 @@ class _Given:
     def __init__(self, families: Sequence[Family]) -> None:
         self.families = families
         self.samples = [family.samples for family in self.families]
-        suffixes, labels, self.values = zip(*chain.from_iterable(self.samples), strict=True)
-        self.shape = _Shape(
+        self.values = [value for samples in self.samples for _, _, value in samples]
+        self.numbers, self.plain = _numbers(self.values)
+
+    def shape(self) -> _Shape:
+        """All but the numbers."""
+        suffixes, labels, _ = zip(*chain.from_iterable(self.samples), strict=True)
+        return _Shape(
             [family.name for family in self.families],
             [family.type for family in self.families],
             [family.help for family in self.families],
@@ -76,7 +81,6 @@ class _Given:
             suffixes,
             labels,
         )
-        self.numbers, self.plain = _numbers(self.values)
 
     def has_no_absurd_number(self) -> bool:
         rest = iter(self.numbers)
@@ -97,9 +101,8 @@ class _Layout:
     histograms: Sequence[int]  # which of the families
 
     @classmethod
-    def of(cls, given: _Given, chunks: Sequence[Chunk]) -> Self:
+    def of(cls, shape: _Shape, chunks: Sequence[Chunk]) -> Self:
         """From what was rendered without anything left out."""
-        shape = given.shape
         names = [chunk.name for chunk in chunks]
         each = list(chain.from_iterable(map(repeat, names, shape.lengths)))
         lines = [
@@ -119,9 +122,7 @@ class _Layout:
         )
 
     def fill(self, given: _Given, seen: Seen) -> Rendered | None:
-        """The same with the numbers of another scrape; None if it is not fit as a whole."""
-        if self.shape != given.shape:
-            return None
+        """The same series with other numbers; None if they are not fit as a whole."""
         if not (given.plain or given.has_no_absurd_number()):
             return None
         if not all(_rises(given.samples[i]) for i in self.histograms):
@@ -146,12 +147,13 @@ class Renderer:
         if not filled:
             return Rendered([], 0)
         given = _Given(filled)
-        if self._layout is not None:
+        shape = given.shape()
+        if self._layout is not None and self._layout.shape == shape:
             rendered = self._layout.fill(given, seen)
             if rendered is not None:
                 return rendered
         rendered, as_it_is = _render(given, seen)
-        self._layout = _Layout.of(given, rendered.chunks) if as_it_is else None
+        self._layout = _Layout.of(shape, rendered.chunks) if as_it_is else None
         return rendered
 
 
