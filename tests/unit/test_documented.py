@@ -1,0 +1,48 @@
+"""What can be chosen stands where users look for it; each engine of fio has its command tested."""
+
+from pathlib import Path
+
+import pytest
+
+from cephqos_loadgen.engines.fio_engines import ENGINES
+from cephqos_loadgen.engines.place import ProgramPaths
+from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.phase_kinds.registry import KINDS
+
+README = Path(__file__).parents[2] / "loadgen" / "README.md"
+ROWS = [line for line in README.read_text("utf-8").splitlines() if line.startswith("| `")]
+
+# What each engine needs of the action, and what then must stand in fio's command.
+COMMANDS = {
+    "rbd": ({"pool": "p"}, {"--ioengine=rbd", "--pool=p", "--rbdname=volume.0"}),
+    "rados": ({"pool": "p"}, {"--ioengine=rados", "--pool=p"}),
+    "krbd": ({"pool": "p"}, {"--ioengine=libaio", "--filename=/dev/made"}),
+    "nbd": ({"pool": "p"}, {"--ioengine=nbd"}),
+    "guest": ({"pool": "p"}, {"--ioengine=nbd"}),
+    "libaio": ({"path": "/dev/x"}, {"--ioengine=libaio", "--direct=1", "--filename=/dev/x"}),
+    "io_uring": ({"path": "/dev/x"}, {"--ioengine=io_uring", "--direct=1", "--filename=/dev/x"}),
+}
+
+
+def test_every_engine_of_fio_has_its_command_here() -> None:
+    assert COMMANDS.keys() == ENGINES.keys()
+
+
+@pytest.mark.parametrize("engine", COMMANDS)
+def test_an_engine_of_fio_is_started_with_what_it_needs(engine: str) -> None:
+    given, expected = COMMANDS[engine]
+    action = Fio(engine=engine, rw="randread", block_size=4096, depth=1, **given)  # type: ignore[arg-type]
+    target = action.target("load", ProgramPaths(conf="/run/c.conf", work="/run/w"))
+    options = ENGINES[engine].options(target, "client.0", 0, {0: "/dev/made"})
+    assert expected <= set(options)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_of_fio_stands_in_the_row_of_fio(engine: str) -> None:
+    (row,) = (row for row in ROWS if row.startswith("| `fio` |"))
+    assert f"`{engine}`" in row
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_of_phase_has_a_row(kind: str) -> None:
+    assert any(f"`{kind}`" in row.split("|")[1] for row in ROWS)
