@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--regenerate", action="store_true", help="write golden files anew from what comes"
+        "--regenerate", action="store_true", help="rewrite golden files from what comes"
     )
 
 

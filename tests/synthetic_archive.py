@@ -61,7 +61,7 @@ class Osds:
     fillers: int = 0  # other series per OSD
     cpus: Sequence[str] = ()  # that each OSD may use
     reactors: Sequence[int] = ()  # the CPU of the only reactor of each OSD
-    restart_at: int | None = None  # a second: counters of CPU begin anew
+    restart_at: int | None = None  # a second: counters of CPU restart
 
 
 @dataclass

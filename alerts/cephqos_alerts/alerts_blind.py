@@ -75,7 +75,7 @@ BLIND: Final = RuleGroup(
             """,
             severity="ticket",
             dashboard="exporter",
-            summary="{{ $labels.instance }}: figures began anew {{ $value }} times in @hour@",
+            summary="{{ $labels.instance }}: counters restarted {{ $value }} times in @hour@",
             description="""
             The counters of an OSD at {{ $labels.instance }} (cluster {{ $labels.cluster }}) began
             at zero {{ $value }} times in the last @hour@: the exporter or the OSD restarts again

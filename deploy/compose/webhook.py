@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 LARGEST = 8 << 20
-KEEP = 16 << 20  # bytes of FILE; then it is begun anew, and the one before is kept as FILE.1
+KEEP = 16 << 20  # bytes of FILE; then it is started again, and the one before is kept as FILE.1
 
 
 def line_of(alert: dict[str, Any], receiver: str) -> str:

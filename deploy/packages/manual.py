@@ -1,6 +1,6 @@
 """Man pages and shell completion, made from the commands' own parsers.
 
-`python deploy/packages/manual.py` writes them anew; a unit test compares.
+`python deploy/packages/manual.py` rewrites them; a unit test compares.
 """
 
 import argparse

@@ -169,7 +169,7 @@ class App:
         task.add_done_callback(self._tasks.discard)
 
     async def _reload(self) -> None:
-        """Take the configuration anew; if it is bad, say so and go on with the old one."""
+        """Read the configuration again; if it is bad, say so and go on with the old one."""
         async with self._reloading:
             try:
                 settings = self._read()

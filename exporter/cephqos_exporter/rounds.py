@@ -38,7 +38,7 @@ _GRACE_SECONDS: Final = 0.1
 _FRESH_SECONDS: Final = 1.0
 # Bytes that a series takes on a page, at most, on average: labels can be long.
 _BYTES_PER_SERIES: Final = 512
-# A collector that fails on a daemon begins anew with it, so often at most.
+# A collector that fails on a daemon starts again with it, so often at most.
 _ANEW_SECONDS: Final = 30.0
 # Reasons that say that nobody listens at the socket.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
@@ -153,7 +153,7 @@ class DaemonRounds(Rounds):
         self._max_series = max_series
         self._renderers = {collector.name: Renderer() for collector in collectors}
         self._failing: set[str] = set()  # collectors, as of the last round
-        self._anew: dict[str, float] = {}  # collectors -> when they may begin anew again
+        self._retry_at: dict[str, float] = {}  # collectors -> when they may start again
 
     async def round(self, deadline: float) -> RoundOutcome:
         reason = await self._fetcher.identify(deadline)
@@ -268,9 +268,9 @@ class DaemonRounds(Rounds):
         Not at every scrape for as long as it fails, as what is dropped is asked for again.
         """
         now = asyncio.get_running_loop().time()
-        if now < self._anew.get(collector.name, 0.0):
+        if now < self._retry_at.get(collector.name, 0.0):
             return
-        self._anew[collector.name] = now + _ANEW_SECONDS
+        self._retry_at[collector.name] = now + _ANEW_SECONDS
         self._fetcher.drop_kept()
         try:
             collector.forget(self.daemon)

@@ -17,7 +17,7 @@ NEVER_BELOW_0: Final[frozenset[FamilyType]] = frozenset({"counter", "histogram",
 # 40 ns.
 _valid_names: set[str] = set()
 _valid_labels: set[str] = {""}
-_VALID_AT_MOST: Final = 1_000_000  # then they begin anew: daemons came and went for years
+_VALID_AT_MOST: Final = 1_000_000  # then they start again: daemons came and went for years
 
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_:]")

@@ -2,7 +2,7 @@
 how long, how many points, and the archive's figures beside what fio and rados bench printed.
 
 `make bench-scenarios` (root, about half an hour), or this file with names of scenarios. What the
-clients printed is read here anew, from their recorded output; the readers of cephqos are not used.
+clients printed is read here again, from their recorded output; the readers of cephqos are not used.
 """
 
 import json

@@ -98,7 +98,7 @@ def _build(builder: engine.DockerEngine, base: Path, ceph: Path, tools: list[Pat
 
 
 def _import(builder: engine.DockerEngine, tree: Path, image: str) -> None:
-    """Once per tree: another digest of the same files would make all layers above it anew."""
+    """Once per tree: another digest of the same files would make all layers above it again."""
     tag = f"{image}:{tree.name}"
     if not builder.run("docker", "images", "--quiet", tag):
         tar = subprocess.Popen(

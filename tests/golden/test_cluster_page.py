@@ -3,7 +3,7 @@
 The real command, with a rados module that replays a cluster of 18.2: three OSDs, two pools, first
 at rest, then while a pool is deep-scrubbed, then while it recovers.
 
-To write the pages anew after a wanted change: pytest tests/golden --regenerate
+To rewrite the pages after a wanted change: pytest tests/golden --regenerate
 """
 
 import difflib

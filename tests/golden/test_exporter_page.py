@@ -5,7 +5,7 @@ NVMe, 16.2 on a loop device, Crimson (a reply in the shape of real ones), and on
 process cannot be seen. A scrape of quiet daemons, then two of loaded ones; the last page is the one
 compared.
 
-To write the page anew after a wanted change: pytest tests/golden --regenerate
+To rewrite the page after a wanted change: pytest tests/golden --regenerate
 """
 
 import asyncio

@@ -106,5 +106,5 @@ def test_an_osd_that_is_killed_is_refused_and_its_successor_is_a_new_daemon(
         labs.call(lab.faults.restart(0))
         page = page_with(running, "osd.0", "")
     assert labs.call(lab.pids())["osd.0"] != before
-    # Its process is found anew as well.
+    # Its process is found again as well.
     assert 'cephqos_threads{ceph_daemon="osd.0"' in page

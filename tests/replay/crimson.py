@@ -62,7 +62,7 @@ EXTENTS = (
     "TEST_BLOCK_PHYSICAL",
 )
 GENERATIONS = ("DATA_G2", "DATA_G3", "DATA_G4", "MD_G1", "MD_G2", "MD_G3", "MD_G4")
-# Which transaction made which one start anew.
+# Which transaction made which one start again.
 CONFLICTS = (
     *(f"UNKNOWN,{source}" for source in (*SOURCES, "READ")),
     *(f"{source},MUTATE" for source in (*SOURCES, "READ")),

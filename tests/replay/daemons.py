@@ -119,7 +119,7 @@ class ReplayedDaemon:
     _connections: dict[socket.socket, asyncio.TimerHandle | None] = field(default_factory=dict)
 
     def start(self) -> None:
-        """Listen; the socket's file is made anew."""
+        """Listen; the socket's file is made again."""
         self.path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         self._listener.bind(str(self.path))

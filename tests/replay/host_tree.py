@@ -98,7 +98,7 @@ class HostTree:
         ended_ticks: tuple[int, int] = (0, 0),
         command: Sequence[str] = ("ceph-osd", "-f"),
     ) -> None:
-        """Write a process anew; thread n has the id pid + n, the first is the process's own."""
+        """Rewrite a process; thread n has the id pid + n, the first is the process's own."""
         task = self.host.proc / str(pid) / "task"
         for number, thread in enumerate(threads):
             own = task / str(pid + number)

@@ -1,7 +1,7 @@
 """Every query of every dashboard, answered with data by a real Prometheus that watches real OSDs.
 
 The golden file has a line per query: dashboard, panel, query, how many series, their labels. To
-write it anew after a wanted change: pytest tests/stack/test_dashboards.py --regenerate
+rewrite it after a wanted change: pytest tests/stack/test_dashboards.py --regenerate
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Certificates for the web server's tests, made anew for each run: no key is kept anywhere."""
+"""Certificates for the web server's tests, made for each run: no key is kept anywhere."""
 
 import shutil
 import subprocess

@@ -1,6 +1,6 @@
 """The committed archive of the present format is read, checked and exported; damage is found.
 
-It was recorded by `cephqos run` on a lab of 18.2 with two OSDs and is never written anew for the
+It was recorded by `cephqos run` on a lab of 18.2 with two OSDs and is never rewritten for the
 same format: that this version still reads it is the point.
 """
 

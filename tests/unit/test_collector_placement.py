@@ -37,7 +37,7 @@ def tree(tmp_path: Path) -> HostTree:
 
 
 def collector(*, excluded_cpus: Sequence[int] = (), **options: float) -> PlacementCollector:
-    # Written files that stay open would be read as they were before they were written anew.
+    # Written files that stay open would be read as they were before they were rewritten.
     return PlacementCollector(
         samples=ThreadSamples(descriptors=Descriptors(0), switches_interval=0),
         scan_interval=options.pop("scan_interval", 0),

@@ -12,7 +12,7 @@ NAME = "cephqos_recovery_reservations"
 
 
 def recovering_osd(release: str, osd: int) -> RecordedOsd:
-    """An OSD while another one's data is spread anew."""
+    """An OSD while another one's data is spread again."""
     recorded = RecordedOsd(release)
     path = (
         RECORDINGS / "cluster" / release / "recovery" / f"osd{osd}_dump_recovery_reservations.json"

@@ -347,7 +347,7 @@ def test_a_restart_is_seen_by_the_counters_of_an_osd(tmp_path: Path) -> None:
     for restart_at, said in ((15, True), (None, False)):
         builder = Builder(points={"a": STEADY}, osds=Osds(attained=800, restart_at=restart_at))
         found = doubts(analyse(open_archive(builder.write(tmp_path / str(said)))))
-        assert any("osd.0 and osd.1 began anew" in f.evidence for f in found) is said
+        assert any("osd.0 and osd.1 restarted" in f.evidence for f in found) is said
 
 
 def test_what_is_alike_in_many_repeats_is_said_once_and_marks_all_rows(tmp_path: Path) -> None:

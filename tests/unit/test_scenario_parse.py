@@ -156,7 +156,7 @@ def test_pools_are_kept_where_the_scenario_or_the_command_line_says_so() -> None
     assert not plan(BASE).points[0].pools[0].keep
     assert plan(BASE, keep=True).points[0].pools[0].keep
     fresh = BASE.replace("images: {size: 64M}", "images: {size: 64M}, fresh: true")
-    assert not plan(fresh, keep=True).points[0].pools[0].keep, "it is made anew for every repeat"
+    assert not plan(fresh, keep=True).points[0].pools[0].keep, "it is made again for every repeat"
     with pytest.raises(match=r"s.yaml:5: .*fresh .*or keep, not both"):
         plan(fresh.replace("fresh: true", "fresh: true, keep: true"))
     assert "# kept at the end" in "\n".join(

@@ -172,7 +172,7 @@ _SCRUB = (
     lines(
         About(
             title="Scrubs that run: objects done and left",
-            reads="Done rises and left falls until a scrub ends; then both start anew.",
+            reads="Done rises and left falls until a scrub ends; then both restart from zero.",
             blind="16.2, which does not say how far a scrub is.",
             empty=f"No scrub is running. {_OR_NO_CLUSTER}",
         ),

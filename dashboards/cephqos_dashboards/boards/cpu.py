@@ -59,7 +59,7 @@ _TIME = (
     lines(
         About(
             title="CPU time per normalised operation",
-            reads="What an OSD spends on a unit of work. One that is dearer than others is placed "
+            reads="What an OSD spends on a unit of work. One that costs more than others is placed "
             "badly, or does something else.",
             blind="OSDs that do nearly nothing.",
             empty=f"No OSD does more than 1 normalised op/s. {NO_RULES}",

@@ -63,7 +63,7 @@ _GAUGE: Final = re.compile(r"([a-z_:][\w:]*\{[^}]*\})(?!\[)")
 def top(expr: str, by: str, count: int = TOP) -> str:
     """The lines that are highest over the whole time range, the same at every point of it.
 
-    A plain `topk` chooses anew at each point: a panel then draws everything that was ever among
+    A plain `topk` chooses again at each point: a panel then draws everything that was ever among
     the first.
     """
     over = _WINDOW.sub("[$__range] @ end()", expr)

@@ -167,7 +167,7 @@ class Server:
         transport = request.transport
         connection = transport.get_extra_info("ssl_object") if transport else None
         if authority_of(connection) != self._credentials.authority:
-            response = web.Response(status=403, text="the client CA was replaced: connect anew\n")
+            response = web.Response(status=403, text="the client CA was replaced: connect again\n")
             response.force_close()
             return response
         certificate = transport.get_extra_info("peercert") if transport else None

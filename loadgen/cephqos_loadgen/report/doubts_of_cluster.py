@@ -67,7 +67,7 @@ def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Itera
 
 
 def restarts(run: ReportRun) -> Iterator[Doubt]:
-    """OSDs that went down, or whose counters began anew, other than planned."""
+    """OSDs that went down, or whose counters restarted, other than planned."""
     for observed in run.finished:
         record = observed.record
         planned = {phase.kind for phase in record.phases.values()} & {"osd_out", "osd_in"}
@@ -80,7 +80,7 @@ def restarts(run: ReportRun) -> Iterator[Doubt]:
         ]
         if planned or not (began or (up and min(up) < max(up))):
             continue
-        evidence = f"{listed(sorted(set(began)))} began anew. " if began else ""
+        evidence = f"{listed(sorted(set(began)))} restarted. " if began else ""
         if up and min(up) < max(up):
             evidence += f"{min(up)} of {max(up)} OSDs were up at the least."
         yield Doubt(

@@ -38,7 +38,7 @@ class Series:
         return float(self.values[index]) if index >= 0 else None
 
     def growth(self, start: float, end: float) -> float:
-        """What a counter grew by; where it fell it began anew."""
+        """What a counter grew by; where it fell it restarted."""
         first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
         last = int(np.searchsorted(self.times, end, side="right"))
         steps = np.diff(self.values[first:last])

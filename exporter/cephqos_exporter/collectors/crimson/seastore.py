@@ -22,7 +22,7 @@ _STAGE_TIME: Final = "Time that transactions spent in each stage; stages contain
 _LOOKUPS: Final = "Extents asked of SeaStore's cache that were in its list of kept ones, or not."
 _CACHE_EXTENTS: Final = "Extents in SeaStore's cache; one can be in several states."
 _CACHE_BYTES: Final = "Bytes in SeaStore's cache; they can be in several states."
-_REFRESHES: Final = "Cursors into SeaStore's trees that had to be looked up anew, by reason."
+_REFRESHES: Final = "Cursors into SeaStore's trees that had to be looked up again, by reason."
 _VERSIONS: Final = "Versions of the extents that were rewritten, summed, by why."
 _REWRITES: Final = "Extents that were rewritten, by why."
 
@@ -42,11 +42,11 @@ OPERATIONS: Final[Table] = {
     "cache_trans_committed": counter("seastore_commits", "Transactions committed, by source."),
     "cache_trans_invalidated": counter(
         "seastore_conflicts",
-        "Times that a transaction met a conflict and started anew, by its source.",
+        "Times that a transaction met a conflict and started again, by its source.",
     ),
     "seastore_conflict_replay_distribution": histogram(
         "seastore_conflict_replays",
-        "How often a transaction started anew before it was committed, all shards together.",
+        "How often a transaction started again before it was committed, all shards together.",
     ),
     # Sums and counts for all; with the group, buckets and the slow ones too.
     STAGES: (
