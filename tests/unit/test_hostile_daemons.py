@@ -253,7 +253,7 @@ async def test_one_absurd_reply_is_not_remembered(tmp_path: Path) -> None:
                 page = await page_of(scraper)
                 assert "NaN" not in page and "Inf " not in page
             daemon.recording = GOOD
-            scraper._tracked[next(iter(scraper._tracked))]._anew.clear()  # half a minute passes
+            scraper._tracked[next(iter(scraper._tracked))]._retry_at.clear()  # half a minute passes
             for _ in range(3):
                 page = await page_of(scraper)
             assert not failed(page)
