@@ -83,7 +83,7 @@ def run_beside(
     scenario = folder / "beside.yaml"
     scenario.write_text(SCENARIO)
     argv = [sys.executable, "-m", "cephqos_base", "run", str(scenario), "--lab", name]
-    argv += ["--out", str(folder / "runs"), "--exporter", exporter, "--loki", loki]
+    argv += ["--out", str(folder / "runs"), "--exporter", f"{exporter}/metrics", "--loki", loki]
     run = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield run
