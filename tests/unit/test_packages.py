@@ -52,7 +52,7 @@ def test_the_manual_leaves_out_what_is_not_packaged() -> None:
 
 
 def test_a_text_cannot_become_a_request_of_troff() -> None:
-    page = manual.Page(("x",), "a\\b", (("--a-b", ".so /etc/passwd"), ("'c", "d")))
+    page = manual.ManualPage(("x",), "a\\b", (("--a-b", ".so /etc/passwd"), ("'c", "d")))
     manual._SEE["x"] = "y(1)"
     lines = manual.troff(page).splitlines()
     assert "\\&.so /etc/passwd" in lines
