@@ -16,6 +16,7 @@ CI = bool(os.environ.get("CI"))
 # Where several processes share the tests, each takes a file at a time: the longest first, so that
 # none is left at the end.
 LONGEST = (
+    *("test_packages.py", "test_attach.py"),
     *("test_scenarios.py", "test_rules_tools.py", "test_scenarios_faults.py", "test_lab.py"),
     *("test_exporter_cluster.py", "test_scenarios_interrupted.py", "test_logs_counted.py"),
     *("test_dashboards.py", "test_scenarios_devices.py", "test_demo.py"),
