@@ -49,14 +49,20 @@ class Told:
         self.times: dict[str, float] = {}
         self._came = threading.Condition()
         self._demo = demo
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self._demo.stdout
-        for line in self._demo.stdout:
-            with self._came:
-                self.lines.append(line.rstrip("\n"))
-                self._came.notify_all()
+        with self._demo.stdout as lines:
+            for line in lines:
+                with self._came:
+                    self.lines.append(line.rstrip("\n"))
+                    self._came.notify_all()
+
+    def ended(self) -> None:
+        """Wait for the last line, once the demo has ended."""
+        self._reader.join(10)
 
     def until(self, step: str, pattern: str, within: float) -> re.Match[str]:
         """The first match of a line; its time is kept as the step's."""
@@ -106,6 +112,7 @@ async def test_a_broken_promise_is_seen_in_alert_log_run_and_dashboards(
     finally:
         demo.kill()
         demo.wait(30)
+        told.ended()
     story = " | ".join(line for line in told.lines if " s  " in line[:9])
     ended = r"RESOLVED after \d+ s: CephQosReservationViolated osd\.1 client"
     assert re.search(f"MEASURED: .*PROVOKED: .*{STORY}.*MENDED: .*{ended}.*story is over", story)
