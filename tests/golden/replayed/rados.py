@@ -21,7 +21,7 @@ OPTIONS = {
 FILES = {"status": "status", "osd dump": "osd_dump", "pg ls": "scrubbing"}
 
 
-class ReplayedRados:
+class Rados:
     """As much of a cluster as the exporter's child asks for."""
 
     def __init__(self, conffile: str, name: str, conf: dict[str, str]) -> None:
