@@ -203,8 +203,8 @@ async def test_a_child_that_hangs_ends_when_its_parent_is_killed(bindings: Path)
     where = connection(bindings)
     source = f"""
         import asyncio
-        from cephqos_exporter.ceph.monclient import Connection, MonClient
-        where = Connection(conf="ceph.conf", python={where.python!r})
+        from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
+        where = ClusterAccess(conf="ceph.conf", python={where.python!r})
         asyncio.run(MonClient(where).command("hang", within=600))
     """
     with subprocess.Popen([sys.executable, "-c", dedent(source)]) as parent:
@@ -286,8 +286,8 @@ async def test_a_ceph_command_ends_when_its_parent_is_killed(ceph: Path, tmp_pat
     source = f"""
         import asyncio
         from cephqos_exporter.ceph.cluster import CephCommand
-        from cephqos_exporter.ceph.monclient import Connection
-        command = CephCommand(Connection(conf="c"), ({str(ceph)!r},), max_bytes=1000)
+        from cephqos_exporter.ceph.monclient import ClusterAccess
+        command = CephCommand(ClusterAccess(conf="c"), ({str(ceph)!r},), max_bytes=1000)
         asyncio.run(command.command("hang", within=600))
     """
     with subprocess.Popen([sys.executable, "-c", dedent(source)]) as parent:
