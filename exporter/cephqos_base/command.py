@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say
 from cephqos_base.version import __version__
 
 
@@ -147,7 +148,7 @@ def run_command(work: Coroutine[Any, Any, int]) -> int:
 
 
 def _told(error: CephqosError) -> int:
-    print(f"cephqos: {error}", file=sys.stderr)
+    say(f"cephqos: {error}", file=sys.stderr)
     return error.exit_status
 
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from cephqos_base.terminal import printable
+
 
 class CephqosError(Exception):
     """Something failed. The text is one line that a user can act on."""
@@ -23,7 +25,7 @@ class ConfigError(UsageError):
     ) -> None:
         place = f"{where}:{line}" if line else f"{where}"
         subject = f"{place}: {key}" if key else place
-        super().__init__(f"{subject}: found {_shown(found)}; allowed: {allowed}")
+        super().__init__(printable(f"{subject}: found {_shown(found)}; allowed: {allowed}"))
         self.where = str(where)
         self.line = line
         self.key = key

@@ -19,7 +19,7 @@ SIZE_HELP: Final = "a number of bytes such as 4096, 4K, 1M or 10G"
 SECONDS_HELP: Final = "a time such as 200ms, 30s, 5m or 1h"
 CPU_LIST_HELP: Final = "CPU numbers and ranges such as 0,2-3"
 
-_SIZE: Final = re.compile(r"(\d+)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_SIZE: Final = re.compile(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _SIZE_UNITS: Final = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
 _SECONDS_UNITS: Final = {
     "ns": 1e-9,
@@ -31,7 +31,7 @@ _SECONDS_UNITS: Final = {
     "h": HOUR,
     "d": DAY,
 }
-_SECONDS_PART: Final = re.compile(r"(\d+(?:\.\d+)?) ?(ns|us|µs|ms|s|m|h|d)")
+_SECONDS_PART: Final = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?(ns|us|µs|ms|s|m|h|d)")
 # More CPUs than any kernel is built for: a range such as 0-4294967295 must not fill the memory.
 _MAX_CPU: Final = 1 << 16
 
@@ -55,7 +55,7 @@ def parse_seconds(text: str) -> float:
     90.0
     """
     text = text.strip()
-    if re.fullmatch(r"\d+(\.\d+)?", text):
+    if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text):
         return float(text)
     parts = _SECONDS_PART.findall(text)
     if not parts or _SECONDS_PART.sub("", text):
@@ -83,13 +83,18 @@ def parse_cpu_list(text: str, *, least: int = 0) -> tuple[int, ...]:
     (0, 1, 2, 8)
     """
     cpus: set[int] = set()
+    named = 0
     for part in text.strip().split(",") if text.strip() else ():
         first, dash, last = part.strip().partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not dash)):
+        digits = (first, last) if dash else (first,)
+        if not all(number.isdecimal() and len(number) <= 9 for number in digits):
             raise UsageError(f"CPU list {text!r}: expected {CPU_LIST_HELP}")
         start, end = int(first), int(last or first)
         if max(start, end) >= _MAX_CPU:
             raise UsageError(f"CPU list {text!r}: expected CPUs up to {_MAX_CPU - 1}")
+        named += max(0, end - start) + 1
+        if named > _MAX_CPU:  # the same range again and again costs as much
+            raise UsageError(f"CPU list of {named} CPUs: expected at most {_MAX_CPU}")
         cpus.update(range(start, end + 1))
     if len(cpus) < least:
         raise UsageError(f"CPU list {text!r}: expected {CPU_LIST_HELP}, at least {least}")

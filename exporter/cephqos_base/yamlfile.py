@@ -24,6 +24,7 @@ MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
 # With aliases written out.
 MAX_VALUES: Final = 100_000
+_MAX_SHOWN: Final = 100  # values of a list in an error
 
 _TAG: Final = "tag:yaml.org,2002:"
 _MERGE: Final = f"{_TAG}merge"
@@ -190,8 +191,9 @@ class Value:
         if isinstance(node, yaml.MappingNode):
             return Described("a mapping")
         if isinstance(node, yaml.SequenceNode):
-            plain = all(isinstance(item, yaml.ScalarNode) for item in node.value)
-            return self.plain() if plain else Described("a list")
+            short = [self.child(item, "").node for item in node.value[: _MAX_SHOWN + 1]]
+            plain = all(isinstance(item, yaml.ScalarNode) for item in short)
+            return self.plain() if plain and len(short) <= _MAX_SHOWN else Described("a list")
         if self.is_null:
             return MISSING
         text = str(node.value)

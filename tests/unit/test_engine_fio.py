@@ -258,7 +258,9 @@ phases:
     "option", ["numjobs: 4", "iodepth: 1", "runtime: 9", "output-format: normal", "rate_iops: 7"]
 )
 def test_an_option_that_the_plan_owns_is_refused_in_options(option: str) -> None:
-    with pytest.raises(ConfigError, match=rf"s.yaml:5: .*{option.split(':')[0]}.*other than"):
+    with pytest.raises(
+        ConfigError, match=rf"s.yaml:5: .*{option.split(':')[0]}; allowed: .*shapes the load"
+    ):
         parse(scenario(option), "s.yaml")
 
 

@@ -199,7 +199,7 @@ WRONG = [
     (
         "- {name: a, fio: {engine: rbd, pool: data, rw: read, bs: 4K, options: {output: x}}, "
         "until: {duration: 1s}}",
-        "an option of fio other than",
+        "an option of fio that shapes the load",
     ),
     ("- {name: a, osd_out: {osd: first}}", "an OSD's id, or last"),
     ("[]", "at least one phase"),

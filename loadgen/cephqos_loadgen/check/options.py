@@ -21,6 +21,7 @@ class RunOptions:
     known_fsid: str | None = None
     python: str = "/usr/bin/python3"  # one that has the rados module
     work: Path = Path("/run/cephqos")  # the clients' conf and sockets
+    paths: tuple[str, ...] = ()  # devices and files that the scenario may load
     exporters: tuple[str, ...] = ()
     sockets: Path | None = None
     listen: str = DEFAULT_LISTEN

@@ -51,6 +51,12 @@ def check_plan(plan: model.Plan, options: RunOptions) -> None:
         _check_url("--exporter", url, 10130)
     if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
+    for path in sorted({path for action in _actions(plan) for path in action.paths()}):
+        if path not in options.paths:
+            raise UsageError(
+                f"{plan.source}: the scenario loads {path}, and may overwrite what is there; if"
+                f" that is what you want, add --path {path}"
+            )
     if options.conf:
         _check_conf(options.conf, options)
     elif options.lab:

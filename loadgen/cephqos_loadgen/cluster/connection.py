@@ -19,6 +19,7 @@ from cephqos_exporter.errors import DaemonError
 from cephqos_exporter.model import Daemon, Host
 from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.plan.ceph_options import conf_line
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
 
 # How long a command is tried again while the monitors are away.
@@ -156,9 +157,9 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     except OSError as error:
         raise UsageError(f"cannot read {access.conf}: {error}") from None
     lines = [text.rstrip(), "", "[client]"]
-    lines += [f"{name} = {value}" for name, value in options.items()]
+    lines += [conf_line(name, value) for name, value in options.items()]
     if access.place.keyring:
-        lines.append(f"keyring = {access.place.keyring}")
+        lines.append(conf_line("keyring", access.place.keyring))
     whole = "\n".join(lines) + "\n"
     Path(access.place.conf).write_text(whole)
     return whole

@@ -3,6 +3,7 @@
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.plan.ceph_options import conf_line
 
 Sections = dict[str, dict[str, str]]
 
@@ -15,7 +16,7 @@ def render_conf(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> str:
     lines: list[str] = []
     for section, options in sections.items():
         lines.append(f"[{section}]")
-        lines.extend(f"{option} = {value}" for option, value in options.items())
+        lines.extend(conf_line(option, value) for option, value in options.items())
         lines.append("")
     return "\n".join(lines)
 

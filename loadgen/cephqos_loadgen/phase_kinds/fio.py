@@ -11,32 +11,26 @@ from cephqos_base.units import format_cpu_list, parse_seconds
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
+from cephqos_loadgen.engines.fio_options import read_fio_options
 from cephqos_loadgen.engines.nbd import CACHES
 from cephqos_loadgen.engines.place import ProgramPaths, pinned
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
 from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.curve_reading import read_search, read_sweep
 from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
 from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_results
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
-from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_pool_name
+from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, read_pool_name
 from cephqos_loadgen.plan.words import count, duration, size
-from cephqos_loadgen.results.figures import PERCENTILES
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
 _RW = ("read", "write", "randread", "randwrite", "rw", "randrw")
 # Until fio finds a load steady: a guess, where the scenario makes none.
 _STEADY_SECONDS = 60.0
 _BETWEEN_STEPS_SECONDS = 2.0
-# What the plan decides. Set again in `options`, it would run other than it is recorded.
-_OWN_OPTIONS = (
-    *("output", "output_format", "status_interval", "ioengine", "runtime", "time_based"),
-    *("name", "rw", "readwrite", "bs", "blocksize", "iodepth", "numjobs", "size", "rate_iops"),
-    *("rwmixread", "rwmixwrite", "filename", "pool", "rbdname", "clientname", "uri"),
-    "group_reporting",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +138,13 @@ class Fio(PhaseKind):
             volumes=volumes,
             clients=clients,
             jobs=read_integer(table, "jobs", 1, 64),
-            path=table["path"].text(r"/.+", "an absolute path") if "path" in table else "",
+            path=read_path(table["path"]) if "path" in table else "",
             size=table["size"].size() if "size" in table else None,
             cache=table["cache"].choice(CACHES) if "cache" in table else "none",
             cpus=read_cpus(table["cpus"]) if "cpus" in table else (),
             rate_iops=table["rate_iops"].integer(1) if "rate_iops" in table else None,
             read_percent=table["read_percent"].integer(0, 100) if "read_percent" in table else None,
-            options=_read_options(table["options"]) if "options" in table else (),
+            options=read_fio_options(table["options"]) if "options" in table else (),
             sweep=steps,
             search=target,
         )
@@ -173,6 +167,9 @@ class Fio(PhaseKind):
 
     def pools(self) -> tuple[str, ...]:
         return (self.pool,) if self.pool else ()
+
+    def paths(self) -> tuple[str, ...]:
+        return (self.path,) if self.path else ()
 
     def programs(self) -> tuple[str, ...]:
         return ("fio", *self.fio.programs, *(("taskset",) if self.cpus else ()))
@@ -357,61 +354,3 @@ _KEYS = (
     *("engine", "pool", "rw", "bs", "depth", "volumes", "clients", "jobs", "path", "size", "cache"),
     *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
 )
-
-
-def _read_options(value: Value) -> tuple[tuple[str, str], ...]:
-    found = []
-    for name, setting in value.entries().items():
-        if name.replace("-", "_") in _OWN_OPTIONS or not name.replace("_", "").isalnum():
-            setting.fail(f"an option of fio other than {', '.join(_OWN_OPTIONS)}", name)
-        if name == "ramp_time":
-            setting.seconds()
-        found.append((name, setting.text()))
-    return tuple(found)
-
-
-def read_sweep(value: Value) -> Sweep:
-    table = value.table(("depths", "dwell", "stop"), ("depths", "dwell"))
-    stop = table["stop"].table(("dispersion", "latency")) if "stop" in table else {}
-    return Sweep(
-        depths=_read_depths(table["depths"]),
-        dwell=_read_dwell(table["dwell"]),
-        dispersion=stop["dispersion"].number(0.01, 100) if _is_on(stop, "dispersion") else None,
-        latency=stop["latency"].seconds() if _is_on(stop, "latency") else None,
-    )
-
-
-def _is_on(stop: Mapping[str, Value], rule: str) -> bool:
-    """A rule that is there, and not `off`."""
-    return rule in stop and stop[rule].text() != "off"
-
-
-def _read_dwell(value: Value) -> float:
-    seconds = value.seconds()
-    if seconds <= 0:
-        value.fail("a time above 0")
-    return seconds
-
-
-def _read_depths(value: Value) -> tuple[int, ...]:
-    depths = tuple(item.integer(1, 4096) for item in value.items())
-    if not depths or len(set(depths)) < len(depths):
-        value.fail("depths that are different, at least one")
-    return depths
-
-
-def read_search(value: Value) -> Search:
-    table = value.table(
-        ("target", "percentile", "least", "most", "dwell"), ("target", "most", "dwell")
-    )
-    least, most = read_integer(table, "least", 1, 4096), table["most"].integer(1, 4096)
-    if least > most:
-        table["most"].fail(f"at least {least}, which is the least")
-    percentile = table["percentile"].choice(PERCENTILES) if "percentile" in table else None
-    return Search(
-        target=table["target"].seconds(),
-        percentile=float(percentile) if percentile else None,
-        least=least,
-        most=most,
-        dwell=_read_dwell(table["dwell"]),
-    )

@@ -71,6 +71,10 @@ class Action(ABC):
         """The engines of fio that it needs."""
         return ()
 
+    def paths(self) -> tuple[str, ...]:
+        """Devices and files of this host that it loads: the user must have named them."""
+        return ()
+
     def settings(self) -> tuple[CephOption, ...]:
         """Cluster settings that it changes."""
         return ()

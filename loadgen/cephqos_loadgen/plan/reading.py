@@ -5,6 +5,7 @@ import re
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_cpu_list
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import CephOption, Objects
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,40}"
@@ -29,8 +30,8 @@ def read_options(value: Value) -> tuple[CephOption, ...]:
         if not re.fullmatch(_SECTION, section):
             options.fail("a section: global, mon, mgr, osd or a daemon such as osd.0", section)
         for name, setting in options.entries().items():
-            plain = name.removesuffix("?").replace("-", "_")
-            found.append(CephOption(section, plain, setting.text(), name.endswith("?")))
+            plain, text = read_ceph_option(name.removesuffix("?"), setting)
+            found.append(CephOption(section, plain, text, name.endswith("?")))
     return tuple(found)
 
 
@@ -40,12 +41,12 @@ def read_flags(value: Value) -> tuple[str, ...]:
 
 def read_cpus(value: Value) -> tuple[int, ...]:
     """CPUs as the kernel writes them; parts of the list may be empty, or all of it."""
-    plain = value.plain()
-    parts = ("" if plain is None else str(plain)).split(",")
+    allowed = "CPUs such as 0,2-3"
+    parts = ("" if value.is_null else value.text(r"[0-9, -]*", allowed)).split(",")
     try:
         return parse_cpu_list(",".join(part for part in parts if part.strip()))
     except UsageError:
-        value.fail("CPUs such as 0,2-3")
+        value.fail(allowed)
 
 
 def read_objects(value: Value) -> Objects:
@@ -57,6 +58,11 @@ def read_osd(value: Value) -> str:
     """`{osd: 3}`, or the last one."""
     table = value.table(("osd",))
     return table["osd"].text(r"last|\d+", "an OSD's id, or last") if "osd" in table else "last"
+
+
+def read_path(value: Value) -> str:
+    """A device or file. fio would take a colon for the end of one name and the start of another."""
+    return value.text(r"/[A-Za-z0-9_./+-]{1,200}", "an absolute path of letters, digits and _./+-")
 
 
 def read_pool_name(value: Value) -> str:

@@ -77,6 +77,14 @@ def _add_plan(group: Group) -> None:
         help="run only these values of an axis of the matrix (repeatable)",
     )
     group.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="device or file that the scenario may load and overwrite (engines libaio and io_uring;"
+        " repeatable)",
+    )
+    group.add_argument(
         "--resume",
         type=Path,
         metavar="ARCHIVE",
@@ -194,6 +202,7 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
         known_fsid=arguments.known_fsid,
         python=arguments.python,
         work=arguments.work.absolute(),
+        paths=tuple(arguments.path),
         exporters=tuple(arguments.exporter),
         sockets=arguments.sockets,
         listen=arguments.listen or DEFAULT_LISTEN,

@@ -12,6 +12,7 @@ from cephqos_loadgen.scenario.source import ScenarioValue, Variables, scalar
 _VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
 # More would take months to run, and minutes to read.
 MAX_POINTS = 10_000
+MAX_PHASES_OF_ALL = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,13 @@ def read_axes(
     points = math.prod(len(axis) for axis in axes)
     if points > MAX_POINTS:
         document.fail(f"at most {MAX_POINTS:,} points of the matrix", f"{points:,}")
+    phases = document.entries().get("phases")
+    each = len(phases.items()) if phases else 0
+    if points * each > MAX_PHASES_OF_ALL:
+        document.fail(
+            f"at most {MAX_PHASES_OF_ALL:,} phases in all points of the matrix",
+            f"{points:,} points of {each:,} phases",
+        )
     return axes
 
 

@@ -15,6 +15,7 @@ from cephqos_loadgen.lab.spec import (
     OBJECTSTORES,
 )
 from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
 from cephqos_loadgen.scenario.matrix import Variant, check_used, read_axes
@@ -196,7 +197,8 @@ def _client(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[tuple[str, s
     for layer in layers:
         if "client" in layer:
             for name, value in layer["client"].entries().items():
-                found[name.replace("-", "_")] = value.text()
+                option, text = read_ceph_option(name, value)
+                found[option] = text
     return tuple(found.items())
 
 

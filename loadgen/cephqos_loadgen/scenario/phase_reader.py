@@ -13,9 +13,12 @@ _ENDINGS = ("done", "scrub_done", "recovery_done")
 # Behind its expected end a phase gets this much before the run is given up.
 _SLACK = 120.0
 _DEFAULT_AT_MOST = 900.0
+MAX_PHASES = 200
 
 
 def read_phases(value: ScenarioValue) -> tuple[model.Phase, ...]:
+    if value.is_list and len(value.node.value) > MAX_PHASES:
+        value.fail(f"at most {MAX_PHASES} phases", str(len(value.node.value)))
     phases: list[model.Phase] = []
     for item in value.items():
         phases.append(_read_phase(item, phases))

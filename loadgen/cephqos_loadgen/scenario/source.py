@@ -12,13 +12,15 @@ from typing import Self
 import yaml
 
 from cephqos_base import yamlfile
-from cephqos_base.errors import ConfigError
+from cephqos_base.errors import ConfigError, Described
 
 Variables = Mapping[str, yaml.Node]
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 # Deeper than any sensible chain of variables; a chain that is longer goes round in circles.
 _MAX_CHAIN = 10
+# Of one value with its variables filled in: variables of variables multiply.
+MAX_TEXT = 64 << 10
 
 
 def load(text: str, file: str) -> "ScenarioValue":
@@ -63,11 +65,19 @@ class ScenarioValue(yamlfile.Value):
             if alone:
                 node = self._variable(alone[1])
             else:
-                filled = _VARIABLE.sub(lambda m: self._variable_text(m[1]), node.value)
+                filled = self._filled(node.value)
                 if filled == node.value:
                     return node
                 node = yaml.ScalarNode(node.tag, filled, node.start_mark, node.end_mark)
         self.fail("variables that do not need each other", "variables that need each other")
+
+    def _filled(self, text: str) -> str:
+        parts = _VARIABLE.split(text)  # text, name, text, name, ...
+        parts[1::2] = [self._variable_text(name) for name in parts[1::2]]
+        if sum(map(len, parts)) > MAX_TEXT:
+            limit = f"{MAX_TEXT >> 10} KiB of text"
+            raise self.error(Described(f"more than {limit}"), f"at most {limit}")
+        return "".join(parts)
 
     def _variable(self, name: str) -> yaml.Node:
         try:
