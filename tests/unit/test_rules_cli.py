@@ -160,7 +160,8 @@ async def test_a_wheel_has_the_slos_and_gives_the_same_rules(tmp_path: Path) -> 
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
     assert {file.name for file in site.iterdir() if not file.name.endswith(".dist-info")} == {
-        *("cephqos_base", "cephqos_exporter", "cephqos_loadgen", "cephqos_alerts")
+        *("cephqos_base", "cephqos_exporter", "cephqos_doctor", "cephqos_loadgen"),
+        "cephqos_alerts",
     }
     use = (
         "import sys; from cephqos_base import command"
