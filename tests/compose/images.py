@@ -90,7 +90,6 @@ def _build(builder: engine.DockerEngine, base: Path, ceph: Path, tools: list[Pat
             *("docker", "build", "--network=host", f"--target={name}"),
             f"--tag=cephqos-standin/{name}",
             f"--build-context=tools={context}",
-            "--build-arg=DEBIAN_IMAGE=cephqos-standin/debian",
             "--build-arg=TREE_IMAGE=cephqos-standin/tree",
             str(engine.CHECKOUT / "deploy/images/stand-ins"),
         )
