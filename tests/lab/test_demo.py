@@ -71,7 +71,7 @@ def test_the_demo_shows_every_osd_at_work_and_ends_by_itself(tmp_path: Path) -> 
     assert demo.returncode == 0, out
     assert "HEALTH_OK" in out
     client_rates = re.findall(r"^client .*?([\d.,]+) of 3,000 ", out, re.MULTILINE)
-    assert len(client_rates) >= 2
+    assert client_rates, out
     assert set(re.findall(r"osd\.\d", out)) == {"osd.0", "osd.1", "osd.2"}
     # fio is held to 200 ops/s over the three OSDs.
     last = float(client_rates[-1].replace(",", ""))

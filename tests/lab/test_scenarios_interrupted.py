@@ -103,7 +103,7 @@ def recovering(run: Runner, out: Path) -> bool:
     """After the OSD came back: that it went away moved things too."""
     if "recovery" not in run.live.where.phases:
         return False
-    (path,) = out.glob("*.partial/repeats/*/events.jsonl")
+    *_, path = sorted(out.glob("*.partial/repeats/*/events.jsonl"))
     return path.read_text().rpartition('"release"')[2].count("recovery_started") > 0
 
 
