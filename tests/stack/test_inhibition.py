@@ -79,13 +79,18 @@ def inhibited(url: str, *alerts: dict[str, str]) -> bool:
     mark = str(time.monotonic_ns())
     marked = [dict(labels, cluster=f"{labels['cluster']}-{mark}") for labels in alerts]
     _call(f"{url}/api/v2/alerts", [{"labels": labels} for labels in marked])
-    deadline = time.monotonic() + 15
+    names = [str(sorted(labels.items())) for labels in marked]
+    deadline, arrived_at = time.monotonic() + 15, float("inf")
     while time.monotonic() < deadline:
         found = _call(f"{url}/api/v2/alerts")
         arrived = {str(sorted(it["labels"].items())): it["status"] for it in found}
-        names = [str(sorted(labels.items())) for labels in marked]
         if all(name in arrived for name in names):
-            return bool(arrived[names[-1]]["inhibitedBy"])
+            arrived_at = min(arrived_at, time.monotonic())
+            if arrived[names[-1]]["inhibitedBy"]:
+                return True
+            # What silences another is looked for a moment after it has arrived.
+            if time.monotonic() > arrived_at + 1.5:
+                return False
         time.sleep(0.1)
     raise AssertionError("the alerts did not arrive")
 
