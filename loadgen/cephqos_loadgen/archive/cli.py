@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.results.findings import others_cpu_seconds
@@ -79,7 +80,7 @@ async def _ls(arguments: argparse.Namespace) -> int:
     else:
         for row in rows:
             done = f"{row['repeats']}/{row['repeats_planned']} runs" if "repeats" in row else ""
-            print(f"{row['status']:10} {done:12} {row['archive']}")
+            say(f"{row['status']:10} {done:12} {row['archive']}")
     return 0
 
 
@@ -88,7 +89,7 @@ async def _verify(arguments: argparse.Namespace) -> int:
     for path in arguments.archive:
         found = list(reader.problems(reader.open_archive(path)))
         for problem in found:
-            print(f"{path}: {problem}")
+            say(f"{path}: {problem}")
         if found:
             status = 1
         else:
@@ -103,7 +104,7 @@ async def _show(arguments: argparse.Namespace) -> int:
         return 0
     with reader.damage_named(archive.folder):
         lines = list(describe(archive))
-    print(*lines, sep="\n")
+    say(*lines)
     return 0
 
 

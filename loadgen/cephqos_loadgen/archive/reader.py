@@ -1,7 +1,6 @@
 """Reads archives: the manifest, whether all is there and unchanged, repeats and their series."""
 
 import contextlib
-import hashlib
 import json
 import struct
 import zlib
@@ -16,6 +15,7 @@ from cephqos_loadgen.phase_kinds.registry import RESULTS
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.files import read_gzip, read_lines
 from cephqos_loadgen.record.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL, is_archive
+from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
 from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.results.figures import Interval
 from cephqos_loadgen.results.host import HostUse
@@ -61,7 +61,7 @@ class RecordedRepeat:
         path = self.folder / "host.json"
         if not path.exists():
             return {}
-        found: Mapping[str, Any] = json.loads(path.read_text())
+        found: Mapping[str, Any] = json.loads(read_regular(path))
         return {phase: typed(HostUse, use, path) for phase, use in found.items()}
 
     def output(self, child: str, stream: str = "stdout") -> bytes:
@@ -86,14 +86,14 @@ class Archive:
 
     @property
     def plan(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "plan.json").read_text())
+        found: dict[str, Any] = json.loads(read_regular(self.folder / "plan.json"))
         return found
 
     @property
     def environment(self) -> dict[str, Any]:
         """Empty when the run failed before it could look."""
         path = self.folder / "environment.json"
-        return json.loads(path.read_text()) if path.exists() else {}
+        return json.loads(read_regular(path)) if path.exists() else {}
 
     def events(self) -> list[dict[str, Any]]:
         return list(read_lines(self.folder / "events.jsonl"))
@@ -114,7 +114,7 @@ def typed(wanted: type[T], data: Any, path: Path) -> T:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_regular(path))
     except (OSError, ValueError) as error:
         raise ArchiveDamaged(f"{path} cannot be read: {error}") from None
 
@@ -174,29 +174,36 @@ def problems(archive: Archive, *, added: bool = True) -> Iterator[str]:
     yield from _manifest_problems(archive.folder)
     files = archive.manifest.files
     for name, entry in files.items():
-        path = archive.folder / name
-        if not path.is_file():
+        path = place_inside(archive.folder, name)
+        if path is None:
+            yield f"{name}: not a name inside the archive; it was not read"
+            continue
+        try:
+            size, digest = size_and_digest(path)
+        except FileNotFoundError:
             yield f"{name}: missing"
             continue
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        if path.stat().st_size != entry.bytes:
-            yield f"{name}: {path.stat().st_size} bytes, expected {entry.bytes}"
+        except OSError as error:
+            yield f"{name}: {error.strerror}"
+            continue
+        if size != entry.bytes:
+            yield f"{name}: {size} bytes, expected {entry.bytes}"
         elif digest != entry.sha256:
             yield f"{name}: checksum is {digest}, expected {entry.sha256}"
     for path in sorted(archive.folder.rglob("*")) if added else ():
         name = str(path.relative_to(archive.folder))
-        if path.is_file() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
+        if not path.is_dir() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
             yield f"{name}: not in the manifest"
 
 
 def _manifest_problems(folder: Path) -> Iterator[str]:
     try:
-        words = (folder / MANIFEST_SUM).read_text().split()
+        words = read_regular(folder / MANIFEST_SUM).decode().split()
     except (OSError, UnicodeDecodeError):
         words = []
     if not words:
         yield f"{MANIFEST_SUM}: missing or empty, so {MANIFEST} cannot be checked"
         return
-    found = hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    _, found = size_and_digest(folder / MANIFEST)
     if found != words[0]:
         yield f"{MANIFEST}: checksum is {found}, {MANIFEST_SUM} says {words[0]}"

@@ -1,6 +1,5 @@
 """Files of an archive while it grows: compressed, and readable up to where a crash cut them off."""
 
-import gzip
 import io
 import os
 import time
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
+
+from cephqos_loadgen.record.regular import MOST_UNPACKED_BYTES, read_regular
 
 # What a crash of the machine may cost, and what compresses well together.
 _FLUSH_SECONDS = 5.0
@@ -65,21 +66,22 @@ class JsonLines:
 
 def read_gzip(path: Path) -> bytes:
     """All of a gzip file, up to where it was cut off."""
-    data = path.read_bytes()
-    found = b""
-    inflate = zlib.decompressobj(31)
-    try:
-        found = inflate.decompress(data)
-    except zlib.error:
-        return found
-    if inflate.unused_data:
-        found += gzip.decompress(inflate.unused_data)
+    data, found = read_regular(path), b""
+    while data:
+        inflate = zlib.decompressobj(31)
+        try:
+            found += inflate.decompress(data, MOST_UNPACKED_BYTES + 1 - len(found))
+        except zlib.error:
+            return found
+        if len(found) > MOST_UNPACKED_BYTES:
+            raise ValueError(f"{path} unpacks to more than {MOST_UNPACKED_BYTES >> 20} MiB")
+        data = inflate.unused_data
     return found
 
 
 def read_lines(path: Path) -> Iterator[Any]:
     """The objects of a JsonLines file; a last line that was cut off is left out."""
-    data = read_gzip(path) if path.suffix == ".gz" else path.read_bytes()
+    data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
     for line in data.splitlines():
         try:
             yield orjson.loads(line)

@@ -11,6 +11,7 @@ from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.record.layout import is_archive
+from cephqos_loadgen.record.regular import place_inside
 from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import RepeatRecord
@@ -39,7 +40,10 @@ def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[RepeatR
     found = finished_repeats(source)
     for record in found:
         folder = record.folder
-        shutil.copytree(source / folder, archive.folder / folder, copy_function=_link_or_copy)
+        place = place_inside(source, folder)
+        if place is None or place.parent != source / "repeats" or place.is_symlink():
+            raise UsageError(f"--resume {source}: a repeat's folder is {folder!r}, not in repeats/")
+        shutil.copytree(place, archive.folder / folder, copy_function=_link_or_copy, symlinks=True)
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found
