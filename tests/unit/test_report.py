@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import shutil
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -321,3 +322,11 @@ def test_the_report_of_a_failed_run_has_what_finished_and_says_what_did_not(
     assert "The run is failed: 2 of 3 repeats finished." in page
     assert "Repeat 1 of policy=b failed and is left out.** osd.1 died" in page
     assert "| policy=a | client | all of it" in page and "| policy=b | client" not in page
+
+
+def test_a_command_cannot_leave_its_block_in_markdown(tmp_path: Path) -> None:
+    found = run(tmp_path, Builder(points={"a": [SyntheticRepeat(500.0)] * 3}))
+    document = build([found], ReportSettings())
+    hostile = replace(document, commands=("cephqos run 'a\n```\n# a heading'",))
+    block = to_markdown(hostile).partition("## To repeat it")[2]
+    assert block.splitlines()[3:] == ["cephqos run 'a ``` # a heading'", "```"]

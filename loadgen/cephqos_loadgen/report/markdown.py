@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 
+from cephqos_base.terminal import printable
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.tables import Cell, Table, TableColumn
 from cephqos_loadgen.report.words import in_markdown
@@ -41,7 +42,9 @@ def to_markdown(document: Document) -> str:
         lines += [f"![{in_markdown(c.title)}](charts/{c.name}.svg)" for c in document.charts]
         lines.append("")
     if document.commands:
-        lines += ["## To repeat it", "", "```", *document.commands, "```", ""]
+        # One line each: a name with three backticks on a line of its own would end the block.
+        commands = (printable(command) for command in document.commands)
+        lines += ["## To repeat it", "", "```", *commands, "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
