@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cephqos_loadgen.record.regular import read_regular
+
 MAGIC = b"cephqos-columns 1\n"
 BLOCK_SAMPLES = 60
 _FRAME = struct.Struct("<cI")
@@ -147,7 +149,7 @@ def read(path: Path) -> Columns:
     """All of a file, up to where it was cut off; ValueError where it is something else."""
     found = Columns({}, {})
     names: list[str] = []
-    for kind, payload in _frames(path.read_bytes()):
+    for kind, payload in _frames(read_regular(path)):
         if kind == b"S":
             table: dict[str, Any] = json.loads(payload)
             for family, (type_, text) in table["families"].items():

@@ -16,6 +16,7 @@ import numpy as np
 
 from cephqos_loadgen.archive.export import split_series
 from cephqos_loadgen.record.columns import MAGIC
+from cephqos_loadgen.record.regular import open_regular
 from cephqos_loadgen.report.statistics import Floats
 
 _FRAME = struct.Struct("<cI")
@@ -96,7 +97,7 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
 def _frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
     if not path.exists():
         return
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{path} does not begin with {MAGIC!r}")
         while len(head := file.read(_FRAME.size)) == _FRAME.size:

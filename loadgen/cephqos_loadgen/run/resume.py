@@ -11,7 +11,7 @@ from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.record.layout import is_archive
-from cephqos_loadgen.record.regular import place_inside
+from cephqos_loadgen.record.regular import place_inside, read_regular
 from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import RepeatRecord
@@ -26,7 +26,7 @@ def finished_repeats(folder: Path) -> list[RepeatRecord]:
 def recorded_plan(source: Path) -> dict[str, Any]:
     """The plan of the run to be resumed."""
     try:
-        plan: dict[str, Any] = json.loads((source / "plan.json").read_text())
+        plan: dict[str, Any] = json.loads(read_regular(source / "plan.json"))
     except OSError:
         raise UsageError(f"--resume {source}: no run of cephqos is there") from None
     except ValueError:
@@ -52,7 +52,7 @@ def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[RepeatR
 def check_cluster(source: Path, fsid: str) -> None:
     """Repeats of two clusters do not belong into one archive."""
     try:
-        before = json.loads((source / "environment.json").read_text())["cluster"]["fsid"]
+        before = json.loads(read_regular(source / "environment.json"))["cluster"]["fsid"]
     except (OSError, ValueError, KeyError):
         return  # it ended before it had looked at a cluster
     if before != fsid:
