@@ -36,7 +36,7 @@ demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
 	@exec $(BIN)/cephqos demo
 
 test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hour)
-	@YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze
+	@YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
 	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
 	@$(BIN)/python -m cephqos_loadgen.tools >/dev/null 2>&1 &
 	$(BIN)/cephqos lab trees
