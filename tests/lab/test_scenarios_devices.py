@@ -187,8 +187,9 @@ phases:
 async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    text = ENGINES.format(file=lab.paths.work / "raw")
-    options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0")
+    raw = str(lab.paths.work / "raw")
+    text = ENGINES.format(file=raw)
+    options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0", paths=(raw,))
     runner = Runner(parse(text, "engines.yaml"), options, Silent())
     running = asyncio.create_task(runner.run())
     served = await page_with(runner, running, 'engine="libaio",load="aio"')
