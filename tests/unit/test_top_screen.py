@@ -121,6 +121,20 @@ async def test_a_prometheus_that_was_never_there_is_told_with_the_reason() -> No
         assert "NO ANSWER. Asking every 0.2 s: connection refused" in shown(app)
 
 
+async def test_no_osd_is_a_fault_only_when_there_was_time_for_a_first_scrape() -> None:
+    source, clock = FakeSource(TopSamples(time=NOW, values={}, rules=False)), [NOW]
+    watch = Watch(source, interval=0.2, now=lambda: clock[0], patience=30.0)
+    app = Top(watch, View())
+    async with app.run_test(size=(100, 24)) as pilot:
+        await until(pilot, lambda: len(source.asked) > 1)
+        assert "waiting for the first scrape" in shown(app)
+        assert "NO DATA" not in shown(app)
+        clock[0] += 31
+        await until(pilot, lambda: "NO DATA: no OSD is known" in shown(app))
+        source.answer = example()
+        await until(pilot, lambda: "BROKEN: client on 2 OSDs" in shown(app))
+
+
 async def test_while_paused_nothing_is_asked_and_the_screen_says_so() -> None:
     source = FakeSource()
     app = top(source)

@@ -26,6 +26,8 @@ from cephqos_loadgen.top.watch import Watch
 
 # The rules' rate window, at the demo's pace.
 _WINDOW = 10.0
+# Prometheus was started a moment ago: for so long no OSD means that it has not scraped yet.
+_FIRST_SCRAPE = 30.0
 _COLUMNS = 100
 _EVENTS = 3
 
@@ -61,7 +63,8 @@ class Screen:
         print(*where, sep="\n", flush=True)
         address = Address.parse(self._stack.prometheus_url, "--url")
         async with HttpServer(address) as connection:
-            watch = Watch(Prometheus(connection, _WINDOW), self._arguments.interval)
+            source = Prometheus(connection, _WINDOW)
+            watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
             await self._together(watch)
         if self._live:  # the screen is gone: what happened stays
             print(*where, *self._told, sep="\n")

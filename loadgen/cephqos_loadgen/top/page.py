@@ -53,6 +53,7 @@ class Status:
     interval: float
     age: float | None = None
     trouble: str = ""
+    awaited: str = "answer"
 
     @property
     def slow(self) -> bool:
@@ -87,7 +88,7 @@ def _body(
     if view.page == "help":
         return _help()
     if model is None:
-        return [(), line(f"  {status.trouble or 'waiting for the first answer'}")]
+        return [(), line(f"  {status.trouble or f'waiting for the first {status.awaited}'}")]
     canvas = Canvas(model, view, columns, ascii_only)
     if view.page == "notes":
         return note_lines(model, columns) or [line("Everything is shown.")]

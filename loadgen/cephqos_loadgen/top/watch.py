@@ -14,7 +14,11 @@ from cephqos_loadgen.top.source import Source, SourceDown
 
 @dataclass(slots=True)
 class Watch:
-    """The newest model of a source, and what went wrong since."""
+    """The newest model of a source, and what went wrong since.
+
+    `patience`: for so many seconds a source without any OSD has not scraped yet (it was started
+    together with us), and that is not shown as a fault.
+    """
 
     source: Source
     interval: float
@@ -22,6 +26,11 @@ class Watch:
     model: Model | None = None
     trouble: str = ""
     now: Callable[[], float] = time.time
+    patience: float = 0.0
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.now()
 
     async def refresh(self) -> None:
         """Fetch once. On failure the model stays, and `trouble` says why."""
@@ -35,7 +44,9 @@ class Watch:
                 return
             # With a thousand OSDs this takes a moment, in which keys should be answered.
             model = await asyncio.to_thread(build_model, samples, fetched)
-        self.model, self.trouble = model, ""
+        self.trouble = ""
+        if model.osds or self.model or self.now() - self.began >= self.patience:
+            self.model = model
 
     def status(self) -> Status:
         age = None if self.model is None else max(0.0, self.now() - self.model.time)
@@ -45,4 +56,5 @@ class Watch:
             interval=self.interval,
             age=age,
             trouble=self.trouble,
+            awaited="answer" if self.patience == 0 else "scrape",
         )
