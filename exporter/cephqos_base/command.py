@@ -51,7 +51,7 @@ COMMANDS: Final = (
     CommandEntry("report", "write a report of archives: HTML, Markdown, tables, charts",
             "cephqos_loadgen.report.cli:add_options", extra="report", needs=("numpy",)),
     CommandEntry("compare", "compare runs with a reference; exit 1 on a regression",
-            "cephqos_loadgen.report.compare_cli:add_options", extra="report", needs=("numpy",)),
+            "cephqos_loadgen.report.compare.cli:add_options", extra="report", needs=("numpy",)),
     CommandEntry("replay", "show recorded runs in Prometheus and Grafana again",
             "cephqos_loadgen.replay.cli:add_options"),
     CommandEntry("rules", "write recording rules, alerts and SLOs for Prometheus",

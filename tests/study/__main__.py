@@ -11,12 +11,12 @@ from typing import Final
 
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.layout import is_archive
-from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import ReportRow, ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.cli import against, evaluate_causes
-from cephqos_loadgen.report.tables import Subject
-from cephqos_loadgen.report.write import PAGE, write
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings, analyse
+from cephqos_loadgen.report.pages.write import PAGE, write
+from cephqos_loadgen.report.subject import Subject
 
 from .document import to_markdown
 from .trends import RECOVERY, SCRUB, Side

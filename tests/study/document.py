@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import BACKGROUND, ReportRow
 from cephqos_loadgen.report.build import repeat_command
-from cephqos_loadgen.report.doubts import doubts
-from cephqos_loadgen.report.markdown import table_lines
-from cephqos_loadgen.report.more_tables import environment_facts
-from cephqos_loadgen.report.observe import DURING, WHOLE
-from cephqos_loadgen.report.statistics import change
-from cephqos_loadgen.report.tables import Cell, Table, TableColumn, count, figure, text
+from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow
+from cephqos_loadgen.report.figures.observe import DURING, WHOLE
+from cephqos_loadgen.report.figures.statistics import change
+from cephqos_loadgen.report.pages.markdown import table_lines
+from cephqos_loadgen.report.tables.of_setup import environment_facts
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
 from .trends import Side, judged

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import BACKGROUND, ReportRow, ReportRun
-from cephqos_loadgen.report.metrics import FigureKind
-from cephqos_loadgen.report.observe import DURING, WHOLE
-from cephqos_loadgen.report.statistics import ChangeInterval, change
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.figures.observe import DURING, WHOLE
+from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
 from cephqos_loadgen.report.words import interval, percent, with_unit
 
 Verdict = Literal["agrees", "no difference found", "differs", "not known"]

@@ -10,7 +10,7 @@ import pytest
 
 from cephqos_base.command import main
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.report.compare import read_rule
+from cephqos_loadgen.report.compare.comparison import read_rule
 
 (COMMITTED,) = (Path(__file__).parents[1] / "recordings" / "archive").glob("format-1/*")
 Edit = Callable[[dict[str, Any]], None]

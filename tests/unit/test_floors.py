@@ -19,6 +19,10 @@ MAY_IMPORT = {
     "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
 }
 
+# The rooms of a report, lowest first: each may import those before it, and itself.
+REPORT = "cephqos_loadgen.report."
+REPORT_ROOMS = ("figures", "doubts", "tables", "charts", "pages", "compare")
+
 
 def imported(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -39,6 +43,21 @@ def test_a_package_imports_only_lower_floors(package: str) -> None:
         for name in imported(file)
         if name.startswith("cephqos_") and name not in allowed
     ]
+    assert not wrong
+
+
+def modules_of_report(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(REPORT):
+            yield str(node.module).removeprefix(REPORT).partition(".")[0]
+
+
+@pytest.mark.parametrize("room", REPORT_ROOMS)
+def test_a_room_of_the_report_imports_only_rooms_before_it(room: str) -> None:
+    later = REPORT_ROOMS[REPORT_ROOMS.index(room) + 1 :]
+    files = sorted(Path("loadgen/cephqos_loadgen/report", room).glob("*.py"))
+    assert 1 < len(files) <= 12
+    wrong = [f"{f} imports {name}" for f in files for name in modules_of_report(f) if name in later]
     assert not wrong
 
 

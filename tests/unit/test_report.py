@@ -16,14 +16,16 @@ from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.record import columns
-from cephqos_loadgen.report.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.change_tables import targets_table
-from cephqos_loadgen.report.markdown import to_markdown
-from cephqos_loadgen.report.page import to_html
-from cephqos_loadgen.report.promises import promises
-from cephqos_loadgen.report.samples import read_samples
-from cephqos_loadgen.report.tables import Subject, Table, background_table
+from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
+from cephqos_loadgen.report.figures.promises import promises
+from cephqos_loadgen.report.figures.samples import read_samples
+from cephqos_loadgen.report.pages.markdown import to_markdown
+from cephqos_loadgen.report.pages.page import to_html
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.of_changes import targets_table
+from cephqos_loadgen.report.tables.of_loads import background_table
+from cephqos_loadgen.report.tables.table import Table
 
 (COMMITTED,) = (Path(__file__).parents[1] / "recordings" / "archive").glob("format-1/*")
 

@@ -7,9 +7,9 @@ from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import ReportSettings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.tables import Table
+from cephqos_loadgen.report.figures.analysis import ReportSettings, analyse
+from cephqos_loadgen.report.tables.table import Table
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 

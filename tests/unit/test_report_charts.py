@@ -8,14 +8,14 @@ import pytest
 from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.causes import CauseSeen, causes_within, with_causes
+from cephqos_loadgen.report.charts.over_time import level, rate
+from cephqos_loadgen.report.charts.plot_surface import Grid, surface
+from cephqos_loadgen.report.charts.plot_time import stretches
 from cephqos_loadgen.report.document import Chart
-from cephqos_loadgen.report.over_time import level, rate
-from cephqos_loadgen.report.plot_surface import Grid, surface
-from cephqos_loadgen.report.plot_time import stretches
-from cephqos_loadgen.report.samples import Series
+from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
+from cephqos_loadgen.report.figures.causes import CauseSeen, causes_within, with_causes
+from cephqos_loadgen.report.figures.samples import Series
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
 SCRUBBED = Builder(

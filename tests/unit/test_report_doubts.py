@@ -6,8 +6,8 @@ import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import ReportRun, analyse
-from cephqos_loadgen.report.doubts import doubts
+from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.figures.analysis import ReportRun, analyse
 
 STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]
 SATURATED = Osds(attained=800.0, waiting=5.0)

@@ -10,8 +10,8 @@ import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import ReportRun, analyse
-from cephqos_loadgen.report.doubts import doubts
+from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.figures.analysis import ReportRun, analyse
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]

@@ -6,8 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cephqos_loadgen.report.bins import Bins, merged
-from cephqos_loadgen.report.statistics import change, deviation, freedom, t_quantile, variation
+from cephqos_loadgen.report.figures.bins import Bins, merged
+from cephqos_loadgen.report.figures.statistics import (
+    change,
+    deviation,
+    freedom,
+    t_quantile,
+    variation,
+)
 
 BINS = st.dictionaries(st.integers(1, 10**10), st.integers(1, 10**6), min_size=1, max_size=40)
 PERCENT = st.floats(0.1, 99.99)

@@ -8,7 +8,7 @@ from tests.study.trends import RECOVERY, SCRUB, TRENDS, Side, judged
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.report.analysis import analyse
+from cephqos_loadgen.report.figures.analysis import analyse
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 # As published: IOPS, mean latency in ms, seconds of recovery, objects per second.

@@ -1,6 +1,8 @@
-"""Analysis of archives, reports and comparisons.
+"""Analysis of archives, reports and comparisons: what a run says, and what speaks against it.
 
-`observe` turns one repeat into figures and series, `analysis` puts repeats together per point,
-`doubts` says what speaks against the figures. All of it is pure once the archive is read. `tables`
-and `charts` describe what is shown; `markdown`, `page` and `csv_files` write it.
+Rooms, each may use those before it: `figures` (from an archive to numbers), `doubts` (what speaks
+against them), `tables` and `charts` (what is shown, as data and drawings), `pages` (HTML, Markdown,
+CSV, SVG), `compare` (runs against each other). `subject` is what they all talk about: the rows of
+a report and their names; `words` is how numbers read. `build` puts a `document` together; `cli` is
+`cephqos report`.
 """

@@ -4,14 +4,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import Key, ReportRow, ReportRun, ReportSettings
-from cephqos_loadgen.report.change_tables import change_between, change_tables
-from cephqos_loadgen.report.charts import charts
-from cephqos_loadgen.report.document import Document, Doubt
-from cephqos_loadgen.report.doubts import doubts
-from cephqos_loadgen.report.more_tables import environment_table, more_tables
-from cephqos_loadgen.report.tables import Subject, Table, tables
+from cephqos_loadgen.report.charts.every import charts
+from cephqos_loadgen.report.document import Document
+from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, ReportSettings
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.every import tables
+from cephqos_loadgen.report.tables.of_changes import change_between
 from cephqos_loadgen.report.words import (
     NONE_FOUND,
     interval,
@@ -39,17 +40,10 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
         question=" ".join(filter(None, about)),
         summary=tuple(_summary(subject)),
         findings=tuple(findings),
-        tables=(*_tables(subject), *more_tables(subject), environment_table(runs)),
+        tables=tuple(tables(subject)),
         charts=tuple(charts(subject)),
         commands=tuple(repeat_command(run) for run in runs),
     )
-
-
-def _tables(subject: Subject) -> Iterator[Table]:
-    """The loads first, then how they differ, then what else ran."""
-    found = list(tables(subject))
-    first = [table for table in found if table.name == "loads"]
-    yield from (*first, *change_tables(subject), *(t for t in found if t not in first))
 
 
 def _findings(runs: Sequence[ReportRun]) -> list[Doubt]:

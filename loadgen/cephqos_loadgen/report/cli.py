@@ -10,13 +10,13 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.gather import evaluated
 from cephqos_loadgen.replay.series import parse
-from cephqos_loadgen.report import metrics
-from cephqos_loadgen.report.analysis import ReportRow, ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.build import build
-from cephqos_loadgen.report.causes import WANTED, CauseSeen, with_causes
-from cephqos_loadgen.report.tables import Subject
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings, analyse
+from cephqos_loadgen.report.figures.causes import WANTED, CauseSeen, with_causes
+from cephqos_loadgen.report.pages.write import PAGE, write
+from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.words import listed, plain
-from cephqos_loadgen.report.write import PAGE, write
 
 
 def add_options(parser: Parser) -> None:

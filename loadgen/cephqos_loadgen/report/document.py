@@ -1,22 +1,9 @@
 """A report as data: what the writers write."""
 
 from dataclasses import dataclass
-from typing import Literal
 
-from cephqos_loadgen.report.analysis import Key
-from cephqos_loadgen.report.tables import Table
-
-Severity = Literal["serious", "caution", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """One doubt: what it is, what it rests on, and the rows that it touches."""
-
-    severity: Severity
-    text: str
-    evidence: str
-    rows: tuple[Key, ...] = ()
+from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.tables.table import Table
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import html
 import unicodedata
 from collections.abc import Sequence
 
-from cephqos_loadgen.report.metrics import FigureKind
-from cephqos_loadgen.report.statistics import ChangeInterval
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.figures.statistics import ChangeInterval
 
 NONE_FOUND = "no difference found"
 UNKNOWN = "one repeat: not known"

@@ -1,0 +1,227 @@
+"""What happened in one repeat, second by second: clients, background work, classes, causes."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cephqos_base.series import (
+    BEST_EFFORT,
+    CLIENT,
+    RECOVERY,
+    SCHEDULED,
+    QosSeries,
+    RecoverySeries,
+    ScrubSeries,
+)
+from cephqos_loadgen.report.charts import plot_time
+from cephqos_loadgen.report.charts.plot_time import Band, Line, Panel, Strip, stretches
+from cephqos_loadgen.report.document import Chart
+from cephqos_loadgen.report.figures.bins import merged_arrays
+from cephqos_loadgen.report.figures.observe import Observation
+from cephqos_loadgen.report.figures.samples import Samples, Series
+from cephqos_loadgen.report.figures.statistics import Floats
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
+
+_MOST_TIMELINES: Final = 12
+_MOST_POINTS: Final = 600
+_WINDOW: Final = 10.0
+# A gauge is not known where its last sample is older.
+_FRESH: Final = 5.0
+_PERCENTS: Final = (50.0, 95.0, 99.0)
+CLASS_NAMES: Final = {CLIENT: "clients", RECOVERY: "recovery", BEST_EFFORT: "best effort"}
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A line of a timeline: NaN where it is not known."""
+
+    panel: str
+    name: str
+    unit: str
+    values: Floats
+
+    @property
+    def known(self) -> bool:
+        return bool(np.isfinite(self.values).any())
+
+
+def timelines(subject: Subject) -> Iterator[Chart]:
+    """Of each point the first finished repeat."""
+    seen: set[tuple[str, str]] = set()
+    for run in subject.runs:
+        for observed in run.finished:
+            key = (run.name, observed.record.point)
+            if key in seen or len(seen) >= _MOST_TIMELINES or not len(observed.intervals.middles):
+                continue
+            seen.add(key)
+            row = next((row for row in run.rows if row.key.point == observed.record.point), None)
+            if row:
+                yield timeline(observed, subject.label(row.key), len(seen))
+
+
+def timeline(observed: Observation, label: str, number: int) -> Chart:
+    """Clients, scrub and recovery, backlog and attainment of one repeat on one axis of time."""
+    record = observed.record
+    start = record.start_unix_seconds
+    seconds = record.end_unix_seconds - start
+    step = max(1.0, float(np.ceil(seconds / _MOST_POINTS)))
+    times = np.arange(step / 2, seconds, step)
+    tracks = [track for track in _tracks(observed, times, step) if track.known]
+    drawing = plot_time.over_time(
+        f"Over time: {label}, repeat {record.repeat}",
+        list(_panels(times, tracks)),
+        [
+            Band(name, phase.start_unix_seconds - start, phase.end_unix_seconds - start)
+            for name, phase in record.phases.items()
+        ],
+        [
+            Band(work, begin - start, end - start)
+            for work, found in observed.stretches.items()
+            for begin, end in found
+        ],
+        strips(observed),
+        seconds,
+    )
+    title = f"Over time: {label}, repeat {record.repeat}"
+    name = f"time-{number:02d}"
+    return Chart(name, title, drawing, _data(name, title, times, tracks))
+
+
+def _panels(times: Floats, tracks: Sequence[Track]) -> Iterator[Panel]:
+    for panel in dict.fromkeys(track.panel for track in tracks):
+        own = [track for track in tracks if track.panel == panel]
+        lines = [
+            Line(
+                track.name,
+                tuple(
+                    (float(t), float(v))
+                    for t, v in zip(times, track.values, strict=True)
+                    if np.isfinite(v)
+                ),
+            )
+            for track in own
+        ]
+        whose = f" of {own[0].name}" if len(own) == 1 else ""
+        yield Panel(f"{panel}{whose}, {own[0].unit}", lines)
+
+
+def _data(name: str, title: str, times: Floats, tracks: Sequence[Track]) -> Table:
+    columns = [TableColumn(f"{track.panel}, {track.name}", track.unit) for track in tracks]
+    rows = tuple(
+        (Cell(f"{t:.1f}", float(t)), *(_cell(track.values[index]) for track in tracks))
+        for index, t in enumerate(times)
+    )
+    return Table(f"chart-{name}", title, (TableColumn("Time", "s"), *columns), rows)
+
+
+def _cell(value: float) -> Cell:
+    # Six digits: CSV files of an hour stay readable.
+    return Cell("", None) if not np.isfinite(value) else Cell(f"{value:.6g}", float(f"{value:.6g}"))
+
+
+def _tracks(observed: Observation, times: Floats, step: float) -> Iterator[Track]:
+    yield from _clients(observed, times, step)
+    moments = times + observed.record.start_unix_seconds
+    window = max(_WINDOW, step)
+    samples = observed.samples
+    for name, family in (
+        ("scrub", ScrubSeries.POOL_OBJECTS),
+        ("recovery", RecoverySeries.POOL_OBJECTS),
+    ):
+        rates = rate(samples.of(family), moments, window)
+        if np.nanmax(rates, initial=0.0) > 0:
+            yield Track("background", name, "objects/s", rates)
+    yield from _classes(samples, moments, window)
+
+
+def _classes(samples: Samples, moments: Floats, window: float) -> Iterator[Track]:
+    """Of each class, over all OSDs: what waits, and what it got of what is reserved."""
+    for work in SCHEDULED:
+        queues = samples.of(QosSeries.QUEUE_LENGTH, **{"class": work})
+        if queues:
+            yield Track("backlog", CLASS_NAMES[work], "requests", level(queues, moments))
+    for work in SCHEDULED:
+        reserved = level(samples.of(QosSeries.RESERVATION_OPS, **{"class": work}), moments)
+        attained = rate(samples.of(QosSeries.OPS, **{"class": work}), moments, window)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = np.where(reserved > 0, attained / reserved * 100, np.nan)
+        yield Track("attained", CLASS_NAMES[work], "% of reserved", share)
+
+
+def rate(counters: Sequence[Series], moments: Floats, window: float) -> Floats:
+    """Growth per second of all these counters over the window before each moment."""
+    total = np.full(len(moments), np.nan)
+    for series in counters:
+        if len(series.times) < 2:
+            continue
+        steps = np.diff(series.values)
+        grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, series.values[1:]))])
+        inside = (moments >= series.times[0]) & (moments <= series.times[-1] + _FRESH)
+        begin = np.maximum(moments - window, series.times[0])
+        span = np.minimum(moments, series.times[-1]) - begin
+        now = np.interp(moments, series.times, grown) - np.interp(begin, series.times, grown)
+        inside &= span > 0
+        own = np.where(inside, now / np.maximum(span, 1e-9), np.nan)
+        total = _plus(total, own)
+    return total
+
+
+def level(gauges: Sequence[Series], moments: Floats) -> Floats:
+    """All these gauges together, each as of its last sample."""
+    total = np.full(len(moments), np.nan)
+    for series in gauges:
+        if not len(series.times):
+            continue
+        last = np.searchsorted(series.times, moments, side="right") - 1
+        known = (last >= 0) & (moments - series.times[last] <= _FRESH)
+        total = _plus(total, np.where(known, series.values[last], np.nan))
+    return total
+
+
+def _plus(total: Floats, own: Floats) -> Floats:
+    """A sum that knows what any part knows."""
+    return np.where(np.isnan(total), own, total + np.nan_to_num(own))
+
+
+def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Track]:
+    """Throughput and latency of all clients together; long repeats in longer steps."""
+    table = observed.intervals
+    since = table.middles - observed.record.start_unix_seconds
+    slot = np.clip(np.floor(since / step), 0, len(times) - 1).astype(np.int64)
+    rates = np.bincount(slot, table.ios / step, minlength=len(times))
+    there = np.bincount(slot, minlength=len(times)) > 0
+    yield Track("throughput", "clients", "IOPS", np.where(there, rates, np.nan))
+    owner_slot = slot[table.owner]
+    order = np.argsort(owner_slot, kind="stable")
+    edges = np.searchsorted(owner_slot[order], np.arange(len(times) + 1))
+    found = {percent: np.full(len(times), np.nan) for percent in _PERCENTS}
+    for index in np.flatnonzero(there):
+        chosen = order[edges[index] : edges[index + 1]]
+        bins = merged_arrays(table.centres[chosen], table.counts[chosen])
+        for percent, values in found.items():
+            value = bins.percentile_seconds(percent)
+            values[index] = np.nan if value is None else value * 1e3
+    for percent, values in found.items():
+        yield Track("latency", f"p{percent:g}", "ms", values)
+
+
+def strips(observed: Observation) -> list[Strip]:
+    """One strip per class and cause: on how many OSDs it was the main one at each second."""
+    start = observed.record.start_unix_seconds
+    known = {series.labels.get("ceph_daemon") for series in observed.samples.of(QosSeries.OPS)}
+    most = len(known | {cause.osd for cause in observed.causes or ()})
+    osds: dict[tuple[str, str], dict[int, set[str]]] = {}
+    for cause in observed.causes or ():
+        seconds = osds.setdefault((cause.work, cause.cause), {})
+        for time in cause.times:
+            seconds.setdefault(round(float(time) - start), set()).add(cause.osd)
+    found = []
+    for (work, name), seconds in sorted(osds.items()):
+        times = sorted(seconds)
+        counts = [len(seconds[time]) for time in times]
+        short = work.removeprefix("background_").replace("_", " ")
+        found.append(Strip(f"{short}: {name}", stretches(times, counts, 1.0), most))
+    return found

@@ -1,0 +1,176 @@
+"""Panels over one axis of time: phases as bars on top, bands behind, strips below."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cephqos_loadgen.report.charts import svg
+from cephqos_loadgen.report.charts.svg import Scale
+
+WIDTH: Final = 860.0
+_LEFT: Final = 130.0
+_RIGHT: Final = WIDTH - 20
+_HEIGHT: Final = 110.0
+_BAR: Final = 18.0
+_STRIP: Final = 20.0
+_LEGEND_PLACE: Final = 240.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points of one series; errors are half the length of the bars."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    errors: tuple[tuple[float, float], ...] = ()
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A stretch of time in which something ran."""
+
+    name: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines over time with one axis."""
+
+    axis: str
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """When something was seen, and on how many OSDs; `most` is all of them."""
+
+    name: str
+    stretches: Sequence[tuple[float, float, int]]
+    most: int
+
+
+def over_time(
+    title: str,
+    panels: Sequence[Panel],
+    phases: Sequence[Band],
+    bands: Sequence[Band],
+    strips: Sequence[Strip],
+    seconds: float,
+) -> str:
+    """Everything about one repeat, second by second."""
+    across = Scale(0.0, max(seconds, 1.0), _LEFT, _RIGHT)
+    lanes = list(_lanes(phases))
+    panels_top = 40.0 + _BAR * len(lanes) + 26
+    bottom = panels_top + (_HEIGHT + 34) * len(panels) - 34
+    strips_top = bottom + 34
+    lowest = strips_top + _STRIP * len(strips) if strips else bottom
+    body = [svg.text(8, 20, title, "title"), *_phase_bars(lanes, across)]
+    body.append(_time_axis(across, panels_top, lowest))
+    for index, panel in enumerate(panels):
+        body += _panel(panel, bands, across, panels_top + (_HEIGHT + 34) * index)
+    if strips:
+        body.append(svg.text(8, strips_top - 6, "main causes (darker: on more OSDs)"))
+        body += _strips(strips, across, strips_top)
+    head = f'data-time="{_LEFT:.0f} {_RIGHT:.0f} {across.high:.1f}"'
+    return svg.drawing(WIDTH, lowest + 46, title, body, head)
+
+
+def _lanes(phases: Sequence[Band]) -> Iterator[list[Band]]:
+    """Phases that overlap are below each other."""
+    lanes: list[list[Band]] = []
+    for phase in sorted(phases, key=lambda it: it.start):
+        free = next((lane for lane in lanes if lane[-1].end <= phase.start), None)
+        if free is None:
+            lanes.append([phase])
+        else:
+            free.append(phase)
+    yield from lanes
+
+
+def _phase_bars(lanes: Sequence[Sequence[Band]], across: Scale) -> Iterator[str]:
+    if lanes:
+        yield svg.text(8, 40 + 13, "phases", "soft")
+    for row, lane in enumerate(lanes):
+        y = 40 + _BAR * row
+        for phase in lane:
+            yield _bar(phase, across, y, _BAR - 3)
+
+
+def _bar(phase: Band, across: Scale, y: float, height: float) -> str:
+    start, end = _within(phase, across)
+    tip = f"{phase.name}: {phase.start:.0f} to {phase.end:.0f} s"
+    bar = svg.rect(start, y, end - start, height, "phase", tip)
+    room = int((end - start - 6) / 6.8)
+    if room < min(4, len(phase.name)):
+        return svg.moving(bar)
+    return svg.moving(bar) + svg.text(start + 4, y + 11, svg.cut(phase.name, room), "moves")
+
+
+def _within(band: Band, across: Scale) -> tuple[float, float]:
+    return across.at(max(0.0, band.start)), across.at(min(across.high, max(band.end, band.start)))
+
+
+def _panel(panel: Panel, bands: Sequence[Band], across: Scale, top: float) -> Iterator[str]:
+    bottom = top + _HEIGHT
+    scale = svg.linear([y for line in panel.lines for _, y in line.points], bottom, top)
+    yield f'<g class="panel" data-y="{bottom:.1f} {top:.1f} {scale.high:.6g}">'
+    shades = "".join(_shade(band, across, top) for band in bands)
+    yield svg.moving(shades)
+    yield from svg.y_axis(scale, _LEFT, _RIGHT, "")
+    yield svg.text(8, top - 10, panel.axis, "axisname")
+    if len(panel.lines) > 1:
+        yield svg.legend(_LEGEND_PLACE, top - 10, [line.name for line in panel.lines], lines=True)
+    for index, line in enumerate(panel.lines):
+        points = [(across.at(x), scale.at(y)) for x, y in line.points]
+        yield svg.moving(svg.path(points, index, thin=True, name=line.name))
+    yield "</g>"
+
+
+def _shade(band: Band, across: Scale, top: float) -> str:
+    start, end = _within(band, across)
+    tip = f"{band.name} active: {band.start:.0f} to {band.end:.0f} s"
+    return svg.rect(start, top, end - start, _HEIGHT, "band", tip)
+
+
+def _strips(strips: Sequence[Strip], across: Scale, top: float) -> Iterator[str]:
+    for row, strip in enumerate(strips):
+        y = top + _STRIP * row
+        yield svg.text(_LEFT - 6, y + 13, svg.cut(strip.name, 19), "end")
+        yield svg.line(_LEFT, y + _STRIP - 2, _RIGHT, y + _STRIP - 2, "grid")
+        cells = []
+        for start, end, osds in strip.stretches:
+            left, right = _within(Band("", start, end), across)
+            tip = f"{strip.name}: {osds} of {strip.most} OSDs, {start:.0f} to {end:.0f} s"
+            shade = 0.25 + 0.65 * osds / max(1, strip.most)
+            cells.append(svg.rect(left, y, right - left, _STRIP - 4, "f0", tip, shade))
+        yield svg.moving("".join(cells))
+
+
+def _time_axis(across: Scale, top: float, bottom: float) -> str:
+    parts = [
+        svg.line(across.at(tick), top, across.at(tick), bottom, "grid") for tick in across.ticks()
+    ]
+    parts += [
+        svg.text(across.at(tick), bottom + 16, svg.tick_text(tick), "soft middle")
+        for tick in across.ticks()
+    ]
+    title = svg.text((_LEFT + _RIGHT) / 2, bottom + 34, "seconds since the repeat began", "middle")
+    return f'<g class="times" data-y="{top:.0f} {bottom:.0f}">{"".join(parts)}</g>{title}'
+
+
+def stretches(
+    times: Sequence[float], counts: Sequence[int], step: float
+) -> tuple[tuple[float, float, int], ...]:
+    """Runs of equal counts above zero; each time stands for the `step` seconds before it."""
+    found: list[tuple[float, float, int]] = []
+    for time, osds in zip(times, counts, strict=True):
+        if not osds:
+            continue
+        if found and found[-1][2] == osds and abs(found[-1][1] - (time - step)) < step / 2:
+            found[-1] = (found[-1][0], time, osds)
+        else:
+            found.append((time - step, time, osds))
+    return tuple(found)

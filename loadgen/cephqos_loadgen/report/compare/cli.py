@@ -1,0 +1,89 @@
+"""`cephqos compare`: runs against a reference, on the terminal or as a file; for CI too."""
+
+import argparse
+import json
+from pathlib import Path
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.reader import ArchiveDamaged
+from cephqos_loadgen.report.cli import read_runs
+from cephqos_loadgen.report.compare.comparison import (
+    SHOWN,
+    compare,
+    environment_differences,
+    judge,
+    read_rule,
+)
+from cephqos_loadgen.report.compare.output import to_document, to_json, to_terminal
+from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.pages.markdown import to_markdown
+from cephqos_loadgen.report.pages.page import to_html
+from cephqos_loadgen.report.words import listed
+
+
+def add_options(parser: Parser) -> None:
+    parser.add_argument("archive", nargs="+", type=Path, help="two or more; the first is compared"
+                        " with, unless --reference names another")  # fmt: skip
+    parser.add_argument("--reference", type=Path, help="the archive to compare with")
+    parser.add_argument("--fail-if", action="append", default=[], metavar="RULE",
+                        help="exit 1 where this is true beyond noise: 'clat_p99 > 1.10 * ref'"
+                        " (repeatable; default: any regression)")  # fmt: skip
+    parser.add_argument("--although-different", action="store_true",
+                        help="compare runs of different environments")  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    for name in ("Markdown", "HTML", "JSON"):
+        form.add_argument(f"--{name.lower()}", dest="form", action="store_const",
+                          const=name.lower(), help=f"print {name}")  # fmt: skip
+    parser.set_defaults(run=_compare)
+
+
+async def _compare(arguments: argparse.Namespace) -> int:
+    rules = [read_rule(text) for text in arguments.fail_if]
+    try:
+        reference, others = read_sides(arguments.archive, arguments.reference)
+    except ArchiveDamaged as error:
+        # Status 1 is a regression: a gate must not take an archive that cannot be read for one.
+        raise UsageError(str(error)) from None
+    differing = list(
+        dict.fromkeys(line for run in others for line in environment_differences([reference, run]))
+    )
+    if differing and not arguments.although_different:
+        raise UsageError(
+            f"the runs are not of the same environment: {'; '.join(differing)}"
+            " (--although-different compares them all the same)"
+        )
+    wanted = list(dict.fromkeys((*SHOWN, *(rule.metric for rule in rules))))
+    found = compare(reference, others, wanted)
+    if not found.differences:
+        raise UsageError(
+            f"nothing to compare: no row of {listed([run.name for run in others])} matches one of"
+            f" {reference.name}"
+        )
+    outcome = judge(found, rules)
+    if arguments.form == "json":
+        print(json.dumps(to_json(found, outcome, differing), indent=1))
+    elif arguments.form:
+        document = to_document(found, outcome, differing)
+        print({"markdown": to_markdown, "html": to_html}[arguments.form](document), end="")
+    else:
+        print(to_terminal(found, outcome))
+        for line in differing:
+            print(f"the environments differ: {line}")
+    return outcome.exit_status
+
+
+def read_sides(folders: list[Path], wanted: Path | None) -> tuple[ReportRun, list[ReportRun]]:
+    """The reference, and what is compared with it. A run may be compared with itself."""
+    if wanted is None:
+        wanted, folders = folders[0], folders[1:]
+    else:
+        folders = [folder for folder in folders if folder.resolve() != wanted.resolve()]
+    if not folders:
+        raise UsageError("give two archives or more: there is nothing to compare with")
+    (reference,) = read_runs([wanted])
+    others = [
+        reference if folder.resolve() == wanted.resolve() else read_runs([folder])[0]
+        for folder in folders
+    ]
+    return reference, others

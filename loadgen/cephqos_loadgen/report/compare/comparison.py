@@ -1,0 +1,227 @@
+"""Runs against each other: rows matched by point, differences with their interval, rules."""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
+from cephqos_loadgen.report.figures.metrics import METRICS, FigureKind
+from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
+from cephqos_loadgen.report.tables.of_setup import environment_facts
+from cephqos_loadgen.report.words import listed, plain
+
+# What every comparison shows. Other figures appear when a rule names them.
+SHOWN: Final = (
+    *(metrics.IOPS, metrics.MEAN, metrics.P99, metrics.SCRUB_SECONDS),
+    *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE),
+)
+# Facts that may differ: they are what a comparison is often about.
+_MAY_DIFFER: Final = ("cephqos",)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One figure of one row of a run, against the same of the reference."""
+
+    row: ReportRow
+    metric: FigureKind
+    value: float
+    reference: float
+    change: ChangeInterval
+
+    @property
+    def beyond_noise(self) -> bool:
+        return self.change.beyond_noise
+
+    @property
+    def regression(self) -> bool:
+        """Worse than the reference, and not by noise."""
+        worse = self.change.absolute < 0 if self.metric.better == "more" else True
+        if self.metric.better == "less":
+            worse = self.change.absolute > 0
+        return self.beyond_noise and worse and bool(self.metric.better)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    reference: ReportRun
+    others: tuple[ReportRun, ...]
+    differences: tuple[Difference, ...]
+    unmatched: tuple[str, ...]  # rows that only some of the runs have
+
+
+def compare(
+    reference: ReportRun, others: Sequence[ReportRun], wanted: Sequence[FigureKind]
+) -> Comparison:
+    """Every row of each run against that of the reference."""
+    base = {row.key.matching: row for row in reference.rows}
+    found: list[Difference] = []
+    unmatched: list[str] = []
+    for run in others:
+        own = {row.key.matching: row for row in run.rows}
+        unmatched += [f"{run.name} lacks {name}" for name in _missing(base, own)]
+        unmatched += [f"{reference.name} lacks {name}" for name in _missing(own, base)]
+        for matching, row in own.items():
+            if matching in base:
+                found += _differences(row, base[matching], wanted)
+    return Comparison(reference, tuple(others), tuple(found), tuple(unmatched))
+
+
+def _missing(
+    there: dict[tuple[object, ...], ReportRow], here: dict[tuple[object, ...], ReportRow]
+) -> Iterator[str]:
+    for matching, row in there.items():
+        if matching not in here:
+            yield row_name(row)
+
+
+def row_name(row: ReportRow) -> str:
+    key = row.key
+    depth = "" if key.depth is None else f" depth {key.depth}"
+    op = "" if key.op == "total" else f" {key.op}s"
+    window = f", {key.window}" if key.kind == "load" else ""
+    return f"{key.point}: {key.phase}{depth}{op}{window}"
+
+
+def _differences(
+    row: ReportRow, base: ReportRow, wanted: Sequence[FigureKind]
+) -> Iterator[Difference]:
+    for metric in wanted:
+        new, old = row.figures.get(metric.key), base.figures.get(metric.key)
+        if new and old:
+            moved = change(new.samples, old.samples)
+            yield Difference(row, metric, new.value, old.value, moved)
+
+
+# -- environments ----------------------------------------------------------------------------------
+
+
+def environment_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
+    """What differs between the machines and clusters of runs, one line each."""
+    facts = [environment_facts(run) for run in runs]
+    for name in dict.fromkeys(name for found in facts for name in found):
+        values = [found.get(name, "not recorded") for found in facts]
+        if name not in _MAY_DIFFER and len(set(values)) > 1:
+            shown = ", ".join(
+                f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
+            )
+            yield plain(f"{name}: {shown}")
+    yield from _plan_differences(runs)
+
+
+def _plan_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
+    """Phases of the first point that do something else."""
+    actions = [_actions(run) for run in runs]
+    for name in dict.fromkeys(name for found in actions for name in found):
+        having = [run.name for run, found in zip(runs, actions, strict=True) if name in found]
+        if len(having) < len(runs):
+            yield plain(f"phase {name}: only in {listed(having)}")
+            continue
+        phases = [found[name] for found in actions]
+        for key in dict.fromkeys(key for phase in phases for key in phase):
+            values = [phase.get(key, "absent") for phase in phases]
+            if any(value != values[0] for value in values):
+                shown = ", ".join(
+                    f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
+                )
+                yield plain(f"phase {name}, {key}: {shown}")
+
+
+def _actions(run: ReportRun) -> dict[str, dict[str, Any]]:
+    points = run.plan.get("points", [])[:1]
+    return {str(p["name"]): p["action"] for point in points for p in point.get("phases", [])}
+
+
+# -- rules -----------------------------------------------------------------------------------------
+
+_OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+_RULE: Final = re.compile(
+    r"\s*(?P<key>[a-z][\w.]*)\s*(?P<op>>=|<=|>|<)\s*"
+    r"(?:(?P<factor>\d+(?:\.\d+)?)\s*\*\s*(?P<ref>ref)|(?P<ref1>ref)|(?P<value>\d+(?:\.\d+)?))\s*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FailRule:
+    """`clat_p99 > 1.10 * ref`, or with a number of its own in the shown unit."""
+
+    text: str
+    metric: FigureKind
+    op: str
+    factor: float | None  # of the reference
+    bound: float | None  # a figure, in the metric's shown unit
+
+    def broken_by(self, difference: Difference) -> bool:
+        bound = self.bound
+        value = difference.value * self.metric.scale
+        if self.factor is not None:
+            bound = self.factor * difference.reference * self.metric.scale
+        return bound is not None and _OPERATORS[self.op](value, bound)
+
+
+def read_rule(text: str) -> FailRule:
+    """UsageError where it is none."""
+    match = _RULE.fullmatch(text)
+    if not match:
+        raise UsageError(
+            f"--fail-if {text!r}: expected FIGURE > FACTOR * ref, or FIGURE > NUMBER, such as"
+            " 'clat_p99 > 1.10 * ref'"
+        )
+    metric = METRICS.get(match["key"])
+    if metric is None:
+        raise UsageError(
+            f"--fail-if {text!r}: no figure {match['key']}; there are {', '.join(METRICS)}"
+        )
+    factor = float(match["factor"]) if match["factor"] else 1.0 if match["ref1"] else None
+    bound = float(match["value"]) if match["value"] else None
+    return FailRule(text, metric, match["op"], factor, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is worse: lines for the user, and whether any of it cannot be judged."""
+
+    failures: tuple[str, ...]
+    unjudged: tuple[str, ...]
+
+    @property
+    def exit_status(self) -> int:
+        """1: worse beyond noise. 2: a rule is broken by runs too short to say so."""
+        return 1 if self.failures else 2 if self.unjudged else 0
+
+
+def judge(found: Comparison, rules: Sequence[FailRule]) -> Verdict:
+    """By the rules; without rules, any regression beyond noise counts."""
+    if not rules:
+        return Verdict(tuple(f"worse: {_words(d)}" for d in found.differences if d.regression), ())
+    failures, unjudged = [], []
+    for rule in rules:
+        concerned = [d for d in found.differences if d.metric.key == rule.metric.key]
+        if not concerned:
+            names = listed([run.name for run in (found.reference, *found.others)])
+            raise UsageError(f"--fail-if {rule.text!r}: no row of {names} has {rule.metric.key}")
+        for difference in filter(rule.broken_by, concerned):
+            line = f"{rule.text}: {_words(difference)}"
+            if rule.bound is not None or difference.beyond_noise:
+                failures.append(line)
+            elif not difference.change.known:
+                unjudged.append(f"{line}; one repeat, so noise is not known")
+    return Verdict(tuple(failures), tuple(unjudged))
+
+
+def _words(difference: Difference) -> str:
+    metric, moved = difference.metric, difference.change
+    ratio = "" if moved.ratio is None else f" ({moved.ratio * 100:+.1f} %)"
+    return plain(
+        f"{row_name(difference.row)}: {metric.title} {difference.value * metric.scale:,.4g}"
+        f" {metric.unit}, reference {difference.reference * metric.scale:,.4g}{ratio}"
+    )

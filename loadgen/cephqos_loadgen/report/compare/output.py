@@ -1,0 +1,130 @@
+"""A comparison for the terminal, as Markdown, HTML and JSON."""
+
+from typing import Any
+
+from cephqos_loadgen.report.compare.comparison import Comparison, Difference, Verdict, row_name
+from cephqos_loadgen.report.document import Document
+from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
+from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, plain, verdict
+
+
+def to_table(found: Comparison) -> Table:
+    several = len(found.others) > 1
+    lines = []
+    for d in found.differences:
+        run = [text(d.row.key.run)] if several else []
+        lines.append((*run, *_cells(d)))
+    columns = [TableColumn("Run", numeric=False)] if several else []
+    columns += [
+        TableColumn("Row", numeric=False),
+        TableColumn("Figure", numeric=False),
+        TableColumn("Reference"),
+        TableColumn("Value"),
+        TableColumn("Change", "%"),
+        TableColumn("95 % interval", "%", numeric=False),
+        TableColumn("Result", numeric=False),
+    ]
+    note = (
+        "The interval is bootstrapped over repeats."
+        f' "{NONE_FOUND}": it contains zero. With many rows, about one in twenty differs by chance.'
+    )
+    return Table("comparison", "Comparison", tuple(columns), tuple(lines), note)
+
+
+def _cells(d: Difference) -> tuple[Cell, ...]:
+    mark = "worst" if d.regression else "best" if d.beyond_noise and d.metric.better else ""
+    ratio = d.change.ratio
+    return (
+        text(row_name(d.row)),
+        text(f"{d.metric.title}, {d.metric.unit}"),
+        figure(d.metric, d.reference),
+        figure(d.metric, d.value),
+        Cell(percent(ratio), None if ratio is None else ratio * 100),
+        text(interval(d.change)),
+        Cell(verdict(d.change), verdict(d.change), mark),
+    )
+
+
+def to_document(found: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
+    names = [run.name for run in found.others]
+    findings = [Doubt("caution", "The environments differ.", line) for line in warnings]
+    findings += [Doubt("caution", "A row has no counterpart.", u) for u in found.unmatched]
+    return Document(
+        title=f"{listed(names)} against {found.reference.name}",
+        question="",
+        summary=tuple(summary(found, outcome)),
+        findings=tuple(findings),
+        tables=(to_table(found),),
+        charts=(),
+        commands=(),
+    )
+
+
+def summary(found: Comparison, outcome: Verdict) -> list[str]:
+    """What to know first."""
+    worse = sum(d.regression for d in found.differences)
+    better = sum(d.beyond_noise and not d.regression for d in found.differences)
+    unknown = sum(not d.change.known for d in found.differences)
+    same = len(found.differences) - worse - better - unknown
+    lines = [
+        f"{len(found.differences)} figures compared: {worse} worse, {better} other differences,"
+        f" {same} with {NONE_FOUND}"
+        + (f", {unknown} not known (one repeat)" if unknown else "")
+        + "."
+    ]
+    if not found.differences:
+        lines = ["No rows match, so nothing is compared."]
+    elif not worse and not better and not unknown:
+        lines.append(f"{NONE_FOUND.capitalize()}.")
+    return [*lines, *outcome.failures, *outcome.unjudged]
+
+
+def to_terminal(found: Comparison, outcome: Verdict) -> str:
+    """Columns under each other; nothing of an archive reaches the terminal as it is."""
+    table = to_table(found)
+    rows = [[plain(cell.text) for cell in row] for row in table.rows]
+    heads = [column.title for column in table.columns]
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [f"reference: {plain(found.reference.name)}"] if rows else []
+    for row in [heads, *rows] if rows else []:
+        cells = [
+            cell.rjust(width) if column.numeric else cell.ljust(width)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ]
+        lines.append("  ".join(cells).rstrip())
+    lines += [f"not compared: {plain(name)}" for name in found.unmatched]
+    return "\n".join([*lines, *map(plain, summary(found, outcome))])
+
+
+def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[str, Any]:
+    return {
+        "reference": found.reference.name,
+        "runs": [run.name for run in found.others],
+        "environments_differ": warnings,
+        "differences": [_json(d) for d in found.differences],
+        "unmatched": list(found.unmatched),
+        "failures": list(outcome.failures),
+        "cannot_be_judged": list(outcome.unjudged),
+    }
+
+
+def _json(d: Difference) -> dict[str, Any]:
+    key = d.row.key
+    return {
+        "run": key.run,
+        "point": key.point,
+        "phase": key.phase,
+        "depth": key.depth,
+        "op": key.op,
+        "window": key.window,
+        "figure": d.metric.key,
+        "unit": d.metric.unit,
+        "reference": d.reference * d.metric.scale,
+        "value": d.value * d.metric.scale,
+        "change_ratio": d.change.ratio,
+        "change_ratio_low": d.change.low,
+        "change_ratio_high": d.change.high,
+        "result": verdict(d.change),
+        "regression": d.regression,
+    }

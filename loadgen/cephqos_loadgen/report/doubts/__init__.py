@@ -1,0 +1,5 @@
+"""What speaks against the figures of a run: each check is a function that yields doubts.
+
+`every` is the list of checks. They are of how the run went (`of_run`), of its repeats
+(`of_repeats`), of the cluster (`of_cluster`) and of the load (`of_load`).
+"""

@@ -1,0 +1,64 @@
+"""All doubts about a run, the gravest first."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.of_cluster import CLUSTER_CHECKS
+from cephqos_loadgen.report.doubts.of_load import LOAD_CHECKS
+from cephqos_loadgen.report.doubts.of_repeats import drift, few_repeats, unstable
+from cephqos_loadgen.report.doubts.of_run import (
+    busy_host,
+    costly_recording,
+    cut_off,
+    lost_samples,
+    not_whole,
+    noted_by_the_run,
+)
+from cephqos_loadgen.report.figures.analysis import ReportRun
+
+_ORDER: Final = {"serious": 0, "caution": 1, "note": 2}
+
+
+_ALIKE: Final = 3  # findings that are listed one by one
+
+
+Check = Callable[[ReportRun], Iterator[Doubt]]
+
+CHECKS: Final[tuple[Check, ...]] = (
+    not_whole,
+    cut_off,
+    few_repeats,
+    *CLUSTER_CHECKS,
+    *LOAD_CHECKS,
+    unstable,
+    drift,
+    busy_host,
+    lost_samples,
+    costly_recording,
+    noted_by_the_run,
+)
+
+
+def doubts(run: ReportRun) -> list[Doubt]:
+    """All findings, the gravest first."""
+    found = gathered([finding for check in CHECKS for finding in check(run)], run)
+    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+
+
+def gathered(findings: Iterable[Doubt], run: ReportRun) -> Iterator[Doubt]:
+    """What is said alike of many points and repeats is said once, and how often."""
+    points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
+    names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
+    groups: dict[tuple[str, str], list[Doubt]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, names.sub("", finding.text)), []).append(finding)
+    for group in groups.values():
+        if len(group) <= _ALIKE:
+            yield from group
+            continue
+        rows = dict.fromkeys(key for finding in group for key in finding.rows)
+        text = f"{group[0].text} The same {len(group) - 1} times more."
+        yield replace(group[0], text=text, rows=tuple(rows))

@@ -1,0 +1,175 @@
+"""What speaks against a cluster: settings other than planned, OSDs that went away, capacity."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from cephqos_base.series import DaemonSeries, QosSeries
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
+from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
+from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.observe import Observation
+from cephqos_loadgen.report.figures.promises import client_demand, held, window_rates
+from cephqos_loadgen.report.words import listed
+
+_REAL: Final = 0.5  # of the configured capacity
+# A shorter time with demand shows nothing about capacity.
+_LEAST_DEMAND_SECONDS: Final = 10.0
+
+
+def other_settings(run: ReportRun) -> Iterator[Doubt]:
+    """What the daemons said is in force, against the plan; and the run's own warnings."""
+    planned = {point["name"]: point for point in run.plan.get("points", [])}
+    seen: set[tuple[str, str]] = set()
+    for observed in run.observations:
+        record = observed.record
+        settings = planned.get(record.point, {}).get("settings", [])
+        for line in _differences(observed, settings):
+            if (record.point, line) not in seen:
+                seen.add((record.point, line))
+                yield Doubt(
+                    "serious",
+                    f"A setting of {record.point} was not as planned.",
+                    line,
+                    rows_of(run, record.point),
+                )
+        for line in record.in_force.warnings:
+            if (record.point, line) not in seen:
+                seen.add((record.point, line))
+                yield Doubt("caution", f"{record.point}: {line}", "", rows_of(run, record.point))
+
+
+def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Iterator[str]:
+    """Options of all OSDs whose value differs as text; numbers and sizes are told by the run."""
+    force = observed.record.in_force
+    for option in settings:
+        if option["section"] != "osd":
+            continue
+        name, wanted = option["name"], option["value"]
+        if name == "osd_op_queue":
+            wrong = {osd: found for osd, found in force.schedulers.items() if found != wanted}
+        elif name == "osd_mclock_profile":
+            wrong = {
+                osd: values[name]
+                for osd, values in force.options.items()
+                if name in values and values[name] != wanted
+            }
+        else:
+            continue
+        if wrong:
+            osds = listed(sorted(wrong))
+            yield f"{name}: planned {wanted}, in force {next(iter(wrong.values()))} on {osds}"
+
+
+def restarts(run: ReportRun) -> Iterator[Doubt]:
+    """OSDs that went down, or whose counters restarted, other than planned."""
+    for observed in run.finished:
+        record = observed.record
+        planned = {phase.kind for phase in record.phases.values()} & {"osd_out", "osd_in"}
+        up = [int(look.get("osds_up", 0)) for look in observed.looks]
+        began = [
+            series.labels.get("ceph_daemon", "")
+            for series in observed.samples.of(DaemonSeries.CPU_SECONDS)
+            if series.labels.get("ceph_daemon", "").startswith("osd.")
+            and bool(np.any(np.diff(series.values) < 0))
+        ]
+        if planned or not (began or (up and min(up) < max(up))):
+            continue
+        evidence = f"{listed(sorted(set(began)))} restarted. " if began else ""
+        if up and min(up) < max(up):
+            evidence += f"{min(up)} of {max(up)} OSDs were up at the least."
+        yield Doubt(
+            "serious",
+            f"An OSD restarted or went down in {record.point}, repeat {record.repeat}.",
+            evidence.strip(),
+            rows_of(run, record.point),
+        )
+
+
+def unreachable(run: ReportRun) -> Iterator[Doubt]:
+    """Seconds in which nobody could look at the cluster."""
+    for observed in run.finished:
+        times = [float(look["time"]) for look in observed.looks]
+        longest = max(np.diff(times), default=0.0) if len(times) > 1 else 0.0
+        if longest > 10:
+            yield Doubt(
+                "caution",
+                f"The cluster was not seen for {longest:.0f} s in {observed.record.point}, repeat"
+                f" {observed.record.repeat}.",
+                "Recovery in that time is known by its sums only.",
+                rows_of(run, observed.record.point),
+            )
+
+
+def capacity(run: ReportRun) -> Iterator[Doubt]:
+    """Capacity that no OSD with demand ever delivered, or that its own benchmark denies."""
+    found: dict[str, tuple[str, float, float]] = {}
+    for observed in run.finished:
+        for osd, configured, best in _delivered(observed):
+            if best < _REAL * configured:
+                found.setdefault(observed.record.point, (osd, configured, best))
+    if found:
+        point, (osd, configured, best) = next(iter(found.items()))
+        yield Doubt(
+            "serious",
+            f"The capacity that OSDs are configured with was never real in {len(found)} points:"
+            f" under demand they delivered less than {_REAL:.0%} of it. Reservations are shares"
+            " of that capacity, so they promise more than the device can give.",
+            f"{osd} of {point}: capacity {configured:,.0f}, delivered at most {best:,.0f}"
+            " normalised operations/s over 10 s.",
+            rows_of(run, *found),
+        )
+    yield from _benches(run)
+
+
+def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
+    """OSD, configured capacity, and the best rate, of OSDs that had demand long enough."""
+    start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
+    for series in observed.samples.of(QosSeries.DELIVERED_OPS):
+        osd = series.labels.get("ceph_daemon", "")
+        configured = [
+            s.at(end) for s in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd)
+        ]
+        times, rates = window_rates(series, start, end)
+        wanted = held(observed.samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd), times)
+        wanted |= client_demand(observed.samples, osd, times)
+        if configured and configured[0] and wanted.sum() >= _LEAST_DEMAND_SECONDS:
+            yield osd, configured[0], float(rates.max())
+
+
+def _benches(run: ReportRun) -> Iterator[Doubt]:
+    for observed in run.finished:
+        end = observed.record.end_unix_seconds
+        for phase in observed.record.phases.values():
+            if not isinstance(phase.result, OsdBenchResult):
+                continue
+            for osd, figures in phase.result.osds.items():
+                for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
+                    configured = series.at(end) or 0.0
+                    if figures.iops < _REAL * configured:
+                        yield Doubt(
+                            "caution",
+                            f"The benchmark of {osd} in {observed.record.point} is far below its"
+                            " configured capacity.",
+                            f"{figures.iops:,.0f} IOPS, capacity {configured:,.0f}.",
+                            rows_of(run, observed.record.point),
+                        )
+
+
+def files_as_devices(run: ReportRun) -> Iterator[Doubt]:
+    """OSDs that share this host's disk, as in a lab."""
+    osds = run.environment.get("cluster", {}).get("osds") or []
+    shared = [o for o in osds if o.get("bluestore_bdev_access_mode") == "file"]
+    if shared:
+        cpus = run.environment.get("host", {}).get("cpus")
+        yield Doubt(
+            "caution",
+            f"{len(shared)} of {len(osds)} OSDs are on files of one host: they share its disk"
+            f" and its {cpus} CPUs, with the clients. Trends may hold elsewhere, figures do not.",
+            "The environment names the store of each OSD.",
+            tuple(row.key for row in run.rows),
+        )
+
+
+CLUSTER_CHECKS: Final = (other_settings, restarts, unreachable, capacity, files_as_devices)

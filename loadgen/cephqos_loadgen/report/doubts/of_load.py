@@ -1,0 +1,253 @@
+"""What speaks against a load: limited by its client or its plan, or never a test of the promise."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from cephqos_base.series import CLIENT, QosSeries
+from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.plan.words import count
+from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
+from cephqos_loadgen.report.figures.analysis import Key, ReportRun
+from cephqos_loadgen.report.figures.observe import WHOLE, Observation
+from cephqos_loadgen.report.figures.promises import KeptPromise, promises
+from cephqos_loadgen.results.phase import LoadResult
+
+_CEILING: Final = 0.90  # of one core, by the busiest thread of a client
+_SPREAD: Final = 0.20  # between the slowest and the fastest job
+_COVERED: Final = 0.80
+
+
+def _rows(run: ReportRun, point: str, phase: str) -> tuple[Key, ...]:
+    return tuple(r.key for r in run.rows if r.key.point == point and r.key.phase == phase)
+
+
+def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
+    """A thread of a client used a core almost entirely."""
+    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    for observed in run.finished:
+        for phase, use in observed.host.items():
+            for name, process in use.processes.items():
+                if name.startswith("osd.") or use.seconds <= 0:
+                    continue
+                for thread, spent in process.threads.items():
+                    share = spent.busiest_seconds / use.seconds
+                    key = (observed.record.point, phase)
+                    if share > max(_CEILING, worst.get(key, (0.0, ""))[0]):
+                        worst[key] = (share, thread)
+    for (point, phase), (share, thread) in worst.items():
+        yield Doubt(
+            "serious",
+            f"The client limits the load {phase} of {point}: one of its threads is at its ceiling.",
+            f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
+            _rows(run, point, phase),
+        )
+
+
+def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
+    for observed in run.finished:
+        for name, phase in observed.record.phases.items():
+            if not isinstance(phase.result, LoadResult) or len(phase.result.chosen.jobs) < 2:
+                continue
+            rates = {job: figures.iops for job, figures in phase.result.chosen.jobs.items()}
+            low, high = min(rates.values()), max(rates.values())
+            if high > 0 and low < (1 - _SPREAD) * high:
+                slowest = min(rates, key=lambda job: rates[job])
+                yield Doubt(
+                    "caution",
+                    f"The jobs of {name} of {observed.record.point}, repeat"
+                    f" {observed.record.repeat}, differ by more than {_SPREAD:.0%}.",
+                    f"{low:,.0f} to {high:,.0f} IOPS, slowest {slowest}.",
+                    _rows(run, observed.record.point, name),
+                )
+
+
+def _planned(run: ReportRun) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Point and phase as planned."""
+    for point in run.plan.get("points", []):
+        for phase in point.get("phases", []):
+            yield str(point.get("name")), phase
+
+
+def limited_rate(run: ReportRun) -> Iterator[Doubt]:
+    """The plan sets a rate: throughput cannot show what the cluster can do."""
+    for point, phase in _planned(run):
+        rate = phase["action"].get("rate_iops")
+        rows = _rows(run, point, phase["name"])
+        if rate and rows:
+            yield Doubt(
+                "caution",
+                f"The plan limits the load {phase['name']} of {point}: its throughput says what"
+                " was asked for, not what the cluster can do.",
+                f"rate_iops is {rate:,}, for reads and writes each.",
+                rows,
+            )
+
+
+def not_prefilled(run: ReportRun) -> Iterator[Doubt]:
+    """Images that were not written before: reads of them reach no device."""
+    for point in run.plan.get("points", []):
+        for pool in point.get("pools", []):
+            images = pool.get("images")
+            rows = tuple(row.key for row in run.rows if row.key.point == point["name"])
+            if images and images.get("prefill") is False and rows:
+                yield Doubt(
+                    "caution",
+                    f"The images of pool {pool['name']} were not written before the load of"
+                    f" {point['name']}. First writes and reads of holes cost less or more than"
+                    " usual.",
+                    "prefill is off in the plan.",
+                    rows,
+                )
+
+
+def not_in_steady_state(run: ReportRun) -> Iterator[Doubt]:
+    """Writes to flash without a phase before that goes on until figures are steady."""
+    osds = (run.environment.get("cluster") or {}).get("osds") or []
+    flash = [
+        osd
+        for osd in osds
+        if str(osd.get("rotational")) == "0" and osd.get("bluestore_bdev_access_mode") != "file"
+    ]
+    bare = [point for point in run.plan.get("points", []) if flash and _writes_unprepared(point)]
+    rows = {str(point["name"]): rows_of(run, str(point["name"])) for point in bare}
+    found = {name: keys for name, keys in rows.items() if keys}
+    if found:
+        yield Doubt(
+            "caution",
+            f"Nothing brought flash devices into a steady state in {count(len(found), 'point')}:"
+            " a fresh device writes faster than one in use.",
+            f"{len(flash)} OSDs are on flash. No phase before the load ends by a steady state"
+            " (until: {steady: ...}).",
+            tuple(key for keys in found.values() for key in keys),
+        )
+
+
+def _writes_unprepared(point: Mapping[str, Any]) -> bool:
+    """Whether its first load that writes comes before any phase that waits for a steady state."""
+    for phase in point.get("phases", []):
+        action = phase["action"]
+        if (phase.get("until") or {}).get("steady"):
+            return False
+        if action.get("kind") == "fio" and "read" not in str(action.get("rw")):
+            return True
+    return False
+
+
+def background_too_short(run: ReportRun) -> Iterator[Doubt]:
+    """Background work that covers a small part of the load that it was to disturb."""
+    found: dict[tuple[str, str], tuple[float, str]] = {}
+    for observed in run.finished:
+        for work, stretches in observed.stretches.items():
+            for part in observed.loads:
+                if part.op != "total" or part.window != WHOLE or part.several_depths:
+                    continue
+                inside = sum(
+                    max(0.0, min(end, part.end) - max(start, part.start))
+                    for start, end in stretches
+                )
+                share = inside / (part.end - part.start) if part.end > part.start else 0.0
+                if 0 < share < _COVERED:
+                    key = (observed.record.point, part.phase)
+                    found[key] = min(found.get(key, (1.0, "")), (share, work))
+    if found:
+        least = min(found, key=lambda key: found[key])
+        share, work = found[least]
+        yield Doubt(
+            "note",
+            f"Background work covers less than {_COVERED:.0%} of {count(len(found), 'load')}."
+            ' Compare the rows "during" it: the rows of the whole time mix both.',
+            f"Least: {work} during {share:.0%} of {least[1]} of {least[0]}.",
+            tuple(
+                row.key
+                for row in run.rows
+                if (row.key.point, row.key.phase) in found and row.key.window == WHOLE
+            ),
+        )
+
+
+# -- the promise -----------------------------------------------------------------------------------
+
+
+def client_promises(observed: Observation, phase: str) -> list[KeptPromise]:
+    """What the clients' class got on each OSD while a load ran."""
+    record = observed.record.phases[phase]
+    return [
+        promise
+        for promise in promises(
+            observed.samples, record.start_unix_seconds, record.end_unix_seconds
+        )
+        if promise.work == CLIENT
+    ]
+
+
+def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
+    """Clients never wanted more than their reservation."""
+    untested: dict[tuple[str, str], tuple[float, float]] = {}
+    tested: set[tuple[str, str]] = set()
+    for observed in run.finished:
+        for phase, record in observed.record.phases.items():
+            if not isinstance(record.result, LoadResult):
+                continue
+            key = (observed.record.point, phase)
+            found = [p for p in client_promises(observed, phase) if p.reservation]
+            if any(p.demand_seconds or p.attained_most >= (p.reservation or 0.0) for p in found):
+                tested.add(key)
+            elif found:
+                attained = max(p.attained_most for p in found)
+                untested[key] = (attained, max(p.reservation or 0.0 for p in found))
+    untested = {key: value for key, value in untested.items() if key not in tested}
+    if untested:
+        (point, phase), (attained, reserved) = next(iter(untested.items()))
+        yield Doubt(
+            "serious",
+            f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
+            " wanted more than their reservation on any OSD.",
+            f"{phase} of {point}: at most {attained:,.0f} of {reserved:,.0f} reserved normalised"
+            " operations/s on one OSD, and nothing piled up.",
+            tuple(row.key for row in run.rows if (row.key.point, row.key.phase) in untested),
+        )
+
+
+def promises_unknown(run: ReportRun) -> Iterator[Doubt]:
+    """No OSD reported a reservation: attainment cannot be judged."""
+    unknown: dict[str, str] = {}
+    for observed in run.finished:
+        reported = [s for s in observed.samples.of(QosSeries.RESERVATION_OPS) if len(s.values)]
+        if not reported:
+            queues = sorted(set(observed.record.in_force.schedulers.values()))
+            unknown[observed.record.point] = ", ".join(queues) or "not recorded"
+    if unknown:
+        point, queue = next(iter(unknown.items()))
+        yield Doubt(
+            "note",
+            f"No OSD reported reservations in {count(len(unknown), 'point')}: whether promises"
+            " were kept there is not known.",
+            f"Scheduler of {point}: {queue}.",
+            tuple(row.key for row in run.rows if row.key.point in unknown),
+        )
+
+
+def no_scrub_seen(run: ReportRun) -> Iterator[Doubt]:
+    """Scrubs of nothing."""
+    for observed in run.finished:
+        for name, phase in observed.record.phases.items():
+            if isinstance(phase.result, ScrubResult) and not phase.result.objects:
+                yield Doubt(
+                    "serious",
+                    f"The scrub {name} of {observed.record.point} found no objects.",
+                    f"{phase.result.placement_groups} placement groups.",
+                    _rows(run, observed.record.point, name),
+                )
+
+
+LOAD_CHECKS: Final = (
+    client_at_its_ceiling,
+    unequal_jobs,
+    limited_rate,
+    not_prefilled,
+    not_in_steady_state,
+    background_too_short,
+    never_put_to_the_test,
+    promises_unknown,
+    no_scrub_seen,
+)

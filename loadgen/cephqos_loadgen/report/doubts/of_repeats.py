@@ -1,0 +1,115 @@
+"""What speaks against repeats: too few of them, a spread, or a drift within them."""
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun
+from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation
+
+_ENOUGH_REPEATS: Final = 3
+
+
+_UNSTABLE: Final = 0.10
+
+
+_DRIFT: Final = 0.10
+
+
+def few_repeats(run: ReportRun) -> Iterator[Doubt]:
+    rows = [row for row in run.rows if row.repeats < _ENOUGH_REPEATS]
+    if rows:
+        least = min(row.repeats for row in rows)
+        words = "one repeat" if least == 1 else f"{least} repeats"
+        yield Doubt(
+            "serious" if least == 1 else "caution",
+            f"Too few repeats: {words} of some points, {_ENOUGH_REPEATS} are the least that show"
+            " a spread." + (" Of one repeat no interval can be given." if least == 1 else ""),
+            f"{len({row.key.point for row in rows})} of "
+            f"{len({row.key.point for row in run.rows})} points.",
+            tuple(row.key for row in rows),
+        )
+
+
+def unstable(run: ReportRun) -> Iterator[Doubt]:
+    """The spread over repeats is large."""
+    rows = []
+    for row in run.rows:
+        iops = row.figures.get(metrics.IOPS.key)
+        if iops and row.key.window == WHOLE and (iops.variation or 0.0) > _UNSTABLE:
+            rows.append((iops.variation or 0.0, row))
+    if rows:
+        worst, row = max(rows, key=lambda pair: pair[0])
+        yield Doubt(
+            "caution",
+            f"Throughput differs much between repeats: the deviation is above {_UNSTABLE:.0%} of"
+            f" the mean in {len(rows)} of {_loads(run)} rows.",
+            f"Most: {worst:.0%}, {_named(row)}.",
+            tuple(found.key for _, found in rows),
+        )
+
+
+def _loads(run: ReportRun) -> int:
+    return sum(metrics.IOPS.key in row.figures and row.key.window == WHOLE for row in run.rows)
+
+
+def _named(row: ReportRow) -> str:
+    depth = "" if row.key.depth is None else f" at depth {row.key.depth}"
+    return f"{row.key.phase}{depth} of {row.key.point}"
+
+
+def drift(run: ReportRun) -> Iterator[Doubt]:
+    """The first third of a load differs from its last, without background work to explain it."""
+    found: dict[Key, tuple[float, str]] = {}
+    for observed in run.finished:
+        for part in observed.loads:
+            if part.op != "total" or part.window != WHOLE:
+                continue
+            moved = _moved(observed, part)
+            if moved is not None and abs(moved) > _DRIFT:
+                key = _row_key(run, observed, part)
+                if key and abs(moved) > abs(found.get(key, (0.0, ""))[0]):
+                    found[key] = (moved, f"repeat {observed.record.repeat}")
+    if found:
+        key, (moved, where) = max(found.items(), key=lambda item: abs(item[1][0]))
+        yield Doubt(
+            "caution",
+            f"Throughput drifts: the last third of a load differs from its first by more than"
+            f" {_DRIFT:.0%} in {len(found)} of {_loads(run)} rows, in seconds without background"
+            " work.",
+            f"Most: {moved:+.0%}, {key.phase} of {key.point}, {where}.",
+            tuple(found),
+        )
+
+
+def _moved(observed: Observation, part: LoadPart) -> float | None:
+    """Last third against first, of the quiet seconds; None of fewer than nine."""
+    table = observed.intervals
+    chosen = table.of(part.phase, part.depth) & table.within([(part.start, part.end)])
+    for stretches in observed.stretches.values():
+        chosen &= ~table.within(stretches)
+    if not chosen.any():
+        return None
+    start = float(table.middles[chosen].min())
+    seconds = np.floor(table.middles[chosen] - start).astype(np.int64)
+    per_second = np.bincount(seconds, table.ios[chosen].astype(np.float64))
+    per_second = per_second[np.bincount(seconds) > 0]
+    third = len(per_second) // 3
+    first = float(per_second[:third].mean()) if third >= 3 else 0.0
+    return float(per_second[-third:].mean()) / first - 1 if first else None
+
+
+def _row_key(run: ReportRun, observed: Observation, part: LoadPart) -> Key | None:
+    for row in run.rows:
+        key = row.key
+        if (key.point, key.phase, key.op, key.window) == (
+            observed.record.point,
+            part.phase,
+            part.op,
+            part.window,
+        ) and key.depth in (None, part.depth):
+            return key
+    return None

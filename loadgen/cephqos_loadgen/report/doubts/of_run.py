@@ -1,0 +1,187 @@
+"""What speaks against how a run went: failed repeats, a busy host, samples that are missing."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
+from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.observe import WHOLE, Observation
+from cephqos_loadgen.report.words import listed
+
+_STEAL: Final = 0.01
+_OTHERS: Final = 0.10  # of all CPU time
+_RECORDING: Final = 0.03
+_CHECKED_HERE: Final = re.compile(
+    r"other programs used|steal|no metrics of|cut off by|: failed:|used \d+% of a core"
+)
+
+
+def not_whole(run: ReportRun) -> Iterator[Doubt]:
+    """The run, or repeats of it, did not finish."""
+    manifest = run.manifest
+    if manifest.status != "complete":
+        yield Doubt(
+            "serious",
+            f"The run is {manifest.status}: {len(run.finished)} of {manifest.repeats_planned}"
+            " repeats finished. Points without a finished repeat have no rows.",
+            manifest.error,
+        )
+    if run.problems:
+        yield Doubt(
+            "serious",
+            f"{len(run.problems)} files of the archive are not as they were recorded. Figures from"
+            " them may be wrong or missing.",
+            "; ".join(run.problems[:8]),
+            tuple(row.key for row in run.rows),
+        )
+    for observed in run.observations:
+        record = observed.record
+        if record.status != "finished":
+            yield Doubt(
+                "caution",
+                f"Repeat {record.repeat} of {record.point} {record.status} and is left out.",
+                record.error,
+            )
+        if observed.absent:
+            yield Doubt(
+                "caution",
+                f"Repeat {record.repeat} of {record.point} lacks {listed(observed.absent)}:"
+                " what comes from there is missing or incomplete.",
+                "",
+                rows_of(run, record.point),
+            )
+
+
+def cut_off(run: ReportRun) -> Iterator[Doubt]:
+    """Phases that did not end by themselves."""
+    for observed in run.finished:
+        record = observed.record
+        for name, phase in record.phases.items():
+            if phase.ended_by in ("cut_off", "failed"):
+                word = "was cut off by at_most" if phase.ended_by == "cut_off" else "failed"
+                yield Doubt(
+                    "serious",
+                    f"Phase {name} of {record.point}, repeat {record.repeat}, {word}.",
+                    phase.error or "Its figures cover a part of its work.",
+                    rows_of(run, record.point),
+                )
+            if phase.recovery and phase.recovery.objects and not phase.recovery.finished:
+                yield Doubt(
+                    "caution",
+                    f"Recovery was not finished when phase {name} of {record.point} ended.",
+                    f"{phase.recovery.objects:,} objects in {phase.recovery.seconds:.0f} s.",
+                    rows_of(run, record.point),
+                )
+
+
+def busy_host(run: ReportRun) -> Iterator[Doubt]:
+    """Steal, throttling, and CPU that neither OSDs nor clients used."""
+    stolen: dict[str, float] = {}
+    throttled: dict[str, float] = {}
+    others: dict[str, float] = {}
+    for observed in run.finished:
+        for phase, use in observed.host.items():
+            cpu = use.cpu
+            if cpu is None or phase not in {part.phase for part in observed.loads}:
+                continue
+            busy = cpu.user_seconds + cpu.system_seconds + cpu.irq_seconds
+            total = busy + cpu.iowait_seconds + cpu.steal_seconds + cpu.idle_seconds
+            ours = sum(
+                thread.user_seconds + thread.system_seconds
+                for process in use.processes.values()
+                for thread in process.threads.values()
+            )
+            if total <= 0:
+                continue
+            point = observed.record.point
+            stolen[point] = max(stolen.get(point, 0.0), cpu.steal_seconds / total)
+            throttled[point] = max(throttled.get(point, 0.0), cpu.throttled_seconds / total)
+            others[point] = max(others.get(point, 0.0), (busy - ours) / total)
+    yield from _host(run, stolen, _STEAL, "Another virtual machine took CPU time (steal)")
+    yield from _host(
+        run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
+    )
+    yield from _host(
+        run, others, _OTHERS, "Other processes than OSDs and clients used the host's CPUs"
+    )
+
+
+def _host(run: ReportRun, shares: dict[str, float], bound: float, words: str) -> Iterator[Doubt]:
+    above = {point: share for point, share in shares.items() if share > bound}
+    if above:
+        point = max(above, key=lambda name: above[name])
+        yield Doubt(
+            "serious" if above[point] > 0.25 else "caution",
+            f"{words}: more than {bound:.0%} of all CPU time in {len(above)} of"
+            f" {len(shares)} points.",
+            f"Most: {above[point]:.0%}, {point}.",
+            rows_of(run, *above),
+        )
+
+
+def lost_samples(run: ReportRun) -> Iterator[Doubt]:
+    """Scrapes that failed or did not happen, and seconds of clients that are missing."""
+    for observed in run.finished:
+        record = observed.record
+        failed = sum(record.metrics.failures.values())
+        missing = int(record.cost.wall_seconds * 0.95) - record.metrics.scrapes
+        if failed or missing > 2:
+            yield Doubt(
+                "caution",
+                f"Samples of the exporters are missing in {record.point}, repeat {record.repeat}.",
+                f"{record.metrics.scrapes} samples in {record.cost.wall_seconds:.0f} s, {failed}"
+                f" scrapes failed. {record.metrics.last_error}".strip(),
+                rows_of(run, record.point),
+            )
+        yield from _client_gaps(run, observed)
+
+
+def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Doubt]:
+    """The clients' seconds that are missing from a load of one step."""
+    for part in observed.loads:
+        if part.op != "total" or part.window != WHOLE or part.several_depths:
+            continue
+        table = observed.intervals
+        chosen = table.of(part.phase, part.depth)
+        jobs = len(np.unique(table.job[chosen]))
+        if not jobs:
+            continue
+        covered = float(table.seconds[chosen].sum()) / jobs
+        if covered < 0.95 * part.seconds - 1.5:
+            yield Doubt(
+                "caution",
+                f"Seconds of the clients are missing in {part.phase} of"
+                f" {observed.record.point}, repeat {observed.record.repeat}.",
+                f"{covered:.0f} of {part.seconds:.0f} s are recorded.",
+                rows_of(run, observed.record.point),
+            )
+
+
+def costly_recording(run: ReportRun) -> Iterator[Doubt]:
+    above = [o.record for o in run.finished if o.record.cost.core_share > _RECORDING]
+    if above:
+        most = max(above, key=lambda record: record.cost.core_share)
+        yield Doubt(
+            "note",
+            f"Recording took more than {_RECORDING:.0%} of a core in {len(above)} of"
+            f" {len(run.finished)} repeats.",
+            f"Most: {most.cost.core_share:.1%}, {most.point}.",
+            rows_of(run, *(record.point for record in above)),
+        )
+
+
+def noted_by_the_run(run: ReportRun) -> Iterator[Doubt]:
+    """What the run itself found, besides what is checked here more closely."""
+    for observed in run.finished:
+        record = observed.record
+        lines = [line for line in record.findings if not _CHECKED_HERE.search(line)]
+        if lines:
+            yield Doubt(
+                "note",
+                f"The run noted in {record.point}, repeat {record.repeat}: {lines[0]}.",
+                "; ".join(lines[1:5]),
+                rows_of(run, record.point),
+            )

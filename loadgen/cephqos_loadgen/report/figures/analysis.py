@@ -1,0 +1,201 @@
+"""Repeats of one or more archives put together: a row per point, load, depth and window."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cephqos_loadgen.archive.reader import Archive, damage_named, problems
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.bins import Bins, merged
+from cephqos_loadgen.report.figures.metrics import PERCENTS
+from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation, observe
+from cephqos_loadgen.report.figures.statistics import deviation, mean, variation
+from cephqos_loadgen.results.repeat import Manifest
+
+LOAD, BACKGROUND = "load", "background"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What a row is about. Rows of different runs match when all but `run` is equal."""
+
+    run: str
+    point: str
+    phase: str
+    kind: str  # LOAD or BACKGROUND
+    depth: int | None = None  # of a curve; None where a load has one depth
+    op: str = "total"
+    window: str = WHOLE
+
+    @property
+    def matching(self) -> tuple[object, ...]:
+        return (self.point, self.phase, self.kind, self.depth, self.op, self.window)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a row. `value` is merged over the repeats, `samples` has one of each."""
+
+    value: float
+    samples: tuple[float, ...]
+
+    @property
+    def deviation(self) -> float | None:
+        return deviation(self.samples)
+
+    @property
+    def variation(self) -> float | None:
+        return variation(self.samples)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportRow:
+    """All figures of one key; `bins` for any other percentile."""
+
+    key: Key
+    axes: Mapping[str, str]
+    repeats: int
+    figures: Mapping[str, Figure]
+    bins: Bins | None = None
+
+    def value(self, key: str) -> float | None:
+        return self.figures[key].value if key in self.figures else None
+
+    def percentile_seconds(self, percent: float) -> float | None:
+        return self.bins.percentile_seconds(percent) if self.bins else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportRun:
+    """One archive: what was planned, what was found in each repeat."""
+
+    name: str
+    folder: str
+    manifest: Manifest
+    plan: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    observations: tuple[Observation, ...]
+    rows: tuple[ReportRow, ...]
+    problems: tuple[str, ...] = ()  # files that are not as the manifest says
+
+    @property
+    def finished(self) -> list[Observation]:
+        return [o for o in self.observations if o.record.status == "finished"]
+
+
+def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None) -> ReportRun:
+    """Read an archive and take all figures from it; ArchiveDamaged where it cannot be read."""
+    with damage_named(archive.folder):
+        osds = (archive.environment.get("cluster") or {}).get("osds") or []
+        hosts = {f"osd.{osd['id']}": str(osd.get("hostname", "")) for osd in osds}
+        observations = []
+        for repeat in archive.repeats:
+            report(f"reading {repeat.name}")
+            observations.append(observe(repeat, hosts))
+        finished = [o for o in observations if o.record.status == "finished"]
+        return ReportRun(
+            name=archive.manifest.run,
+            folder=archive.folder.name,
+            manifest=archive.manifest,
+            plan=archive.plan,
+            environment=archive.environment,
+            observations=tuple(observations),
+            rows=tuple(rows_of(archive.manifest.run, finished)),
+            problems=tuple(_problems(archive)),
+        )
+
+
+def _problems(archive: Archive) -> Iterator[str]:
+    """Files that are missing or changed; what was put beside them does not concern a report."""
+    for problem in problems(archive):
+        if problem.partition(": ")[0] in archive.manifest.files:
+            yield problem
+
+
+def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow]:
+    """In the order in which points and phases ran."""
+    loads: dict[Key, list[LoadPart]] = {}
+    works: dict[Key, list[Mapping[str, float]]] = {}
+    axes: dict[str, Mapping[str, str]] = {}
+    for observed in observations:
+        point = observed.record.point
+        axes[point] = observed.record.axes
+        for part in observed.loads:
+            depth = part.depth if part.several_depths else None
+            key = Key(run, point, part.phase, LOAD, depth, part.op, part.window)
+            loads.setdefault(key, []).append(part)
+        for phase, figures in observed.background.items():
+            works.setdefault(Key(run, point, phase, BACKGROUND), []).append(figures)
+    for key, parts in loads.items():
+        yield load_row(key, axes[key.point], parts)
+    for key, found in works.items():
+        yield ReportRow(key, axes[key.point], len(found), _averages(found))
+
+
+def load_row(key: Key, axes: Mapping[str, str], parts: Sequence[LoadPart]) -> ReportRow:
+    """One row of the same load in several repeats."""
+    bins = merged(part.bins for part in parts)
+    figures = _averages(
+        [
+            {
+                metrics.IOPS.key: part.iops,
+                metrics.BANDWIDTH.key: part.bytes_per_second,
+                **part.cost,
+            }
+            for part in parts
+        ]
+    )
+    figures |= _latencies(parts, bins)
+    return ReportRow(key, axes, len(parts), figures, bins)
+
+
+def _averages(found: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
+    names = dict.fromkeys(name for figures in found for name in figures)
+    samples = {name: tuple(f[name] for f in found if name in f) for name in names}
+    return {name: Figure(mean(values), values) for name, values in samples.items()}
+
+
+def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
+    """Of all completions together, and of each repeat beside it."""
+    found: dict[str, Figure] = {}
+    ios = sum(part.ios for part in parts)
+    if ios:
+        centre = math.fsum(part.mean_seconds * part.ios for part in parts) / ios
+        found[metrics.MEAN.key] = Figure(centre, tuple(part.mean_seconds for part in parts))
+        spread = _pooled(parts, centre)
+        if spread is not None:
+            samples = tuple(p.deviation_seconds or 0.0 for p in parts)
+            found[metrics.DEVIATION.key] = Figure(spread, samples)
+    for percent in PERCENTS:
+        value = bins.percentile_seconds(percent)
+        each = [part.bins.percentile_seconds(percent) for part in parts]
+        if value is not None:
+            samples = tuple(one for one in each if one is not None)
+            found[metrics.percentile(percent).key] = Figure(value, samples)
+    return found
+
+
+def _pooled(parts: Iterable[LoadPart], centre: float) -> float | None:
+    """The deviation of all completions, from count, mean and deviation of each part."""
+    squares, count = 0.0, 0
+    for part in parts:
+        if part.deviation_seconds is None:
+            return None
+        squares += (part.ios - 1) * part.deviation_seconds**2
+        squares += part.ios * (part.mean_seconds - centre) ** 2
+        count += part.ios
+    return math.sqrt(squares / (count - 1)) if count > 1 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReportSettings:
+    """What a report compares with."""
+
+    baseline_iops: tuple[float, ...] = ()  # samples of the baseline; one alone is taken as exact
+    baseline_name: str = ""
+    target: float | None = None  # a share of the baseline
+    reference: str = ""  # a point; empty: the first
+    percentiles: tuple[float, ...] = ()  # more of them
+    baseline_run: ReportRun | None = None  # its doubts are doubts of the changes
+    baseline_row: ReportRow | None = None  # its load that others are compared with

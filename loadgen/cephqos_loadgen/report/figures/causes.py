@@ -1,0 +1,60 @@
+"""Why classes got no more, as the recording rules say it: the main cause per OSD and class."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from cephqos_base.recorded import PerClass
+from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
+
+# What `cephqos report --causes` lets Prometheus evaluate.
+WANTED: Final = (PerClass.CAUSE,)
+
+
+@dataclass(frozen=True, slots=True)
+class CauseSeen:
+    """One series of a cause: its labels, and the moments at which it was there."""
+
+    labels: Mapping[str, str]
+    times: Sequence[float]  # seconds since the epoch
+
+
+def with_causes(run: ReportRun, found: Sequence[CauseSeen]) -> ReportRun:
+    """The run with the causes of each repeat."""
+    observations = tuple(_with_causes(observed, found) for observed in run.observations)
+    return replace(run, observations=observations)
+
+
+def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observation:
+    start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
+    causes = []
+    for seen in found:
+        times = np.asarray(sorted(t for t in seen.times if start <= t <= end), np.float64)
+        if len(times):
+            labels = seen.labels
+            causes.append(
+                ObservedCause(
+                    labels.get("ceph_daemon", ""),
+                    labels.get("class", ""),
+                    labels.get("cause", ""),
+                    labels.get("by", ""),
+                    times,
+                )
+            )
+    return replace(observed, causes=tuple(causes))
+
+
+def causes_within(
+    observed: Observation, osd: str, work: str, start: float, end: float
+) -> Mapping[str, float]:
+    """Seconds of each cause of a class on an OSD; rules are evaluated once a second."""
+    found: dict[str, float] = {}
+    for cause in observed.causes or ():
+        if (cause.osd, cause.work) == (osd, work):
+            seconds = float(((cause.times >= start) & (cause.times <= end)).sum())
+            if seconds:
+                found[cause.name] = found.get(cause.name, 0.0) + seconds
+    return found

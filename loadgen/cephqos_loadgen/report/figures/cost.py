@@ -1,0 +1,127 @@
+"""What a load cost: CPU, memory and device time, from the exporters' samples and the host."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from cephqos_base.series import DaemonSeries, DisksSeries, ThreadsSeries
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.samples import Samples, Series
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.phase import Step
+
+FAMILIES: Final = frozenset(
+    {
+        *(
+            DaemonSeries.CPU_SECONDS,
+            DaemonSeries.RESIDENT_BYTES,
+            DaemonSeries.UP,
+            ThreadsSeries.CPU_SECONDS,
+        ),
+        *(
+            DisksSeries.OPS,
+            DisksSeries.BYTES,
+            DisksSeries.TIME_SECONDS,
+            DisksSeries.WEIGHTED_SECONDS,
+            DisksSeries.INFO,
+        ),
+    }
+)
+_OSD: Final = "osd."
+
+
+def cost_of(
+    step: Step, samples: Samples, clients: HostUse | None, hosts: Mapping[str, str]
+) -> dict[str, float]:
+    """Of one step, as far as it was recorded. `hosts` are by OSD."""
+    start, end = step.start_unix_seconds, step.end_unix_seconds
+    ios = step.total.ios
+    found: dict[str, float] = {}
+    spent = _osd_cpu(samples, start, end)
+    if spent is not None and end > start:
+        found[metrics.OSD_CORES.key] = spent / (end - start)
+        if ios:
+            found[metrics.OSD_CPU_PER_IO.key] = spent / ios
+    memory = [
+        value
+        for series in samples.of(DaemonSeries.RESIDENT_BYTES)
+        if series.labels.get("ceph_daemon", "").startswith(_OSD)
+        and (value := series.at(end)) is not None
+    ]
+    if memory:
+        found[metrics.OSD_MEMORY.key] = sum(memory)
+    found |= _devices(samples, start, end, hosts)
+    if clients:
+        found |= _client(clients, step)
+    return found
+
+
+def _osd_cpu(samples: Samples, start: float, end: float) -> float | None:
+    parts = [
+        series.growth(start, end)
+        for series in samples.of(DaemonSeries.CPU_SECONDS)
+        if series.labels.get("ceph_daemon", "").startswith(_OSD)
+    ]
+    return sum(parts) if parts else None
+
+
+def _devices(
+    samples: Samples, start: float, end: float, hosts: Mapping[str, str]
+) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if end <= start:
+        return found
+
+    def grown(family: str, **labels: str) -> float | None:
+        parts = [s.growth(start, end) for s in one_per_device(samples.of(family, **labels), hosts)]
+        return sum(parts) if parts else None
+
+    requests, waited = grown(DisksSeries.OPS), grown(DisksSeries.TIME_SECONDS)
+    if requests and waited is not None:
+        found[metrics.DEVICE_REQUEST.key] = waited / requests
+    for metric, amount in (
+        (metrics.DEVICE_DEPTH, grown(DisksSeries.WEIGHTED_SECONDS)),
+        (metrics.DEVICE_READ, grown(DisksSeries.BYTES, op="read")),
+        (metrics.DEVICE_WRITTEN, grown(DisksSeries.BYTES, op="write")),
+    ):
+        if amount is not None:
+            found[metric.key] = amount / (end - start)
+    return found
+
+
+def one_per_device(found: Sequence[Series], hosts: Mapping[str, str]) -> Iterable[Series]:
+    """OSDs that share a disk each show all of it, and an OSD shows a disk once per role. Where the
+    disks below are shown, the volumes on them are left out."""
+    below = [series for series in found if series.labels.get("layer") == "disk"]
+    kept: dict[tuple[str, ...], Series] = {}
+    for series in below or found:
+        osd = series.labels.get("ceph_daemon", "")
+        device, op = series.labels.get("device", ""), series.labels.get("op", "")
+        kept.setdefault((hosts.get(osd, ""), device, op), series)
+    return kept.values()
+
+
+def _client(clients: HostUse, step: Step) -> dict[str, float]:
+    spent = sum(
+        thread.user_seconds + thread.system_seconds
+        for process in clients.processes.values()
+        for thread in process.threads.values()
+    )
+    found = {
+        metrics.CLIENT_MEMORY.key: float(
+            sum(process.resident_bytes for process in clients.processes.values())
+        )
+    }
+    if step.seconds > 0:
+        found[metrics.CLIENT_CORES.key] = spent / step.seconds
+    if step.total.ios:
+        found[metrics.CLIENT_CPU_PER_IO.key] = spent / step.total.ios
+    return found
+
+
+def thread_groups(samples: Samples, start: float, end: float) -> Mapping[str, float]:
+    """CPU seconds of all OSDs by group of threads."""
+    found: dict[str, float] = {}
+    for series in samples.of(ThreadsSeries.CPU_SECONDS):
+        group = series.labels.get("group", "")
+        found[group] = found.get(group, 0.0) + series.growth(start, end)
+    return found

@@ -1,0 +1,312 @@
+"""One repeat of an archive as figures: loads step by step, background work, what it cost."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from cephqos_base.series import PlacementSeries, RecoverySeries, ScrubSeries
+from cephqos_loadgen.archive.reader import RecordedRepeat
+from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.record.files import read_lines
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.bins import Bins
+from cephqos_loadgen.report.figures.cost import FAMILIES as COST_FAMILIES
+from cephqos_loadgen.report.figures.cost import cost_of
+from cephqos_loadgen.report.figures.intervals import Intervals, Mask, read_intervals
+from cephqos_loadgen.report.figures.promises import FAMILIES as PROMISE_FAMILIES
+from cephqos_loadgen.report.figures.samples import Samples, read_samples
+from cephqos_loadgen.report.figures.statistics import Floats
+from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.phase import LoadResult, PhaseRecord, Step
+from cephqos_loadgen.results.repeat import RepeatRecord
+
+Stretch = tuple[float, float]
+
+# Which part of a load a row is about.
+WHOLE = "all of it"
+DURING = {"scrub": "during scrub", "recovery": "during recovery"}
+QUIET = "without either"
+# A stretch shorter than this says nothing about a load.
+_LEAST_SECONDS = 2.0
+_RECOVERING = ("recovering", "backfilling")
+_FAMILIES = (
+    COST_FAMILIES | PROMISE_FAMILIES | {ScrubSeries.POOL_OBJECTS, RecoverySeries.POOL_OBJECTS}
+)
+_FAMILIES |= {PlacementSeries.INFO, PlacementSeries.REACTOR_CPU, PlacementSeries.CPU_THREADS}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadPart:
+    """A load at one depth, or the part of it in which background work ran."""
+
+    phase: str
+    depth: int
+    op: str  # total, read, write
+    window: str
+    several_depths: bool
+    start: float
+    end: float
+    seconds: float
+    ios: int
+    iops: float
+    bytes_per_second: float
+    mean_seconds: float
+    deviation_seconds: float | None
+    bins: Bins
+    cost: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ObservedCause:
+    """When one cause was the main one of a class on an OSD; `by` is the culprit, if any."""
+
+    osd: str
+    work: str
+    cause: str
+    by: str
+    times: Floats  # seconds since the epoch, one per evaluation
+
+    @property
+    def name(self) -> str:
+        return f"{self.cause} by {self.by}" if self.by else self.cause
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """All that a report takes from one repeat."""
+
+    record: RepeatRecord
+    loads: tuple[LoadPart, ...]
+    background: Mapping[str, Mapping[str, float]]  # by phase
+    stretches: Mapping[str, Sequence[Stretch]]  # scrub, recovery: when it was active
+    intervals: Intervals
+    samples: Samples
+    host: Mapping[str, HostUse]
+    looks: Sequence[Mapping[str, Any]]  # at the cluster, one per second
+    absent: tuple[str, ...]  # files that the archive lacks
+    causes: tuple[ObservedCause, ...] | None = None  # None: rules were not evaluated
+
+
+def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
+    """Read one repeat, and take its figures. `hosts` are by OSD."""
+    folder, record = repeat.folder, repeat.record
+    names = ("intervals.jsonl.gz", "metrics.columns", "host.json", "cluster.jsonl.gz")
+    absent = tuple(name for name in names if not (folder / name).exists())
+    lines = read_lines(folder / names[0]) if names[0] not in absent else iter(())
+    intervals = read_intervals(lines)
+    samples = read_samples(folder / names[1], _FAMILIES)
+    host = repeat.host() if names[2] not in absent else {}
+    looks = repeat.cluster() if names[3] not in absent else []
+    stretches = {
+        "scrub": _merge(_phases_of(record, "scrub")),
+        "recovery": _merge(recovering(looks)),
+    }
+    loads = tuple(_loads(record, intervals, stretches, samples, host, hosts))
+    background = {name: _background(phase) for name, phase in record.phases.items()}
+    most = max((_misplaced(look) for look in looks), default=0)
+    for figures in background.values():
+        if metrics.RECOVERY_OBJECTS.key in figures:
+            figures[metrics.MISPLACED.key] = float(most)
+    return Observation(
+        record=record,
+        loads=loads,
+        background={name: figures for name, figures in background.items() if figures},
+        stretches=stretches,
+        intervals=intervals,
+        samples=samples,
+        host=host,
+        looks=looks,
+        absent=absent,
+    )
+
+
+# -- when background work was active ---------------------------------------------------------------
+
+
+def _phases_of(record: RepeatRecord, kind: str) -> Iterator[Stretch]:
+    for phase in record.phases.values():
+        if phase.kind == kind:
+            yield phase.start_unix_seconds, phase.end_unix_seconds
+
+
+def recovering(looks: Sequence[Mapping[str, Any]]) -> Iterator[Stretch]:
+    """From each look that found recovery or backfill to the next look."""
+    for look, following in pairwise(looks):
+        states = look.get("pgmap", {}).get("pgs_by_state", [])
+        parts = {part for state in states for part in str(state["state_name"]).split("+")}
+        if parts.intersection(_RECOVERING):
+            yield float(look["time"]), float(following["time"])
+
+
+def _merge(stretches: Iterator[Stretch]) -> list[Stretch]:
+    found: list[Stretch] = []
+    for start, end in sorted(stretches):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _misplaced(look: Mapping[str, Any]) -> int:
+    pools = look.get("pools", {}).values()
+    return sum(int(pool.get("num_objects_misplaced", 0)) for pool in pools)
+
+
+# -- loads -----------------------------------------------------------------------------------------
+
+
+def _loads(
+    record: RepeatRecord,
+    intervals: Intervals,
+    stretches: Mapping[str, Sequence[Stretch]],
+    samples: Samples,
+    host: Mapping[str, HostUse],
+    hosts: Mapping[str, str],
+) -> Iterator[LoadPart]:
+    for name, phase in record.phases.items():
+        result = phase.result
+        if not isinstance(result, LoadResult):
+            continue
+        several = len(result.steps) > 1
+        for number, step in enumerate(result.steps, start=1):
+            clients = _clients(name, number, host)
+            cost = cost_of(step, samples, clients, hosts)
+            for op, figures in _by_op(step):
+                yield _whole(name, step, op, figures, cost, several)
+            chosen = intervals.of(name, step.depth)
+            chosen &= intervals.within([(step.start_unix_seconds, step.end_unix_seconds)])
+            yield from _windows(name, step, chosen, intervals, stretches, several)
+
+
+def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
+    yield "total", step.total
+    if step.read and step.write:
+        yield "read", step.read
+        yield "write", step.write
+
+
+def _clients(phase: str, step: int, host: Mapping[str, HostUse]) -> HostUse | None:
+    """CPU of the clients of one step: their processes are PHASE.CLIENT, then PHASE.CLIENT.2 …"""
+    use = host.get(phase)
+    if use is None:
+        return None
+    own = {
+        name: process
+        for name, process in use.processes.items()
+        if name.startswith(f"{phase}.") and _step_of(name.removeprefix(f"{phase}.")) == step
+    }
+    return HostUse(use.seconds, use.cpu, use.disks, own) if own else None
+
+
+def _step_of(client: str) -> int:
+    """`client.0` is of the first step, `client.0.2` of the second."""
+    parts = client.split(".")
+    return int(parts[2]) if len(parts) == 3 and parts[2].isdigit() else 1
+
+
+def _whole(
+    phase: str,
+    step: Step,
+    op: str,
+    figures: LoadFigures,
+    cost: Mapping[str, float],
+    several: bool,
+) -> LoadPart:
+    return LoadPart(
+        phase=phase,
+        depth=step.depth,
+        op=op,
+        window=WHOLE,
+        several_depths=several,
+        start=step.start_unix_seconds,
+        end=step.end_unix_seconds,
+        seconds=step.seconds,
+        ios=figures.ios,
+        iops=figures.iops,
+        bytes_per_second=figures.bytes_per_second,
+        mean_seconds=figures.latency_mean_seconds,
+        deviation_seconds=figures.latency_deviation_seconds,
+        bins=Bins.of(figures.latency_bins_ns),
+        cost=cost if op == "total" else {},
+    )
+
+
+def _windows(
+    phase: str,
+    step: Step,
+    chosen: Mask,
+    intervals: Intervals,
+    stretches: Mapping[str, Sequence[Stretch]],
+    several: bool,
+) -> Iterator[LoadPart]:
+    """The parts of a load with and without background work, where there are both or either."""
+    busy = np.zeros(len(chosen), np.bool_)
+    windows: dict[str, Mask] = {}
+    for work, found in stretches.items():
+        active = chosen & intervals.within(found)
+        busy |= active
+        windows[DURING[work]] = active
+    if not busy.any():
+        return
+    windows[QUIET] = chosen & ~busy
+    for window, mask in windows.items():
+        part = _part(phase, step, window, mask, intervals, several)
+        if part and part.seconds >= _LEAST_SECONDS:
+            yield part
+
+
+def _part(
+    phase: str, step: Step, window: str, mask: Mask, intervals: Intervals, several: bool
+) -> LoadPart | None:
+    ios = int(intervals.ios[mask].sum())
+    if not ios:
+        return None
+    bins = intervals.bins(mask)
+    jobs = len(np.unique(intervals.job[mask]))
+    return LoadPart(
+        phase=phase,
+        depth=step.depth,
+        op="total",
+        window=window,
+        several_depths=several,
+        start=step.start_unix_seconds,
+        end=step.end_unix_seconds,
+        seconds=float(intervals.seconds[mask].sum()) / jobs,
+        ios=ios,
+        iops=intervals.rate(mask),
+        bytes_per_second=intervals.bytes_per_second(mask),
+        mean_seconds=float(intervals.latency_sum[mask].sum()) / ios,
+        deviation_seconds=bins.deviation_seconds,
+        bins=bins,
+        cost={},
+    )
+
+
+# -- background work -------------------------------------------------------------------------------
+
+
+def _background(phase: PhaseRecord) -> dict[str, float]:
+    """Scrub and recovery of one phase; empty where it did neither."""
+    found: dict[str, float] = {}
+    scrub = phase.result
+    if isinstance(scrub, ScrubResult):
+        found[metrics.SCRUB_SECONDS.key] = scrub.seconds
+        found[metrics.SCRUB_OBJECTS.key] = float(scrub.objects)
+        found[metrics.SCRUB_AT_ONCE.key] = float(scrub.scrubbing_at_once)
+        if scrub.seconds > 0:
+            found[metrics.SCRUB_BANDWIDTH.key] = scrub.bytes_per_second
+            found[metrics.SCRUB_OBJECT_RATE.key] = scrub.objects_per_second
+    recovery = phase.recovery
+    if recovery and recovery.objects:
+        found[metrics.RECOVERY_OBJECTS.key] = float(recovery.objects)
+        if recovery.objects_per_second is not None and recovery.bytes_per_second is not None:
+            found[metrics.RECOVERY_OBJECT_RATE.key] = recovery.objects_per_second
+            found[metrics.RECOVERY_BANDWIDTH.key] = recovery.bytes_per_second
+        if recovery.finished:
+            found[metrics.RECOVERY_SECONDS.key] = recovery.seconds
+    return found

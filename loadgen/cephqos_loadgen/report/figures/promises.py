@@ -1,0 +1,162 @@
+"""Whether OSDs got what mClock promises each class, second by second, from recorded metrics.
+
+Rates are over windows of WINDOW seconds. A class has demand in a window when requests waited in its
+queue at every sample of it. Clients have demand too when operations were in progress at every
+sample, and waited before the scheduler or piled up behind it. A window is violated when the class
+had demand and got less than SHORTFALL of its reservation. The alerts' rules see more evidence, and
+hold a violation longer.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
+from cephqos_loadgen.report.figures.intervals import Mask
+from cephqos_loadgen.report.figures.samples import Samples, Series
+from cephqos_loadgen.report.figures.statistics import Floats
+
+WINDOW: Final = 10.0
+SHORTFALL: Final = 0.9
+# Bounds of client demand, as the alerts have them: operations in every sample, operations that wait
+# on average, transactions in the store on average.
+_PRESENT: Final = 2
+_WAITING: Final = 1.0
+_IN_STORE: Final = 8.0
+FAMILIES: Final = frozenset(
+    {
+        *(
+            QosSeries.OPS,
+            QosSeries.RESERVATION_OPS,
+            QosSeries.LIMIT_OPS,
+            QosSeries.QUEUE_LENGTH,
+            QosSeries.CAPACITY_OPS,
+        ),
+        *(QosSeries.DELIVERED_OPS, QosSeries.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_RATIO),
+        *(
+            QosSeries.CLIENT_OPS_IN_PROGRESS,
+            QosSeries.CLIENT_WAIT_SECONDS,
+            QosSeries.THROTTLE_WAIT_SECONDS,
+        ),
+        *(QosSeries.STORE_SECONDS, QosSeries.SCHEDULER_INFO),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPromise:
+    """One class on one OSD in a stretch of time, normalised operations per second."""
+
+    osd: str
+    work: str  # the class
+    reservation: float | None
+    limit: float | None
+    attained: float
+    attained_most: float  # over WINDOW seconds
+    seconds: float
+    demand_seconds: float
+    violated_seconds: float | None  # None: no reservation is recorded
+    lag_most_seconds: float | None
+
+    @property
+    def attainment(self) -> float | None:
+        return self.attained / self.reservation if self.reservation else None
+
+
+def promises(samples: Samples, start: float, end: float) -> Iterator[KeptPromise]:
+    """Every OSD and class that mClock schedules; nothing where its metrics are absent."""
+    for series in samples.of(QosSeries.OPS):
+        osd, work = series.labels.get("ceph_daemon", ""), series.labels.get("class", "")
+        if work in SCHEDULED:
+            found = _promise(samples, series, osd, work, start, end)
+            if found:
+                yield found
+
+
+def _promise(
+    samples: Samples, series: Series, osd: str, work: str, start: float, end: float
+) -> KeptPromise | None:
+    times, rates = window_rates(series, start, end)
+    if not len(times):
+        return None
+    labels = {"ceph_daemon": osd, "class": work}
+    reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
+    wanted = held(samples.of(QosSeries.QUEUE_LENGTH, **labels), times)
+    if work == CLIENT:
+        wanted |= client_demand(samples, osd, times)
+    step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
+    short = wanted & (rates < SHORTFALL * (reservation or 0.0))
+    lags = [
+        s.values[(s.times >= start) & (s.times <= end)]
+        for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
+    ]
+    worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
+    return KeptPromise(
+        osd=osd,
+        work=work,
+        reservation=reservation,
+        limit=_level(samples.of(QosSeries.LIMIT_OPS, **labels), end),
+        attained=series.growth(start, end) / (end - start),
+        attained_most=float(rates.max()),
+        seconds=end - start,
+        demand_seconds=float(wanted.sum()) * step,
+        violated_seconds=float(short.sum()) * step if reservation else None,
+        lag_most_seconds=worst,
+    )
+
+
+def _level(found: Sequence[Series], time: float) -> float | None:
+    """The value of the only such gauge at this time."""
+    return found[0].at(time) if found else None
+
+
+def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floats]:
+    """Ends of the windows that lie within, and the counter's rate over each."""
+    kept = (series.times >= start) & (series.times <= end)
+    times, values = series.times[kept], series.values[kept]
+    if len(times) < 2:
+        return times[:0], values[:0]
+    steps = np.diff(values)
+    grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, values[1:]))])
+    first = np.searchsorted(times, times - WINDOW - 0.5, side="left")
+    whole = times - times[first] >= min(WINDOW, float(times[-1] - times[0])) - 0.5
+    whole &= times > times[first]
+    span = times[whole] - times[first[whole]]
+    return times[whole], (grown[whole] - grown[first[whole]]) / span
+
+
+def client_demand(samples: Samples, osd: str, times: Floats) -> Mask:
+    """Whether clients' operations were there all the time, and waited or piled up in the store."""
+    own = {"ceph_daemon": osd}
+    present = held(samples.of(QosSeries.CLIENT_OPS_IN_PROGRESS, **own), times, _PRESENT)
+    waits = samples.of(QosSeries.CLIENT_WAIT_SECONDS, **own)
+    waits += samples.of(QosSeries.THROTTLE_WAIT_SECONDS, **own)
+    waiting = _rates_at(waits, times) >= _WAITING
+    return present & (
+        waiting | (_rates_at(samples.of(QosSeries.STORE_SECONDS, **own), times) >= _IN_STORE)
+    )
+
+
+def _rates_at(counters: Sequence[Series], times: Floats) -> Floats:
+    """The rate of all counters together over the window that ends at each time."""
+    found = np.zeros(len(times))
+    for counter in counters:
+        last = np.searchsorted(counter.times, times, side="right") - 1
+        first = np.maximum(0, np.searchsorted(counter.times, times - WINDOW, side="right") - 1)
+        span = counter.times[last] - counter.times[first]
+        grown = np.maximum(0.0, counter.values[last] - counter.values[first])
+        found += np.where(span > 0, grown / np.maximum(span, 1e-9), 0.0)
+    return found
+
+
+def held(queues: Sequence[Series], times: Floats, least: float = 1) -> Mask:
+    """Whether so much waited at every sample of the window that ends at each time."""
+    found = np.zeros(len(times), np.bool_)
+    for queue in queues:
+        waiting = np.concatenate([[0], np.cumsum(queue.values >= least)])
+        last = np.searchsorted(queue.times, times, side="right")
+        first = np.searchsorted(queue.times, times - WINDOW, side="left")
+        found |= (last > first) & (waiting[last] - waiting[first] == last - first)
+    return found

@@ -1,0 +1,134 @@
+"""The exporters' samples of a repeat, only the families that are asked for, as arrays.
+
+`record.columns` describes the file, and reads all of it into Python objects. An hour of sixteen
+OSDs holds tens of millions of samples; a report needs a small part.
+"""
+
+import json
+import re
+import struct
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from cephqos_loadgen.archive.export import split_series
+from cephqos_loadgen.record.columns import MAGIC
+from cephqos_loadgen.record.regular import open_regular
+from cephqos_loadgen.report.figures.statistics import Floats
+
+_FRAME = struct.Struct("<cI")
+_HEAD = struct.Struct("<III")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One series: times in seconds since the epoch, ascending."""
+
+    name: str
+    labels: Mapping[str, str]
+    times: Floats
+    values: Floats
+
+    def at(self, time: float) -> float | None:
+        """The last value at this time or before; None before the first."""
+        index = int(np.searchsorted(self.times, time, side="right")) - 1
+        return float(self.values[index]) if index >= 0 else None
+
+    def growth(self, start: float, end: float) -> float:
+        """What a counter grew by; where it fell it restarted."""
+        first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
+        last = int(np.searchsorted(self.times, end, side="right"))
+        steps = np.diff(self.values[first:last])
+        return float(np.sum(np.where(steps >= 0, steps, self.values[first + 1 : last])))
+
+
+@dataclass(slots=True)
+class _Parts:
+    times: list[Floats] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Series by family."""
+
+    families: Mapping[str, list[Series]]
+
+    def of(self, family: str, **labels: str) -> list[Series]:
+        """The series of a family that have these labels."""
+        return [
+            series
+            for series in self.families.get(family, [])
+            if all(series.labels.get(key) == value for key, value in labels.items())
+        ]
+
+    def growth(self, family: str, start: float, end: float, **labels: str) -> float | None:
+        """Of all these counters together; None where there is none."""
+        found = self.of(family, **labels)
+        return sum(series.growth(start, end) for series in found) if found else None
+
+
+def read_samples(path: Path, families: Collection[str]) -> Samples:
+    """These families of a file; nothing of a file that is missing."""
+    parts: dict[int, _Parts] = {}
+    names: list[str] = []
+    wanted: list[int] = []
+    for kind, payload in _frames(path):
+        if kind == b"S":
+            for name in json.loads(payload)["series"]:
+                if name.partition("{")[0] in families:
+                    wanted.append(len(names))
+                names.append(name)
+        else:
+            _decode(payload, np.asarray(wanted, np.uint32), parts)
+    found: dict[str, list[Series]] = {}
+    for number, part in sorted(parts.items()):
+        family, text = split_series(names[number])
+        labels = {match[1]: match[2] for match in _LABEL.finditer(text)}
+        times, values = np.concatenate(part.times), np.concatenate(part.values)
+        found.setdefault(family, []).append(Series(family, labels, times, values))
+    return Samples(found)
+
+
+def _frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    if not path.exists():
+        return
+    with open_regular(path) as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            raise ValueError(f"{path} does not begin with {MAGIC!r}")
+        while len(head := file.read(_FRAME.size)) == _FRAME.size:
+            kind, length = _FRAME.unpack(head)
+            payload = file.read(length)
+            if len(payload) < length:
+                return
+            yield kind, zlib.decompress(payload)
+
+
+def _decode(
+    payload: bytes, wanted: "np.ndarray[tuple[int], np.dtype[np.uint32]]", parts: dict[int, _Parts]
+) -> None:
+    count, constants, changing = _HEAD.unpack_from(payload)
+    at = _HEAD.size
+    times = np.frombuffer(payload, "<i8", count, at) / 1000
+    at += 8 * count
+    ids = np.frombuffer(payload, "<u4", constants + changing, at)
+    at += 4 * len(ids)
+    fixed = np.frombuffer(payload, "<f8", constants, at)
+    at += 8 * constants
+    for index in np.flatnonzero(np.isin(ids[:constants], wanted)):
+        part = parts.setdefault(int(ids[index]), _Parts())
+        part.times.append(times)
+        part.values.append(np.full(count, fixed[index]))
+    planes = np.frombuffer(payload, np.uint8, count * changing * 8, at).reshape(8, changing, count)
+    chosen = np.flatnonzero(np.isin(ids[constants:], wanted))
+    mixed = np.ascontiguousarray(np.moveaxis(planes[:, chosen], 0, -1)).view("<u8")[..., 0]
+    values = np.bitwise_xor.accumulate(mixed, axis=1).view("<f8")
+    for index, column in zip(chosen, values, strict=True):
+        there = ~np.isnan(column)
+        part = parts.setdefault(int(ids[constants + index]), _Parts())
+        part.times.append(times[there])
+        part.values.append(column[there])

@@ -1,0 +1,1 @@
+"""A document written down: one HTML page with its script, Markdown, CSV and SVG files."""

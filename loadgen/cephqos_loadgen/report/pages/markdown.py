@@ -1,0 +1,75 @@
+"""A report as Markdown, and its tables as CSV."""
+
+import csv
+import io
+from collections.abc import Iterator
+
+from cephqos_base.terminal import printable
+from cephqos_loadgen.report.document import Document
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
+from cephqos_loadgen.report.words import in_markdown
+
+_MARKS = {"best": " ▲", "worst": " ▼", "doubt": ""}
+
+
+def heading(column: TableColumn) -> str:
+    return f"{column.title}, {column.unit}" if column.unit else column.title
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    yield "| " + " | ".join(in_markdown(heading(column)) for column in table.columns) + " |"
+    yield "|" + "|".join("---:" if column.numeric else "---" for column in table.columns) + "|"
+    for row in table.rows:
+        yield "| " + " | ".join(_cell(cell) for cell in row) + " |"
+
+
+def _cell(cell: Cell) -> str:
+    return in_markdown(cell.text) + _MARKS.get(cell.mark, "")
+
+
+def to_markdown(document: Document) -> str:
+    lines = [f"# {in_markdown(document.title)}", ""]
+    lines += [in_markdown(document.question), ""] if document.question else []
+    for sentence in document.summary:
+        lines.append(f"- {in_markdown(sentence)}")
+    lines.append("")
+    lines += _findings(document)
+    for table in document.tables:
+        lines += [f"## {in_markdown(table.title)}", "", *table_lines(table), ""]
+        lines += [in_markdown(table.note), ""] if table.note else []
+    if document.charts:
+        lines += ["## Charts", ""]
+        lines += [f"![{in_markdown(c.title)}](charts/{c.name}.svg)" for c in document.charts]
+        lines.append("")
+    if document.commands:
+        # One line each: a name with three backticks on a line of its own would end the block.
+        commands = (printable(command) for command in document.commands)
+        lines += ["## To repeat it", "", "```", *commands, "```", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _findings(document: Document) -> list[str]:
+    lines = ["## Doubts", ""]
+    if not document.findings:
+        return [*lines, "None of the checks found anything.", ""]
+    for number, finding in enumerate(document.findings, start=1):
+        evidence = f" {in_markdown(finding.evidence)}" if finding.evidence else ""
+        lines.append(f"{number}. **{in_markdown(finding.text)}**{evidence}")
+    return [*lines, ""]
+
+
+def to_csv(table: Table) -> str:
+    """Numbers as they are, not rounded for people; absent ones empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([heading(column) for column in table.columns])
+    for row in table.rows:
+        writer.writerow(["" if cell.value is None else _safe(cell.value) for cell in row])
+    return out.getvalue()
+
+
+def _safe(value: float | str) -> float | str:
+    """A text that a spreadsheet would take for a formula gets an apostrophe."""
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
+        return "'" + value
+    return value

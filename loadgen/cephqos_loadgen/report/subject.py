@@ -1,0 +1,93 @@
+"""What a report is about: its rows, how they are called, and which findings touch them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cephqos_loadgen.report.figures.analysis import LOAD, Key, ReportRow, ReportRun, ReportSettings
+from cephqos_loadgen.report.figures.observe import WHOLE
+
+Doubted = Mapping[Key, Sequence[int]]  # the numbers of the findings that touch a row
+
+
+Label = Callable[[Key], str]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The rows of a report, how they are called, and which findings touch them."""
+
+    runs: Sequence[ReportRun]
+    settings: ReportSettings
+    doubted: Doubted = field(default_factory=dict)
+
+    @cached_property
+    def rows(self) -> list[ReportRow]:
+        return [row for run in self.runs for row in run.rows]
+
+    @cached_property
+    def _axes(self) -> Mapping[Key, Mapping[str, str]]:
+        return {row.key: row.axes for row in self.rows}
+
+    @cached_property
+    def varying(self) -> list[str]:
+        """Axes that have more than one value."""
+        values: dict[str, set[str]] = {}
+        for row in self.rows:
+            for axis, value in row.axes.items():
+                values.setdefault(axis, set()).add(value)
+        return [axis for axis, found in values.items() if len(found) > 1]
+
+    @cached_property
+    def named_axis(self) -> str | None:
+        """The first axis of names, such as schedulers: its values are what is compared."""
+        for axis in self.varying:
+            values = [row.axes[axis] for row in self.rows if axis in row.axes]
+            if not all(value[:1].isdigit() for value in values):
+                return axis
+        return None
+
+    def label(self, key: Key) -> str:
+        """The point in short, with the run where there are several."""
+        axes = self._axes[key]
+        named = [(axis, axes[axis]) for axis in self.varying if axis in axes]
+        if len(named) == 1 and len(self.varying) == 1:
+            point = named[0][1]
+        else:
+            point = ", ".join(f"{axis}={value}" for axis, value in named) or key.point
+        return f"{point} ({key.run})" if len(self.runs) > 1 else point
+
+    def loads(self, *, curves: bool) -> list[ReportRow]:
+        """Whole loads of one depth, or the steps of curves."""
+        return [
+            row
+            for row in self.rows
+            if row.key.kind == LOAD and (row.key.depth is not None) == curves
+        ]
+
+    @property
+    def main_loads(self) -> list[ReportRow]:
+        """One row per point and load: both directions together, the whole time."""
+        return [
+            row
+            for row in self.loads(curves=False)
+            if row.key.op == "total" and row.key.window == WHOLE
+        ]
+
+    @cached_property
+    def _references(self) -> Mapping[tuple[object, ...], ReportRow]:
+        """By all that a key has besides run and point: the row that others are compared with."""
+        found: dict[tuple[object, ...], ReportRow] = {}
+        wanted = self.settings.reference
+        for row in self.rows:
+            if not wanted or wanted in (row.key.point, self.label(row.key)):
+                found.setdefault(_same_load(row.key), row)
+        return found
+
+    def reference_of(self, row: ReportRow) -> ReportRow | None:
+        """The row of the reference point that this one is compared with."""
+        return self._references.get(_same_load(row.key))
+
+
+def _same_load(key: Key) -> tuple[object, ...]:
+    return (key.phase, key.kind, key.depth, key.op, key.window)

@@ -1,0 +1,226 @@
+"""Tables of changes: against a point of the same runs, against a baseline, between schedulers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import BACKGROUND, LOAD, Key, ReportRow, ReportSettings
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.of_loads import WHO, background_rows, best_and_worst, who
+from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
+from cephqos_loadgen.report.words import interval, percent, shown, verdict
+
+LATENCIES: Final = (metrics.MEAN, *(metrics.percentile(p) for p in (95.0, 99.0, 99.5)))
+WORK: Final = (
+    *(metrics.SCRUB_SECONDS, metrics.SCRUB_BANDWIDTH),
+    *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE, metrics.RECOVERY_BANDWIDTH),
+)
+COMPARED: Final = (metrics.IOPS, *LATENCIES, *WORK)
+_CHANGE: Final = (
+    TableColumn("Change"),
+    TableColumn("Change", "%"),
+    TableColumn("95 % interval", "%", numeric=False),
+    TableColumn("Result", numeric=False),
+)
+_NOTE: Final = (
+    "Changes are between means over repeats. The interval is bootstrapped over the repeats."
+    " Where it contains zero, no difference was found."
+)
+
+
+def change_tables(subject: Subject) -> Iterator[Table]:
+    """All of them that have rows."""
+    built = (changes_table(subject), targets_table(subject), baseline_table(subject))
+    yield from (table for table in (*built, *level_tables(subject)) if table.rows)
+
+
+def change_between(
+    row: ReportRow, reference: ReportRow, metric: FigureKind
+) -> ChangeInterval | None:
+    new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
+    if new is None or old is None or not new.samples or not old.samples:
+        return None
+    return change(new.samples, old.samples)
+
+
+def changes_table(subject: Subject) -> Table:
+    """Every load, scrub and recovery against the reference point."""
+    lines = []
+    for row in [*subject.main_loads, *background_rows(subject)]:
+        reference = subject.reference_of(row)
+        if reference is None or reference.key == row.key:
+            continue
+        for metric in COMPARED:
+            if found := change_between(row, reference, metric):
+                name = text(f"{metric.title}, {metric.unit}")
+                against = text(subject.label(reference.key))
+                lines.append((*who(subject, row), name, against, *_change_cells(metric, found)))
+    columns = (
+        *WHO,
+        TableColumn("Figure", numeric=False),
+        TableColumn("Reference", numeric=False),
+        *_CHANGE,
+    )
+    return Table("changes", "Change against the reference", columns, tuple(lines), _NOTE)
+
+
+def _change_cells(metric: FigureKind, found: ChangeInterval) -> tuple[Cell, ...]:
+    return (
+        figure(metric, found.absolute),
+        Cell(percent(found.ratio), _times_100(found.ratio)),
+        text(interval(found)),
+        text(verdict(found)),
+    )
+
+
+def _times_100(value: float | None) -> float | None:
+    return None if value is None else value * 100
+
+
+# -- the baseline ----------------------------------------------------------------------------------
+
+
+def baseline_table(subject: Subject) -> Table:
+    """Latency, scrub and recovery against those of the baseline's run, where it has them."""
+    settings = subject.settings
+    lines = []
+    for row in [*subject.main_loads, *background_rows(subject)]:
+        for metric in (*LATENCIES, *WORK):
+            base = _of_baseline(settings, row, metric)
+            found = change_between(row, base, metric) if base else None
+            if base and found:
+                lines.append(
+                    (
+                        *who(subject, row),
+                        text(f"{metric.title}, {metric.unit}"),
+                        figure(metric, base.value(metric.key)),
+                        figure(metric, row.value(metric.key)),
+                        *_change_cells(metric, found),
+                    )
+                )
+    columns = (
+        *WHO,
+        TableColumn("Figure", numeric=False),
+        TableColumn("Baseline"),
+        TableColumn("Value"),
+        *_CHANGE,
+    )
+    title = "Latency, scrub and recovery against the baseline"
+    note = f"Baseline: {settings.baseline_name}. {_NOTE}"
+    return Table("baseline-others", title, columns, tuple(lines), note)
+
+
+def _of_baseline(settings: ReportSettings, row: ReportRow, metric: FigureKind) -> ReportRow | None:
+    """A load is compared with the baseline's load, other work with the same of that point."""
+    load = settings.baseline_row
+    if load is None or settings.baseline_run is None or row.key.kind == LOAD:
+        return load
+    return next(
+        (
+            base
+            for base in settings.baseline_run.rows
+            if base.key.point == load.key.point
+            and base.key.kind == BACKGROUND
+            and metric.key in base.figures
+        ),
+        None,
+    )
+
+
+def targets_table(subject: Subject) -> Table:
+    """Every load against the baseline, and the target where one is set."""
+    settings = subject.settings
+    lines = []
+    baseline = settings.baseline_iops
+    for row in subject.main_loads if baseline else []:
+        iops = row.figures[metrics.IOPS.key]
+        found = change(iops.samples, baseline, exact_reference=len(baseline) == 1)
+        cells = [
+            *who(subject, row),
+            figure(metrics.IOPS, sum(baseline) / len(baseline)),
+            figure(metrics.IOPS, iops.value),
+            figure(metrics.IOPS, found.absolute),
+            Cell(percent(found.ratio), _times_100(found.ratio)),
+            text(interval(found)),
+        ]
+        if settings.target is not None:
+            least = settings.target * sum(baseline) / len(baseline)
+            kept = iops.value >= least
+            cells += [figure(metrics.IOPS, least), Cell(*_kept(kept))]
+        lines.append(tuple(cells))
+    columns = [
+        *WHO,
+        TableColumn("Baseline", "IOPS"),
+        TableColumn("Throughput", "IOPS"),
+        TableColumn("Change", "IOPS"),
+        TableColumn("Change", "%"),
+        TableColumn("95 % interval", "%", numeric=False),
+    ]
+    if settings.target is not None:
+        columns += [TableColumn("Target", "IOPS"), TableColumn("Result", numeric=False)]
+    note = f"Baseline: {settings.baseline_name}." if settings.baseline_name else ""
+    return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
+
+
+def _kept(kept: bool) -> tuple[str, str, str]:
+    word = "kept" if kept else "broken"
+    return word, word, "best" if kept else "worst"
+
+
+# -- one table per load and figure, as the studies printed them ------------------------------------
+
+_PRINTED: Final = (metrics.IOPS, metrics.BANDWIDTH, metrics.MEAN, metrics.P99)
+
+
+def level_tables(subject: Subject) -> Iterator[Table]:
+    """Where the matrix has an axis of names (schedulers, profiles) and others: names across."""
+    rows = subject.main_loads
+    axis = subject.named_axis
+    if axis is None or len(subject.varying) < 2 or len(subject.runs) > 1:
+        return
+    for phase in dict.fromkeys(row.key.phase for row in rows):
+        own = [row for row in rows if row.key.phase == phase and axis in row.axes]
+        for metric in _PRINTED:
+            if any(metric.key in row.figures for row in own):
+                yield _level_table(subject, axis, phase, own, metric)
+
+
+def _level_table(
+    subject: Subject, axis: str, phase: str, rows: Sequence[ReportRow], metric: FigureKind
+) -> Table:
+    levels = list(dict.fromkeys(row.axes[axis] for row in rows))
+    others = [a for a in subject.varying if a != axis]
+    lines: dict[tuple[str, ...], dict[str, ReportRow]] = {}
+    for row in rows:
+        lines.setdefault(tuple(row.axes.get(a, "–") for a in others), {})[row.axes[axis]] = row
+    cells = []
+    for rest, found in lines.items():
+        marks = best_and_worst(list(found.values()), [metric])
+        own = [_mean_and_deviation(found.get(level), metric, marks) for level in levels]
+        cells.append((*(text(value) for value in rest), *own))
+    columns = (
+        *(TableColumn(a, numeric=False) for a in others),
+        *(TableColumn(level, metric.unit) for level in levels),
+    )
+    return Table(
+        f"by-{axis}-{phase}-{metric.key}",
+        f"{metric.title} of {phase} by {axis}, mean ± σ",
+        columns,
+        tuple(cells),
+        "▲ best and ▼ worst of a line are marked only where mean ± 1 σ over the repeats of the two"
+        " do not overlap.",
+    )
+
+
+def _mean_and_deviation(
+    row: ReportRow | None, metric: FigureKind, marks: Mapping[tuple[Key, str], str]
+) -> Cell:
+    if row is None or metric.key not in row.figures:
+        return Cell("–")
+    found = row.figures[metric.key]
+    words = shown(metric, found.value)
+    if found.deviation is not None:
+        words += f" ± {shown(metric, found.deviation)}"
+    return Cell(words, found.value * metric.scale, marks.get((row.key, metric.key), ""))

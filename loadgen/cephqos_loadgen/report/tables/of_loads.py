@@ -1,0 +1,173 @@
+"""Tables of client loads, response curves, and scrub and recovery."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import BACKGROUND, Key, ReportRow
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.table import (
+    Cell,
+    Table,
+    TableColumn,
+    count,
+    doubts_cell,
+    figure,
+    text,
+)
+from cephqos_loadgen.report.words import number
+
+_SAME: Final = 1e-9  # figures that differ by less differ by rounding
+_DOUBTS: Final = TableColumn("Doubts", numeric=False)
+WHO: Final = (TableColumn("Point", numeric=False), TableColumn("Load", numeric=False))
+
+
+def who(subject: Subject, row: ReportRow) -> list[Cell]:
+    return [text(subject.label(row.key)), text(row.key.phase)]
+
+
+def _columns(found: Sequence[FigureKind]) -> list[TableColumn]:
+    return [TableColumn(metric.title, metric.unit) for metric in found]
+
+
+def present(rows: Sequence[ReportRow], wanted: Sequence[FigureKind]) -> list[FigureKind]:
+    return [metric for metric in wanted if any(metric.key in row.figures for row in rows)]
+
+
+def loads_table(subject: Subject) -> Table:
+    rows = subject.loads(curves=False)
+    wanted = present(rows, (*metrics.LOAD, *_extra(subject)))
+    others = [axis for axis in subject.varying if subject.named_axis not in (None, axis)]
+    marks = best_and_worst(rows, wanted, others)
+    lines = []
+    for row in rows:
+        spread = row.figures[metrics.IOPS.key]
+        part = row.key.window if row.key.op == "total" else f"{row.key.op}s, {row.key.window}"
+        cells = [*who(subject, row), text(part), doubts_cell(subject.doubted.get(row.key, ()))]
+        cells.append(count(row.repeats))
+        for metric in wanted:
+            cells.append(figure(metric, _value(row, metric), marks.get((row.key, metric.key), "")))
+            if metric is metrics.IOPS:
+                cells.append(figure(metric, spread.deviation))
+                cells.append(_ratio(spread.variation))
+        lines.append(tuple(cells))
+    columns = [*WHO, TableColumn("Part", numeric=False), _DOUBTS, TableColumn("Repeats")]
+    for metric in wanted:
+        columns.append(TableColumn(metric.title, metric.unit))
+        if metric is metrics.IOPS:
+            columns += [TableColumn("σ over repeats", "IOPS"), TableColumn("CV", "%")]
+    return Table(
+        "loads",
+        "Client load",
+        tuple(columns),
+        tuple(lines),
+        "Latency is completion latency. Percentiles are of all completions of all jobs, volumes and"
+        " repeats together, from fio's bins (at most 1.6 % wide). ▲ best and ▼ worst are marked"
+        " only where mean ± 1 σ over the repeats of the two do not overlap.",
+    )
+
+
+def _extra(subject: Subject) -> list[FigureKind]:
+    return [metrics.percentile(p) for p in subject.settings.percentiles]
+
+
+def _value(row: ReportRow, metric: FigureKind) -> float | None:
+    found = row.value(metric.key)
+    if found is None and metric.key.startswith("clat_p"):
+        return row.percentile_seconds(float(metric.key.removeprefix("clat_p")))
+    return found
+
+
+def _ratio(value: float | None) -> Cell:
+    return Cell(number(None if value is None else value * 100), value and value * 100)
+
+
+def best_and_worst(
+    rows: Sequence[ReportRow], wanted: Sequence[FigureKind], others: Sequence[str] = ()
+) -> dict[tuple[Key, str], str]:
+    """The best and the worst point of each load and metric, where they really differ; among points
+    that are alike in the other axes, such as object size."""
+    groups: dict[tuple[object, ...], list[ReportRow]] = {}
+    for row in rows:
+        key = row.key
+        alike = tuple(row.axes.get(axis) for axis in others)
+        groups.setdefault((key.phase, key.depth, key.op, key.window, alike), []).append(row)
+    found: dict[tuple[Key, str], str] = {}
+    for group in groups.values():
+        for metric in wanted:
+            have = [row for row in group if metric.key in row.figures]
+            if metric.better and len(have) > 1:
+                found |= _apart(have, metric)
+    return found
+
+
+def _apart(rows: Sequence[ReportRow], metric: FigureKind) -> dict[tuple[Key, str], str]:
+    ordered = sorted(rows, key=lambda row: row.figures[metric.key].value)
+    low, high = ordered[0].figures[metric.key], ordered[-1].figures[metric.key]
+    if low.deviation is None or high.deviation is None:
+        return {}
+    if low.value + low.deviation >= (high.value - high.deviation) * (1 - _SAME):
+        return {}
+    ends = ("worst", "best") if metric.better == "more" else ("best", "worst")
+    return {
+        (ordered[0].key, metric.key): ends[0],
+        (ordered[-1].key, metric.key): ends[1],
+    }
+
+
+# -- background work and curves --------------------------------------------------------------------
+
+
+def background_rows(subject: Subject) -> list[ReportRow]:
+    return [row for row in subject.rows if row.key.kind == BACKGROUND]
+
+
+def background_table(subject: Subject) -> Table:
+    rows = background_rows(subject)
+    wanted = present(rows, metrics.BACKGROUND)
+    marks = best_and_worst(rows, wanted)
+    lines = [
+        (
+            *who(subject, row),
+            doubts_cell(subject.doubted.get(row.key, ())),
+            count(row.repeats),
+            *(
+                figure(metric, row.value(metric.key), marks.get((row.key, metric.key), ""))
+                for metric in wanted
+            ),
+        )
+        for row in rows
+    ]
+    columns = (
+        TableColumn("Point", numeric=False),
+        TableColumn("Phase", numeric=False),
+        _DOUBTS,
+        TableColumn("Repeats"),
+        *_columns(wanted),
+    )
+    return Table("background", "Scrub and recovery", columns, tuple(lines), "Means over repeats.")
+
+
+def curves_table(subject: Subject) -> Table:
+    rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
+    wanted = present(rows, (*metrics.LOAD, *_extra(subject), *metrics.COST))
+    lines = []
+    for row in rows:
+        iops = row.figures[metrics.IOPS.key]
+        cells = [*who(subject, row), text(row.key.op)]
+        cells += [doubts_cell(subject.doubted.get(row.key, ())), count(row.key.depth or 0)]
+        cells += [count(row.repeats), figure(metrics.IOPS, iops.deviation)]
+        cells += [figure(metric, _value(row, metric)) for metric in wanted]
+        lines.append(tuple(cells))
+    columns = (
+        *WHO,
+        TableColumn("Direction", numeric=False),
+        _DOUBTS,
+        TableColumn("Depth"),
+        TableColumn("Repeats"),
+        TableColumn("σ over repeats", "IOPS"),
+        *_columns(wanted),
+    )
+    return Table("curves", "Response curves", columns, tuple(lines), "Every step is a row.")

@@ -1,0 +1,56 @@
+"""Tables as data. Writers turn them into HTML, Markdown and CSV."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cephqos_loadgen.report.figures.metrics import FigureKind
+from cephqos_loadgen.report.words import number, shown
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is shown, what is sorted by and written to CSV, and how it stands out."""
+
+    text: str
+    value: float | str | None = None
+    mark: str = ""  # best, worst, doubt
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    title: str
+    unit: str = ""
+    numeric: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`name` is that of its CSV file. `note` stands below."""
+
+    name: str
+    title: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
+def text(value: str) -> Cell:
+    return Cell(value, value)
+
+
+def figure(metric: FigureKind, value: float | None, mark: str = "") -> Cell:
+    return Cell(shown(metric, value), None if value is None else value * metric.scale, mark)
+
+
+def count(value: int) -> Cell:
+    return Cell(f"{value:,}", value)
+
+
+def doubts_cell(numbers: Sequence[int]) -> Cell:
+    joined = ", ".join(map(str, numbers))
+    return Cell(joined or "–", joined, "doubt" if numbers else "")
+
+
+def plain_figure(value: float | None) -> Cell:
+    """A figure that is shown in the unit that it is kept in."""
+    return Cell(number(value), value)
