@@ -17,6 +17,7 @@ from cephqos_loadgen.record.columns import read
 from cephqos_loadgen.record.metrics import MetricsRecorder, labelled, too_much_missing
 from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
+from cephqos_loadgen.servers import Address
 
 PAGE = "# HELP a A.\n# TYPE a gauge\na 1\n"
 
@@ -28,21 +29,22 @@ class RecordingSource:
         self.go = asyncio.Event()
         self.go.set()
         self.status = 200
+        self.page = PAGE
 
     async def answer(self, request: web.Request) -> web.Response:
         await self.go.wait()
-        return web.Response(text=PAGE, status=self.status)
+        return web.Response(text=self.page, status=self.status)
 
 
 @asynccontextmanager
-async def served(source: RecordingSource) -> AsyncIterator[str]:
+async def served(source: RecordingSource) -> AsyncIterator[Address]:
     app = web.Application()
     app.router.add_get("/metrics", source.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/metrics"
+        yield Address(f"http://127.0.0.1:{runner.addresses[0][1]}/metrics")
     finally:
         source.go.set()
         await runner.cleanup()
@@ -106,6 +108,30 @@ async def test_equal_series_of_two_exporters_are_both_kept(
     assert {len(name.split("exporter=")) for name in series} == {1, 2}
     assert len(series) == 2
     assert events == []
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("page", ["<html>\nlog in, please\n</html>\n", "<p>\n", "a b c\n"])
+async def test_a_page_that_is_none_is_missing_metrics_and_ends_nothing(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]], page: str
+) -> None:
+    """As of a proxy whose server went away in the middle of a run."""
+    good, odd = RecordingSource(), RecordingSource()
+    async with served(good) as first, served(odd) as second:
+        recorder = MetricsRecorder(
+            {"good": first, "odd": second}, tmp_path / "m.columns", noting(events)
+        )
+        odd.page = page
+        await recorded(recorder, 1.0)
+        odd.page = PAGE
+        await recorder.finish()
+        recorder.close()
+    assert len(read(tmp_path / "m.columns").series["a"]) >= 6
+    summary = recorder.summary()
+    assert summary.failures["good"] == 0
+    assert summary.failures["odd"] >= 6
+    assert summary.last_error.startswith("odd: this is no page of metrics")
+    assert set(summary.gaps) == {"odd"}
 
 
 def test_a_label_is_added_to_series_with_and_without_labels() -> None:

@@ -25,6 +25,7 @@ from cephqos_loadgen.live.metrics import METRICS, families
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
 from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
 from cephqos_loadgen.quantile import quantile
+from cephqos_loadgen.servers import Address
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 README = Path(__file__).parents[2] / "loadgen" / "README.md"
@@ -124,9 +125,11 @@ async def test_annotations_and_logs_arrive_with_run_and_phase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "secret")
-    async with receiver() as (url, got), Notifier(url, url, "r1") as notify:
-        notify.cluster = "c1"
-        notify("phase_ended", phase="scrub", error="did not end")
+    async with receiver() as (url, got):
+        there = Address.parse(url, "--grafana")
+        async with Notifier(there, there, "r1") as notify:
+            notify.cluster = "c1"
+            notify("phase_ended", phase="scrub", error="did not end")
     found = {path: (token, body) for path, token, body in got}
     token, body = found["/api/annotations"]
     assert token == "Bearer secret"
@@ -154,7 +157,7 @@ async def test_annotations_and_logs_arrive_with_run_and_phase(
 async def test_receivers_that_are_dead_or_silent_hold_up_neither_the_run_nor_each_other() -> None:
     async with receiver(answers=False) as (silent, _), receiver() as (loki, got):
         before = time.monotonic()
-        async with Notifier(silent, loki, "r1") as notify:
+        async with Notifier(Address(silent.rstrip("/")), Address(loki.rstrip("/")), "r1") as notify:
             for number in range(3):
                 notify("repeat_started", repeat=number)
             assert time.monotonic() - before < 0.5
@@ -164,7 +167,7 @@ async def test_receivers_that_are_dead_or_silent_hold_up_neither_the_run_nor_eac
         assert time.monotonic() - before < 4.0, "a farewell of two seconds at most"
     assert (notify.sent, notify.failed) == (3, 3)
     assert "no answer before the run ended" in notify.last_error
-    async with Notifier("http://127.0.0.1:1", None, "r1") as dead:
+    async with Notifier(Address("http://127.0.0.1:1"), None, "r1") as dead:
         dead("repeat_started")
     assert (dead.sent, dead.failed) == (0, 1)
     assert "127.0.0.1:1" in dead.last_error

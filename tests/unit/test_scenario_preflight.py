@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from aiohttp import web
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.check import preflight
@@ -19,6 +18,7 @@ from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.servers import Address
 
 FSID = "11111111-2222-3333-4444-555555555555"
 OTHER = FSID.replace("1", "9")
@@ -191,24 +191,10 @@ async def test_keeping_pools_of_a_lab_that_ends_with_the_run_is_refused(
         preflight.check_plan(plan(keep=True), lab)
 
 
-async def test_an_exporter_must_answer(options: RunOptions) -> None:
-    async def metrics(request: web.Request) -> web.Response:
-        return web.Response(text="up 1\n")
-
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        await preflight.check(plan(), replace(options, exporters=(f"{url}/metrics",)))
-        said = await refused(replace(options, exporters=(f"{url}/other",)))
-        assert f"--exporter {url}/other: expected an exporter that answers: 404" in said
-    finally:
-        await runner.cleanup()
-    assert "expected an exporter" in await refused(replace(options, exporters=(url,)))
-    assert "expected a URL" in await refused(replace(options, exporters=("host:9",)))
+async def test_an_exporter_that_is_down_refuses_the_run(options: RunOptions) -> None:
+    down = Address("http://127.0.0.1:1/metrics")
+    said = await refused(replace(options, exporters=(down,)))
+    assert said.startswith("--exporter http://127.0.0.1:1/metrics: connection refused; expected a")
 
 
 async def test_what_is_refused_later_leaves_nothing_either(

@@ -13,9 +13,9 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
+from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.app import Top
 from cephqos_loadgen.top.model import TopSamples
-from cephqos_loadgen.top.source import SourceDown
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
+from cephqos_loadgen.servers import Address
 
 DEFAULT_RELEASE = "reef"
 
@@ -22,11 +23,11 @@ class RunOptions:
     python: str = "/usr/bin/python3"  # one that has the rados module
     work: Path = Path("/run/cephqos")  # the clients' conf and sockets
     paths: tuple[str, ...] = ()  # devices and files that the scenario may load
-    exporters: tuple[str, ...] = ()
+    exporters: tuple[Address, ...] = ()  # their pages of metrics
     sockets: Path | None = None
     listen: str = DEFAULT_LISTEN
     listen_given: bool = False
     take_over: bool = False
-    grafana: str | None = None
-    loki: str | None = None
+    grafana: Address | None = None
+    loki: Address | None = None
     resume: Path | None = None

@@ -9,9 +9,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import aiohttp
-
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.engines.fio_engines import ENGINES
@@ -26,7 +25,6 @@ from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.pools import free_space
 
 _PROBE_SECONDS = 20.0
-_EXPORTER_SECONDS = 5.0
 # A lab of three OSDs with one client takes 5 kB/s; larger clusters and more clients take more.
 _ARCHIVE_BYTES_PER_SECOND = 20_000
 _ARCHIVE_LEAST_BYTES = 32 << 20
@@ -45,10 +43,6 @@ _PACKAGES = {
 
 def check_plan(plan: model.Plan, options: RunOptions) -> None:
     """What `--check` looks at too: the options against each other and against files."""
-    _check_url("--grafana", options.grafana, 3000)
-    _check_url("--loki", options.loki, 3100)
-    for url in options.exporters:
-        _check_url("--exporter", url, 10130)
     if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
     for path in sorted({path for action in _actions(plan) for path in action.paths()}):
@@ -78,13 +72,7 @@ async def check(plan: model.Plan, options: RunOptions) -> None:
         await _check_programs(plan, options.python)
     elif not options.lab:
         _check_lab_host(plan, options.release)
-    for url in options.exporters:
-        await _check_exporter(url)
-
-
-def _check_url(option: str, url: str | None, port: int) -> None:
-    if url is not None and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
-        raise UsageError(f"{option} {url!r}: expected a URL such as http://host:{port}")
+    await named_servers.check(options)
 
 
 # -- an existing cluster -------------------------------------------------------------------------
@@ -272,14 +260,3 @@ def check_engine(name: str) -> None:
     lacks = ENGINES[name].host_lacks()
     if lacks:
         raise UsageError(f"engine {name}: {lacks}")
-
-
-async def _check_exporter(url: str) -> None:
-    """One that is down now would be missing in every second of the archive."""
-    timeout = aiohttp.ClientTimeout(total=_EXPORTER_SECONDS)
-    try:
-        async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url) as response:
-            response.raise_for_status()
-    except (aiohttp.ClientError, TimeoutError) as error:
-        reason = str(error) or f"no answer within {_EXPORTER_SECONDS:g} s"
-        raise UsageError(f"--exporter {url}: expected an exporter that answers: {reason}") from None

@@ -14,12 +14,12 @@ from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_s
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import folded
+from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.stack import Stack
 from cephqos_loadgen.top.app import Top
 from cephqos_loadgen.top.layout import Line, Span, line, plain
 from cephqos_loadgen.top.page import whole
 from cephqos_loadgen.top.prometheus import Prometheus
-from cephqos_loadgen.top.source import Address, HttpServer
 from cephqos_loadgen.top.text import printable
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch

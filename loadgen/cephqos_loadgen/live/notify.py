@@ -11,9 +11,12 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import aiohttp
+
+from cephqos_loadgen.servers import Address, in_one_line
 
 _TIMEOUT = 5.0
 _QUEUE = 1000
@@ -22,8 +25,17 @@ _FAREWELL_SECONDS = 2.0
 # The annotations API wants a service account's token; a command line would show it to everybody.
 TOKEN_VARIABLE = "CEPHQOS_GRAFANA_TOKEN"  # noqa: S105 - the name of a variable
 
+ANNOTATIONS = "/api/annotations"
+PUSH = "/loki/api/v1/push"
+
 _Event = tuple[str, dict[str, Any], float]
 Body = Callable[[str, dict[str, Any], float], dict[str, Any]]
+
+
+def with_token(grafana: Address) -> Address:
+    """The token of the environment, if there is one, goes before a password in the URL."""
+    token = os.environ.get(TOKEN_VARIABLE)
+    return replace(grafana, authorization=f"Bearer {token}") if token else grafana
 
 
 def annotation(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:
@@ -53,8 +65,8 @@ def _word(text: str) -> str:
 class _Target:
     """One receiver, and what is on its way there."""
 
-    def __init__(self, url: str, body: Body, headers: dict[str, str]) -> None:
-        self.url, self.body, self.headers = url, body, headers
+    def __init__(self, address: Address, body: Body) -> None:
+        self.url, self.body, self.headers = address.url, body, address.headers
         self.queue: asyncio.Queue[_Event] = asyncio.Queue(_QUEUE)
         self.sent = 0
         self.failed = 0
@@ -86,7 +98,7 @@ class _Target:
             self.sent += 1
         except (aiohttp.ClientError, TimeoutError) as error:
             self.failed += 1
-            self.last_error = f"{self.url}: {error or type(error).__name__}"
+            self.last_error = f"{self.url}: {in_one_line(error)}"
         except asyncio.CancelledError:
             self.failed += 1
             self.last_error = f"{self.url}: no answer before the run ended"
@@ -96,17 +108,13 @@ class _Target:
 class Notifier:
     """Sends in the background. `cluster` is its fsid, once it is known."""
 
-    def __init__(self, grafana: str | None, loki: str | None, run: str) -> None:
+    def __init__(self, grafana: Address | None, loki: Address | None, run: str) -> None:
         self.cluster = "unknown"
         self._targets: list[_Target] = []
-        token = os.environ.get(TOKEN_VARIABLE)
         if grafana:
-            headers = {"Authorization": f"Bearer {token}"} if token else {}
-            url = f"{grafana.rstrip('/')}/api/annotations"
-            self._targets.append(_Target(url, annotation, headers))
+            self._targets.append(_Target(with_token(grafana).below(ANNOTATIONS), annotation))
         if loki:
-            url = f"{loki.rstrip('/')}/loki/api/v1/push"
-            self._targets.append(_Target(url, self._push, {}))
+            self._targets.append(_Target(loki.below(PUSH), self._push))
         self._run = run
         self._tasks: list[asyncio.Task[None]] = []
 

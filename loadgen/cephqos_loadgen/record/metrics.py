@@ -10,6 +10,7 @@ import aiohttp
 
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
+from cephqos_loadgen.servers import Address, in_one_line
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0
@@ -34,13 +35,16 @@ class PageReader:
         self._known: set[str] = set()
 
     def read(self, page: str) -> dict[str, float]:
-        """The samples of a page by `name{labels}`. Lines of the exporter carry no timestamps."""
+        """The samples of a page by `name{labels}`; ValueError if it is no page of metrics. Lines of
+        the exporter carry no timestamps."""
         found: dict[str, float] = {}
         for line in page.split("\n"):
             if not line.startswith("#"):
                 series, _, value = line.rpartition(" ")
                 if series:
                     found[series] = float(value)
+                elif value:
+                    raise ValueError(f"a line is no sample: {value[:60]!r}")
             elif line not in self._known:
                 self._known.add(line)
                 self._head(line)
@@ -59,7 +63,7 @@ class _Source:
     """One exporter that is scraped."""
 
     name: str
-    url: str
+    address: Address
     reader: PageReader
     answered: float  # when it last did
     pending: asyncio.Task[str] | None = None
@@ -73,13 +77,13 @@ class MetricsRecorder:
     A gap in a source's samples is an event, and is in the summary.
     """
 
-    def __init__(self, sources: Mapping[str, str], path: Path, note: Note) -> None:
+    def __init__(self, sources: Mapping[str, Address], path: Path, note: Note) -> None:
         self._writer = ColumnWriter(path)
         self._note = note
         now = time.time()
         self._sources = [
-            _Source(name, url, PageReader(self._writer.describe), now)
-            for name, url in sources.items()
+            _Source(name, address, PageReader(self._writer.describe), now)
+            for name, address in sources.items()
         ]
         # Which source had a series first: equal series of another one get its name as a label.
         self._owners: dict[str, str] = {}
@@ -114,11 +118,23 @@ class MetricsRecorder:
         for source in self._sources:
             if source.pending and source.pending.done():
                 page, source.pending = source.pending.result(), None
-                if page:
+                if found := self._samples(source, page):
                     self._answered(source, now)
-                    values |= self._own(source.name, source.reader.read(page))
+                    values |= self._own(source.name, found)
         self.scrapes += 1
         self._writer.add(now, values)
+
+    def _samples(self, source: _Source, page: str) -> dict[str, float]:
+        """What a page says; nothing where it is none, as of a proxy that answers instead."""
+        try:
+            return source.reader.read(page)
+        except ValueError as error:
+            self._failed(source, f"this is no page of metrics: {error}")
+            return {}
+
+    def _failed(self, source: _Source, why: str) -> None:
+        source.failures += 1
+        self.last_error = f"{source.name}: {why}"
 
     def _own(self, name: str, values: Mapping[str, float]) -> dict[str, float]:
         """A source's samples, apart from equal series of others."""
@@ -136,12 +152,12 @@ class MetricsRecorder:
 
     async def _get(self, session: aiohttp.ClientSession, source: _Source) -> str:
         try:
-            async with session.get(source.url) as response:
+            address = source.address
+            async with session.get(address.url, headers=address.headers) as response:
                 response.raise_for_status()
-                return await response.text()
+                return await response.text(errors="replace")
         except (aiohttp.ClientError, TimeoutError) as error:
-            source.failures += 1
-            self.last_error = f"{source.name}: {type(error).__name__} {error}"
+            self._failed(source, f"{type(error).__name__}: {in_one_line(error)}")
             return ""
 
     async def _cancel(self) -> None:

@@ -18,6 +18,7 @@ import aiohttp
 
 from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
+from cephqos_loadgen.servers import Address
 
 _START_SECONDS = 15.0
 _LOOK_SECONDS = 0.5
@@ -109,17 +110,17 @@ async def exporters(
     access: Reach,
     python: str,
     sockets: Path | None,
-    given: Sequence[str],
+    given: Sequence[Address],
     output: Path,
     note: Note,
-) -> AsyncIterator[tuple[Mapping[str, str], OwnExporter]]:
-    """URLs to scrape by name, and the one that is the run's own."""
-    urls = {f"exporter.{n}": url for n, url in enumerate(given)}
+) -> AsyncIterator[tuple[Mapping[str, Address], OwnExporter]]:
+    """What to scrape by name, and the one that is the run's own."""
+    sources = {f"exporter.{n}": address for n, address in enumerate(given)}
     port = _free_port()
     command = argv(port, access, python, None if given else sockets)
     own = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
     async with own.running():
-        yield {**urls, "exporter": own.url}, own
+        yield {**sources, "exporter": Address(own.url)}, own
 
 
 def _free_port() -> int:

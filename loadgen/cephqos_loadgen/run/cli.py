@@ -22,6 +22,7 @@ from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import DEFAULT_SCALE, Choices, parse
 from cephqos_loadgen.scenario.source import load, variable_from_text
+from cephqos_loadgen.servers import Address
 
 DEFAULT_OUT = "cephqos-runs"
 # argparse has no public name for what add_argument_group returns.
@@ -138,7 +139,8 @@ def _add_recording(group: Group) -> None:
         action="append",
         default=[],
         metavar="URL",
-        help="record this cephqos-exporter (repeatable; default: start one if OSDs are local)",
+        help="record this cephqos-exporter, such as http://host:10130 (repeatable; default: start"
+        " one if OSDs are local)",
     )
     group.add_argument("--sockets", type=Path, help="folder of admin sockets of local OSDs")
     group.add_argument(
@@ -203,13 +205,13 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
         python=arguments.python,
         work=arguments.work.absolute(),
         paths=tuple(arguments.path),
-        exporters=tuple(arguments.exporter),
+        exporters=tuple(Address.of_exporter(url).below("/metrics") for url in arguments.exporter),
         sockets=arguments.sockets,
         listen=arguments.listen or DEFAULT_LISTEN,
         listen_given=arguments.listen is not None,
         take_over=arguments.take_over,
-        grafana=arguments.grafana,
-        loki=arguments.loki,
+        grafana=Address.parse(arguments.grafana, "--grafana", 3000) if arguments.grafana else None,
+        loki=Address.parse(arguments.loki, "--loki", 3100) if arguments.loki else None,
         resume=arguments.resume,
     )
 

@@ -26,6 +26,7 @@ from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
 from cephqos_loadgen.run.session import Session
+from cephqos_loadgen.servers import Address
 
 _LOG_LINES = 5000
 
@@ -41,7 +42,7 @@ class OneRepeat:
         recorder: RepeatRecorder,
         live: Live,
         *,
-        sources: Mapping[str, str],
+        sources: Mapping[str, Address],
         exporter: OwnExporter | None,
         make_room: Callable[[], None],
     ) -> None:

@@ -40,6 +40,7 @@ from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
 from cephqos_loadgen.run.resume import check_cluster, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
+from cephqos_loadgen.servers import Address
 
 
 def run_id(plan: Plan) -> str:
@@ -265,7 +266,7 @@ class Runner:
         point: Point,
         numbers: Sequence[int],
         preparing: RepeatRecorder,
-        recorded: tuple[Mapping[str, str], OwnExporter | None],
+        recorded: tuple[Mapping[str, Address], OwnExporter | None],
     ) -> None:
         """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
@@ -293,7 +294,7 @@ class Runner:
         archive: ArchiveWriter,
         session: Session,
         which: "RepeatToDo",
-        recorded: tuple[Mapping[str, str], OwnExporter | None],
+        recorded: tuple[Mapping[str, Address], OwnExporter | None],
     ) -> None:
         point, number = which.point, which.number
         index = self.plan.runs.index((point, number)) + 1

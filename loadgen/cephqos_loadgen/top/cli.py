@@ -13,11 +13,12 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.json_output import to_json
 from cephqos_loadgen.top.layout import plain
 from cephqos_loadgen.top.page import whole
-from cephqos_loadgen.top.source import Address, HttpServer, Source
+from cephqos_loadgen.top.source import Source
 from cephqos_loadgen.top.view import SORTS, View
 from cephqos_loadgen.top.watch import Watch
 
@@ -38,7 +39,7 @@ def add_options(parser: Parser) -> None:
         "--exporter",
         action="append",
         metavar="URL",
-        help="read cephqos-exporter without Prometheus, repeatable: http://host:9128",
+        help="read cephqos-exporter without Prometheus, repeatable: http://host:10130",
     )
     parser.add_argument("--cluster", help="fsid of the cluster (default: the first one found)")
     parser.add_argument(
@@ -109,18 +110,19 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
     """The source that the options name, with its connections open."""
     async with contextlib.AsyncExitStack() as opened:
 
-        async def connect(url: str, option: str) -> HttpServer:
-            address = Address.parse(url.rstrip("/").removesuffix("/metrics"), option)
+        async def connect(address: Address) -> HttpServer:
             return await opened.enter_async_context(HttpServer(address, ca_cert=arguments.ca_cert))
 
         if arguments.exporter:
             from cephqos_loadgen.top.exporters import Exporters
 
-            yield Exporters([await connect(url, "--exporter") for url in arguments.exporter])
+            given = [Address.of_exporter(url) for url in arguments.exporter]
+            yield Exporters([await connect(address) for address in given])
         else:
             from cephqos_loadgen.top.prometheus import Prometheus
 
-            yield Prometheus(await connect(arguments.url or DEFAULT_URL, "--url"), arguments.window)
+            address = Address.parse(arguments.url or DEFAULT_URL, "--url")
+            yield Prometheus(await connect(address), arguments.window)
 
 
 async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -> int:

@@ -9,9 +9,9 @@ from typing import Any, Final
 import orjson
 
 from cephqos_base.recorded import PerClass
+from cephqos_loadgen.servers import HttpServer, SourceDown
 from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
 from cephqos_loadgen.top.model import Missing, TopSamples
-from cephqos_loadgen.top.source import HttpServer, SourceDown
 
 _AT_ONCE: Final = 6
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"

@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.model import Model
 from cephqos_loadgen.top.page import Status
-from cephqos_loadgen.top.source import Source, SourceDown
+from cephqos_loadgen.top.source import Source
 
 
 @dataclass(slots=True)

@@ -1,0 +1,89 @@
+"""Exporters, Grafana and Loki that the command line names: each must be there, and be that."""
+
+import json
+import re
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.live.notify import ANNOTATIONS, PUSH, TOKEN_VARIABLE, with_token
+from cephqos_loadgen.record.metrics import PageReader
+from cephqos_loadgen.servers import Address, HttpServer, SourceDown
+
+_SECONDS = 5.0
+_EXPORTER = "expected a cephqos-exporter, such as http://host:10130"
+_GRAFANA = "expected a Grafana, such as http://host:3000"
+_LOKI = "expected a Loki, such as http://host:3100"
+# What servers that take logs by POST say to GET.
+_NOT_BY_GET = (400, 405, 415)
+_OF_A_CLUSTER = re.compile(r'[{,]cluster="([^"]+)"')
+
+
+async def check(options: RunOptions) -> None:
+    """UsageError for the first one that the run could do nothing with."""
+    for address in options.exporters:
+        await _exporter(address, options.known_fsid)
+    if options.grafana:
+        await _grafana(options.grafana)
+    if options.loki:
+        await _loki(options.loki)
+
+
+async def _look(named: str, address: Address, expected: str) -> tuple[int, bytes]:
+    async with HttpServer(address, within=_SECONDS) as server:
+        try:
+            return await server.look("")
+        except SourceDown as error:
+            raise UsageError(f"{named}: {error}; {expected}, that runs") from None
+
+
+async def _exporter(address: Address, fsid: str | None) -> None:
+    """One that is down now would be missing in every second of the archive."""
+    named = f"--exporter {address.url}"
+    status, body = await _look(named, address, _EXPORTER)
+    if status != 200:
+        raise UsageError(f"{named}: HTTP status {status}; {_EXPORTER}{_login(status)}")
+    try:
+        series = PageReader(lambda *_: None).read(body.decode(errors="replace"))
+    except ValueError:
+        raise UsageError(f"{named}: what is there is no page of metrics; {_EXPORTER}") from None
+    if not any(name.startswith("cephqos_") for name in series):
+        raise UsageError(f"{named}: the metrics there are not of cephqos; {_EXPORTER}")
+    clusters = {found[1] for name in series if (found := _OF_A_CLUSTER.search(name))}
+    if fsid and clusters and fsid not in clusters:
+        raise UsageError(
+            f"{named}: it shows the cluster {min(clusters)}; expected an exporter of {fsid}, which"
+            " this run loads"
+        )
+
+
+async def _grafana(address: Address) -> None:
+    whole = with_token(address).below(f"{ANNOTATIONS}?limit=1")
+    named = f"--grafana {address.url}"
+    status, body = await _look(named, whole, _GRAFANA)
+    if status in (401, 403):
+        raise UsageError(
+            f"{named}: it refuses annotations (HTTP status {status}): put the token of a service"
+            f" account with the role Editor into {TOKEN_VARIABLE}"
+        )
+    if status != 200 or not _is_list(body):
+        raise UsageError(f"{named}: no annotations are there (HTTP status {status}); {_GRAFANA}")
+
+
+async def _loki(address: Address) -> None:
+    named = f"--loki {address.url}"
+    status, _ = await _look(named, address.below(PUSH), _LOKI)
+    if status not in _NOT_BY_GET:
+        raise UsageError(
+            f"{named}: {PUSH} takes no logs (HTTP status {status}); {_LOKI}{_login(status)}"
+        )
+
+
+def _login(status: int) -> str:
+    return ": user and password go into the URL" if status in (401, 403) else ""
+
+
+def _is_list(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), list)
+    except ValueError:
+        return False

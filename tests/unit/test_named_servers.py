@@ -1,0 +1,143 @@
+"""Servers that the command line names are looked at before a run: each must be what it is for."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.check import named_servers
+from cephqos_loadgen.check.options import RunOptions
+from cephqos_loadgen.live.notify import TOKEN_VARIABLE
+from cephqos_loadgen.servers import Address, without_password
+
+FSID = "11111111-2222-3333-4444-555555555555"
+OTHER = FSID.replace("1", "9")
+EXPORTER = f"""\
+# HELP cephqos_exporter_build_info Version.
+# TYPE cephqos_exporter_build_info gauge
+cephqos_exporter_build_info{{version="1"}} 1
+cephqos_qos_capacity_ops{{ceph_daemon="osd.0",cluster="{FSID}"}} 315
+"""
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@asynccontextmanager
+async def served(method: str, path: str, answer: Answer) -> AsyncIterator[str]:
+    app = web.Application()
+    app.router.add_route(method, path, answer)
+    app.router.add_get("/", page("<html>a page for people</html>"))
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
+def page(text: str, status: int = 200) -> Answer:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text=text, status=status)
+
+    return answer
+
+
+def with_exporter(url: str, fsid: str | None = None) -> RunOptions:
+    address = Address.of_exporter(url).below("/metrics")
+    return RunOptions(out=Path(), exporters=(address,), known_fsid=fsid)
+
+
+async def refused(options: RunOptions) -> str:
+    with pytest.raises(UsageError) as error:
+        await named_servers.check(options)
+    said = str(error.value)
+    assert "\n" not in said
+    return said
+
+
+@pytest.mark.parametrize("end", ["", "/", "/metrics", "/metrics/"])
+async def test_an_exporter_may_be_named_with_and_without_its_path(end: str) -> None:
+    async with served("GET", "/metrics", page(EXPORTER)) as url:
+        await named_servers.check(with_exporter(url + end))
+        await named_servers.check(with_exporter(url.removeprefix("http://") + end, FSID))
+
+
+async def test_an_exporter_of_another_cluster_is_refused() -> None:
+    async with served("GET", "/metrics", page(EXPORTER)) as url:
+        said = await refused(with_exporter(url, OTHER))
+    assert f"it shows the cluster {FSID}; expected an exporter of {OTHER}" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "why"),
+    [
+        ("<html>\nlog in, please\n</html>", 200, "what is there is no page of metrics"),
+        ("up 1\n", 200, "the metrics there are not of cephqos"),
+        ("", 200, "the metrics there are not of cephqos"),
+        ("gone", 404, "HTTP status 404"),
+        ("who?", 401, "HTTP status 401"),
+    ],
+)
+async def test_what_is_no_exporter_is_refused(text: str, status: int, why: str) -> None:
+    async with served("GET", "/metrics", page(text, status)) as url:
+        said = await refused(with_exporter(url))
+    assert said.startswith(f"--exporter {url}/metrics: {why}; expected a cephqos-exporter, such as")
+
+
+async def test_the_password_of_an_exporter_is_sent_and_not_shown() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        known = request.headers.get("Authorization") == "Basic bWU6c2VjcmV0"
+        return web.Response(text=EXPORTER, status=200 if known else 401)
+
+    async with served("GET", "/metrics", answer) as url:
+        await named_servers.check(with_exporter(url.replace("://", "://me:secret@")))
+        said = await refused(with_exporter(url.replace("://", "://me:wrong@")))
+    assert "wrong" not in said
+    assert "user and password go into the URL" in said
+    with pytest.raises(UsageError) as error:
+        Address.of_exporter("http://me:secret@host:port")
+    assert "secret" not in str(error.value)
+
+
+async def test_a_grafana_takes_annotations_with_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        known = request.headers.get("Authorization") == "Bearer of-grafana"
+        return web.json_response([] if known else {}, status=200 if known else 401)
+
+    monkeypatch.setenv(TOKEN_VARIABLE, "of-grafana")
+    async with served("GET", "/api/annotations", answer) as url:
+        await named_servers.check(RunOptions(out=Path(), grafana=Address(url)))
+        monkeypatch.delenv(TOKEN_VARIABLE)
+        said = await refused(RunOptions(out=Path(), grafana=Address(url)))
+        assert f"a service account with the role Editor into {TOKEN_VARIABLE}" in said
+    async with served("GET", "/api/annotations", page("<html>")) as url:
+        said = await refused(RunOptions(out=Path(), grafana=Address(url)))
+        assert said.startswith(
+            f"--grafana {url}: no annotations are there (HTTP status 200); expected"
+        )
+
+
+async def test_a_loki_takes_logs_by_post() -> None:
+    async with served("POST", "/loki/api/v1/push", page("", 204)) as url:
+        await named_servers.check(RunOptions(out=Path(), loki=Address(url)))
+    async with served("GET", "/metrics", page(EXPORTER)) as url:
+        said = await refused(RunOptions(out=Path(), loki=Address(url)))
+    assert said == (
+        f"--loki {url}: /loki/api/v1/push takes no logs (HTTP status 404); expected a Loki, such as"
+        " http://host:3100"
+    )
+
+
+async def test_servers_that_are_down_are_refused() -> None:
+    down = Address("http://127.0.0.1:1")
+    for options in (RunOptions(out=Path(), grafana=down), RunOptions(out=Path(), loki=down)):
+        said = await refused(options)
+        assert "http://127.0.0.1:1: connection refused; expected a" in said
+
+
+def test_passwords_are_taken_out_of_messages() -> None:
+    assert without_password("http://me:se@cret@host:1/x") == "http://host:1/x"
+    assert without_password("me:secret@host:1") == "host:1"
