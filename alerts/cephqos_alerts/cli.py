@@ -13,6 +13,7 @@ from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
@@ -191,7 +192,7 @@ async def _build(arguments: argparse.Namespace) -> int:
             new.replace(file)
         except OSError as exc:
             raise UsageError(f"{file}: cannot be written: {_reason(exc)}") from exc
-    print("wrote", *built, sep="\n  ")
+    say("wrote", *(f"  {file}" for file in built))
     return 0
 
 
@@ -203,7 +204,7 @@ async def _check(arguments: argparse.Namespace) -> int:
             f"not what cephqos and the SLOs give: {', '.join(stale)}"
             " (`cephqos rules build` with the same options writes them)"
         )
-    print("up to date", *built, sep="\n  ")
+    say("up to date", *(f"  {file}" for file in built))
     return 0
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say
 from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
 
 _PACKAGE: Final = Path(__file__).parent
@@ -71,7 +72,7 @@ def committed() -> dict[Path, str]:
 async def _build(_: argparse.Namespace) -> int:
     files = committed()
     _write(files)
-    print("wrote", *files, sep="\n  ")
+    say("wrote", *(f"  {file}" for file in files))
     return 0
 
 
@@ -84,7 +85,7 @@ async def _check(_: argparse.Namespace) -> int:
             f"not what their sources give: {', '.join(stale)} (`cephqos dashboards build`"
             " writes them; remove what has no source)"
         )
-    print("up to date", *files, sep="\n  ")
+    say("up to date", *(f"  {file}" for file in files))
     return 0
 
 
@@ -102,7 +103,7 @@ async def _install(arguments: argparse.Namespace) -> int:
         scrape_interval=arguments.scrape_interval,
     )
     _write(files)
-    print("wrote", *files, sep="\n  ")
+    say("wrote", *(f"  {file}" for file in files))
     return 0
 
 

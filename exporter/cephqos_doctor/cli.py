@@ -1,7 +1,6 @@
 """`cephqos doctor host|cluster|prometheus`."""
 
 import argparse
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import ConfigError, UsageError
+from cephqos_base.terminal import say_json, say_text
 from cephqos_doctor import (
     boards,
     clock,
@@ -157,7 +157,7 @@ def _headers(file: Path | None) -> Mapping[str, str]:
 
 def _tell(diagnosis: Diagnosis, arguments: argparse.Namespace) -> int:
     if arguments.json:
-        print(json.dumps(diagnosis.document(), indent=2))
+        say_json(diagnosis.document(), indent=2)
     else:
-        print(diagnosis.text())
+        say_text(diagnosis.text())
     return 1 if diagnosis.findings else 0

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Generic, TypeVar
 
+from cephqos_base.terminal import printable
 from cephqos_base.version import __version__
 
 F = TypeVar("F")
@@ -48,11 +49,12 @@ class Diagnosis:
         """As a terminal shows it."""
         lines = []
         for name, found in self.findings:
-            lines.append(f"{plain(found.subject)}: {plain(found.problem)} [{name}]")
-            lines += [f"    {plain(line)}" for line in found.mend.splitlines()]
+            lines.append(f"{printable(found.subject)}: {printable(found.problem)} [{name}]")
+            lines += [f"    {printable(line)}" for line in found.mend.splitlines()]
         number = len(self.findings) or "no"
         noun = "finding" if len(self.findings) == 1 else "findings"
-        return "\n".join([*lines, f"{self.looked_at}: {len(self.checks)} checks, {number} {noun}"])
+        lines.append(f"{printable(self.looked_at)}: {len(self.checks)} checks, {number} {noun}")
+        return "\n".join(lines)
 
 
 def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:
@@ -61,11 +63,6 @@ def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:
     return Diagnosis(looked_at, tuple(check.name for check in checks), tuple(findings))
 
 
-def plain(text: str) -> str:
-    """Text from a daemon, a file name or a server, without what a terminal would obey."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
 def quoted(text: object) -> str:
     """One word of a command for a shell, whatever is in it."""
-    return shlex.quote(plain(str(text)))
+    return shlex.quote(printable(str(text)))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cephqos_base.errors import ConfigError
+from cephqos_base.terminal import say
 from cephqos_base.version import __version__
 from cephqos_exporter import log, options
 from cephqos_exporter.app import App
@@ -34,9 +35,9 @@ class _Parser(argparse.ArgumentParser):
         if valued:
             switch, value = valued.groups()
             message = f"{switch}: found {value}; allowed: {switch} or --no-{switch[2:]}, no value"
-            print(f"{PROGRAM}: flags: {message}", file=sys.stderr)
+            say(f"{PROGRAM}: flags: {message}", file=sys.stderr)
             raise SystemExit(2)
-        print(f"{PROGRAM}: flags: {message}; --help lists what is allowed", file=sys.stderr)
+        say(f"{PROGRAM}: flags: {message}; --help lists what is allowed", file=sys.stderr)
         raise SystemExit(2)
 
 
@@ -129,12 +130,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         check(settings)
         if arguments["config.check"]:
             try_out(settings)
-            print("the configuration is valid")
+            say("the configuration is valid")
             return 0
         log.set_up(settings[options.LOG_LEVEL], settings[options.LOG_FORMAT])
         asyncio.run(App(settings, read).run())
     except ConfigError as exc:
-        print(f"{PROGRAM}: {exc}", file=sys.stderr)
+        say(f"{PROGRAM}: {exc}", file=sys.stderr)
         return 2
     return 0
 

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from cephqos_base.terminal import json_text, printable_lines
+
 _LONGEST = 8000
 _NAMES = {"WARNING": "warn", "CRITICAL": "error"}
 
@@ -37,7 +39,7 @@ class _Logfmt(_Lines):
 
 class _Json(_Lines):
     def format(self, record: logging.LogRecord) -> str:
-        return json.dumps(self.fields(record))
+        return json_text(self.fields(record))
 
 
 class Bounded(logging.Filter):
@@ -88,7 +90,11 @@ class Bounded(logging.Filter):
 
 def _quoted(value: str) -> str:
     plain = value and all(c.isprintable() and c not in ' ="' for c in value)
-    return value if plain else json.dumps(value, ensure_ascii=False)
+    if plain:
+        return value
+    # Letters of other languages stay readable; what a terminal would obey does not stay.
+    harmless = printable_lines(value) == value
+    return json.dumps(value, ensure_ascii=False) if harmless else json_text(value)
 
 
 def set_up(level: str, form: str) -> None:

@@ -1,6 +1,7 @@
 """Progress reports: one updated line or screen on a terminal, plain lines everywhere else.
 
-Without `rich` (it is an extra) a terminal gets the plain lines too.
+Without `rich` (it is an extra) a terminal gets the plain lines too. Texts come from scenarios and
+clusters: they are made printable here, and reach `rich` as `Text`, which knows no markup.
 """
 
 import sys
@@ -9,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, NamedTuple, TextIO
+
+from cephqos_base.terminal import printable, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,6 +60,7 @@ class Drawn(NamedTuple):
 
 def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
     """The rows for a terminal of that width, without bars if it is too narrow for them."""
+    frame = _printable(frame)
     full, empty = ("#", "-") if ascii_only else ("━", "─")
     head = min(max((len(bar.title) for bar in frame.bars), default=0), max(8, width // 4))
     words = max((len(bar.text) for bar in frame.bars if bar.done is not None), default=0)
@@ -77,6 +81,11 @@ def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
         tail = percent + _cut(bar.text, words_room)
         rows.append(Drawn(title, full * filled, empty * (size - filled), tail))
     return rows
+
+
+def _printable(frame: Frame) -> Frame:
+    bars = (Bar(printable(bar.title), bar.done, printable(bar.text)) for bar in frame.bars)
+    return frame._replace(heading=printable(frame.heading), bars=tuple(bars))
 
 
 def _cut(text: str, width: int) -> str:
@@ -125,13 +134,22 @@ class Progress:
         """Show `title` while the block runs, then how long it took."""
         start = time.monotonic()
         if self._terminal:
-            width = self._terminal.width - 4
-            with self._terminal.status(title) as status:
-                yield lambda text: status.update(f"{title}: {text}"[:width])
+            with self._on_one_line(self._terminal, title) as told:
+                yield told
         else:
             self.note(f"{title} …")
             yield lambda text: None
         self.done(title, time.monotonic() - start)
+
+    @contextmanager
+    def _on_one_line(self, console: "Console", title: str) -> Iterator[Say]:
+        from rich.text import Text
+
+        def shown(text: str) -> "Text":
+            return Text(_cut(printable(text), console.width - 4))
+
+        with console.status(shown(title)) as status:
+            yield lambda text: status.update(shown(f"{title}: {text}"))
 
     @contextmanager
     def follow(self, title: str, first: Frame) -> Iterator[Show]:
@@ -180,14 +198,17 @@ class Progress:
 
     def note(self, text: str) -> None:
         if self._terminal:
+            from rich.text import Text
+
+            text = printable(text)
             # Indented text is a command or a path: not folded, so that it can be copied.
-            as_it_is = text.startswith(" ") or "\n" in text
+            as_it_is = text.startswith(" ")
             shown = text if as_it_is else folded(text, self._terminal.width)
-            self._terminal.print(shown, markup=False)
+            self._terminal.print(Text(shown))
             return
         # The reader of the pipe may have ended; our work goes on.
         with suppress(BrokenPipeError):
-            print(text, file=self._stream, flush=True)
+            say(text, file=self._stream)
 
 
 def _styled(frame: Frame, console: "Console") -> "Text":

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.paths import cache_dir
@@ -198,7 +199,7 @@ def _tail(log: Path) -> str:
 async def _ensure_all(names: Sequence[str]) -> None:
     progress = Progress()
     for name in names:
-        print(f"{name:<18} {await ensure_tool(name, progress)}", flush=True)
+        say(f"{name:<18} {await ensure_tool(name, progress)}")
 
 
 def main(names: Sequence[str]) -> int:
@@ -209,7 +210,7 @@ def main(names: Sequence[str]) -> int:
             raise UsageError(f"unknown tool {unknown[0]}: there are {', '.join(TOOLS)}")
         asyncio.run(_ensure_all(names or list(TOOLS)))
     except CephqosError as error:
-        print(f"cephqos: {error}", file=sys.stderr)
+        say(f"cephqos: {error}", file=sys.stderr)
         return error.exit_status
     except KeyboardInterrupt:
         return 130

@@ -1,7 +1,6 @@
 """From samples to the model of `cephqos top`, and what it says of what is missing."""
 
 import re
-import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cephqos_base.terminal import printable
 from cephqos_base.version import __version__
 from cephqos_loadgen.top import text
 from cephqos_loadgen.top.build import build_model
@@ -196,7 +196,7 @@ def test_clusters_are_kept_apart() -> None:
 
 def test_no_control_character_of_the_cluster_enters_the_model() -> None:
     pools = [scrub.pool for scrub in model().scrubs]
-    assert text.printable(HOSTILE) in pools
+    assert printable(HOSTILE) in pools
     assert "\\x1b[2J" in pools[0]
     hostile = ({"alertname": HOSTILE, "severity": HOSTILE, "cluster": FSID, "class": HOSTILE},)
     shown = repr(model(replace(example(), alerts=hostile)))
@@ -204,14 +204,7 @@ def test_no_control_character_of_the_cluster_enters_the_model() -> None:
     assert "\u202e" not in shown
 
 
-@given(st.text())
-def test_printable_text_has_no_character_that_a_terminal_could_obey(given_text: str) -> None:
-    safe = text.printable(given_text)
-    assert not {unicodedata.category(c) for c in safe} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
-    assert text.printable(safe) == safe
-
-
-@given(st.text(max_size=30).map(text.printable), st.integers(0, 40))
+@given(st.text(max_size=30).map(printable), st.integers(0, 40))
 def test_a_line_is_exactly_as_wide_as_the_screen(words: str, columns: int) -> None:
     shown = cut(line(words, "tail"), columns)
     assert sum(text.width(span.text) for span in shown) == columns

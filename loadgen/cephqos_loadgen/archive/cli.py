@@ -1,14 +1,13 @@
 """`cephqos archive`: verify, list, show and export what runs have recorded."""
 
 import argparse
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
-from cephqos_base.terminal import say
+from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.results.findings import others_cpu_seconds
@@ -73,10 +72,10 @@ async def _ls(arguments: argparse.Namespace) -> int:
         else:
             rows.append({"archive": str(path), "status": "unfinished"})
     if arguments.json:
-        print(json.dumps(rows, indent=1))
+        say_json(rows)
     elif not rows:
         missing = "" if arguments.folder.exists() else ", which does not exist"
-        print(f"no archives in {arguments.folder}{missing}")
+        say(f"no archives in {arguments.folder}{missing}")
     else:
         for row in rows:
             done = f"{row['repeats']}/{row['repeats_planned']} runs" if "repeats" in row else ""
@@ -93,14 +92,14 @@ async def _verify(arguments: argparse.Namespace) -> int:
         if found:
             status = 1
         else:
-            print(f"{path}: sound")
+            say(f"{path}: sound")
     return status
 
 
 async def _show(arguments: argparse.Namespace) -> int:
     archive = reader.open_archive(arguments.archive)
     if arguments.json:
-        print(json.dumps(to_json(archive.manifest), indent=1))
+        say_json(to_json(archive.manifest))
         return 0
     with reader.damage_named(archive.folder):
         lines = list(describe(archive))
@@ -210,5 +209,5 @@ async def _export(arguments: argparse.Namespace) -> int:
         )
     with reader.damage_named(archive.folder):
         written = list(_EXPORTERS[arguments.format](archive, arguments.to))
-    print(*written, sep="\n")
+    say(*written)
     return 0

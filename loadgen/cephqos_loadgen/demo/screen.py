@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from psutil import Process
 
+from cephqos_base.terminal import printable, say, say_text
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.demo.beside import Beside
 from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
@@ -20,7 +21,6 @@ from cephqos_loadgen.top.app import Top
 from cephqos_loadgen.top.layout import Line, Span, line, plain
 from cephqos_loadgen.top.page import whole
 from cephqos_loadgen.top.prometheus import Prometheus
-from cephqos_loadgen.top.text import printable
 from cephqos_loadgen.top.view import View
 from cephqos_loadgen.top.watch import Watch
 
@@ -60,14 +60,14 @@ class Screen:
         known = {each.name: each.state for each in self._beside} | addresses(self._stack)
         known["ceph"] = f"cephqos lab exec --name {self._lab.paths.name} -- ceph -s"
         where = [f"{name + ':':13} {text}" for name, text in known.items()]
-        print(*where, sep="\n", flush=True)
+        say(*where)
         address = Address.parse(self._stack.prometheus_url, "--url")
         async with HttpServer(address) as connection:
             source = Prometheus(connection, _WINDOW)
             watch = Watch(source, self._arguments.interval, patience=_FIRST_SCRAPE)
             await self._together(watch)
         if self._live:  # the screen is gone: what happened stays
-            print(*where, *self._told, sep="\n")
+            say(*where, *self._told)
 
     async def _together(self, watch: Watch) -> None:
         """Show, tell and watch the load, until the first of them that ends the demo."""
@@ -94,7 +94,7 @@ class Screen:
         told = f"{time.monotonic() - self._begin:5.0f} s  {words}"
         self._told.append(told)
         if not self._live:
-            print(folded(told, _COLUMNS), flush=True)
+            say_text(folded(printable(told), _COLUMNS))
 
     async def _story(self) -> None:
         watch = AlertWatch(self._stack, self._tell)
@@ -136,7 +136,7 @@ class Screen:
             await watch.refresh()
             if watch.model is not None:
                 rest = whole(watch.model, watch.status(), View(), _COLUMNS)
-                print(*map(plain, [self._title(), *self._aside(), *rest]), sep="\n", flush=True)
+                say(*map(plain, [self._title(), *self._aside(), *rest]))
             await asyncio.sleep(self._arguments.interval)
 
     def _title(self) -> Line:

@@ -2,13 +2,13 @@
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 from typing import Any
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say, say_json
 from cephqos_base.units import GIB, parse_cpu_list, parse_size
 from cephqos_loadgen.lab import keeper
 from cephqos_loadgen.lab.faults import FULL_STATES
@@ -223,14 +223,14 @@ async def _up(arguments: argparse.Namespace) -> int:
     spec = spec_from(arguments)
     await keeper.start(spec, Progress())
     status = await RunningLab.find(spec.name).status()
-    print(f"lab {spec.name!r} is up: fsid {status['fsid']}, sockets in {status['socket_dir']}")
-    print(f"try: cephqos lab exec --name {spec.name} -- ceph -s")
+    say(f"lab {spec.name!r} is up: fsid {status['fsid']}, sockets in {status['socket_dir']}")
+    say(f"try: cephqos lab exec --name {spec.name} -- ceph -s")
     return 0
 
 
 async def _down(arguments: argparse.Namespace) -> int:
     if arguments.name in clean_dead_labs(LabPaths.of(arguments.name).base):
-        print(f"lab {arguments.name!r} had been killed: removed its files")
+        say(f"lab {arguments.name!r} had been killed: removed its files")
         return 0
     if not is_alive(LabPaths.of(arguments.name)):
         load_living(arguments.name, hint="nothing to end")  # its error lists the labs that are up
@@ -243,17 +243,17 @@ async def _status(arguments: argparse.Namespace) -> int:
     lab = RunningLab.find(arguments.name)
     status = await lab.status()
     if arguments.json:
-        print(json.dumps(status, indent=1))
+        say_json(status)
         return 0
-    print(f"lab {status['name']}: Ceph {status['version']} ({status['release']})")
+    say(f"lab {status['name']}: Ceph {status['version']} ({status['release']})")
     for key in ("fsid", "conf", "socket_dir", "log_dir", "work_dir", "bin_dir"):
-        print(f"  {key:11} {status[key]}")
-    print(f"  mon         {status['mon_address']['v2']} (v2), {status['mon_address']['v1']} (v1)")
+        say(f"  {key:11} {status[key]}")
+    say(f"  mon         {status['mon_address']['v2']} (v2), {status['mon_address']['v1']} (v1)")
     for osd in status["osds"]:
         pid = f"pid {osd['pid']}" if osd["pid"] else "not running"
         device = " ".join(filter(None, (osd["device"], osd["db_device"])))
         faults = "; ".join(faults_in_words(osd["faults"]))
-        print(f"  osd.{osd['id']:<7} {pid:20} {device} {faults and f'[{faults}]'}".rstrip())
+        say(f"  osd.{osd['id']:<7} {pid:20} {device} {faults and f'[{faults}]'}".rstrip())
     return 0
 
 
@@ -302,13 +302,13 @@ async def _list(arguments: argparse.Namespace) -> int:
                 }
         rows.append(row)
     if arguments.json:
-        print(json.dumps(rows, indent=1))
+        say_json(rows)
     elif not rows:
-        print("no lab is up; start one with: cephqos lab up")
+        say("no lab is up; start one with: cephqos lab up")
     else:
         for row in rows:
             what = f"{row['release']}, {osds_in_words(row['osds'])}" if "release" in row else ""
-            print(f"{row['name']:20} {row['state']:10} {what}")
+            say(f"{row['name']:20} {row['state']:10} {what}")
     return 0
 
 
@@ -327,7 +327,7 @@ async def _trees(arguments: argparse.Namespace) -> int:
     if failures:
         raise failures[0]
     for release in releases:
-        print(f"{release.name:10} {tree_path(release)}")
+        say(f"{release.name:10} {tree_path(release)}")
     return 0
 
 

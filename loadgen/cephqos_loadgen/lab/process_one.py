@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from cephqos_base.terminal import say
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import loopdev
 from cephqos_loadgen.lab.paths import LabPaths
@@ -221,7 +222,7 @@ def main() -> int:
         process_one.prepare()
         process_one.serve()
     except (LabError, OSError) as error:
-        print(f"the lab's process 1: {error}", file=sys.stderr, flush=True)
+        say(f"the lab's process 1: {error}", file=sys.stderr)
         return 1
     finally:
         process_one.finish()

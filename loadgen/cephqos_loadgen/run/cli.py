@@ -8,6 +8,7 @@ from typing import Any
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import plan_text, preflight
 from cephqos_loadgen.check.options import DEFAULT_RELEASE, RunOptions
 from cephqos_loadgen.engines.place import ProgramPaths
@@ -241,13 +242,13 @@ async def _run(arguments: argparse.Namespace) -> int:
         cpus = await cpus_of_this_host()
         place = place_for(arguments)
         for line in plan_text.lines(plan, place, commands=arguments.dry_run, cpus=cpus):
-            print(line)
+            say(line)
         return 0
     progress = Progress()
     for line in plan_text.heading(plan):
         progress.note(line)
     path = await Runner(plan, options, progress).run()
-    print(path)
+    say(path)
     return 0
 
 
@@ -255,11 +256,11 @@ async def _scenarios(arguments: argparse.Namespace) -> int:
     shipped = library.shipped()
     if arguments.show:
         text, _ = library.read(arguments.show)
-        print(text, end="")
+        say_text(text)
         return 0
     for name, text in shipped.items():
         top = load(text, f"{name}.yaml").entries()
         about = " ".join(top["about"].text().split()) if "about" in top else ""
         scales = ", ".join(top["scales"].entries()) if "scales" in top else "none"
-        print(f"{name}\n  {about}\n  scales: {scales}")
+        say(name, f"  {about}", f"  scales: {scales}")
     return 0

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from cephqos_base.series import CLASSES, CLIENT, CLUSTER
+from cephqos_base.terminal import printable
 from cephqos_loadgen.quantile import quantile
 from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
@@ -25,7 +26,6 @@ from cephqos_loadgen.top.model import (
     State,
     TopSamples,
 )
-from cephqos_loadgen.top.text import printable
 
 _SEVERITIES = ("page", "ticket", "info")
 _ENOUGH = 0.9  # of its reservation: the rules' bound for a violation

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import contextlib
 import importlib.util
-import json
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +12,7 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.json_output import to_json
@@ -133,9 +133,8 @@ async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -
     if watch.model is None:
         raise NoAnswer(f"no answer from {watch.source.name}: {watch.trouble}")
     if arguments.json:
-        print(json.dumps(to_json(watch.model, watch.source.name), indent=1))
+        say_json(to_json(watch.model, watch.source.name))
         return 0
     columns = max(80, shutil.get_terminal_size((100, 24)).columns)
-    for one in whole(watch.model, watch.status(), view, columns):
-        print(plain(one))
+    say(*map(plain, whole(watch.model, watch.status(), view, columns)))
     return 0

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from cephqos_base.terminal import printable
 from cephqos_loadgen.top import sections
 from cephqos_loadgen.top.layout import Line, Section, Span, bar, beside, cut, line, share
 from cephqos_loadgen.top.model import Model, OsdDetail, OsdState
@@ -14,7 +15,7 @@ from cephqos_loadgen.top.sections import (
     note_lines,
     short,
 )
-from cephqos_loadgen.top.text import duration, fit, latency, number, percent, printable
+from cephqos_loadgen.top.text import duration, fit, latency, number, percent
 from cephqos_loadgen.top.view import View
 
 TWO_COLUMNS_FROM: Final = 150
@@ -112,13 +113,13 @@ def _header(model: Model | None, status: Status, view: View) -> list[Line]:
     first = line(
         Span("cephqos top", "title"),
         Span(f"  {', '.join(state)}" if state else "", "bad"),
-        f"  {printable(status.source)}",
+        f"  {status.source}",
         f"  cluster {cluster}{several}" if cluster else "",
         f"  {status.clock}",
     )
     if status.trouble:
         age = f" Values are {duration(status.age)} old." if status.age is not None else ""
-        told = f"NO ANSWER.{age} Asking every {status.interval:g} s: {printable(status.trouble)}"
+        told = f"NO ANSWER.{age} Asking every {status.interval:g} s: {status.trouble}"
         return [first, line(Span(told, "bad"))]
     return [first, headline(model)] if model else [first]
 

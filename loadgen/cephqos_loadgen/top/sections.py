@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cephqos_base.terminal import printable
 from cephqos_loadgen.top import text
 from cephqos_loadgen.top.layout import Line, Section, Span, Style, bar, line, titled
 from cephqos_loadgen.top.model import (
@@ -158,7 +159,7 @@ def osds(canvas: Canvas) -> Section:
         of = f"{len(chosen)} of {len(canvas.model.osds)}" if view.filter else f"{len(chosen)}"
         how = f"  {of}, by {view.sort}{' reversed' if view.reverse else ''}"
         if view.filter:
-            how += f", /{text.printable(view.filter)}"
+            how += f", /{printable(view.filter)}"
         heading = "".join(
             f"{name:>{size}}"
             for name, size in (("attained", 9), ("reserved", 9), ("", 5), ("queue", 6), ("lag", 8))

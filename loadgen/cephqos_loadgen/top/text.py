@@ -1,24 +1,9 @@
-"""Text for a terminal: names made harmless, widths, numbers with units."""
+"""Text for a terminal: widths, numbers with units."""
 
 import unicodedata
 from typing import Final
 
 UNKNOWN: Final = "-"
-
-# Characters that move the cursor, change the direction of text or cannot be seen.
-_UNSAFE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
-
-
-def printable(text: str) -> str:
-    """Text that a terminal shows as it is: control and invisible characters become escapes."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_escaped(c) if unicodedata.category(c) in _UNSAFE else c for c in text)
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def width(text: str) -> int:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from cephqos_base.terminal import printable
 from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection
@@ -50,12 +51,13 @@ class Watch:
             self.model = model
 
     def status(self) -> Status:
+        """For the screen: what a server said is made printable here, as the model's names are."""
         age = None if self.model is None else max(0.0, self.now() - self.model.time)
         return Status(
-            source=self.source.name,
+            source=printable(self.source.name),
             clock=time.strftime("%H:%M:%S", time.localtime(self.now())),
             interval=self.interval,
             age=age,
-            trouble=self.trouble,
+            trouble=printable(self.trouble),
             awaited="answer" if self.patience == 0 else "scrape",
         )
