@@ -68,6 +68,10 @@ def load(name: str, which: str, **axes: str) -> str:
     return one([f"{f.rw} {size(f.block_size)} depth {f.depth}" for f in each])
 
 
+def jobs(name: str, which: str) -> str:
+    return one([str(fio(point, which).jobs) for point in study(name).points])
+
+
 def length(name: str, which: str) -> str:
     return one([duration(phase(point, which).until.at_most) for point in study(name).points])
 
@@ -204,6 +208,7 @@ CLIENT = "randwrite 4 KiB depth 64"
 MEASURED = "measured: 12,288,000 bytes in 4 KiB"
 RANDOM, SEQUENTIAL = "1 2 4 8 16 24 32 40 52 64", "1 2 3 4 6 8 10 12 14 16"
 BOOST = ("osd_max_backfills", "osd_recovery_max_active", "osd_async_recovery_min_cost")
+UNSAID = "the study does not say it"
 OWN = "a capacity is of the machine: the procedure is repeated, the figure is not"
 
 TABLE = (
@@ -213,6 +218,13 @@ TABLE = (
     Row(A, "repeats", "3", lambda: str(study(A).repeats)),
     Row(A, "media", "SSD / rotating / rotating + DB", lambda: media(A)),
     Row(A, "capacity", "21,500 / 315 / 340 IOPS", lambda: capacity(A), OWN),
+    Row(
+        A,
+        "placement groups of a pool",
+        "not said",
+        lambda: pool(A, "client", "pg_num"),
+        f"{UNSAID}; OSDs stay below the 250 that monitors allow",
+    ),
     Row(A, "client load", CLIENT, lambda: load(A, "client")),
     Row(A, "client starts", "when recovery_started", lambda: starts(A, "client")),
     Row(
@@ -324,9 +336,17 @@ TABLE = (
     Row(BR, "capacity", "15,007 IOPS", lambda: capacity(BR), OWN),
     Row(BR, "placement groups of a pool", "64", lambda: pool(BR, "client", "pg_num")),
     Row(BR, "BlueStore throttles", "2M", lambda: option(BR, "bluestore_throttle_bytes")),
+    Row(BR, "osd_scrub_sleep", "0", lambda: option(BR, "osd_scrub_sleep")),
+    Row(BR, "osd_scrub_during_recovery", "true", lambda: option(BR, "osd_scrub_during_recovery")),
     Row(BR, "osd_max_scrubs", "5", lambda: option(BR, "osd_max_scrubs")),
     Row(
         BR, "osd_requested_scrub_priority", "5", lambda: option(BR, "osd_requested_scrub_priority")
+    ),
+    Row(
+        BR,
+        "policies",
+        "wpq high_client_ops balanced high_recovery_ops",
+        lambda: axis(BR, "policy"),
     ),
     Row(BR, "objects recovered", "50,000 x 4 MiB", lambda: prefill(BR, "prefill")),
     Row(BR, "objects scrubbed", "100,000 x 4 MiB", lambda: prefill(BR, "prefill_scrub")),
@@ -389,6 +409,13 @@ TABLE = (
             if engine in ("guest", "nbd")
         ),
     ),
+    Row(
+        D,
+        "placement groups of a pool",
+        "not said",
+        lambda: pool(D, "client", "pg_num"),
+        UNSAID,
+    ),
     Row(D, "size of a volume", "64 GiB", lambda: images(D).split(" x ")[1]),
     Row(D, "loads", "randread randwrite read write", lambda: axis(D, "rw")),
     Row(
@@ -409,7 +436,9 @@ TABLE = (
         lambda: pool(E, "client", "size", osds="1"),
         "there is room for one",
     ),
+    Row(E, "placement groups of a pool", "32", lambda: pool(E, "client", "pg_num")),
     Row(E, "volumes", "8 x 10 GiB", lambda: images(E)),
+    Row(E, "fio jobs of a volume", "1", lambda: jobs(E, "curve")),
     Row(E, "repeats", "3", lambda: str(study(E).repeats)),
     *(
         row
@@ -450,7 +479,9 @@ TABLE = (
         )
     ),
     Row(E, "CPUs of fio, and of nobody", "fio 4-5, OSDs never 0-1,4-5", cores),
+    Row(R, "placement groups of a pool", "32", lambda: pool(R, "client", "pg_num")),
     Row(R, "volumes", "8 x 10 GiB", lambda: images(R)),
+    Row(R, "fio jobs of a volume", "1", lambda: jobs(R, "curve")),
     Row(R, "OSDs", "8", lambda: osds(R)),
     Row(R, "replicas", "3", lambda: pool(R, "client", "size")),
     Row(R, "repeats", "3", lambda: str(study(R).repeats)),
@@ -465,6 +496,7 @@ TABLE = (
     Row(R, "preconditioning at most", "1 h", lambda: length(R, "precondition")),
     Row(L, "target", "10 ms at p99.9", lambda: search("target")),
     Row(L, "greatest depth", "128", lambda: search("most")),
+    Row(L, "placement groups of a pool", "32", lambda: pool(L, "client", "pg_num")),
     Row(L, "volumes", "8 x 10 GiB", lambda: images(L)),
     Row(L, "OSDs", "8", lambda: osds(L)),
 )
