@@ -37,12 +37,13 @@ def add_options(parser: Parser) -> None:
         ),
     ):
         action = actions.add_parser(name, help=text)
+        _add_files(action)
         _add_settings(action)
         action.set_defaults(run=run)
 
 
-def _add_settings(parser: argparse.ArgumentParser) -> None:
-    default = RuleSettings()
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """What is read and what is written."""
     parser.add_argument(
         "--slo",
         type=Path,
@@ -73,6 +74,11 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="file with your Alertmanager receivers, used instead of webhooks",
     )
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    """What the rules depend on."""
+    default = RuleSettings()
     parser.add_argument(
         "--scrape-interval",
         type=float,

@@ -261,7 +261,7 @@ def report(title: str, bare: RulesCost, whole: RulesCost) -> float:
     return rules
 
 
-def main() -> int:
+def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--osds", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--seconds", type=float, default=90)
@@ -274,7 +274,11 @@ def main() -> int:
         metavar="DIR",
         help="rules to measure beside them at the smallest size, at the same time",
     )
-    arguments = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> int:
+    arguments = read_arguments()
     sets = {"without": {}, "rules": build_rules(RuleSettings(), load_slos(DEFAULT_SLOS))}
     if arguments.against:
         sets["against"] = {it.name: it.read_text() for it in arguments.against.glob("*.yml")}

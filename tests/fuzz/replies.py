@@ -15,7 +15,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -178,6 +178,18 @@ def _bytes_changed(body: bytes, rng: random.Random) -> bytes:
     return body[:at] + body[at + rng.choice((1, 10, 1000)) :]
 
 
+def _scraper(find: Callable[[], list[Socket]]) -> Scraper:
+    off = dict.fromkeys(("threads", "disks", "placement"), "false")  # they read no replies
+    flags = {f"collector.{name}": value for name, value in off.items()}
+    inputs = CollectorInputs(read_settings(flags | {"collector.perf.min-priority": "3"}, {}))
+    return Scraper(
+        host=inputs.host,
+        find=find,
+        collectors=build_enabled(inputs),
+        reporter=OwnReporter(process=False),
+    )
+
+
 async def fuzz(replies: int, seed: int, figures: Figures) -> None:
     """Make pages until so many replies were mutated."""
     liars = Liars(random.Random(seed))  # noqa: S311 - to be repeated, not to be secret
@@ -201,15 +213,7 @@ async def fuzz(replies: int, seed: int, figures: Figures) -> None:
             for i in range(LIARS + 1)
         ]
 
-    off = dict.fromkeys(("threads", "disks", "placement"), "false")  # they read no replies
-    flags = {f"collector.{name}": value for name, value in off.items()}
-    inputs = CollectorInputs(read_settings(flags | {"collector.perf.min-priority": "3"}, {}))
-    scraper = Scraper(
-        host=inputs.host,
-        find=find,
-        collectors=build_enabled(inputs),
-        reporter=OwnReporter(process=False),
-    )
+    scraper = _scraper(find)
     with mock.patch.object(asok, "Batch", FuzzBatch):
         least = 0
         for _ in range(3):

@@ -3,8 +3,9 @@
 import re
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-from tests.replay.daemons import ReplayedHost
+from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.collectors.own import OwnReporter
@@ -18,6 +19,14 @@ REPLIES = {
     "status": b'{"num_pgs":9}',
     "perf schema": b'{"osd":{}}',
 }
+
+
+def four_daemons(directory: Path) -> ReplayedHost:
+    """A host with four daemons that answer."""
+    host = ReplayedHost(directory)
+    for _ in range(4):
+        host.add(RecordedDaemon(REPLIES))
+    return host
 
 
 class StatusCollector:

@@ -1,10 +1,9 @@
 """The Crimson collector, on replies in the shape of real ones of three builds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
@@ -12,70 +11,26 @@ from tests.replay import crimson as crimson_replies
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
-from cephqos_exporter.collectors.crimson import GROUPS, METRICS, TABLE, CrimsonCollector
-from cephqos_exporter.errors import Malformed
+from cephqos_exporter.collectors.crimson import GROUPS, TABLE, CrimsonCollector
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.model import Daemon, DaemonView, Family, Host, ReplyMissing, render_labels
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "crimson"
-DOCUMENTATION = Path(__file__).parents[2] / "exporter" / "CRIMSON.md"
-SEGMENTS, BLOCKS, BLUESTORE = "spring-segments", "autumn-random-blocks", "spring-bluestore"
-BUILDS = (SEGMENTS, BLOCKS, BLUESTORE)
-
-
-def view(reply: object, *, kind: str = "osd", error: str = "") -> DaemonView:
-    daemon = Daemon(kind, "0", "c", Path("/run/osd.0.asok"))
-    replies: dict[str, Any] = {} if error else {METRICS: reply}
-    errors = {METRICS: error} if error else {}
-    return DaemonView(daemon, render_labels(daemon.labels), replies, errors, 1.0, Host())
-
-
-def samples(families: Iterable[Family]) -> dict[str, float]:
-    """Without the count of what was unread, and without the labels that all have."""
-    own = 'ceph_daemon="osd.0",cluster="c"'
-    return {
-        f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}": value
-        for family in families
-        for suffix, labels, value in family.samples
-        if not family.name.endswith("_unread")
-    }
-
-
-def collected(reply: object, **options: Any) -> dict[str, float]:
-    return samples(CrimsonCollector(**options).collect(view(reply)))
-
-
-def unread(reply: object, **options: Any) -> float:
-    families = CrimsonCollector(**options).collect(view(reply))
-    return next(f.samples[0][2] for f in families if f.name == "cephqos_crimson_metrics_unread")
-
-
-def recorded(build: str) -> Any:
-    return orjson.loads(RecordedDaemon.load(RECORDINGS / build).replies[METRICS])
-
-
-def entry(name: str, value: object, **labels: object) -> dict[str, Any]:
-    return {name: {**labels, "value": value}}
-
-
-def one(name: str, value: object, **labels: object) -> dict[str, Any]:
-    return {"metrics": [entry(name, value, **labels)]}
-
-
-def histogram(
-    counts: Mapping[float, int] | Mapping[int, int], count: int, total: float = 0
-) -> dict[str, Any]:
-    buckets: list[dict[str, Any]] = [{"le": le, "count": n} for le, n in counts.items()]
-    return {"sum": total, "count": count, "buckets": [*buckets, {"le": "+Inf", "count": count}]}
-
-
-def buckets(found: dict[str, float], name: str) -> list[float]:
-    return [value for key, value in found.items() if key.startswith(f"{name}_bucket")]
+from .crimson_views import (
+    BLOCKS,
+    BUILDS,
+    DOCUMENTATION,
+    RECORDINGS,
+    SEGMENTS,
+    collected,
+    entry,
+    histogram,
+    one,
+    recorded,
+    unread,
+    view,
+)
 
 
 # The recordings
-
-
 def test_the_committed_replies_are_what_their_generator_writes(tmp_path: Path) -> None:
     crimson_replies.write(tmp_path)
     for build in BUILDS:
@@ -90,8 +45,6 @@ def test_the_recordings_have_every_metric_of_the_tables() -> None:
 
 
 # Units, names, labels
-
-
 def test_reactors_are_shown_by_shard_in_base_units() -> None:
     reply = {
         "metrics": [
@@ -120,7 +73,7 @@ def test_the_scheduling_group_of_the_end_is_shown_on_request_only() -> None:
 
 def test_every_entry_of_the_tables_has_one_type_and_help_per_name() -> None:
     told: dict[str, tuple[str, str]] = {}
-    for shown in (one for entries in TABLE.values() for one in entries):
+    for shown in (metric for entries in TABLE.values() for metric in entries):
         assert told.setdefault(shown.name, (shown.type, shown.help)) == (shown.type, shown.help)
         assert (shown.type == "counter") == shown.name.endswith("_total"), shown.name
         assert shown.group in ("", *GROUPS)
@@ -145,8 +98,6 @@ def test_what_is_shown_of_a_real_reply_is_valid_openmetrics_and_nothing_is_left_
 
 
 # Crimson's own mClock
-
-
 def test_crimsons_scheduler_is_shown_by_the_classes_of_cephqos() -> None:
     found = collected(recorded(BLOCKS))
     name = "cephqos_crimson_mclock_throttled_ops_total"
@@ -223,121 +174,7 @@ def test_operations_that_change_the_reactor_are_told_from_those_that_do_not() ->
     assert collected(reply) == {key % "local": 70, key % "remote": 30}
 
 
-# Histograms
-
-
-def test_stalls_are_those_of_the_histogram_and_not_the_reports_of_the_detector() -> None:
-    stalls = histogram({640: 0, 768: 1, 1280: 3, 2560: 11}, 11, total=43_520)
-    both = {
-        "metrics": [
-            entry("stall_detector_reported", 0, shard="0"),
-            entry("reactor_stalls", stalls, shard="0"),
-        ]
-    }
-    found = collected(both)
-    assert found['cephqos_crimson_reactor_stalls_total{shard="0"}'] == 11
-    assert found['cephqos_crimson_reactor_stall_reports_total{shard="0"}'] == 0
-    assert found["cephqos_crimson_reactor_stall_seconds_sum{}"] == 0.04352
-    assert found['cephqos_crimson_reactor_stall_seconds_bucket{le="0.00128"}'] == 3
-    older = collected(one("stall_detector_reported", 4, shard="0"))
-    assert older['cephqos_crimson_reactor_stalls_total{shard="0"}'] == 4
-
-
-def test_of_many_buckets_each_shown_is_twice_the_one_before() -> None:
-    found = collected(recorded(BLOCKS))
-    bounds = [
-        float(key.split('le="')[1].split('"')[0])
-        for key in found
-        if key.startswith("cephqos_crimson_reactor_stall_seconds_bucket")
-    ]
-    assert 15 <= len(bounds) <= 20
-    assert bounds[:3] == [0.00064, 0.00128, 0.00256]
-    assert bounds[-1] == float("inf")
-
-
-@pytest.mark.parametrize(
-    ("name", "counts", "count", "shown"),
-    [
-        # proved by a fall: each bucket for itself
-        ("seastore_op_lat", {1: 90, 2: 5, 3: 5}, 103, [90, 95, 100, 103]),
-        ("osd_mclock_throttle_wait_latency", {1: 90, 5: 5, 10: 5}, 103, [90, 95, 100, 103]),
-        # proved by a sum above the number of samples: added up
-        ("seastore_op_lat", {1: 90, 2: 95, 3: 100}, 103, [90, 95, 100, 103]),
-        ("osd_mclock_throttle_wait_latency", {1: 90, 5: 95, 10: 100}, 103, [90, 95, 100, 103]),
-        # neither: what builds are known to write
-        ("seastore_op_lat", {1: 1, 2: 2, 3: 3}, 7, [1, 3, 6, 7]),
-        ("osd_mclock_throttle_wait_latency", {1: 1, 5: 2, 10: 3}, 7, [1, 2, 3, 7]),
-        ("seastore_op_lat", {1: 0, 2: 0, 3: 0}, 0, [0, 0, 0, 0]),
-    ],
-)
-def test_the_form_of_a_histogram_is_told_by_its_figures(
-    name: str, counts: dict[float, int], count: int, shown: list[float]
-) -> None:
-    reply = one(name, histogram(counts, count), op_class="client", latency="READ", shard="0")
-    found = collected(reply)
-    assert [value for key, value in found.items() if "_bucket{" in key] == shown
-
-
-def test_one_series_proves_the_form_of_all_of_its_name_and_for_the_scrapes_that_follow() -> None:
-    name = "osd_mclock_throttle_wait_latency"
-    ambiguous = entry(name, histogram({1: 1, 5: 2}, 7), op_class="repop", shard="0")
-    proof = entry(name, histogram({1: 9, 5: 0}, 9), op_class="client", shard="0")
-    collector = CrimsonCollector()
-
-    def repop(*entries: object) -> list[float]:
-        found = samples(collector.collect(view({"metrics": list(entries)})))
-        return [value for key, value in found.items() if "repop" in key and "_bucket" in key]
-
-    assert repop(ambiguous) == [1, 2, 7]  # Seastar's own form, while nothing tells
-    assert repop(ambiguous, proof) == [1, 3, 7]
-    assert repop(ambiguous) == [1, 3, 7]
-    collector.forget(view({}).daemon)
-    assert repop(ambiguous) == [1, 2, 7]
-
-
-def test_latencies_of_seastore_have_their_buckets_in_seconds_in_milliseconds_and_microseconds() -> (
-    None
-):
-    counts = {1: 90, 1.5: 5, 100: 5}
-    milli = collected(one("seastore_op_lat", histogram(counts, 100, 250), latency="READ"))
-    assert milli['cephqos_crimson_seastore_op_seconds_bucket{op="read",le="0.0015"}'] == 95
-    assert milli['cephqos_crimson_seastore_op_seconds_sum{op="read"}'] == 0.25
-    counts = {le * 1000: n for le, n in counts.items()}
-    micro = collected(one("seastore_op_lat", histogram(counts, 100, 250_000), latency="READ"))
-    assert micro == milli
-
-
-def test_a_build_without_buckets_has_only_the_last_one() -> None:
-    found = collected(recorded(SEGMENTS))
-    name = "cephqos_crimson_seastore_op_seconds"
-    assert found[f'{name}_bucket{{op="read",le="+Inf"}}'] == found[f'{name}_count{{op="read"}}']
-    assert len(buckets(found, name)) == len(crimson_replies.OPERATIONS)
-
-
-def test_buckets_of_every_histogram_rise_and_end_at_the_count() -> None:
-    for build in BUILDS:
-        families = CrimsonCollector(everything=True).collect(view(recorded(build)))
-        for family in (f for f in families if f.type == "histogram"):
-            last = 0.0
-            for suffix, labels, value in family.samples:
-                if suffix == "_bucket":
-                    assert value >= last, (family.name, labels)
-                    last = value
-                elif suffix == "_count":
-                    assert value == last
-                    last = 0.0
-
-
-def test_how_full_segments_are_is_no_histogram_of_samples() -> None:
-    name = "cephqos_crimson_seastore_segments_by_utilization"
-    found = collected(recorded(SEGMENTS), groups=["cleaner"])
-    assert found[f'{name}{{shard="0",utilization="0.1"}}'] == 21
-    assert found[f'{name}{{shard="0",utilization="1.2"}}'] == 114_435
-
-
 # SeaStore
-
-
 def test_conflicts_stand_beside_commits() -> None:
     reply = {
         "metrics": [
@@ -383,8 +220,6 @@ def test_stages_of_a_transaction_have_sums_and_with_the_group_buckets_and_tails(
 
 
 # Groups, everything
-
-
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_group_adds_something_to_what_is_shown(group: str) -> None:
     added = [
@@ -419,125 +254,6 @@ def test_the_number_of_series_is_what_the_documentation_says() -> None:
             osd = sum('shard="' not in key for key in found)
             row = f"| {build} | {option} | {each:.0f} | {osd} |"
             assert row in text, row
-
-
-# Hostile input
-
-
-def test_a_figure_that_is_not_finite_is_absent_and_not_odd() -> None:
-    reply = one("reactor_polls", None, shard="0")
-    assert collected(reply) == {}
-    assert unread(reply) == 0
-
-
-def test_names_that_prometheus_would_refuse_are_made_fit() -> None:
-    reply = one("odd-name.x", 3, **{"a b": "1"})
-    assert collected(reply, everything=True) == {'cephqos_crimson_odd_name_x{a_b="1"}': 3}
-
-
-def test_labels_that_prometheus_would_refuse_or_take_for_something_else_are_left_out() -> None:
-    labels = {"": "a", "9lives": "b", "__name__": "c", "le": "d", "cluster": "e", "ok": "f"}
-    reply = one("reactor_polls", 3, **labels, mountpoint="", **{"o.k": "g", "o_k": "h"}, number=5)
-    assert collected(reply) == {'cephqos_crimson_reactor_polls_total{ok="f",o_k="g",number="5"}': 3}
-    text = one("reactor_polls", 3, shard='a"b\nc\\')
-    assert collected(text) == {'cephqos_crimson_reactor_polls_total{shard="a\\"b\\nc\\\\"}': 3}
-
-
-def test_a_label_of_ours_is_not_overridden_by_one_of_the_reply() -> None:
-    reply = one("reactor_aio_reads", 3, op="write", shard="0")
-    assert collected(reply) == {'cephqos_crimson_reactor_aio_ops_total{shard="0",op="read"}': 3}
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        3,
-        None,
-        {"reactor_polls": 3},
-        {"reactor_polls": {"shard": "0"}},
-        entry("reactor_polls", "many"),
-        entry("reactor_polls", True),
-        entry("reactor_polls", [1]),
-        entry("reactor_polls", 10**400),
-        entry("reactor_polls", 3, shard={"a": 1}),
-        entry("reactor_polls", histogram({1: 1}, 1) | {"sum": "x"}),
-        entry("seastore_op_lat", 5),
-        entry("seastore_op_lat", {}),
-        entry("seastore_op_lat", {"sum": "x", "count": 1}),
-        entry("seastore_op_lat", {"sum": 1.0}),
-        entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": 3}),
-        entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [3]}),
-        entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [{"le": 1}]}),
-        entry("seastore_op_lat", histogram({2: 1, 1: 1}, 2)),
-        entry("reactor_polls", -1),
-        entry("seastore_op_lat", histogram({1: 5}, 5, total=-1)),
-        entry("seastore_op_lat", histogram({1: -5, 2: 1}, 2)),
-        entry("seastore_op_lat", histogram({-1: 5, 2: 1}, 6)),
-        entry("seastore_op_lat", {"sum": 1, "count": 1.5, "buckets": []}),
-        entry("osd_mclock_total_wait_ms", "x", op_class="client"),
-    ],
-)
-def test_one_odd_metric_costs_itself_and_nothing_else(odd: object) -> None:
-    good = recorded(BLUESTORE)
-    expected = collected(good)
-    both = {"metrics": [odd, *good["metrics"]]}
-    assert collected(both) == expected
-    assert unread(both) == 1
-
-
-def test_a_series_that_comes_twice_is_shown_once() -> None:
-    reply = {"metrics": [entry("reactor_polls", n, shard="0") for n in (3, 4)]}
-    assert collected(reply) == {'cephqos_crimson_reactor_polls_total{shard="0"}': 3}
-    assert unread(reply) == 1
-
-
-def test_labels_in_another_order_and_labels_that_are_left_out_make_no_series_twice() -> None:
-    polls = [entry("reactor_polls", 3, a="1", b="2"), entry("reactor_polls", 4, b="2", a="1")]
-    assert len(collected({"metrics": polls})) == 1
-    latency = [
-        entry("seastore_op_lat", histogram({1: 5}, 6), latency="READ", shard="0"),
-        entry("seastore_op_lat", histogram({2: 5}, 6), latency="READ", shard="0", **{"9": "x"}),
-    ]
-    assert len(collected({"metrics": latency})) == 4
-    assert unread({"metrics": latency}) == 1
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ("a.b", "a-b"),
-        ("reactor_polls", "reactor_polls_total"),
-        ("seastore_op_lat", "seastore_op_seconds_count"),
-        ("reactor_polls", "metrics_unread"),
-    ],
-)
-def test_no_metric_takes_the_name_of_another(first: str, second: str) -> None:
-    value = histogram({1: 1}, 1) if first == "seastore_op_lat" else 3
-    alone = collected(one(first, value, shard="0"), everything=True)
-    reply = {"metrics": [entry(first, value, shard="0"), entry(second, 4, shard="1")]}
-    assert collected(reply, everything=True) == alone
-    assert unread(reply, everything=True) == 1
-
-
-def test_shards_with_other_bounds_are_not_added_to_the_first() -> None:
-    def op(shard: str, bound: float) -> dict[str, Any]:
-        return entry("seastore_op_lat", histogram({bound: 5}, 6), latency="READ", shard=shard)
-
-    reply = {"metrics": [op("0", 1), op("1", 2)]}
-    assert collected(reply)['cephqos_crimson_seastore_op_seconds_count{op="read"}'] == 6
-    assert unread(reply) == 1
-
-
-@pytest.mark.parametrize("reply", [None, [], {}, 3, {"metrics": 3}, {"metrics": {"a": 1}}])
-def test_a_reply_that_is_no_list_of_metrics_is_an_error(reply: object) -> None:
-    with pytest.raises(Malformed):
-        list(CrimsonCollector().collect(view(reply)))
-
-
-def test_a_classic_osd_does_not_know_the_command_and_has_no_series() -> None:
-    with pytest.raises(ReplyMissing) as error:
-        list(CrimsonCollector().collect(view(None, error="unknown_command")))
-    assert error.value.reason == "unknown_command"
 
 
 def test_the_command_is_on_the_read_only_list() -> None:

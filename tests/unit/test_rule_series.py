@@ -18,9 +18,9 @@ from cephqos_exporter.model import Family
 from cephqos_exporter.probe.model import Measured
 from cephqos_loadgen.live.metrics import families
 
+from .mclock_osds import CLUSTER_TARGET, OSD_TARGET, policy
 from .osd_views import RecordedOsd
 from .test_cluster_poller import Clock, RecordedReader, poller
-from .test_collector_mclock import CLUSTER_TARGET, OSD_TARGET, policy
 from .test_scenario_live import live
 
 README: Final = Path("alerts/README.md").read_text(encoding="utf-8")

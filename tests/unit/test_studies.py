@@ -1,215 +1,62 @@
 """Every published parameter of the studies against the plan at scale study. What differs has its
 reason beside it, here and in STUDIES.md, which holds the same table."""
 
-from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import cephqos_loadgen
-from cephqos_base.units import format_cpu_list
-from cephqos_loadgen.phase_kinds.fio import Fio
-from cephqos_loadgen.phase_kinds.pin import Pin
-from cephqos_loadgen.phase_kinds.prefill import Prefill
-from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
-from cephqos_loadgen.plan.model import Phase, Plan, Point
-from cephqos_loadgen.plan.words import duration, size
+from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
-from cephqos_loadgen.scenario.source import variable_from_text
+
+from .study_readings import (
+    BOOST,
+    BR,
+    CLIENT,
+    OWN,
+    RANDOM,
+    SEQUENTIAL,
+    UNSAID,
+    A,
+    B,
+    C,
+    D,
+    E,
+    L,
+    R,
+    Row,
+    _without_depth,
+    axis,
+    bench,
+    bench_sizes,
+    capacity,
+    cores,
+    curve,
+    dwell,
+    fio,
+    flags,
+    images,
+    jobs,
+    lab,
+    length,
+    load,
+    media,
+    objects,
+    one,
+    option,
+    osds,
+    pool,
+    prefill,
+    ramp,
+    search,
+    starts,
+    stops,
+    study,
+)
 
 PAGE = Path(cephqos_loadgen.__file__).parent.parent / "STUDIES.md"
-
-
-@cache
-def study(name: str) -> Plan:
-    text, file = library.read(name)
-    return parse(text, file, Choices(scale="study"))
-
-
-def points(name: str, **axes: str) -> list[Point]:
-    found = [
-        p for p in study(name).points if all(dict(p.axes)[a] == value for a, value in axes.items())
-    ]
-    assert found, f"{name} has no point {axes}"
-    return found
-
-
-def one(values: list[str]) -> str:
-    """What all points have in common, or the different values in their order."""
-    return " / ".join(dict.fromkeys(values))
-
-
-def axis(name: str, which: str) -> str:
-    return " ".join(dict.fromkeys(dict(point.axes)[which] for point in study(name).points))
-
-
-def option(name: str, which: str, **axes: str) -> str:
-    each = [
-        {o.name: o.value for o in p.settings}.get(which, "default") for p in points(name, **axes)
-    ]
-    return one(each)
-
-
-def phase(point: Point, which: str) -> Phase:
-    return next(phase for phase in point.phases if phase.name == which)
-
-
-def fio(point: Point, which: str) -> Fio:
-    action = phase(point, which).action
-    assert isinstance(action, Fio)
-    return action
-
-
-def load(name: str, which: str, **axes: str) -> str:
-    each = (fio(point, which) for point in points(name, **axes))
-    return one([f"{f.rw} {size(f.block_size)} depth {f.depth}" for f in each])
-
-
-def jobs(name: str, which: str) -> str:
-    return one([str(fio(point, which).jobs) for point in study(name).points])
-
-
-def length(name: str, which: str) -> str:
-    return one([duration(phase(point, which).until.at_most) for point in study(name).points])
-
-
-def curve(name: str, which: str, **axes: str) -> str:
-    sweeps = [fio(point, which).sweep for point in points(name, **axes)]
-    return one([" ".join(map(str, sweep.depths)) for sweep in sweeps if sweep])
-
-
-def dwell(name: str, which: str) -> str:
-    sweeps = [fio(point, which).sweep for point in study(name).points]
-    return one([duration(sweep.dwell) for sweep in sweeps if sweep])
-
-
-def ramp(name: str, which: str) -> str:
-    return one([dict(fio(p, which).options)["ramp_time"] for p in study(name).points])
-
-
-def stops(name: str, which: str) -> str:
-    sweeps = [fio(point, which).sweep for point in study(name).points]
-    return one(["; ".join(sweep.rules) for sweep in sweeps if sweep])
-
-
-def pool(name: str, which: str, what: str, **axes: str) -> str:
-    pools = [p for point in points(name, **axes) for p in point.pools if p.name == which]
-    return one([str(getattr(p, what)) for p in pools])
-
-
-def images(name: str, which: str = "client") -> str:
-    found = [p.images for point in study(name).points for p in point.pools if p.name == which]
-    return one([f"{i.count} x {size(i.size)}" for i in found if i])
-
-
-def objects(name: str, which: str) -> str:
-    found = [p.objects for point in study(name).points for p in point.pools if p.name == which]
-    return one([f"{o.count:,} x {size(o.size)}" for o in found if o])
-
-
-def prefill(name: str, which: str, **axes: str) -> str:
-    each = [phase(point, which).action for point in points(name, **axes)]
-    return one(
-        [f"{a.content.count:,} x {size(a.content.size)}" for a in each if isinstance(a, Prefill)]
-    )
-
-
-def osds(name: str) -> str:
-    return " ".join(dict.fromkeys(str(point.lab.osds) for point in study(name).points))
-
-
-def media(name: str, **axes: str) -> str:
-    names = {None: "not declared", False: "SSD", True: "rotating"}
-    return one(
-        [names[p.lab.rotational] + (" + DB" if p.lab.db_size else "") for p in points(name, **axes)]
-    )
-
-
-def capacity(name: str) -> str:
-    found = study(name).capacity
-    return f"measured: {found.total:,} bytes in {size(found.block_size)}" if found else "default"
-
-
-def starts(name: str, which: str) -> str:
-    start = phase(study(name).points[0], which).start
-    return f"{start.kind} {start.phase or start.event}"
-
-
-def flags(name: str) -> str:
-    plan = study(name)
-    return " ".join([*plan.points[0].flags, *(f"no {what}" for what in plan.quiet)])
-
-
-def bench(name: str, what: str) -> str:
-    found = [
-        a for p in study(name).points for ph in p.phases if isinstance(a := ph.action, RadosBench)
-    ]
-    return " ".join(dict.fromkeys(str(getattr(a, what)) for a in found))
-
-
-def bench_sizes() -> str:
-    found = [
-        a
-        for p in study("io-scheduler").points
-        for ph in p.phases
-        if isinstance(a := ph.action, RadosBench)
-    ]
-    return " ".join(dict.fromkeys(size(a.object_size).replace(" ", "") for a in found))
-
-
-def cores() -> str:
-    """CPUs for fio and for nobody, of the OSDs' plan."""
-    text, file = library.read("cpu-placement")
-    chosen = {"cpus": variable_from_text("4-5"), "exclude": variable_from_text("0-1")}
-    only = {"osds": ("8",), "shards": ("5",), "load": ("read",)}
-    plan = parse(text, file, Choices(scale="study", variables=chosen, only=only))
-    (pin, curve) = (phase.action for phase in plan.points[0].phases)
-    assert isinstance(pin, Pin)
-    assert isinstance(curve, Fio)
-    return f"fio {format_cpu_list(curve.cpus)}, OSDs never {format_cpu_list(pin.exclude)}"
-
-
-def search(what: str) -> str:
-    (point,) = study("latency-target").points
-    found = fio(point, "search").search
-    assert found
-    return {"target": f"{found.target * 1e3:g} ms at {found.words}", "most": str(found.most)}[what]
-
-
-def lab(name: str, what: str) -> str:
-    return one([str(bool(getattr(point.lab, what))) for point in study(name).points])
-
-
-def _without_depth(name: str) -> str:
-    return load(name, "curve").replace(" depth 1", "")
-
-
-class Row(NamedTuple):
-    """One published parameter."""
-
-    scenario: str
-    parameter: str
-    published: str
-    here: Callable[[], str]
-    why: str = ""
-
-    def line(self) -> str:
-        """In the table of STUDIES.md."""
-        cells = (self.parameter, self.published, self.here(), self.why)
-        return f"| `{self.scenario}` | {' | '.join(cells)} |"
-
-
-A, B, BR, C = "client-vs-recovery", "client-vs-scrub", "client-vs-scrub-recovery", "io-scheduler"
-D, E, R, L = "rbd-surface", "cpu-placement", "response-curve", "latency-target"
-CLIENT = "randwrite 4 KiB depth 64"
-MEASURED = "measured: 12,288,000 bytes in 4 KiB"
-RANDOM, SEQUENTIAL = "1 2 4 8 16 24 32 40 52 64", "1 2 3 4 6 8 10 12 14 16"
-BOOST = ("osd_max_backfills", "osd_recovery_max_active", "osd_async_recovery_min_cost")
-UNSAID = "the study does not say it"
-OWN = "a capacity is of the machine: the procedure is repeated, the figure is not"
 
 TABLE = (
     # A: recovery

@@ -19,11 +19,6 @@ from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Daemon, Family, LabelText
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import RateLimit
-from cephqos_exporter.web.negotiation import (
-    accepts_gzip,
-    scrape_seconds,
-    wants_openmetrics,
-)
 from cephqos_exporter.web.server import Server, Service, listen_on
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
@@ -356,59 +351,3 @@ def test_the_bucket_fills_again_with_time() -> None:
     assert [limiter.allows(), limiter.allows()] == [True, False]
     now = 2.0
     assert [limiter.allows(), limiter.allows()] == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("accept", "openmetrics"),
-    [
-        ("", False),
-        ("*/*", False),
-        (PROMETHEUS_3, True),
-        ("application/openmetrics-text; version=1.0.0", True),
-        ("text/plain;version=0.0.4;q=1,application/openmetrics-text;q=0.5", False),
-        ("application/openmetrics-text;q=0", False),
-        ("application/openmetrics-text;q=x", False),
-    ],
-)
-def test_the_format_is_the_one_preferred(accept: str, openmetrics: bool) -> None:
-    assert wants_openmetrics(accept) is openmetrics
-
-
-@pytest.mark.parametrize(
-    ("header", "accepted"),
-    [
-        ("", False),
-        ("gzip", True),
-        ("deflate, GZIP;q=0.5", True),
-        ("gzip;q=0", False),
-        ("br", False),
-    ],
-)
-def test_gzip_is_used_where_it_is_accepted(header: str, accepted: bool) -> None:
-    assert accepts_gzip(header) is accepted
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        (None, 10),
-        ("8", 7.5),
-        ("1e9", 59.5),
-        ("1e308", 59.5),
-        ("0.6", 0.3),
-        ("-1", 10),
-        ("nan", 10),
-        ("inf", 10),
-        ("x", 10),
-    ],
-)
-def test_what_prometheus_sends_less_the_offset_is_the_time_there_is(
-    header: str | None, seconds: float
-) -> None:
-    allowed = scrape_seconds(header, offset=0.5, otherwise=10, most=60)
-    assert allowed == pytest.approx(seconds)
-
-
-@pytest.mark.parametrize("header", ["0.01", "0.3", "1e-300"])
-def test_a_time_that_no_daemon_could_keep_is_made_longer(header: str) -> None:
-    assert scrape_seconds(header, offset=0.5, otherwise=10, most=60) == 0.2

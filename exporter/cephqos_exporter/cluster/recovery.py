@@ -195,6 +195,13 @@ def cluster_families(status: ClusterStatus, labels: Labels) -> Iterable[Family]:
     )
     for state in STATES:
         by_state.add(labels.of("state", state), counts.get(state, 0))
+    total = Family("cephqos_cluster_pgs", "gauge", "Placement groups of the cluster.")
+    total.add(labels.base, status.pgs)
+    shallow_and_deep = _scrubbing(status, counts.get("scrubbing", 0), labels)
+    return by_state, _active(status, labels), shallow_and_deep, total
+
+
+def _active(status: ClusterStatus, labels: Labels) -> Family:
     active = Family(
         "cephqos_recovery_cluster_active_pgs",
         "gauge",
@@ -213,6 +220,11 @@ def cluster_families(status: ClusterStatus, labels: Labels) -> Iterable[Family]:
         for reason in ("at_risk", "misplaced"):
             text = labels.of("kind", kind, "reason", reason)
             active.add(text, working.get((kind, reason), 0))
+    return active
+
+
+def _scrubbing(status: ClusterStatus, both: float, labels: Labels) -> Family:
+    """`both`: how many are being scrubbed at either level."""
     scrubbing = Family(
         "cephqos_scrub_cluster_pgs", "gauge", "Placement groups being scrubbed, by level."
     )
@@ -221,8 +233,6 @@ def cluster_families(status: ClusterStatus, labels: Labels) -> Iterable[Family]:
         for names, count in status.pgs_by_state.items()
         if {"scrubbing", "deep"} <= set(names.split("+"))
     )
-    scrubbing.add(labels.of("level", "shallow"), counts.get("scrubbing", 0) - deep)
+    scrubbing.add(labels.of("level", "shallow"), both - deep)
     scrubbing.add(labels.of("level", "deep"), deep)
-    total = Family("cephqos_cluster_pgs", "gauge", "Placement groups of the cluster.")
-    total.add(labels.base, status.pgs)
-    return by_state, active, scrubbing, total
+    return scrubbing

@@ -234,10 +234,18 @@ def _count_running(progress: ScrubProgress) -> dict[Key, _Running]:
     return counts
 
 
+Labelled = Sequence[tuple[Key, LabelText]]
+
+
 def done_families(
     progress: ScrubProgress, pools: Mapping[int, Pool], labels: Labels
 ) -> Iterable[Family]:
     """What scrubs have done since the exporter began to look, per pool and level."""
+    labelled = tuple(_labelled(pools, labels))
+    return [*_amounts(progress, labelled), *_pace(progress, labelled)]
+
+
+def _amounts(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
     objects = Family(
         "cephqos_scrub_pool_objects_total",
         "counter",
@@ -252,6 +260,15 @@ def done_families(
     pgs = Family(
         "cephqos_scrub_pool_pgs_total", "counter", "Scrubs of placement groups that ended."
     )
+    for key, text in labelled:
+        done = progress.done.get(key, _NOTHING)
+        objects.add(text, done.objects)
+        size.add(text, done.bytes)
+        pgs.add(text, done.pgs)
+    return [objects, size, pgs]
+
+
+def _pace(progress: ScrubProgress, labelled: Labelled) -> list[Family]:
     rate = Family(
         "cephqos_scrub_pool_objects_per_second", "gauge", "Objects scrubbed, over the last minute."
     )
@@ -266,11 +283,8 @@ def done_families(
         "gauge",
         "Duration of the scrub that ended last.",
     )
-    for key, text in _labelled(pools, labels):
+    for key, text in labelled:
         done = progress.done.get(key, _NOTHING)
-        objects.add(text, done.objects)
-        size.add(text, done.bytes)
-        pgs.add(text, done.pgs)
         took.add(text, done.seconds, "_sum")
         took.add(text, done.timed, "_count")
         per_second = progress.rates.of(key)
@@ -278,7 +292,7 @@ def done_families(
             rate.add(text, per_second)
         if done.last_duration is not None:
             last.add(text, done.last_duration)
-    return [objects, size, pgs, rate, took, last]
+    return [rate, took, last]
 
 
 def _labelled(pools: Mapping[int, Pool], labels: Labels) -> Iterable[tuple[Key, LabelText]]:

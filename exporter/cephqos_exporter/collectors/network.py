@@ -39,6 +39,24 @@ INTERFACES: Final = ("front", "back")
 _WINDOWS: Final = (("1min", "1m"), ("5min", "5m"), ("15min", "15m"))
 _MILLISECONDS: Final = 1e3
 
+_ANSWERING: Final = (
+    "cephqos_network_peers",
+    "Heartbeat peers that answered lately, by network. Absent until a ping was answered.",
+)
+_SLOW: Final = (
+    "cephqos_network_slow_peers",
+    "Peers whose mean ping time over one minute reaches cephqos_network_slow_bound_seconds.",
+)
+_STALE: Final = (
+    "cephqos_network_stale_peers",
+    "Peers whose ping times are old. They are left out of all other figures of the network.",
+)
+_BOUND: Final = (
+    "cephqos_network_slow_bound_seconds",
+    "gauge",
+    "Mean ping time at which cephqos_network_slow_peers counts a peer (--collector.network.slow).",
+)
+
 
 @dataclass(slots=True)
 class _NetworkOsd:
@@ -90,43 +108,16 @@ class NetworkCollector(DaemonCollector[_NetworkOsd]):
             name: sum(entry["average"]["1min"] >= slow_from for entry in fresh[name])
             for name in INTERFACES
         }
-        text = (
-            "Mean ping time at which cephqos_network_slow_peers counts a peer "
-            "(--collector.network.slow)."
-        )
-        bound = "cephqos_network_slow_bound_seconds"
+        peers = {
+            _ANSWERING: {name: len(fresh[name]) for name in INTERFACES},
+            _SLOW: slow,
+            _STALE: stale,
+        }
         return [
             *_times(fresh, labels),
             _worst_peers(fresh, labels),
-            _counts(
-                "cephqos_network_peers",
-                (
-                    "Heartbeat peers that answered lately, by network. Absent until a ping "
-                    "was answered."
-                ),
-                {name: len(fresh[name]) for name in INTERFACES},
-                pings,
-                labels,
-            ),
-            _counts(
-                "cephqos_network_slow_peers",
-                "Peers whose mean ping time over one minute reaches "
-                "cephqos_network_slow_bound_seconds.",
-                slow,
-                pings,
-                labels,
-            ),
-            _counts(
-                "cephqos_network_stale_peers",
-                (
-                    "Peers whose ping times are old. They are left out of all other figures"
-                    " of the network."
-                ),
-                stale,
-                pings,
-                labels,
-            ),
-            single(bound, "gauge", text, labels.base, self._slow),
+            *(_counts(*told, found, pings, labels) for told, found in peers.items()),
+            single(*_BOUND, labels.base, self._slow),
         ]
 
 

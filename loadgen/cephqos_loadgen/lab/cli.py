@@ -82,8 +82,22 @@ def _add_name(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_up(up: argparse.ArgumentParser) -> None:
-    defaults = LabSpec()
     _add_name(up)
+    _add_osds(up)
+    _add_daemons(up)
+    up.add_argument("--port", type=int, help="first of the lab's 400 ports (default: a free block)")
+    up.add_argument(
+        "--timeout",
+        type=float,
+        default=LabSpec().timeout,
+        help="seconds until the cluster must be active (default: 120)",
+    )
+    up.set_defaults(run=_up)
+
+
+def _add_osds(up: argparse.ArgumentParser) -> None:
+    """How many OSDs, of which release, on what."""
+    defaults = LabSpec()
     releases = ", ".join(f"{r.name} ({r.version})" for r in RELEASES.values())
     up.add_argument(
         "--release",
@@ -117,6 +131,11 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="a second loop device per OSD for BlueStore's DB and WAL (default size: 2G)",
     )
+
+
+def _add_daemons(up: argparse.ArgumentParser) -> None:
+    """How the daemons are configured and where they run."""
+    defaults = LabSpec()
     up.add_argument("--setuser", help="ceph: run daemons as user ceph, as in production")
     up.add_argument(
         "--op-queue",
@@ -150,14 +169,6 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         metavar="OSD=LIST",
         help="pin an OSD to CPUs, repeatable: 0=0,2-3",
     )
-    up.add_argument("--port", type=int, help="first of the lab's 400 ports (default: a free block)")
-    up.add_argument(
-        "--timeout",
-        type=float,
-        default=defaults.timeout,
-        help="seconds until the cluster must be active (default: 120)",
-    )
-    up.set_defaults(run=_up)
 
 
 def _add_fault(fault: argparse.ArgumentParser) -> None:

@@ -52,6 +52,25 @@ def _add_plan(group: Group) -> None:
     group.add_argument(
         "--dry-run", action="store_true", help="the same, with every command line of the run"
     )
+    _add_choices(group)
+    group.add_argument(
+        "--path",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="device or file that the scenario may load and overwrite (engines libaio and io_uring;"
+        " repeatable)",
+    )
+    group.add_argument(
+        "--resume",
+        type=Path,
+        metavar="ARCHIVE",
+        help="continue an interrupted run: keep its finished repeats, run the others",
+    )
+
+
+def _add_choices(group: Group) -> None:
+    """What a scenario leaves open."""
     group.add_argument(
         "--scale",
         help="size of the run: tiny (minutes), lab (default), study (as published, hours)",
@@ -77,20 +96,6 @@ def _add_plan(group: Group) -> None:
         default=[],
         metavar="AXIS=VALUE[,VALUE]",
         help="run only these values of an axis of the matrix (repeatable)",
-    )
-    group.add_argument(
-        "--path",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="device or file that the scenario may load and overwrite (engines libaio and io_uring;"
-        " repeatable)",
-    )
-    group.add_argument(
-        "--resume",
-        type=Path,
-        metavar="ARCHIVE",
-        help="continue an interrupted run: keep its finished repeats, run the others",
     )
 
 

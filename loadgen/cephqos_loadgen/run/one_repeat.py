@@ -31,6 +31,18 @@ from cephqos_loadgen.servers import Address
 _LOG_LINES = 5000
 
 
+def _failed(record: RepeatRecord, error: Exception) -> RepeatRecord:
+    """A defect of ours must not cost what was recorded, nor leave the cluster changed."""
+    record = replace(record, status="failed")
+    match error:
+        case CephqosError() | CommandFailed():
+            return replace(record, error=str(error))
+        case OSError():
+            return replace(record, error=f"recording failed: {error}")
+    text = "".join(traceback.format_exception(error))
+    return replace(record, error=repr(error), traceback=text)
+
+
 class OneRepeat:
     """Sets a repeat up, runs it, closes its folder. `run` returns the record, also of a failure,
     and raises only when it was cancelled or when the disk takes no more."""
@@ -66,18 +78,10 @@ class OneRepeat:
         moved: dict[str, int] = {}
         try:
             await self._within(context, metrics, recorded, moved)
-            record = replace(record, status="finished")
             lacks = too_much_missing(metrics.summary(), time.time() - record.start_unix_seconds)
-            if lacks:
-                record = replace(record, status="failed", error=lacks)
-        except (CephqosError, CommandFailed) as error:
-            record = replace(record, status="failed", error=str(error))
-        except OSError as error:
-            record = replace(record, status="failed", error=f"recording failed: {error}")
+            record = replace(record, status="failed" if lacks else "finished", error=lacks)
         except Exception as error:
-            # A defect of ours must not cost what was recorded, nor leave the cluster changed.
-            text = "".join(traceback.format_exception(error))
-            record = replace(record, status="failed", error=repr(error), traceback=text)
+            record = _failed(record, error)
         finally:
             record = replace(
                 record,

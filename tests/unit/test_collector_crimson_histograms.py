@@ -1,0 +1,130 @@
+"""Histograms of Crimson OSDs: which form their buckets have, and which of them are shown."""
+
+import pytest
+from tests.replay import crimson as crimson_replies
+
+from cephqos_exporter.collectors.crimson import CrimsonCollector
+
+from .crimson_views import (
+    BLOCKS,
+    BUILDS,
+    SEGMENTS,
+    buckets,
+    collected,
+    entry,
+    histogram,
+    one,
+    recorded,
+    samples,
+    view,
+)
+
+
+# Histograms
+def test_stalls_are_those_of_the_histogram_and_not_the_reports_of_the_detector() -> None:
+    stalls = histogram({640: 0, 768: 1, 1280: 3, 2560: 11}, 11, total=43_520)
+    both = {
+        "metrics": [
+            entry("stall_detector_reported", 0, shard="0"),
+            entry("reactor_stalls", stalls, shard="0"),
+        ]
+    }
+    found = collected(both)
+    assert found['cephqos_crimson_reactor_stalls_total{shard="0"}'] == 11
+    assert found['cephqos_crimson_reactor_stall_reports_total{shard="0"}'] == 0
+    assert found["cephqos_crimson_reactor_stall_seconds_sum{}"] == 0.04352
+    assert found['cephqos_crimson_reactor_stall_seconds_bucket{le="0.00128"}'] == 3
+    older = collected(one("stall_detector_reported", 4, shard="0"))
+    assert older['cephqos_crimson_reactor_stalls_total{shard="0"}'] == 4
+
+
+def test_of_many_buckets_each_shown_is_twice_the_one_before() -> None:
+    found = collected(recorded(BLOCKS))
+    bounds = [
+        float(key.split('le="')[1].split('"')[0])
+        for key in found
+        if key.startswith("cephqos_crimson_reactor_stall_seconds_bucket")
+    ]
+    assert 15 <= len(bounds) <= 20
+    assert bounds[:3] == [0.00064, 0.00128, 0.00256]
+    assert bounds[-1] == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "count", "shown"),
+    [
+        # proved by a fall: each bucket for itself
+        ("seastore_op_lat", {1: 90, 2: 5, 3: 5}, 103, [90, 95, 100, 103]),
+        ("osd_mclock_throttle_wait_latency", {1: 90, 5: 5, 10: 5}, 103, [90, 95, 100, 103]),
+        # proved by a sum above the number of samples: added up
+        ("seastore_op_lat", {1: 90, 2: 95, 3: 100}, 103, [90, 95, 100, 103]),
+        ("osd_mclock_throttle_wait_latency", {1: 90, 5: 95, 10: 100}, 103, [90, 95, 100, 103]),
+        # neither: what builds are known to write
+        ("seastore_op_lat", {1: 1, 2: 2, 3: 3}, 7, [1, 3, 6, 7]),
+        ("osd_mclock_throttle_wait_latency", {1: 1, 5: 2, 10: 3}, 7, [1, 2, 3, 7]),
+        ("seastore_op_lat", {1: 0, 2: 0, 3: 0}, 0, [0, 0, 0, 0]),
+    ],
+)
+def test_the_form_of_a_histogram_is_told_by_its_figures(
+    name: str, counts: dict[float, int], count: int, shown: list[float]
+) -> None:
+    reply = one(name, histogram(counts, count), op_class="client", latency="READ", shard="0")
+    found = collected(reply)
+    assert [value for key, value in found.items() if "_bucket{" in key] == shown
+
+
+def test_one_series_proves_the_form_of_all_of_its_name_and_for_the_scrapes_that_follow() -> None:
+    name = "osd_mclock_throttle_wait_latency"
+    ambiguous = entry(name, histogram({1: 1, 5: 2}, 7), op_class="repop", shard="0")
+    proof = entry(name, histogram({1: 9, 5: 0}, 9), op_class="client", shard="0")
+    collector = CrimsonCollector()
+
+    def repop(*entries: object) -> list[float]:
+        found = samples(collector.collect(view({"metrics": list(entries)})))
+        return [value for key, value in found.items() if "repop" in key and "_bucket" in key]
+
+    assert repop(ambiguous) == [1, 2, 7]  # Seastar's own form, while nothing tells
+    assert repop(ambiguous, proof) == [1, 3, 7]
+    assert repop(ambiguous) == [1, 3, 7]
+    collector.forget(view({}).daemon)
+    assert repop(ambiguous) == [1, 2, 7]
+
+
+def test_latencies_of_seastore_have_their_buckets_in_seconds_in_milliseconds_and_microseconds() -> (
+    None
+):
+    counts = {1: 90, 1.5: 5, 100: 5}
+    milli = collected(one("seastore_op_lat", histogram(counts, 100, 250), latency="READ"))
+    assert milli['cephqos_crimson_seastore_op_seconds_bucket{op="read",le="0.0015"}'] == 95
+    assert milli['cephqos_crimson_seastore_op_seconds_sum{op="read"}'] == 0.25
+    counts = {le * 1000: n for le, n in counts.items()}
+    micro = collected(one("seastore_op_lat", histogram(counts, 100, 250_000), latency="READ"))
+    assert micro == milli
+
+
+def test_a_build_without_buckets_has_only_the_last_one() -> None:
+    found = collected(recorded(SEGMENTS))
+    name = "cephqos_crimson_seastore_op_seconds"
+    assert found[f'{name}_bucket{{op="read",le="+Inf"}}'] == found[f'{name}_count{{op="read"}}']
+    assert len(buckets(found, name)) == len(crimson_replies.OPERATIONS)
+
+
+def test_buckets_of_every_histogram_rise_and_end_at_the_count() -> None:
+    for build in BUILDS:
+        families = CrimsonCollector(everything=True).collect(view(recorded(build)))
+        for family in (f for f in families if f.type == "histogram"):
+            last = 0.0
+            for suffix, labels, value in family.samples:
+                if suffix == "_bucket":
+                    assert value >= last, (family.name, labels)
+                    last = value
+                elif suffix == "_count":
+                    assert value == last
+                    last = 0.0
+
+
+def test_how_full_segments_are_is_no_histogram_of_samples() -> None:
+    name = "cephqos_crimson_seastore_segments_by_utilization"
+    found = collected(recorded(SEGMENTS), groups=["cleaner"])
+    assert found[f'{name}{{shard="0",utilization="0.1"}}'] == 21
+    assert found[f'{name}{{shard="0",utilization="1.2"}}'] == 114_435

@@ -1,0 +1,183 @@
+"""What the doctor finds on a host."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.replay.daemons import RecordedDaemon
+
+from cephqos_doctor import scheduler, sockets
+from cephqos_doctor.cli import HOST_CHECKS
+from cephqos_doctor.host_facts import (
+    OsdProcess,
+    RunningExporter,
+    closed_directories,
+    exporter_processes,
+    osd_processes,
+    read_osd,
+    roles_of,
+)
+from cephqos_exporter.qos.tags import QueueDump
+
+from .doctor_facts import RECORDINGS, answering, found, host, recorded
+
+
+def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
+    assert found(HOST_CHECKS, host()) == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "said", "mend"),
+    [
+        ({"closed": ("/run/ceph",)}, "directories-readable", "/run/ceph", "sudo -u ceph"),
+        ({"sockets": ()}, "sockets-found", "pid 77", "discovery.sockets"),
+        ({"sockets": (), "processes": ()}, "sockets-found", "no OSD runs here", "ceph osd tree"),
+        (
+            {"sockets": (answering("permission", "167"),), "exporters": ()},
+            "sockets-permitted",
+            "belongs to 167",
+            "sudo -u '#167'",
+        ),
+        ({"sockets": (answering("refused"),)}, "osds-answer", "nobody listens", "ceph-osd@3"),
+        ({"sockets": (answering("timeout"),)}, "osds-answer", "(timeout)", "ceph daemon"),
+        (
+            {"exporters": (RunningExporter(pid=9, user="root"),)},
+            "exporter-user",
+            "runs as root",
+            "User=ceph",
+        ),
+        (
+            {"exporters": (RunningExporter(pid=9, user="nobody"),)},
+            "exporter-user",
+            "may not connect",
+            "User=ceph",
+        ),
+        ({"clock_synchronised": False}, "clock-synchronised", "not synchronised", "timedatectl"),
+        ({"osds": (recorded(perf="false"),)}, "figures-not-blinded", "perf is false", "restart"),
+        (
+            {"osds": (recorded(osd_enable_op_tracker="false"),)},
+            "figures-not-blinded",
+            "osd_enable_op_tracker",
+            "ceph config set osd.3 osd_enable_op_tracker true",
+        ),
+        (
+            {"osds": (recorded(osd_mclock_max_capacity_iops_hdd="900000"),)},
+            "capacity-plausible",
+            "900000 IOPS is not plausible",
+            "bench",
+        ),
+        (
+            {"osds": (recorded(osd_mclock_scheduler_client_res="0.9"),)},
+            "reservations-possible",
+            "of its capacity together",
+            "osd_mclock_profile",
+        ),
+        (
+            {"osds": (recorded(osd_mclock_scheduler_client_lim="0.1"),)},
+            "limits-possible",
+            "limit of client",
+            "osd_mclock_scheduler_client_lim 0",
+        ),
+        ({"osds": (recorded(osd_op_queue="wpq"),)}, "scheduler-in-force", "wpq", "restart"),
+    ],
+)
+def test_what_is_wrong_on_a_host_is_found_by_one_check_with_its_mend(
+    changed: dict[str, Any], check: str, said: str, mend: str
+) -> None:
+    findings = found(HOST_CHECKS, host(**changed))
+    assert list(findings) == [check]
+    [finding] = findings[check]
+    assert said in f"{finding.subject} {finding.problem}"
+    assert mend in finding.mend
+
+
+def test_a_capacity_that_nobody_measured_is_found() -> None:
+    bodies = RecordedDaemon.load(RECORDINGS / "reef" / "idle").replies
+    replies = {name: json.loads(body) for name, body in bodies.items()}
+    for media in ("hdd", "ssd"):
+        replies["config diff"]["diff"].pop(f"osd_mclock_max_capacity_iops_{media}", None)
+    osd = read_osd("osd.3", replies)
+    assert list(found(scheduler.CHECKS, host(osds=(osd,)))) == ["capacity-plausible"]
+
+
+def test_wpq_promises_nothing_unless_a_policy_does() -> None:
+    osd = recorded(osd_op_queue="wpq")
+    osd = dataclasses.replace(osd, queues=QueueDump("wpq", []))
+    assert list(found(scheduler.CHECKS, host(osds=(osd,)))) == ["scheduler-promises"]
+    assert found(scheduler.CHECKS, host(osds=(osd,), policy=True)) == {}
+
+
+def test_the_built_in_profiles_of_no_release_are_called_impossible() -> None:
+    for release in ("reef", "tentacle"):
+        osd = recorded(release)
+        assert "reservations-possible" not in found(scheduler.CHECKS, host(osds=(osd,)))
+
+
+def test_a_left_over_socket_is_no_finding_while_the_osd_answers_on_another() -> None:
+    both = (answering(""), answering("refused"))
+    assert found(sockets.CHECKS, host(sockets=both)) == {}
+
+
+def test_a_socket_elsewhere_is_found_through_its_process(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "ceph-osd.3.asok"
+    path.parent.mkdir()
+    path.touch()
+    process = OsdProcess(pid=77, osd="osd.3", sockets=(str(path),))
+    findings = found(sockets.CHECKS, host(sockets=(), processes=(process,)))
+    assert f"--discovery.sockets='{path.parent}/*.asok'" in findings["sockets-found"][0].mend
+    gone = OsdProcess(pid=77, osd="osd.3", sockets=("/in/container/ceph-osd.3.asok",))
+    findings = found(sockets.CHECKS, host(sockets=(), processes=(gone,)))
+    assert "mount a directory of the host at /in/container" in findings["sockets-found"][0].mend
+
+
+def test_an_exporter_of_another_user_with_the_capability_is_fine() -> None:
+    exporter = RunningExporter(pid=9, user="cephqos", overrides=True)
+    assert found(sockets.CHECKS, host(exporters=(exporter,))) == {}
+
+
+def process(proc: Path, pid: int, *arguments: str, status: str = "", unix: str = "") -> None:
+    directory = proc / str(pid)
+    (directory / "net").mkdir(parents=True)
+    (directory / "cmdline").write_text("\0".join(arguments) + "\0")
+    (directory / "status").write_text(status)
+    (directory / "net" / "unix").write_text(unix)
+
+
+def test_processes_are_read_with_their_sockets_and_rights(tmp_path: Path) -> None:
+    unix = "Num RefCount\n0: 2 0 10000 1 1 55 /run/ceph/ceph-osd.12.asok\n"
+    process(tmp_path, 5, "/usr/bin/ceph-osd", "-f", "--id", "12", unix=unix)
+    process(tmp_path, 6, "/usr/bin/ceph-osd", "-f", "--id", "1", unix=unix)
+    status = "Uid:\t167\t167\t167\t167\nCapEff:\t0000000000000002\n"
+    process(tmp_path, 7, "python3", "/usr/bin/cephqos-exporter", status=status)
+    process(tmp_path, 8, "python3", "/usr/bin/cephqos-exporter", "--role=cluster", status=status)
+    first, second = osd_processes(tmp_path)
+    assert first == OsdProcess(pid=5, osd="osd.12", sockets=("/run/ceph/ceph-osd.12.asok",))
+    assert second == OsdProcess(pid=6, osd="osd.1")
+    [exporter] = exporter_processes(tmp_path)
+    assert exporter.pid == 7
+    assert exporter.overrides
+
+
+@pytest.mark.parametrize(
+    ("words", "roles"),
+    [
+        (["--role=cluster"], ["cluster"]),
+        (["--role", "osd,cluster"], ["osd", "cluster"]),
+        (["--config.file={file}"], ["probe"]),
+        (["--config.file", "{file}", "--role=osd"], ["osd"]),
+        (["--config.file=/nowhere.yml"], ["osd"]),
+        ([], ["osd"]),
+    ],
+)
+def test_the_role_of_an_exporter_is_read_where_it_stands(
+    words: list[str], roles: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "probe.yml"
+    file.write_text("role: [probe]\n")
+    assert list(roles_of([word.format(file=file) for word in words])) == roles
+
+
+def test_directories_that_do_not_exist_are_not_closed(tmp_path: Path) -> None:
+    assert list(closed_directories([f"{tmp_path}/nothing/*/*.asok", f"{tmp_path}/*.asok"])) == []

@@ -1,0 +1,118 @@
+"""What the doctor finds in a Prometheus and a Grafana."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cephqos_base import dashboards
+from cephqos_base.version import __version__
+from cephqos_doctor import boards, rules, targets
+from cephqos_doctor.cli import PROMETHEUS_CHECKS
+from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, ScrapeTarget
+
+from .doctor_facts import found
+
+
+def prometheus(**changed: Any) -> PrometheusFacts:
+    """A Prometheus with which all is well."""
+    loaded = (LoadedRule(group="cephqos-work", name="a:b", expr="x", interval=15, seconds=0.1),)
+    generated = Path(boards.__file__).parents[2] / "dashboards/cephqos_dashboards/generated"
+    well: dict[str, Any] = {
+        "url": "http://localhost:9090",
+        "version": "2.53.0",
+        "seconds_apart": 0.0,
+        "targets": (
+            ScrapeTarget(job="cephqos", instance="a:10130", up=True, error="", interval=15),
+        ),
+        "exporters": ({"job": "cephqos", "instance": "a:10130", "version": __version__},),
+        "rules": loaded,
+        "expected": loaded,
+        "dashboards": {
+            uid: json.loads((generated / f"{uid}.json").read_text()) for uid in dashboards.ALL
+        },
+    }
+    return PrometheusFacts(**(well | changed))
+
+
+def target(**changed: Any) -> tuple[ScrapeTarget, ...]:
+    [one] = prometheus().targets
+    return (dataclasses.replace(one, **changed),)
+
+
+def rule(**changed: Any) -> tuple[LoadedRule, ...]:
+    [one] = prometheus().rules
+    return (dataclasses.replace(one, **changed),)
+
+
+def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
+    assert found(PROMETHEUS_CHECKS, prometheus()) == {}
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "said", "mend"),
+    [
+        ({"version": "2.41.1"}, "prometheus-version", "2.41.1", "2.42"),
+        ({"targets": (), "exporters": ()}, "exporters-scraped", "scrapes no", "job_name: cephqos"),
+        (
+            {"exporters": ({"job": "ceph qos", "version": __version__},)},
+            "job-names",
+            "jobs named cephqos.*",
+            "--job",
+        ),
+        ({"targets": target(up=False, error="EOF")}, "targets-up", "EOF", "curl"),
+        ({"targets": target(interval=60.0)}, "scrape-interval", "60 s", "--scrape-interval 60"),
+        ({"doubled_counters": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "double", "drop"),
+        ({"doubled_osds": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "osd.1", "remove"),
+        ({"doubled_clusters": ({"cluster": "c"},)}, "nothing-twice", "role cluster", "disable"),
+        ({"label_taken": ({"job": "cephqos"},)}, "label-cluster-free", "hides", "honor_labels"),
+        ({"rules": ()}, "rules-of-this-version", "not loaded", "cephqos rules build"),
+        ({"rules": rule(expr="y")}, "rules-of-this-version", "differ", "rules build"),
+        ({"rules": (*rule(), *rule(name="old"))}, "rules-of-this-version", "old", "rules build"),
+        ({"expected": (*rule(), *rule(name="new"))}, "rules-of-this-version", "missing: new", ""),
+        ({"rules": rule(error="many-to-many")}, "rules-work", "many-to-many", "rules build"),
+        ({"rules": rule(seconds=20.0)}, "rules-in-time", "20.0 s", "--scrape-interval 30"),
+        (
+            {"exporters": ({"job": "cephqos", "instance": "a:1", "version": "0.0.9"},)},
+            "exporters-of-this-version",
+            "0.0.9",
+            "same version",
+        ),
+        ({"dashboards": {}}, "dashboards-of-this-version", "missing", "dashboards install"),
+        ({"grafana_failure": "HTTP 401"}, "grafana-reachable", "401", "--grafana-header"),
+        ({"seconds_apart": -30.0}, "clocks-agree", "30.0 s behind", "timedatectl"),
+    ],
+)
+def test_what_is_wrong_with_a_prometheus_is_found_by_one_check(
+    changed: dict[str, Any], check: str, said: str, mend: str
+) -> None:
+    findings = found(PROMETHEUS_CHECKS, prometheus(**changed))
+    found_else = set(findings) - {check}
+    assert check in findings
+    assert found_else <= {"exporters-scraped"}
+    [finding] = findings[check]
+    assert said in f"{finding.subject} {finding.problem}"
+    assert mend in finding.mend
+
+
+def test_a_prometheus_that_does_not_answer_is_one_finding() -> None:
+    facts = PrometheusFacts(url="http://h:1", failure="refused")
+    assert list(found(PROMETHEUS_CHECKS, facts)) == ["prometheus-reachable"]
+
+
+def test_a_dashboard_with_another_query_differs_and_one_with_other_ids_does_not() -> None:
+    held = json.loads(json.dumps(prometheus().dashboards))
+    uid = dashboards.OVERVIEW
+    held[uid] |= {"id": 12, "version": 7, "refresh": "1m"}
+    assert found(boards.CHECKS, prometheus(dashboards=held)) == {}
+    held[uid]["panels"] = held[uid]["panels"][1:]
+    [finding] = found(boards.CHECKS, prometheus(dashboards=held))["dashboards-of-this-version"]
+    assert finding.problem.endswith(uid)
+
+
+def test_rules_are_made_for_the_interval_at_which_most_are_evaluated() -> None:
+    slow = rule(group="cephqos-history", interval=60.0)
+    facts = prometheus(rules=(*rule(), *slow), expected=(*rule(), *slow))
+    assert found((*targets.CHECKS, *rules.CHECKS), facts) == {}

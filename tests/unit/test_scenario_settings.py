@@ -1,0 +1,122 @@
+"""Options of the cluster: what a scenario sets, whether it is taken, what is said of it."""
+
+from typing import Any
+
+import pytest
+
+from cephqos_loadgen.cluster import device_queues, queue_files
+from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
+from cephqos_loadgen.cluster.settings import concerned, warnings_for
+from cephqos_loadgen.plan.parts import CephOption, Device
+from cephqos_loadgen.run.session import scheduler_of
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted", "found", "same"),
+    [
+        ("size", "256K", "262144", True),
+        ("size", "256K", "262145", False),
+        ("uint", "5", "5", True),
+        ("bool", "true", "1", True),
+        ("bool", "false", "true", False),
+        ("float", "0", "0.000000", True),
+        ("float", "0.9", "0.900000", True),
+        ("float", "0.9", "0.800000", False),
+        ("str", "wpq", "mclock_scheduler", False),
+        ("int", "five", "5", False),
+    ],
+)
+def test_spellings_of_one_value_are_told_from_other_values(
+    kind: str, wanted: str, found: str, same: bool
+) -> None:
+    assert same_value(kind, wanted, found) is same
+
+
+INFO = {"name": "o", "can_update_at_runtime": True, "min": "", "max": ""}
+
+
+@pytest.mark.parametrize(
+    ("info", "value", "expected"),
+    [
+        ({"type": "str", "enum_values": ["wpq", "mclock_scheduler"]}, "wpq", ""),
+        ({"type": "str", "enum_values": ["wpq", "prioritized"]}, "wqp", "one of wpq, prioritized"),
+        ({"type": "str", "enum_values": []}, "anything", ""),
+        ({"type": "uint"}, "often", "a value of type uint"),
+        ({"type": "size"}, "256K", ""),
+        ({"type": "float", "min": 0, "max": 1.0}, "0.5", ""),
+        ({"type": "float", "min": 0, "max": 1.0}, "1.5", "at most 1"),
+        ({"type": "int", "min": 1}, "0", "at least 1"),
+        ({"type": "bool"}, "perhaps", "a value of type bool"),
+        ({"type": "secs"}, "1h", ""),
+    ],
+)
+def test_a_value_that_the_monitors_would_not_take_is_known_from_what_they_say_of_the_option(
+    info: dict[str, Any], value: str, expected: str
+) -> None:
+    assert unfit(read_info({**INFO, **info}), value) == expected
+
+
+@pytest.mark.parametrize(
+    ("section", "daemons"),
+    [
+        ("osd", ["osd.0", "osd.1"]),
+        ("osd.1", ["osd.1"]),
+        ("mon", ["mon.a"]),
+        ("mgr", ["mgr.x"]),
+        ("mgr.x", ["mgr.x"]),
+        ("global", ["osd.0", "osd.1", "mon.a", "mgr.x"]),
+        ("osd.7", []),
+    ],
+)
+def test_a_setting_is_read_back_from_every_daemon_that_its_section_means(
+    section: str, daemons: list[str]
+) -> None:
+    option = CephOption(section, "debug_ms", "0")
+    assert concerned(option, ["osd.0", "osd.1", "mon.a", "mgr.x"]) == daemons
+
+
+MCLOCK = {"osd_op_queue": "mclock_scheduler", "osd_mclock_max_sequential_bandwidth_ssd": "1"}
+
+
+def test_options_that_the_bandwidth_model_ignores_are_said() -> None:
+    options = [CephOption("osd", "osd_scrub_cost", "50M"), CephOption("osd", "osd_max_scrubs", "5")]
+    (only,) = warnings_for(options, MCLOCK)
+    assert only.startswith("osd_scrub_cost = 50M has no effect")
+    assert warnings_for(options, {**MCLOCK, "osd_op_queue": "wpq"}) == []
+    assert warnings_for(options, {"osd_op_queue": "mclock_scheduler"}) == [], "the early model"
+
+
+def test_a_sleep_of_zero_is_what_mclock_has_anyway() -> None:
+    said = [
+        warnings_for([CephOption("osd", "osd_scrub_sleep", v)], MCLOCK) for v in ("0", "0.0", "0.1")
+    ]
+    assert [len(warnings) for warnings in said] == [0, 0, 1]
+
+
+def test_backfill_limits_need_the_override_under_mclock() -> None:
+    options = [CephOption("osd", "osd_max_backfills", "1000")]
+    assert len(warnings_for(options, MCLOCK)) == 1
+    override = {"osd_mclock_override_recovery_settings": "true"}
+    assert warnings_for(options, MCLOCK | override) == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "scheduler"),
+    [
+        ({}, "mclock_scheduler"),  # 16.2, which prints nothing
+        ({"mClockClients": {"clients": ""}, "queue_sizes": {"immediate": 0}}, "mclock_scheduler"),
+        ({"high_queues": [], "queues": []}, "wpq"),
+        ("nonsense", "unknown"),
+    ],
+)
+def test_the_scheduler_in_force_is_told_by_the_queue_dump_of_every_release(
+    queue: Any, scheduler: str
+) -> None:
+    dump = {"OSD:ShardedOpWQ:0": queue, "OSD:ShardedOpWQ:1": queue}
+    assert scheduler_of(dump) == scheduler
+
+
+def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
+    wanted = device_queues.queue_settings(Device("bfq", 64, None))
+    assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
+    assert queue_files.in_force("none [bfq] kyber") == "bfq"

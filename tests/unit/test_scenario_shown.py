@@ -1,0 +1,59 @@
+"""What a run shows while it works: counters, progress, annotations."""
+
+from typing import Any
+
+from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
+from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.notify import annotation, push
+from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_loadgen.load.recovery import read_look
+
+
+def status(ios: int, runtime: float) -> ClientStatus:
+    done = IoTotals(ios, ios * 4096, ios, ios * 0.001, 0.0, 0.001, {1_000_000: ios})
+    return ClientStatus(
+        0.0, {"volume.0": JobStatus({"read": IoTotals(), "write": done}, 0.0, runtime)}
+    )
+
+
+def samples(live: Live, name: str) -> list[float]:
+    return [v for f in families(live) if f.name == name for _, _, v in f.samples]
+
+
+def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
+    live = Live(RunPlace("r", "s", "fsid"))
+    live.start_client("load", "client.0", "rbd")
+    live.status("load", "client.0", status(100, 1.0))
+    interval = live.status("load", "client.0", status(250, 2.0))
+    assert interval.ios == 150
+    assert live.iops("load") == 150
+    live.start_client("load", "client.0", "rbd")
+    assert samples(live, "cephqos_client_ops_total") == [250]
+    live.status("load", "client.0", status(10, 1.0))
+    assert samples(live, "cephqos_client_ops_total") == [260]
+    assert max(samples(live, "cephqos_client_latency_seconds")) == 260
+
+
+def test_progress_is_read_from_status_and_pools() -> None:
+    sums = {"num_objects_recovered": 3, "num_objects_misplaced": 2}
+    pools = {"pool_stats": [{"poolid": 7, "stat_sum": sums}]}
+    state = {"state_name": "active+remapped+backfilling", "count": 4}
+    now = read_look(1.0, {"pgmap": {"pgs_by_state": [state]}}, pools)
+    assert now.recovering
+    assert not now.calm
+    assert (now.objects, now.misplaced) == ({7: 3}, 2)
+    calm = {"state_name": "active+clean", "count": 4}
+    none: dict[str, Any] = {"pool_stats": [{"poolid": 7, "stat_sum": {}}]}
+    assert read_look(1.0, {"pgmap": {"pgs_by_state": [calm]}}, none).calm
+
+
+def test_annotations_and_log_lines_name_run_and_phase() -> None:
+    details = {"run": "r1", "phase": "scrub"}
+    assert annotation("phase_started", details, 1.5) == {
+        "time": 1500,
+        "tags": ["cephqos", "phase_started", "r1", "scrub"],
+        "text": "phase_started run=r1 phase=scrub",
+    }
+    (stream,) = push("phase_started", details, 1.5, "c1")["streams"]
+    line = '{"time": 1.5, "event": "phase_started", "run": "r1", "phase": "scrub"}'
+    assert stream["values"] == [["1500000000", line, {"event": "phase_started", **details}]]
