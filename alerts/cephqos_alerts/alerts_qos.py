@@ -265,9 +265,10 @@ def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
 
 _LIMIT: Final = (
     RecordedSeries(
+        # Best effort is meant to be slow: removing a pool is held at its limit until it is done.
         record=PerClass.HELD_WHILE_IDLE,
         expr=f"""
-        {PerClass.CAUSE}{{cause="limit"}}
+        {PerClass.CAUSE}{{cause="limit", class!="background_best_effort"}}
         * on ({OSD}) group_left () (
           ({PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS}))
           * on ({OSD}) (

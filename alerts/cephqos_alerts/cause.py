@@ -31,6 +31,8 @@ RANKS: Final = {
 ELSEWHERE: Final = "replica"
 # An OSD whose threads are busy, and that still does its usual work.
 _BUSY_CPU_RANK: Final = 35
+# Slow heartbeats to an OSD that is well: replica writes on it wait for the link.
+_ONLY_NETWORK_RANK: Final = 67
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
 
@@ -76,6 +78,7 @@ _SKEW: Final = f"""
 {PerClass.WANTS}
   and on ({OSD_CLASS}) ({PerClass.SHARDS_WANTING} <= @skew@)
   and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
+  unless on ({OSD_CLASS}) {PerClass.AWAY}
 """
 
 # More than was ever delivered while clients wanted more. What an OSD did in the last day, saturated
@@ -139,6 +142,12 @@ label_replace(
 )
 """
 
+_SICK: Final = f"""
+label_replace(
+  {PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT}, "by", "$1", "ceph_daemon", "(.+)"
+)
+"""
+
 # Where what is delivered is not known, nothing is left that could be unknown.
 _UNKNOWN: Final = f"""
 {PerClass.WANTS}
@@ -191,6 +200,7 @@ def _evidence() -> str:
     )
     immediate = f'label_replace({_IMMEDIATE}, "by", "immediate", "", "")'
     named = f"sum by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF})"
+    network = f"sum by ({OSD_CLASS}, by) ({_NETWORK})"
     away = _ranked("replica", PerClass.AWAY, _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
@@ -199,7 +209,8 @@ def _evidence() -> str:
         _ranked("skew", _SKEW),
         _ranked("interference", interference),
         f"({_ranked('replica', named)} or on ({OSD_CLASS}) {away})",
-        _ranked("network", f"sum by ({OSD_CLASS}, by) ({_NETWORK})"),
+        f"({_ranked('network', f'{network} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
+        f" or {_ranked('network', network)})",
         _ranked("immediate", immediate),
         _ranked("capacity", _CAPACITY),
         _ranked("unknown", _UNKNOWN),

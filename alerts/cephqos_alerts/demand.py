@@ -3,7 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.rules import RecordedSeries, RuleGroup
-from cephqos_base.recorded import PerClass, PerOsd, PerShard
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerShard
 from cephqos_base.series import OSD, OSD_CLASS, OpSeries, QosSeries, total
 
 
@@ -24,13 +24,18 @@ def _worst(record: str, metric: str) -> RecordedSeries:
 # a look at the queue finds it empty as often as full), at a throttle, or, most often, inside
 # BlueStore, which takes work without bound until its throttles fill.
 # Operations that wait for another OSD wait in no queue of their own. They are demand where the
-# promise is not kept either; else whoever has a fast store of its own would always want more.
+# promise, of the OSD or the cluster, is not kept either; else whoever has a fast store of its own
+# would always want more.
 _KEPT_WAITING: Final = f"""
                   {PerOsd.OWN_STORE} < @own_store@
                   and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
                   and on ({OSD}) (
                     {PerClass.ATTAINED_OPS}{{class="client"}}
                     < on ({OSD}) (@shortfall@ * {PerClass.RESERVED_OPS}{{class="client"}})
+                    or on ({OSD}) {PerOsd.OWN_STORE} and on (cluster) (
+                      {PerClusterClass.ATTAINED_OPS}{{class="client"}}
+                      < on (cluster) (@shortfall@ * {PerClusterClass.TARGET_OPS}{{class="client"}})
+                    )
                   )
 """
 

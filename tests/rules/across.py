@@ -232,6 +232,42 @@ NETWORK = [
         moments=(silent(14), firing(18, violated("page", "network", by="osd.2"))),
     ),
     RuleCase(
+        name="a slow link to an OSD that holds replica writes for that reason pages as network",
+        alert=VIOLATED,
+        series=merged(
+            three(
+                (10, WELL),
+                culprit=replace(IDLE, replica_writes=60, replica_latency=0.5),
+                others=WAITS,
+            ),
+            *(
+                series
+                for i in (0, 2)
+                for series in (
+                    with_more(i, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
+                    with_more(i, "cephqos_network_worst_peer_info", 1, peer="osd.1", **_SLOW_LINK),
+                )
+            ),
+        ),
+        moments=(
+            firing(
+                25,
+                *(
+                    {**violated("page", "network", by="osd.1"), "ceph_daemon": f"osd.{i}"}
+                    for i in (0, 2)
+                ),
+            ),
+        ),
+    ),
+    RuleCase(
+        name="who waits for another OSD through one of its shards is not skewed",
+        alert=VIOLATED,
+        series=three(
+            (10, WELL), culprit=_CULPRIT_OF_OTHERS, others=replace(WAITS, queue=(3, 0, 0, 0))
+        ),
+        moments=(firing(25, _waiting(0), _waiting(2)),),
+    ),
+    RuleCase(
         name="slow heartbeats of an OSD whose clients do not wait elsewhere are nobody's cause",
         alert=VIOLATED,
         series=merged(
