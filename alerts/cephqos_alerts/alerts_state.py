@@ -323,7 +323,8 @@ COVERAGE: Final = RuleGroup(
             name="CephQosTooManySeries",
             about=(),
             expr=f"""
-            sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
+            (sum by (instance) (scrape_samples_post_metric_relabeling{{job=~"@job@"}})
+              - @series_of_exporter@)
             / on (instance) (count by (instance) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}))
             > @series_per_osd@
             """,
@@ -333,7 +334,8 @@ COVERAGE: Final = RuleGroup(
             summary='{{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per OSD',
             description="""
             The exporter at {{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per
-            OSD, above the budget of @series_per_osd@.
+            OSD, above the budget of @series_per_osd@. @series_of_exporter@ series of the host and
+            the cluster are not counted.
             """,
         ),
         Alert(

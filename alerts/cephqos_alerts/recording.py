@@ -132,7 +132,8 @@ WORK: Final = RuleGroup(
 )
 
 # A reservation is promised per shard: a class that wants work done in one shard of eight is owed an
-# eighth of it. Where work piles up behind the scheduler all shards share that fate.
+# eighth of it. Where work piles up behind the scheduler all shards share that fate, and where it
+# waits for another OSD the queues say nothing.
 VIOLATION: Final = RuleGroup(
     name="cephqos-violation",
     rules=(
@@ -141,6 +142,7 @@ VIOLATION: Final = RuleGroup(
             expr=f"""
             ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
               and on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
+            or ({PerClass.RESERVED_OPS} > 0) and on ({OSD_CLASS}) {PerClass.AWAY}
             or ({PerClass.RESERVED_OPS} > 0) * {PerClass.SHARDS_WANTING}
             or {PerClass.RESERVED_OPS} > 0
             """,

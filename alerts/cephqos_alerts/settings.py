@@ -74,6 +74,7 @@ class Thresholds:
     oversubscribed: float = 1.01
     scrape_seconds: float = 8  # of a deadline of 10
     series_per_osd: float = 750  # 20.2 with a DB device shows 728 with nothing switched on
+    series_of_exporter: float = 500  # of host and cluster; a cluster of five pools shows 230
     recovery_eta: float = 86400  # seconds
     scrub_growth: float = 1  # PGs more than a day ago
 

@@ -268,6 +268,16 @@ NETWORK = [
         moments=(firing(25, _waiting(0), _waiting(2)),),
     ),
     RuleCase(
+        name="who waits for another OSD is owed its whole reservation, whatever its queues show",
+        alert=VIOLATED,
+        series=three(
+            (10, WELL),
+            culprit=_CULPRIT_OF_OTHERS,
+            others=replace(WAITS, client=300, queue=(3, 0, 0, 0)),
+        ),
+        moments=(firing(25, _waiting(0), _waiting(2)),),
+    ),
+    RuleCase(
         name="slow heartbeats of an OSD whose clients do not wait elsewhere are nobody's cause",
         alert=VIOLATED,
         series=merged(

@@ -171,7 +171,9 @@ CASES = [
     case(
         "CephQosTooManySeries",
         "an exporter that gives more series than the budget",
-        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", "900x90 600x100", **_TARGET)),
+        merged(
+            _DAEMON, flat("scrape_samples_post_metric_relabeling", "1300x90 1200x100", **_TARGET)
+        ),
         silent(14),
         firing(16, {"instance": "host1", "severity": "info"}),
         silent(24),
@@ -179,7 +181,7 @@ CASES = [
     case(
         "CephQosTooManySeries",
         "an exporter within the budget",
-        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 600, **_TARGET)),
+        merged(_DAEMON, flat("scrape_samples_post_metric_relabeling", 1200, **_TARGET)),
         silent(16),
         silent(59),
     ),
