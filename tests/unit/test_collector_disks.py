@@ -258,6 +258,20 @@ def test_an_osd_whose_devices_cannot_be_found_is_reported_and_looked_for_again(
     assert places(samples(collector.collect(view(tree, 1031))))
 
 
+def test_an_osd_that_did_not_say_where_its_data_is_is_asked_in_the_next_scrape(
+    tree: HostTree,
+) -> None:
+    collector = DisksCollector(data_dirs=(), queue_interval=30)
+    tree.disk("sdb", "8:16")
+    tree.data_directory(PID, "/elsewhere", {"block": "/dev/sdb"})
+    with pytest.raises(ReplyMissing, match="data directory"):
+        list(collector.collect(host_view(tree.host, 1000.0, pid=PID)))
+    said = host_view(
+        tree.host, 1001.0, pid=PID, replies={"config show": {"osd_data": "/elsewhere"}}
+    )
+    assert places(samples(collector.collect(said)))
+
+
 def test_a_directory_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(
     tree: HostTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,8 @@ class DisksCollector(DaemonCollector[_DisksOsd]):
                 osd.devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
             except DataDirectoryMissing as exc:
                 osd.missing = exc.reason
+                if osd_data is None:
+                    osd.devices_read = None  # the daemon has not said where: ask in the next scrape
                 return
             osd.missing = ""
         wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self._layers]
