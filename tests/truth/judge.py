@@ -4,12 +4,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from .situation import ExpectedFinding, Situation
+from cephqos_alerts.settings import WINDOWS
+
+from .situation import FASTER, ExpectedFinding, Situation
 
 Verdict = Literal["right", "wrong OSD", "wrong cause", "late", "missed", "false", "not run"]
-# The watching failed, of which a run on a shortened clock says little: a scrape has one second
-# here and ten in production, and ten minutes of failing are twenty seconds.
+# The watching failed. A scrape has one second here and ten in production, and ten minutes of
+# failing are twenty seconds: such an alert is no wrong finding about a promise.
 BLIND = ("CephQosCollectorFailing", "CephQosTooFewSamples", "CephQosFiguresMissing")
+# Nothing is found sooner after a fault. What says before that the watching failed, saw it fail
+# without the fault.
+SOONEST = WINDOWS["hold"] / FASTER
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "collector")
 
 
@@ -37,6 +42,7 @@ class Judgement:
     seconds: float | None = None  # until the first alert that was expected
     paged: bool = False  # somebody was woken who should not have been
     others: list[str] = field(default_factory=list)  # what should not have come
+    heard: list[str] = field(default_factory=list)  # all that came
     note: str = ""
     seen: dict[str, dict[str, str]] = field(default_factory=dict)  # figures, to look into it
     runbook: dict[str, str] = field(default_factory=dict)  # what its queries showed
@@ -73,7 +79,11 @@ def _by(by: str | None, turn: int, osds: int) -> str | None:
 def judge(
     situation: Situation, heard: Sequence[Heard], turn: int
 ) -> tuple[Verdict, float | None, list[Heard]]:
-    """The verdict, how long the first expected alert took, and what should not have come."""
+    """The verdict, how long the first expected alert took, and what should not have come.
+
+    Silence proves nothing while nobody looks: a healthy run without figures is not run. A fault
+    that was not found is missed all the same, unless the watching had failed before it.
+    """
     osds = situation.cluster.osds
     blind = unseen(heard)
     heard = [it for it in heard if it not in blind]
@@ -83,7 +93,8 @@ def judge(
 
     others = [it for it in heard if not among((*situation.expect, *situation.allow), it)]
     if situation.healthy:
-        return ("false" if others else "right"), None, others
+        calm: Verdict = "not run" if blind else "right"
+        return ("false" if others else calm), None, others
     times = []
     for finding in situation.expect:
         came = [it.after for it in heard if matches(finding, it, turn, osds)]
@@ -93,12 +104,12 @@ def judge(
     verdict: Verdict = "right"
     if late:
         verdict = "missed" if float("inf") in times else "late"
-        verdict = "not run" if blind else verdict
+        verdict = "not run" if any(it.after < SOONEST for it in blind) else verdict
     return _of_fault(situation, verdict, others, turn), first, others
 
 
 def unseen(heard: Sequence[Heard]) -> list[Heard]:
-    """What says that the cluster could not be watched: nothing right or wrong about it."""
+    """What says that the cluster could not be watched."""
     return [it for it in heard if it.labels["alertname"] in BLIND]
 
 

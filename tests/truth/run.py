@@ -53,6 +53,11 @@ SEEN: Final = (
     "osd:cephqos_thread_ceiling:max",
     "osd:cephqos_cpu_waiting:rate",
     "cephqos_network_slow_peers",
+    "cluster_class:cephqos_attained_ops:sum",
+    "cluster_class:cephqos_target_ops",
+    "cluster_class:cephqos_demand_osds:sum",
+    "cluster_class:cephqos_target_missed:bool",
+    "scrape_samples_post_metric_relabeling",
 )
 
 
@@ -117,6 +122,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
         seconds=seconds,
         paged=any(it.labels.get("severity") == "page" for it in others),
         others=[str(it) for it in others],
+        heard=[str(it) for it in heard],
         note="; ".join(f"not all was watched: {it}" for it in unseen(heard)),
         seen=seen,
         runbook=showed,

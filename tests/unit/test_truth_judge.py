@@ -51,12 +51,21 @@ def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
     assert judge(_situation(allow=(allowed,)), heard, 0)[0] == "right"
 
 
-def test_what_was_not_watched_is_neither_right_nor_wrong() -> None:
-    failing = Heard(9, {"alertname": "CephQosCollectorFailing", "severity": "ticket"})
-    assert judge(_situation(), [failing], 0) == ("right", None, [])
-    assert judge(_situation(DEVICE), [failing], 0)[0] == "not run"
-    assert judge(_situation(DEVICE), [failing, _heard(1, "device")], 0)[0] == "right"
-    assert judge(_situation(DEVICE), [failing, _heard(1, "capacity")], 0)[0] == "wrong cause"
+def test_a_fault_that_was_not_found_is_missed_unless_the_watching_failed_before_it() -> None:
+    before, after = (
+        Heard(at, {"alertname": "CephQosCollectorFailing", "severity": "ticket"}) for at in (5, 15)
+    )
+    assert judge(_situation(DEVICE), [before], 0)[0] == "not run"
+    assert judge(_situation(DEVICE), [after], 0)[0] == "missed"
+    assert judge(_situation(DEVICE), [after, _heard(1, "device", after=31)], 0)[0] == "late"
+    assert judge(_situation(DEVICE), [before, _heard(1, "device")], 0)[0] == "right"
+    assert judge(_situation(DEVICE), [before, _heard(1, "capacity")], 0)[0] == "wrong cause"
+
+
+def test_a_healthy_cluster_that_was_not_watched_proves_nothing() -> None:
+    failing = Heard(9, {"alertname": "CephQosTooFewSamples", "severity": "ticket"})
+    assert judge(_situation(), [failing], 0) == ("not run", None, [])
+    assert judge(_situation(), [failing, _heard(0, "unknown")], 0)[0] == "false"
 
 
 def test_a_seed_turns_the_osds() -> None:
