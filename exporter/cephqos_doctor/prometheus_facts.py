@@ -10,12 +10,11 @@ from typing import Any, Final
 
 import aiohttp
 import orjson
-import yaml
 
 from cephqos_alerts.build import FILES
 from cephqos_alerts.rules import render
 from cephqos_alerts.settings import RuleSettings as RuleSettings
-from cephqos_base import dashboards
+from cephqos_base import dashboards, yamlfile
 from cephqos_base.errors import CephqosError, ConfigError, UsageError
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.units import parse_seconds
@@ -249,9 +248,8 @@ def _from_files(directory: Path) -> tuple[LoadedRule, ...]:
     found: list[LoadedRule] = []
     for file in sorted(directory.glob("*.yml")):
         try:
-            document = yaml.safe_load(file.read_text(encoding="utf-8"))
-            found += _rules_of(document)
-        except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError) as exc:
+            found += _rules_of(yamlfile.read(file).plain())
+        except (ValueError, KeyError, TypeError) as exc:
             raise ConfigError(
                 where=file, key="", found=str(exc), allowed="rules of `cephqos rules build`"
             ) from exc

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import yaml
 
+from cephqos_base import yamlfile
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
@@ -59,9 +59,8 @@ class OtherGrafana(Grafana):
     ) -> None:
         names: dict[str, str] = {}
         file = folder / "provisioning" / "datasources" / "cephqos.yml"
-        for source in yaml.safe_load(await asyncio.to_thread(file.read_text, "utf-8"))[
-            "datasources"
-        ]:
+        document = await asyncio.to_thread(yamlfile.read, file)
+        for source in document.plain()["datasources"]:
             uid, name = self.prefix + source["uid"], f"{source['name']} {self.prefix[:-1]}"
             await api.post("datasources", source | {"uid": uid, "name": name})
             placed.push_async_callback(api.delete, f"datasources/uid/{uid}")

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import yaml
 
+from cephqos_base import yamlfile
+
 _WORD: Final = re.compile(r"[a-zA-Z_][\w:]*")
 Rule = Mapping[str, Any]
 
@@ -20,7 +22,7 @@ def recording_rules(files: Iterable[str]) -> list[Rule]:
     return [
         rule
         for file in files
-        for group in yaml.safe_load(file)["groups"]
+        for group in yamlfile.parse(file, "rules").plain()["groups"]
         for rule in group["rules"]
         if "record" in rule
     ]
