@@ -11,6 +11,7 @@ import ssl
 import statistics
 import subprocess
 import time
+import tracemalloc
 from pathlib import Path
 
 import aiohttp
@@ -73,6 +74,66 @@ async def test_who_does_not_take_the_answer_is_not_waited_for(
                 came += len(part)
         assert came < 10_000_000
         sock.close()
+
+
+async def test_answers_that_nobody_takes_are_bounded_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is a whole page: 500 of 10 MB would be 5 GB, for a minute."""
+    monkeypatch.setattr(connections, "UNSENT_BYTES", 30_000_000)
+    scrapes = Scrapes()
+    scrapes.samples = 500_000  # 11 MB, which no socket buffers take
+    page = await scrapes.page(1)
+    scrapes.page = lambda _: asyncio.sleep(0, page)  # type: ignore[method-assign,assignment]
+    async with serving(scrapes) as client:
+        idle = []
+        for _ in range(5):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await asyncio.to_thread(sock.connect, client.address)
+            sock.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            idle.append(sock)
+            await asyncio.sleep(0.3)
+        assert len((await client.get("/metrics"))[1]) > 10_000_000
+        whole = [await asyncio.to_thread(_take, sock) > 10_000_000 for sock in idle]
+    assert whole.count(True) in (1, 2), "the last ones; those before were given up"
+    assert not any(whole[:3])
+
+
+def _take(sock: socket.socket) -> int:
+    """How much comes of an answer."""
+    came = 0
+    sock.settimeout(3)
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        while part := sock.recv(1 << 20):
+            came += len(part)
+    sock.close()
+    return came
+
+
+async def test_an_idle_connection_does_not_keep_its_last_page() -> None:
+    scrapes = Scrapes()
+    scrapes.samples = 100_000
+    page = await scrapes.page(1)
+    size = len(page.body(openmetrics=False))
+    scrapes.page = lambda _: asyncio.sleep(0, page)  # type: ignore[method-assign,assignment]
+    async with serving(scrapes) as client:
+        opened = []
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                page._bodies.clear()
+                reader, writer = await asyncio.open_connection(*client.address)
+                opened.append(writer)
+                writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+                await reader.readuntil(b"\r\n\r\n")
+                await reader.readexactly(size)
+            held, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert held < 2 * size
+        for writer in opened:
+            writer.close()
 
 
 async def test_a_flood_of_connections_closes_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 HEADER_SECONDS: Final = 10.0
 # To take the whole answer: some megabytes.
 ANSWER_SECONDS: Final = 60.0
+# Of answers that are on their way, all connections together: some pages of the largest hosts.
+UNSENT_BYTES: Final = 64 << 20
 # Between requests: longer than any usual interval between scrapes.
 IDLE_SECONDS: Final = 630.0
 _LEAST_CONNECTIONS: Final = 16
@@ -36,10 +38,12 @@ class Connections(web.Server):
         self.headers = headers  # to be sent with every answer
         self.header_seconds = HEADER_SECONDS
         self.answer_seconds = ANSWER_SECONDS
+        self.unsent_bytes = UNSENT_BYTES
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = max(_LEAST_CONNECTIONS, min(_MOST_CONNECTIONS, soft // 4))
         self.most = most
         self._everyone: dict[Connection, None] = {}  # the oldest first
+        self._answering: dict[Connection, None] = {}  # those who were to take one longest first
 
     def __call__(self) -> RequestHandler:
         return Connection(self, loop=self._loop, keepalive_timeout=IDLE_SECONDS, access_log=None)
@@ -58,20 +62,42 @@ class Connections(web.Server):
             address, _ = held.most_common(1)[0]
             next(one for one in idle if one.address == address).cut_off("there are too many")
 
+    def answering(self, connection: "Connection", size: int) -> None:
+        """An answer begins. Too much unsent: who took nothing for longest loses his, as above."""
+        connection.unsent = size
+        self._answering[connection] = None
+        while sum(one.unsent for one in self._answering) > self.unsent_bytes:
+            others = [one for one in self._answering if one is not connection]
+            held: Counter[str] = Counter()
+            for one in others:
+                held[one.address] += one.unsent
+            if not held:
+                return
+            address, _ = held.most_common(1)[0]
+            slow = next(one for one in others if one.address == address)
+            self.answered(slow)
+            slow.cut_off("too many answers are not taken")
+
+    def answered(self, connection: "Connection") -> None:
+        """Its answer was sent, or never will be."""
+        self._answering.pop(connection, None)
+
     def closed(self, connection: "Connection") -> None:
         self._everyone.pop(connection, None)
+        self._answering.pop(connection, None)
 
 
 class Connection(RequestHandler):
     """One connection: headers and answers have a deadline, errors take one line of the log."""
 
-    __slots__ = ("_connections", "_timer", "address", "busy")
+    __slots__ = ("_connections", "_timer", "address", "busy", "unsent")
 
     def __init__(self, connections: Connections, **settings: Any) -> None:
         super().__init__(connections, **settings)
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
         self.busy = False  # a request was read and is not answered yet
+        self.unsent = 0  # bytes of the answer under way
         self.address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -102,11 +128,16 @@ class Connection(RequestHandler):
         for name, value in self._connections.headers().items():
             resp.headers.setdefault(name, value)
         self._start_timer(self._connections.answer_seconds)
+        body = getattr(resp, "body", None)
+        self._connections.answering(self, len(body) if isinstance(body, bytes) else 0)
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
             self.busy = False
+            self._connections.answered(self)
             self._stop_timer()
+            if isinstance(resp, web.Response):
+                resp.body = None  # aiohttp keeps the last answer of each connection
 
     def handle_error(
         self,
