@@ -13,12 +13,12 @@ from functools import partial
 
 from tests.unit.top_samples import FakeSource, example
 
-from cephqos_loadgen.top.app import Lines, Top
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import FIGURES, Selection, Values
 from cephqos_loadgen.top.model import TopSamples
-from cephqos_loadgen.top.page import Status, draw
-from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.screen.app import Lines, Top
+from cephqos_loadgen.top.screen.page import Status, draw
+from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.watch import Watch
 
 OSDS = 1000

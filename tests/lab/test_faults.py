@@ -12,8 +12,8 @@ from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab import process
 from cephqos_loadgen.lab.cli import faults_in_words
+from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 

@@ -18,9 +18,9 @@ import pytest
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.lab import checks
+from cephqos_loadgen.lab.isolation.ports import reserve_ports
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.ports import reserve_ports
 from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.lab.state import is_alive
 
@@ -44,7 +44,7 @@ def traces(name: str) -> dict[str, list[str]]:
         with contextlib.suppress(OSError):
             text = cmdline.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             conf = f"{prefix}/ceph.conf" in text
-            if conf or (f" {name} " in text and "lab.process_one" in text):
+            if conf or (f" {name} " in text and "lab.isolation.process_one" in text):
                 processes.append(text)
     mounts = [
         line for line in Path("/proc/self/mountinfo").read_text().splitlines() if prefix in line

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_cpu_list, parse_size
-from cephqos_loadgen.lab import cgroups, checks
-from cephqos_loadgen.lab.ceph_conf import render_conf
+from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.cli import faults_in_words
-from cephqos_loadgen.lab.keyrings import write_keyrings
+from cephqos_loadgen.lab.daemons.ceph_conf import render_conf
+from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
+from cephqos_loadgen.lab.isolation import cgroups
+from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB, reserve_ports
+from cephqos_loadgen.lab.isolation.process import how_it_ended
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
-from cephqos_loadgen.lab.ports import PORTS_PER_LAB, reserve_ports
-from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, Setting, osds_in_words
 

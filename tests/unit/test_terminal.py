@@ -27,10 +27,10 @@ from cephqos_exporter import log
 from cephqos_loadgen.progress import Bar, Frame, Progress, _styled, draw
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.layout import Line, plain
-from cephqos_loadgen.top.page import draw as draw_page
-from cephqos_loadgen.top.page import whole
-from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.screen.layout import Line, plain
+from cephqos_loadgen.top.screen.page import draw as draw_page
+from cephqos_loadgen.top.screen.page import whole
+from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.watch import Watch
 
 from .top_samples import FSID, FakeSource, example

@@ -13,10 +13,10 @@ from cephqos_base.command import build_parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.top import cli
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.layout import plain
 from cephqos_loadgen.top.model import TopSamples
-from cephqos_loadgen.top.page import Status, whole
-from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.screen.layout import plain
+from cephqos_loadgen.top.screen.page import Status, whole
+from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.watch import Watch
 
 from .top_samples import FakeSource, example, without

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from cephqos_base.terminal import printable
 from cephqos_base.version import __version__
-from cephqos_loadgen.top import text
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection, Values
 from cephqos_loadgen.top.json_output import to_json
-from cephqos_loadgen.top.layout import cut, line, plain
 from cephqos_loadgen.top.model import Model, TopSamples
-from cephqos_loadgen.top.sections import headline
-from cephqos_loadgen.top.view import View, chosen_osds, pressed
+from cephqos_loadgen.top.screen import text
+from cephqos_loadgen.top.screen.layout import cut, line, plain
+from cephqos_loadgen.top.screen.sections import headline
+from cephqos_loadgen.top.screen.view import View, chosen_osds, pressed
 
 from .top_samples import CLIENT, FSID, HOSTILE, NOW, RECOVERY, example, without
 

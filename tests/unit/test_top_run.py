@@ -6,8 +6,8 @@ from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.build import build_model
-from cephqos_loadgen.top.exporters import Exporters
 from cephqos_loadgen.top.figures import Selection
+from cephqos_loadgen.top.sources.exporters import Exporters
 
 
 async def test_a_run_shows_its_phase_its_progress_and_the_latency_at_the_client() -> None:

@@ -14,9 +14,9 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from cephqos_loadgen.servers import SourceDown
-from cephqos_loadgen.top.app import Top
 from cephqos_loadgen.top.model import TopSamples
-from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.screen.app import Top
+from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.watch import Watch
 
 from .top_samples import NOW, FakeSource, example, without

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown
-from cephqos_loadgen.top.exporters import Exporters, SeriesReader
 from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection
-from cephqos_loadgen.top.prometheus import Prometheus, Refused, parse_vector
+from cephqos_loadgen.top.sources.exporters import Exporters, SeriesReader
+from cephqos_loadgen.top.sources.prometheus import Prometheus, Refused, parse_vector
 
 from .top_samples import FSID
 

@@ -14,7 +14,8 @@ from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.engines.fio_engines import ENGINES
-from cephqos_loadgen.lab import checks, process
+from cephqos_loadgen.lab import checks
+from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.paths import labs_dir
 from cephqos_loadgen.plan import model

@@ -9,7 +9,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.isolation import process
 
 _TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
 _TOOL_SECONDS = 20.0

@@ -17,11 +17,11 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import folded
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.stack import Stack
-from cephqos_loadgen.top.app import Top
-from cephqos_loadgen.top.layout import Line, Span, line, plain
-from cephqos_loadgen.top.page import whole
-from cephqos_loadgen.top.prometheus import Prometheus
-from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.screen.app import Top
+from cephqos_loadgen.top.screen.layout import Line, Span, line, plain
+from cephqos_loadgen.top.screen.page import whole
+from cephqos_loadgen.top.screen.view import View
+from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
 
 # The rules' rate window, at the demo's pace.

@@ -8,9 +8,9 @@ from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab import cgroups, process
-from cephqos_loadgen.lab.bringup import BringUp
+from cephqos_loadgen.lab.daemons.bringup import BringUp
 from cephqos_loadgen.lab.handle import LabHandle
+from cephqos_loadgen.lab.isolation import cgroups, process
 from cephqos_loadgen.lab.spec import osds_there_are
 from cephqos_loadgen.progress import Silent
 

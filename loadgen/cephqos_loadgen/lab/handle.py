@@ -5,9 +5,9 @@ from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.lab.isolation.process import Completed
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.process import Completed
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import LabState
 

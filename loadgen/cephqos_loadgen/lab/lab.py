@@ -15,13 +15,14 @@ from typing import Any, Self
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab import checks, process
-from cephqos_loadgen.lab.bringup import BringUp
-from cephqos_loadgen.lab.ceph_conf import mon_addresses
+from cephqos_loadgen.lab import checks
+from cephqos_loadgen.lab.daemons.bringup import BringUp
+from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses
 from cephqos_loadgen.lab.faults import Faults
 from cephqos_loadgen.lab.handle import LabHandle
+from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.lab.isolation.ports import reserve_ports
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
-from cephqos_loadgen.lab.ports import reserve_ports
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import (
     LabState,
@@ -149,7 +150,7 @@ class Lab(RunningLab):
         read_end, write_end = os.pipe()
         self._lifeline = write_end
         isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
-        module = [sys.executable, "-m", "cephqos_loadgen.lab.process_one"]
+        module = [sys.executable, "-m", "cephqos_loadgen.lab.isolation.process_one"]
         where = [str(self.paths.base), self.paths.name, self.state.tree]
         with (self.paths.logs / "process-1.out").open("wb") as output:
             unshare = await asyncio.create_subprocess_exec(

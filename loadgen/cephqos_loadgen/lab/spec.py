@@ -7,7 +7,7 @@ from typing import Any
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
-from cephqos_loadgen.lab.ports import PORTS_PER_LAB
+from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.releases import Release, find_release
 
 MAX_OSDS = 16

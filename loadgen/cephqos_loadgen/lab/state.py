@@ -13,7 +13,7 @@ from typing import Any
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.cgroups import remove_cgroups
+from cephqos_loadgen.lab.isolation.cgroups import remove_cgroups
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.spec import LabSpec
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.lab.isolation.process import how_it_ended
 from cephqos_loadgen.lab.paths import cache_dir
-from cephqos_loadgen.lab.process import how_it_ended
 from cephqos_loadgen.lab.releases import Release
 from cephqos_loadgen.progress import Progress, Say
 

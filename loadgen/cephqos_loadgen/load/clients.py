@@ -18,7 +18,7 @@ from cephqos_loadgen.engines.fio_output import (
     since,
 )
 from cephqos_loadgen.engines.rates import DoneSoFar, over_common_time
-from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End
 from cephqos_loadgen.plan.errors import RunError

@@ -10,7 +10,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import affinity
 from cephqos_loadgen.cluster.undo import Undo
 from cephqos_loadgen.engines.place import ProgramPaths
-from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.cpu_placement import STRATEGIES, Cpu, parse_lscpu, place_osds

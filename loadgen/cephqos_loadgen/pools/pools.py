@@ -9,7 +9,7 @@ from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.engines.rbd import write_through_argv
-from cephqos_loadgen.lab import process
+from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds

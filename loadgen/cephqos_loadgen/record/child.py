@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.lab.process import children
+from cephqos_loadgen.lab.isolation.process import children
 from cephqos_loadgen.record.files import GzipWriter
 from cephqos_loadgen.results.repeat import ChildRecord
 

@@ -16,10 +16,10 @@ from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.json_output import to_json
-from cephqos_loadgen.top.layout import plain
-from cephqos_loadgen.top.page import whole
-from cephqos_loadgen.top.source import Source
-from cephqos_loadgen.top.view import SORTS, View
+from cephqos_loadgen.top.screen.layout import plain
+from cephqos_loadgen.top.screen.page import whole
+from cephqos_loadgen.top.screen.view import SORTS, View
+from cephqos_loadgen.top.sources.source import Source
 from cephqos_loadgen.top.watch import Watch
 
 DEFAULT_URL: Final = "http://localhost:9090"
@@ -77,7 +77,7 @@ async def _top(arguments: argparse.Namespace) -> int:
         view = View(sort=arguments.sort, filter=arguments.filter, cluster=arguments.cluster)
         if once:
             return await _print_once(watch, view, arguments)
-        from cephqos_loadgen.top.app import Top  # needs Textual, which --once does not
+        from cephqos_loadgen.top.screen.app import Top  # needs Textual, which --once does not
 
         # The mouse stays the terminal's, so that text can be selected and copied.
         await Top(watch, view, ascii_only=arguments.ascii or not _is_utf8()).run_async(mouse=False)
@@ -114,12 +114,12 @@ async def _source(arguments: argparse.Namespace) -> AsyncIterator[Source]:
             return await opened.enter_async_context(HttpServer(address, ca_cert=arguments.ca_cert))
 
         if arguments.exporter:
-            from cephqos_loadgen.top.exporters import Exporters
+            from cephqos_loadgen.top.sources.exporters import Exporters
 
             given = [Address.of_exporter(url) for url in arguments.exporter]
             yield Exporters([await connect(address) for address in given])
         else:
-            from cephqos_loadgen.top.prometheus import Prometheus
+            from cephqos_loadgen.top.sources.prometheus import Prometheus
 
             address = Address.parse(arguments.url or DEFAULT_URL, "--url")
             yield Prometheus(await connect(address), arguments.window)

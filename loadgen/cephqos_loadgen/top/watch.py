@@ -10,8 +10,8 @@ from cephqos_loadgen.servers import SourceDown
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.model import Model
-from cephqos_loadgen.top.page import Status
-from cephqos_loadgen.top.source import Source
+from cephqos_loadgen.top.screen.page import Status
+from cephqos_loadgen.top.sources.source import Source
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.checks import check_disk
+from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses, render_conf
+from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.handle import LabHandle
-from cephqos_loadgen.lab.keyrings import write_keyrings
-from cephqos_loadgen.lab.process import IN_TREE, how_it_ended
+from cephqos_loadgen.lab.isolation.process import IN_TREE, how_it_ended
 from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.progress import Progress, Say
 

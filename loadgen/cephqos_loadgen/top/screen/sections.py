@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cephqos_base.terminal import printable
-from cephqos_loadgen.top import text
-from cephqos_loadgen.top.layout import Line, Section, Span, Style, bar, line, titled
 from cephqos_loadgen.top.model import (
     ClassTotal,
     FiringAlert,
@@ -18,8 +16,10 @@ from cephqos_loadgen.top.model import (
     ScrubState,
     State,
 )
-from cephqos_loadgen.top.text import duration, fit, latency, number, percent
-from cephqos_loadgen.top.view import View, chosen_osds
+from cephqos_loadgen.top.screen import text
+from cephqos_loadgen.top.screen.layout import Line, Section, Span, Style, bar, line, titled
+from cephqos_loadgen.top.screen.text import duration, fit, latency, number, percent
+from cephqos_loadgen.top.screen.view import View, chosen_osds
 
 SHORT = {"background_recovery": "recovery", "background_best_effort": "best-effort"}
 _STATE_STYLES: dict[State, Style] = {

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from cephqos_loadgen.top.text import fit, width
+from cephqos_loadgen.top.screen.text import fit, width
 
 Style = Literal["", "title", "dim", "good", "warn", "bad", "cursor", "bar", "empty", "mark"]
 

@@ -12,9 +12,9 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from cephqos_loadgen.top.figures import Selection
-from cephqos_loadgen.top.layout import Line, Style, cut
-from cephqos_loadgen.top.page import draw
-from cephqos_loadgen.top.view import View, pressed
+from cephqos_loadgen.top.screen.layout import Line, Style, cut
+from cephqos_loadgen.top.screen.page import draw
+from cephqos_loadgen.top.screen.view import View, pressed
 from cephqos_loadgen.top.watch import Watch
 
 # The terminal's own colours, so that light and dark backgrounds work; each also has a word.

@@ -23,7 +23,7 @@ from typing import Any
 
 from cephqos_base.terminal import say
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab import loopdev
+from cephqos_loadgen.lab.isolation import loopdev
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.state import remove_files
 

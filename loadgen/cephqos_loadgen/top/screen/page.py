@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_base.terminal import printable
-from cephqos_loadgen.top import sections
-from cephqos_loadgen.top.layout import Line, Section, Span, bar, beside, cut, line, share
 from cephqos_loadgen.top.model import Model, OsdDetail, OsdState
-from cephqos_loadgen.top.sections import (
+from cephqos_loadgen.top.screen import sections
+from cephqos_loadgen.top.screen.layout import Line, Section, Span, bar, beside, cut, line, share
+from cephqos_loadgen.top.screen.sections import (
     Canvas,
     class_cells,
     headline,
@@ -15,8 +15,8 @@ from cephqos_loadgen.top.sections import (
     note_lines,
     short,
 )
-from cephqos_loadgen.top.text import duration, fit, latency, number, percent
-from cephqos_loadgen.top.view import View
+from cephqos_loadgen.top.screen.text import duration, fit, latency, number, percent
+from cephqos_loadgen.top.screen.view import View
 
 TWO_COLUMNS_FROM: Final = 150
 RIGHT_COLUMNS: Final = 66

@@ -1,7 +1,7 @@
 """The lab's ceph.conf, as text from a spec."""
 
+from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.paths import LabPaths
-from cephqos_loadgen.lab.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.ceph_options import conf_line
 
