@@ -183,6 +183,16 @@ def test_a_phase_that_was_interrupted_is_not_called_done_and_one_value_is_no_fin
         assert ("smallest throttle" in text) is said
 
 
+def test_a_load_that_was_cut_off_is_shown_so_with_its_figures(copy: Archive) -> None:
+    path = copy.repeats[0].folder / "repeat.json"
+    outcome = json.loads(path.read_text())
+    outcome["phases"]["client"]["ended_by"] = "cut_off"
+    path.write_text(json.dumps(outcome))
+    (line, _) = [it for it in describe(open_archive(copy.folder)) if it.startswith("    client: ")]
+    assert "IOPS" in line
+    assert line.endswith(", cut off by at_most")
+
+
 def test_another_format_is_refused_and_garbage_is_said(copy: Archive) -> None:
     path = copy.folder / "archive.json"
     manifest = json.loads(path.read_text())

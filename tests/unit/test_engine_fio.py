@@ -278,6 +278,16 @@ def test_a_rate_is_that_of_the_whole_phase(volumes: int, clients: int, each: str
     assert jobs == [f"--rate_iops={each}"] * volumes
 
 
+def test_a_rate_that_cannot_be_shared_out_is_refused() -> None:
+    for jobs, fits in ((4, True), (5, False)):
+        text = scenario("{}").replace("options: {{}}", f"jobs: {jobs}, rate_iops: 4")
+        if fits:
+            assert parse(text, "s.yaml").points
+            continue
+        with pytest.raises(ConfigError, match="rate_iops: found 4; allowed: at least one for each"):
+            parse(text, "s.yaml")
+
+
 def test_a_ramp_is_added_to_the_time_that_a_load_may_take() -> None:
     (point,) = parse(scenario("ramp_time: 45s"), "s.yaml").points
     assert point.phases[0].action.ramp_seconds() == 45.0

@@ -13,6 +13,7 @@ import orjson
 
 from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_loadgen.engines.rates import DoneSoFar
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures, percentile_ns
 
 DIRECTIONS = ("read", "write")
@@ -121,9 +122,10 @@ def read_status(document: Mapping[str, Any]) -> ClientStatus:
     """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41; only the first
     does not say when a job started."""
     written = document["timestamp_ms"] / 1000
-    return ClientStatus(
-        written, {job["jobname"]: _read_job(job, written) for job in document["jobs"]}
-    )
+    jobs = {job["jobname"]: _read_job(job, written) for job in document["jobs"]}
+    if len(jobs) < len(document["jobs"]):
+        raise RunError(f"fio reports {len(document['jobs'])} jobs with {len(jobs)} names")
+    return ClientStatus(written, jobs)
 
 
 def _read_job(job: Mapping[str, Any], written: float) -> JobStatus:

@@ -78,6 +78,12 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
         marks.ended.set()
 
 
+def limit_of(phase: Phase) -> float:
+    """Seconds after which a phase is given up: what is asked to end gets a little more time."""
+    more = 60.0 if phase.until.kind == "duration" else 30.0
+    return phase.until.at_most + phase.action.ramp_seconds() + more
+
+
 async def _within_limit(
     context: Context, phase: Phase, since: float, record: PhaseRecord
 ) -> PhaseRecord:
@@ -93,10 +99,8 @@ async def _within_limit(
     kind = phase.action
     if not isinstance(kind, PhaseKind):
         raise TypeError(f"{kind} is no kind of phase")
-    # What is asked to end gets a little time for it beyond the limit.
-    limit = until.at_most + kind.ramp_seconds() + (60.0 if until.kind == "duration" else 30.0)
     try:
-        async with asyncio.timeout(limit):
+        async with asyncio.timeout(limit_of(phase)):
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None

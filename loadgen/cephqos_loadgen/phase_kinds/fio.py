@@ -125,6 +125,7 @@ class Fio(PhaseKind):
         volumes = read_integer(table, "volumes", 1, 256)
         if engine.on_images and volumes % clients:
             value.fail("as many volumes for each client", f"{volumes} volumes, {clients} clients")
+        jobs = read_integer(table, "jobs", 1, 64)
         steps = read_sweep(table["sweep"]) if "sweep" in table else None
         target = read_search(table["search"]) if "search" in table else None
         if steps and target:
@@ -137,12 +138,12 @@ class Fio(PhaseKind):
             pool=read_pool_name(table["pool"]) if "pool" in table else "",
             volumes=volumes,
             clients=clients,
-            jobs=read_integer(table, "jobs", 1, 64),
+            jobs=jobs,
             path=read_path(table["path"]) if "path" in table else "",
             size=table["size"].size() if "size" in table else None,
             cache=table["cache"].choice(CACHES) if "cache" in table else "none",
             cpus=read_cpus(table["cpus"]) if "cpus" in table else (),
-            rate_iops=table["rate_iops"].integer(1) if "rate_iops" in table else None,
+            rate_iops=_read_rate(table, jobs * (volumes if engine.on_images else clients)),
             read_percent=table["read_percent"].integer(0, 100) if "read_percent" in table else None,
             options=read_fio_options(table["options"]) if "options" in table else (),
             sweep=steps,
@@ -281,7 +282,7 @@ class Fio(PhaseKind):
             if self.size:
                 command.append(f"--size={self.size}")
             if self.rate_iops:
-                command.append(f"--rate_iops={max(1, self.rate_iops // self._jobs)}")
+                command.append(f"--rate_iops={self.rate_iops // self._jobs}")
             if self.read_percent is not None:
                 command.append(f"--rwmixread={self.read_percent}")
             command += [f"--{name}={value}" for name, value in self.options]
@@ -354,3 +355,13 @@ _KEYS = (
     *("engine", "pool", "rw", "bs", "depth", "volumes", "clients", "jobs", "path", "size", "cache"),
     *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
 )
+
+
+def _read_rate(table: Mapping[str, Value], jobs: int) -> int | None:
+    """The limit of the whole phase, which all jobs share; fio has none below one for each."""
+    if "rate_iops" not in table:
+        return None
+    rate = table["rate_iops"].integer(1)
+    if rate < jobs:
+        table["rate_iops"].fail(f"at least one for each of the {jobs} jobs", str(rate))
+    return rate

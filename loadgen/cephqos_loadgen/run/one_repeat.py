@@ -220,6 +220,7 @@ class CostMeter:
         self._wall = time.monotonic()
         self._own = time.process_time()
         self._clients = self._client_seconds()
+        self._exporter_pid = exporter.pid if exporter else None
         self._exporter_seconds = self._exporter_cpu()
 
     def _client_seconds(self) -> dict[int, float]:
@@ -230,6 +231,12 @@ class CostMeter:
         pid = self._exporter.pid if self._exporter else None
         return cpu_seconds(pid) if pid else 0.0
 
+    def _of_exporter(self) -> float:
+        """At least this: of one that was started again, all that the present process took."""
+        pid = self._exporter.pid if self._exporter else None
+        before = self._exporter_seconds if pid == self._exporter_pid else 0.0
+        return max(0.0, self._exporter_cpu() - before)
+
     def spent(self) -> RecordingCost:
         wall = max(0.001, time.monotonic() - self._wall)
         clients = self._client_seconds()
@@ -239,8 +246,7 @@ class CostMeter:
             wall_seconds=wall,
             own_cpu_seconds=own,
             client_cpu_seconds=commands,
-            # One that was started again begins at zero.
-            exporter_cpu_seconds=max(0.0, self._exporter_cpu() - self._exporter_seconds),
+            exporter_cpu_seconds=self._of_exporter(),
             core_share=(own + commands) / wall,
         )
 

@@ -1,0 +1,118 @@
+"""A repeat whose metrics are missing fails, and its cost is what was used."""
+
+import os
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cephqos_loadgen.cluster import capacity
+from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_loadgen.plan.parts import Capacity, CephOption
+from cephqos_loadgen.record.metrics import MetricsRecorder
+from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.results.repeat import Gap, InForce, MetricsRecording, RepeatRecord
+from cephqos_loadgen.run import one_repeat
+from cephqos_loadgen.run.one_repeat import CostMeter, OneRepeat, new_record
+from cephqos_loadgen.scenario.parse import parse
+
+POINT = parse("scenario: s\nphases: [{name: w, wait: {}, until: {duration: 1s}}]", "s").points[0]
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """In the place of the phases."""
+
+
+async def no_log(*_: object, **__: object) -> None:
+    raise OSError("no cluster is here")
+
+
+def fake_session() -> Any:
+    cluster = SimpleNamespace(pid=None, once=no_log)
+    place = SimpleNamespace(environment={})
+    return SimpleNamespace(
+        cluster=cluster,
+        watch_cluster=cluster,
+        journal=SimpleNamespace(entries=[]),
+        access=SimpleNamespace(argv=list, place=place),
+        roll_back=nothing,
+    )
+
+
+async def repeated(folder: Path) -> RepeatRecord:
+    repeat = OneRepeat(
+        fake_session(),
+        POINT,
+        RepeatRecorder(folder / "repeat"),
+        Live(RunPlace()),
+        sources={},
+        exporter=None,
+        make_room=lambda: None,
+    )
+    return await repeat.run(new_record("repeat", POINT, 1, InForce({}, {}, {}, {}, ())))
+
+
+@pytest.mark.parametrize(("missing", "status"), [(3.0, "finished"), (23.0, "failed")])
+async def test_a_repeat_without_most_of_its_metrics_is_a_failed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: float, status: str
+) -> None:
+    gaps = {"exporter": (Gap(1.0, missing),)}
+    summary = MetricsRecording(9, 9, {"exporter": 23}, "exporter: no answer", gaps)
+    monkeypatch.setattr(MetricsRecorder, "summary", lambda recorder: summary)
+    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    record = await repeated(tmp_path)
+    assert record.status == status
+    assert record.findings == (f"recording: no metrics of exporter for {missing:.0f} s (1 gap)",)
+    if status == "failed":
+        assert record.error.startswith("recording failed: exporter gave no metrics for 23 of ")
+
+
+def test_the_cpu_of_an_exporter_that_was_started_again_is_never_negative(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The present process counts from its own start."""
+    used = {1: 5.0, 2: 0.5}
+    monkeypatch.setattr(one_repeat, "cpu_seconds", lambda pid: used[pid])
+    exporter: Any = SimpleNamespace(pid=1)
+    meter = CostMeter(fake_session(), exporter)
+    used[1] = 5.75
+    assert meter.spent().exporter_cpu_seconds == pytest.approx(0.75)
+    exporter.pid = 2
+    assert meter.spent().exporter_cpu_seconds == pytest.approx(0.5)
+
+
+def test_cpu_seconds_are_those_of_the_process() -> None:
+    with subprocess.Popen(["sleep", "60"]) as idle:
+        assert one_repeat.cpu_seconds(idle.pid) < 0.5
+        idle.kill()
+    assert one_repeat.cpu_seconds(os.getpid()) > 0
+
+
+async def test_what_was_measured_of_each_osd_is_set_before_the_first_point() -> None:
+    class Cluster:
+        async def command(self, prefix: str, target: str = "", **_: object) -> object:
+            if prefix == "osd metadata":
+                return [{"id": 0, "rotational": "0"}, {"id": 1, "rotational": "1"}]
+            assert prefix == "bench"
+            return {"iops": {"osd.0": 1234.5, "osd.1": 99.0}[target], "bytes_per_sec": 1.0}
+
+        async def up_osds(self) -> list[int]:
+            return [0, 1]
+
+    done: list[CephOption] = []
+
+    class Settings:
+        async def apply(self, options: list[CephOption]) -> None:
+            done.extend(options)
+
+    cluster: Any = Cluster()
+    settings: Any = Settings()
+    found = await capacity.measure(cluster, settings, Capacity(), lambda text: None)
+    assert found == {"osd.0": 1234.5, "osd.1": 99.0}
+    assert [(o.section, o.name, o.value) for o in done] == [
+        ("osd.0", "osd_mclock_max_capacity_iops_ssd", "1234.50"),
+        ("osd.1", "osd_mclock_max_capacity_iops_hdd", "99.00"),
+    ]

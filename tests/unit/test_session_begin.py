@@ -1,0 +1,95 @@
+"""Before a run changes anything, it looks whether the cluster is the one that its points name."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.plan.model import Plan
+from cephqos_loadgen.run import session
+from cephqos_loadgen.run.session import Session
+from cephqos_loadgen.scenario import library
+from cephqos_loadgen.scenario.parse import Choices, parse
+
+OSDS = [
+    {"id": osd, "rotational": "0", "hostname": "b", "osd_objectstore": "bluestore"}
+    for osd in range(3)
+]
+
+
+class Cluster:
+    """Three OSDs on SSDs of another host. Whatever would change it fails the test."""
+
+    fsid = "f"
+
+    def __init__(self, access: object) -> None:
+        self.access = access
+
+    async def __aenter__(self) -> "Cluster":
+        return self
+
+    async def wait_for_pgs(self, **_: object) -> None:
+        """They are clean."""
+
+    async def pids(self) -> dict[str, int]:
+        return {}
+
+    async def up_osds(self) -> list[int]:
+        return [0, 1, 2]
+
+    async def command(self, prefix: str, **_: object) -> list[dict[str, Any]]:
+        assert prefix == "osd metadata"
+        return OSDS
+
+
+class Lock:
+    """Nobody else holds the cluster."""
+
+    taken_over: tuple[str, ...] = ()
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    async def __aenter__(self) -> "Lock":
+        return self
+
+
+@pytest.fixture(autouse=True)
+def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "ClusterConnection", Cluster)
+    monkeypatch.setattr(session, "ClusterLock", Lock)
+    monkeypatch.setattr(session, "write_client_conf", lambda access, options: "")
+
+
+def plan(name: str, **only: str) -> Plan:
+    text, file = library.read(name)
+    return parse(text, file, Choices(scale="tiny", only={a: (v,) for a, v in only.items()}))
+
+
+async def refused(what: Plan) -> str:
+    access: Any = SimpleNamespace(place=SimpleNamespace(work=""), disks=None)
+    archive: Any = SimpleNamespace(run="r", event=lambda *_, **__: None)
+    run = Session(access, archive, what, take_over=False)
+    with pytest.raises(ClusterUnfit) as error:
+        await run.begin()
+    assert not run.journal.used, "nothing was changed"
+    return str(error.value)
+
+
+async def test_points_that_are_named_after_another_lab_are_refused_on_a_given_cluster() -> None:
+    """`hdd` on SSDs, one OSD on three."""
+    said = await refused(plan("client-vs-recovery", media="hdd"))
+    assert "is not this cluster: rotational true: osd.0 has false" in said
+    said = await refused(plan("cpu-placement"))
+    assert "is not this cluster: osds 2: it has 3" in said
+
+
+async def test_queues_and_cpus_of_osds_elsewhere_are_refused(tmp_path: Path) -> None:
+    text = "scenario: s\nPHASES"
+    for part in (
+        "devices: {scheduler: none}\nphases: [{name: w, wait: {}, until: {duration: 1s}}]",
+        "phases: [{name: place, pin: {strategy: default}}]",
+    ):
+        said = await refused(parse(text.replace("PHASES", part), "s.yaml"))
+        assert "were not found on it: osd.0 (host b), osd.1 (host b), osd.2 (host b)" in said
