@@ -13,7 +13,7 @@ from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import RELEASES, Release
-from cephqos_loadgen.lab.trees import tree_path, tree_ready
+from cephqos_loadgen.lab.trees import PACKAGES, tree_path, tree_ready
 
 _START_SECONDS = 60.0
 _TOOL_SECONDS = 1800.0
@@ -33,12 +33,12 @@ def find_program(name: str) -> list[str]:
     )
 
 
-def tree_program(release: Release, name: str) -> list[str]:
+def tree_program(release: Release, name: str, packages: Sequence[str] = PACKAGES) -> list[str]:
     """A program of a release tree, run with the tree's own libraries; [] if it is not there."""
-    tree = tree_path(release)
+    tree = tree_path(release, packages)
     program = tree / "usr" / "bin" / name
     loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"), None)
-    if not (tree_ready(release) and program.exists() and loader):
+    if not (tree_ready(release, packages) and program.exists() and loader):
         return []
     return [str(loader), "--library-path", str(loader.resolve().parent), str(program)]
 

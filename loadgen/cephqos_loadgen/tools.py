@@ -39,6 +39,7 @@ class Tool:
     name: str
     module: str  # folder in deploy/tools
     package: str
+    always: bool = True  # False: built only where its name is given
 
 
 TOOLS: Final = {
@@ -50,6 +51,7 @@ TOOLS: Final = {
         Tool("nfpm", "nfpm", "github.com/goreleaser/nfpm/v2/cmd/nfpm"),
         Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
         Tool("kubeconform", "kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
+        Tool("thanos", "thanos", "github.com/thanos-io/thanos/cmd/thanos", always=False),
     )
 }
 
@@ -203,12 +205,12 @@ async def _ensure_all(names: Sequence[str]) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Build the tools of these names; all without any."""
+    """Build the tools of these names; without any, all that tests and the demo need."""
     unknown = [name for name in names if name not in TOOLS]
     try:
         if unknown:
             raise UsageError(f"unknown tool {unknown[0]}: there are {', '.join(TOOLS)}")
-        asyncio.run(_ensure_all(names or list(TOOLS)))
+        asyncio.run(_ensure_all(names or [name for name, tool in TOOLS.items() if tool.always]))
     except CephqosError as error:
         say(f"cephqos: {error}", file=sys.stderr)
         return error.exit_status

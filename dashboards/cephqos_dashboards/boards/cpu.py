@@ -72,7 +72,7 @@ _TIME = (
             title="Context switches per second",
             reads="""Involuntary: a thread was moved off its CPU while it had work. Voluntary: it
             waited for something.""",
-            blind="changes within seconds: switches are read at intervals.",
+            blind="changes within two minutes: switches are read every 30 s.",
             empty=_NO_THREADS,
         ),
         cpu.SWITCHES,

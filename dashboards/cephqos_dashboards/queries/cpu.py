@@ -5,7 +5,7 @@ from typing import Final
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import CrimsonSeries, PlacementSeries, ThreadsSeries
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import DETAIL, ROWS, TOP, or_say, top
+from cephqos_dashboards.queries.common import DETAIL, ROWS, SLOW_WINDOW, TOP, or_say, top
 
 
 def _rate(series: str, by: str, more: str = "") -> str:
@@ -38,12 +38,12 @@ WAITING: Final = PanelQuery(
     top(f"max by (ceph_daemon) ({PerOsd.CPU_WAITING}{{{DETAIL}}})", "ceph_daemon"),
     "{{ceph_daemon}}",
 )
+# Read every 30 s, however often it is scraped: a shorter window would show pulses, and zero between.
+_SWITCHES: Final = _rate(ThreadsSeries.SWITCHES, "ceph_daemon, group, kind").replace(
+    "[$__rate_interval]", f"[{SLOW_WINDOW}]"
+)
 SWITCHES: Final = PanelQuery(
-    top(
-        f"sum by (group, kind) ({_rate(ThreadsSeries.SWITCHES, 'ceph_daemon, group, kind')})",
-        "group, kind",
-    ),
-    "{{group}} {{kind}}",
+    top(f"sum by (group, kind) ({_SWITCHES})", "group, kind"), "{{group}} {{kind}}"
 )
 _CPU: Final = _rate(ThreadsSeries.CPU_SECONDS, "ceph_daemon, group, mode")
 PER_OP: Final = PanelQuery(
