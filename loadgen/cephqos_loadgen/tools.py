@@ -40,6 +40,7 @@ class Tool:
     module: str  # folder in deploy/tools
     package: str
     always: bool = True  # False: built only where its name is given
+    tags: str = ""  # of the build
 
 
 TOOLS: Final = {
@@ -51,7 +52,13 @@ TOOLS: Final = {
         Tool("nfpm", "nfpm", "github.com/goreleaser/nfpm/v2/cmd/nfpm"),
         Tool("helm", "helm", "helm.sh/helm/v3/cmd/helm"),
         Tool("kubeconform", "kubeconform", "github.com/yannh/kubeconform/cmd/kubeconform"),
-        Tool("thanos", "thanos", "github.com/thanos-io/thanos/cmd/thanos", always=False),
+        Tool(
+            "thanos",
+            "thanos",
+            "github.com/thanos-io/thanos/cmd/thanos",
+            always=False,
+            tags="slicelabels",
+        ),
     )
 }
 
@@ -72,7 +79,7 @@ def failed_build(name: str) -> str | None:
 
 
 def _target(tool: Tool) -> Path:
-    recipe = hashlib.sha256(" ".join((*_BUILD, tool.package)).encode())
+    recipe = hashlib.sha256(" ".join(filter(None, (*_BUILD, tool.package, tool.tags))).encode())
     for file in sorted((_SOURCES / tool.module).iterdir()):
         recipe.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return cache_dir() / "tools" / f"{tool.name}-{recipe.hexdigest()[:8]}" / tool.name
@@ -104,6 +111,7 @@ async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     total = len(listed.split())
     # Go takes `-C` only as the first option.
     argv = ["nice", "-n", str(nice), *_BUILD[:4], "-C", str(module), *_BUILD[4:]]
+    argv += [f"-tags={tool.tags}"] if tool.tags else []
     argv += ["-o", str(building), tool.package]
     async with in_background(argv, log) as process:
         ending = asyncio.ensure_future(process.wait())

@@ -47,7 +47,7 @@ class Verdict:
 
 async def main() -> int:
     verdict = Verdict()
-    with tempfile.TemporaryDirectory(prefix="cephqos-scale-") as folder:
+    with _folder() as folder:
         spec = story_lab(f"scale-{secrets.token_hex(3)}")
         async with (
             Lab(spec, Progress()) as lab,
@@ -56,6 +56,14 @@ async def main() -> int:
             await _story(lab, stack, far, verdict)
     print(f"{len(verdict.wrong)} wrong", flush=True)
     return 1 if verdict.wrong else 0
+
+
+def _folder() -> contextlib.AbstractContextManager[str]:
+    """Of data and output of all servers; the one that is named stays."""
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).mkdir(parents=True)
+        return contextlib.nullcontext(sys.argv[1])
+    return tempfile.TemporaryDirectory(prefix="cephqos-scale-")
 
 
 @contextlib.asynccontextmanager
@@ -94,6 +102,7 @@ async def _story(lab: RunningLab, stack: Stack, far: Far, verdict: Verdict) -> N
         for name in ("thanos receive", "victoria storage"):
             await far.bring(name)
         await asyncio.sleep(60)
+        far.check()
         for engine in far.engines:
             await _complete(single, engine, begin, verdict)
         print(f"the device of osd.{VICTIM} turns slow", flush=True)

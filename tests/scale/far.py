@@ -22,7 +22,7 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
-from cephqos_loadgen.programs import tree_program, until_answers
+from cephqos_loadgen.programs import last_words, tree_program, until_answers
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.stack import Stack, free_ports
 from cephqos_loadgen.tools import ensure_tool
@@ -73,6 +73,7 @@ class Far:
     ports: dict[str, int] = field(default_factory=dict)
     _argv: dict[str, list[str]] = field(default_factory=dict)
     _open: dict[str, contextlib.AsyncExitStack] = field(default_factory=dict)
+    _processes: dict[str, Process] = field(default_factory=dict)
     _bin: str = ""
 
     async def start(self) -> None:
@@ -96,15 +97,24 @@ class Far:
 
     async def bring(self, name: str) -> None:
         """Start one; its data are those that it left."""
-        log = self.folder / f"{name.replace(' ', '-')}.out"
+        log = self._log(name)
         opened = contextlib.AsyncExitStack()
         replica = name[-1] if name.startswith("agent") else ""
         argv = ["env", *(f"{key}={value}" for key, value in self._environment(replica).items())]
         process: Process = await opened.enter_async_context(
             in_background([*argv, *self._argv[name]], log)
         )
-        self._open[name] = opened
+        self._open[name], self._processes[name] = opened, process
         await until_answers(self._ready_url(name), process, log, name)
+
+    def check(self) -> None:
+        """LabError with its last words if one ended by itself."""
+        for name in self._open:
+            if self._processes[name].returncode is not None:
+                raise LabError(f"{name} ended: {last_words(self._log(name))}")
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name.replace(' ', '-')}.out"
 
     async def kill(self, name: str) -> None:
         await self._open.pop(name).aclose()

@@ -180,3 +180,9 @@ def test_an_alert_goes_to_the_receiver_of_its_severity(
     argv = [*tool("reef", "amtool"), "config", "routes", "test", config, *given]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.split() == [receiver]
+
+
+def test_the_agents_of_a_large_cluster_have_settings_that_prometheus_takes() -> None:
+    agent = Path("deploy/scale/agent.yml")
+    argv = [*tool("reef", "promtool"), "check", "config", "--agent", "--syntax-only", str(agent)]
+    assert "SUCCESS" in run(argv)
