@@ -38,7 +38,7 @@ WAITING: Final = PanelQuery(
     top(f"max by (ceph_daemon) ({PerOsd.CPU_WAITING}{{{DETAIL}}})", "ceph_daemon"),
     "{{ceph_daemon}}",
 )
-# Read every 30 s, however often it is scraped: a shorter window would show pulses, and zero between.
+# Read every 30 s, however often it is scraped: a shorter window would show pulses and zeros.
 _SWITCHES: Final = _rate(ThreadsSeries.SWITCHES, "ceph_daemon, group, kind").replace(
     "[$__rate_interval]", f"[{SLOW_WINDOW}]"
 )
