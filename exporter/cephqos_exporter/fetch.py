@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import os
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -121,6 +122,7 @@ class DaemonFetcher:
         self._told = ""  # why it could not be identified, as last logged
         self._probe: asyncio.Task[None] | None = None
         self._under_way: _UnderWay | None = None
+        self._spent = 0.0  # CPU seconds
         # Replies that are kept must not all expire in the same scrape: a daemon's share of the
         # time to live is between a half and all of it, the first time.
         self._share = 0.5 + (crc32(os.fsencode(self._path)) % 1024) / 2048
@@ -192,7 +194,19 @@ class DaemonFetcher:
         self._digest(batch.answers.so_far(ask, stopped=batch.silent), ask, result)
         return result
 
+    def take_spent(self) -> float:
+        """CPU seconds that reading replies took since this was asked last."""
+        spent, self._spent = self._spent, 0.0
+        return spent
+
     def _digest(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
+        began = time.thread_time()
+        try:
+            self._read(answers, ttls, result)
+        finally:
+            self._spent += time.thread_time() - began
+
+    def _read(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
         now = asyncio.get_running_loop().time()
         sizes = {prefix: len(body) for prefix, body in answers.bodies.items()}
         digests = {p: _digest(b) for p, b in answers.bodies.items() if ttls[p] == math.inf}

@@ -40,6 +40,11 @@ _FRESH_SECONDS: Final = 1.0
 _BYTES_PER_SERIES: Final = 512
 # A collector that fails on a daemon starts again with it, so often at most.
 _ANEW_SECONDS: Final = 30.0
+# CPU time to read one daemon's replies that is too much: seventy times the usual.
+COSTLY_SECONDS: Final = 0.25
+# A daemon that costs so much twice in a row rests so many times as long.
+_REST: Final = 20.0
+_COSTLY: Final = "costly"
 # Reasons that say that nobody listens at the socket.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 
@@ -130,6 +135,27 @@ class Speakers:
             del self._by_labels[rounds.labels]
 
 
+class Budget:
+    """What reading a daemon's replies costs, and how long it is left out if that is too much.
+
+    One thread reads for all daemons: who makes it work for a second holds up all others. Twice in a
+    row, as garbage of others may be collected in one daemon's time.
+    """
+
+    def __init__(self) -> None:
+        self.spent = 0.0  # CPU seconds in this round
+        self.rests_until = 0.0
+        self._costly_before = False
+
+    def settle(self, now: float) -> None:
+        """End a round."""
+        costly = self.spent > COSTLY_SECONDS
+        if costly and self._costly_before:
+            self.rests_until = now + self.spent * _REST
+        self._costly_before = costly
+        self.spent = 0.0
+
+
 class DaemonRounds(Rounds):
     """The rounds of one admin socket, from its appearance to the daemon's restart or end."""
 
@@ -154,8 +180,27 @@ class DaemonRounds(Rounds):
         self._renderers = {collector.name: Renderer() for collector in collectors}
         self._failing: set[str] = set()  # collectors, as of the last round
         self._retry_at: dict[str, float] = {}  # collectors -> when they may start again
+        self._budget = Budget()
 
     async def round(self, deadline: float) -> RoundOutcome:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._budget.rests_until:
+            return self._down(_COSTLY)
+        try:
+            return await self._round(deadline)
+        finally:
+            self._settle(loop.time())
+
+    def _settle(self, now: float) -> None:
+        self._budget.spent += self._fetcher.take_spent()
+        spent = self._budget.spent
+        self._budget.settle(now)
+        if now < self._budget.rests_until:
+            seconds = self._budget.rests_until - now
+            text = "reading the replies of %s took %.2f s of CPU: it is left out for %.0f s"
+            log.warning(text, self.daemon.name, spent, seconds)
+
+    async def _round(self, deadline: float) -> RoundOutcome:
         reason = await self._fetcher.identify(deadline)
         if self._fetcher.daemon is None:
             return self._down(reason)
@@ -236,6 +281,7 @@ class DaemonRounds(Rounds):
             host=self._host,
         )
         page = _DaemonPage(self._max_series)
+        began = time.thread_time()
         if fetched.reason in _DEAD:  # its process number may be another's by now
             fared.success = {collector.name: False for collector in self._collectors}
             return outcome
@@ -259,6 +305,7 @@ class DaemonRounds(Rounds):
                 if left_out:
                     self._begin_anew(collector)
             outcome.seconds[collector.name] = time.perf_counter() - started
+        self._budget.spent += time.thread_time() - began
         outcome.chunks, fared.left_out = page.chunks, page.left_out
         return outcome
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
-from cephqos_exporter import fetch
-from cephqos_exporter.model import Command, Daemon, Family, render_labels
+from cephqos_exporter import fetch, rounds
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family, render_labels
 
 from .scraping import (
     FSID,
@@ -187,6 +187,37 @@ async def test_a_short_deadline_costs_nobody_else_a_daemon_that_is_slow(host: Re
         pages = await asyncio.gather(text(scraper, 10), text(scraper, 10))
         assert not up(await hasty)
         assert [len(up(page)) for page in pages] == [4, 4]
+
+
+class CostlyCollector(StatusCollector):
+    """Needs long for what one daemon says."""
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        if view.daemon.id == "1":
+            until = time.thread_time() + 0.1
+            while time.thread_time() < until:
+                pass
+        return super().collect(view)
+
+
+async def test_a_daemon_that_costs_too_much_to_read_is_left_out_for_a_while(
+    host: ReplayedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread reads for all: a daemon with a second's work for it would delay every page."""
+    monkeypatch.setattr(rounds, "COSTLY_SECONDS", 0.05)
+    collector = CostlyCollector()
+    async with scraping(host, [collector]) as scraper:
+        for _ in range(2):
+            assert len(up(await text(scraper, 30))) == 4
+        began = time.thread_time()
+        for _ in range(5):
+            page = await text(scraper, 30)
+            assert up(page) == names(page, "cephqos_test_pgs", "9") == ["osd.0", "osd.2", "osd.3"]
+            assert re.search(r'cephqos_daemon_up{ceph_daemon="osd.1",[^}]*"costly"} 0', page)
+        assert time.thread_time() - began < 0.4
+        scraper._tracked[next(s for s in scraper._tracked if s.id == "1")]._budget.rests_until = 0.0
+        assert len(up(await text(scraper, 30))) == 4
+        assert len(up(await text(scraper, 30))) == 3
 
 
 class ManyCommands(StatusCollector):
