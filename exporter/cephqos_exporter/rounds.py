@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from cephqos_exporter.ceph.discovery import process_start_time
 from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
 from cephqos_exporter.model import (
@@ -282,7 +283,8 @@ class DaemonRounds(Rounds):
         )
         page = _DaemonPage(self._max_series)
         began = time.thread_time()
-        if fetched.reason in _DEAD:  # its process number may be another's by now
+        if fetched.reason in _DEAD or not (fetched.up or self._lives()):
+            # Its process number is another's by now, or may be.
             fared.success = {collector.name: False for collector in self._collectors}
             return outcome
         for collector in self._collectors:
@@ -308,6 +310,11 @@ class DaemonRounds(Rounds):
         self._budget.spent += time.thread_time() - began
         outcome.chunks, fared.left_out = page.chunks, page.left_out
         return outcome
+
+    def _lives(self) -> bool:
+        """Whether a daemon that does not answer is the process that did."""
+        pid, start = self.daemon.pid, self.daemon.start_time
+        return pid is None or process_start_time(self._host, pid) == start
 
     def _begin_anew(self, collector: Collector) -> None:
         """Drop what a collector and the fetcher know of the daemon: one bad reply may be in it.

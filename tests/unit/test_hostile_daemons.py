@@ -4,23 +4,26 @@ import json
 import os
 import re
 import resource
+import socket
 import tracemalloc
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from tests.exporter_process import RECORDINGS
-from tests.replay.daemons import RecordedDaemon, ReplayedDaemon, ReplayedHost
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.app import build_scraper
+from cephqos_exporter.ceph.discovery import find_sockets, process_start_time
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.errors import Malformed
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family, Host
 from cephqos_exporter.scrape import Scraper
 from cephqos_exporter.sysfs import read_text
 
@@ -269,9 +272,41 @@ async def test_a_dead_daemons_number_is_nobody_elses(tmp_path: Path) -> None:
         assert rounds._fetcher.daemon is not None
         rounds._fetcher.daemon = replace(rounds._fetcher.daemon, pid=os.getpid())
         page = await page_of(scraper)
-    assert "cephqos_daemon_thread" not in page
+    assert "cephqos_threads_" not in page
     assert 'collector="threads"} 0' in page
     assert 'reason="refused"} 0' in page
+
+
+@pytest.mark.parametrize("lives", [True, False])
+async def test_a_hung_daemon_whose_process_is_another_shows_nothing_of_that(
+    tmp_path: Path, lives: bool
+) -> None:
+    """It hung, was killed, and its number is another's before the probe has seen it."""
+    async with hosting(tmp_path) as (scraper, host):
+        await page_of(scraper)
+        host.daemons[0].fault = Fault.HANG
+        rounds = next(iter(scraper._tracked.values()))
+        rounds._fetcher._silent = True
+        assert rounds._fetcher.daemon is not None
+        start = process_start_time(Host(), os.getpid())
+        assert start is not None
+        changes: dict[str, Any] = {"pid": os.getpid(), "start_time": start - (not lives)}
+        rounds._fetcher.daemon = replace(rounds._fetcher.daemon, **changes)
+        page = await page_of(scraper)
+    assert ("cephqos_threads_wait_seconds_total{" in page) == lives
+    assert f'collector="threads"}} {int(lives)}' in page
+    assert 'reason="timeout"} 0' in page
+
+
+def test_a_link_to_a_socket_does_not_rename_its_daemon(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(tmp_path / "ceph-osd.7.asok"))
+        for name in ("ceph-osd.0.asok", "ceph-osd.9.asok"):
+            (tmp_path / name).symlink_to("ceph-osd.7.asok")
+        (tmp_path / "ceph-osd.1.asok").symlink_to("ceph-osd.1.asok")
+        (tmp_path / "ceph-osd.2.asok").symlink_to("nowhere")
+        found = find_sockets([str(tmp_path)], ("osd",))
+    assert [one.id for one in found] == ["7"]
 
 
 def test_a_file_that_is_none_is_not_read(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket
     """The admin sockets that match, in a stable order, each file once."""
     found: dict[tuple[int, int], Socket] = {}
     for pattern in patterns:
-        for path in _expand(pattern):
+        # Links last: a daemon has the name of its socket, not that of a link to it.
+        for path in sorted(_expand(pattern), key=Path.is_symlink):
             named = _SOCKET_NAME.fullmatch(path.name)
             if named is None or named["kind"] not in kinds:
                 continue
