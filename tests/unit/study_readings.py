@@ -65,6 +65,16 @@ def jobs(name: str, which: str) -> str:
     return one([str(fio(point, which).jobs) for point in study(name).points])
 
 
+def passes(name: str, which: str) -> str:
+    each = (fio(point, which) for point in study(name).points)
+    return one([f"{f.rw} {size(f.block_size)}, {f.size} of it, {f.passes} times" for f in each])
+
+
+def steady(name: str, which: str) -> str:
+    each = (dict(fio(point, which).options) for point in study(name).points)
+    return one([f"{o['steadystate']} over {o['steadystate_duration']}" for o in each])
+
+
 def length(name: str, which: str) -> str:
     return one([duration(phase(point, which).until.at_most) for point in study(name).points])
 

@@ -278,6 +278,22 @@ def test_a_rate_is_that_of_the_whole_phase(volumes: int, clients: int, each: str
     assert jobs == [f"--rate_iops={each}"] * volumes
 
 
+def test_passes_go_through_a_share_of_the_target_and_have_no_time() -> None:
+    text = """\
+scenario: s
+phases: [{name: fill, fio: {engine: libaio, path: /x, rw: write, bs: 64K, size: 70%, passes: 2}}]
+"""
+    found = parse(text, "s.yaml").points[0].phases[0].action
+    assert isinstance(found, Fio)
+    (client,) = found.processes()
+    argv = found.argv(client, PLACE, phase="fill", seconds=3600)
+    assert {"--loops=2", "--size=70%"} < set(argv)
+    assert not [word for word in argv if word.startswith(("--runtime", "--time_based"))]
+    for wrong in ("size: 0%", "size: 101%", "passes: 17", "passes: 2, sweep: {depths: [1]}"):
+        with pytest.raises(ConfigError):
+            parse(text.replace("size: 70%, passes: 2", wrong), "s.yaml")
+
+
 def test_a_rate_that_cannot_be_shared_out_is_refused() -> None:
     for jobs, fits in ((4, True), (5, False)):
         text = scenario("{}").replace("options: {{}}", f"jobs: {jobs}, rate_iops: 4")

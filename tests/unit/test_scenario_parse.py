@@ -224,7 +224,7 @@ def test_every_shipped_scenario_is_valid_at_every_scale(name: str, scale: str) -
     assert not any("${" in line for line in lines), "a variable was not filled in"
 
 
-def test_the_ten_scenarios_are_shipped() -> None:
+def test_the_ten_scenarios_and_the_one_that_prepares_drives_are_shipped() -> None:
     assert set(library.shipped()) == {
         "baseline",
         "client-vs-scrub",
@@ -236,6 +236,7 @@ def test_the_ten_scenarios_are_shipped() -> None:
         "rbd-surface",
         "cpu-placement",
         "qos-demo",
+        "precondition",
     }
 
 

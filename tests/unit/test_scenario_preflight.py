@@ -1,6 +1,8 @@
 """What refuses a run before it begins: said in one line, with a status of its own, nothing left."""
 
 import asyncio
+import errno
+import os
 import shutil
 import sys
 from dataclasses import replace
@@ -189,6 +191,24 @@ async def test_keeping_pools_of_a_lab_that_ends_with_the_run_is_refused(
     preflight.check_plan(plan(), lab)
     with pytest.raises(UsageError, match=r"to be kept \(client, objects\), but a lab that is made"):
         preflight.check_plan(plan(keep=True), lab)
+
+
+@pytest.mark.parametrize(
+    ("number", "why"),
+    [(errno.EBUSY, "a file system or an OSD uses it"), (errno.EACCES, "Permission denied")],
+)
+async def test_a_device_that_is_in_use_is_not_overwritten(
+    options: RunOptions, monkeypatch: pytest.MonkeyPatch, number: int, why: str
+) -> None:
+    def refuse(path: Path, flags: int) -> int:
+        assert flags & os.O_EXCL
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "is_block_device", lambda path: path.name == "disk")
+    monkeypatch.setattr(os, "open", refuse)
+    preflight.check_unused(Path("/a/file"))
+    with pytest.raises(UsageError, match=f"--path /a/disk: {why}; expected a device that nothing"):
+        preflight.check_unused(Path("/a/disk"))
 
 
 async def test_an_exporter_that_is_down_refuses_the_run(options: RunOptions) -> None:

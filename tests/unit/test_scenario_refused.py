@@ -39,7 +39,7 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
             "depths that are different",
         ),
         (scenario(phases=phase(SWEEP.replace("[1, 2]", "[2, 2]"), "done")), "depths that are diff"),
-        (scenario(phases=phase(SWEEP)), "no 'until': the steps of a sweep"),
+        (scenario(phases=phase(SWEEP)), "no 'until': a sweep, a search and"),
         (scenario(phases=phase(until="{duration: 0}")), r"until.duration: found 0; .*above 0"),
         (scenario(phases=phase(until="{phase: load}")), "load, which waits for its own end"),
         (

@@ -131,6 +131,16 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
         },
         ("ceph config set osd osd_op_num_shards_ssd 1", "8 images of 10 GiB"),
     ),
+    "precondition": (
+        1,
+        1,
+        {},
+        (
+            "phase fill: fio, libaio on /dev/DRIVE: write of 64 KiB, depth 16, 70% of it, 2 times",
+            "phase settle: fio, libaio on /dev/DRIVE: randwrite of 4 KiB, depth 64, steadystate"
+            " iops:5%, steadystate_duration 300s; after fill, until done, 1 h at most",
+        ),
+    ),
     "qos-demo": (4, 1, {}, ("100,000 objects of 32 KiB", f"phase baseline: {RANDOM_WRITE}")),
 }
 

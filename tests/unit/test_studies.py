@@ -47,15 +47,18 @@ from .study_readings import (
     one,
     option,
     osds,
+    passes,
     pool,
     prefill,
     ramp,
     search,
     starts,
+    steady,
     stops,
     study,
 )
 
+P = "precondition"
 PAGE = Path(cephqos_loadgen.__file__).parent.parent / "STUDIES.md"
 
 TABLE = (
@@ -336,9 +339,7 @@ TABLE = (
         R,
         "volumes preconditioned until",
         "iops:5% over 300s",
-        lambda: " over ".join(
-            value for _, value in fio(study(R).points[0], "precondition").options
-        ),
+        lambda: steady(R, "precondition"),
     ),
     Row(R, "preconditioning at most", "1 h", lambda: length(R, "precondition")),
     Row(L, "target", "10 ms at p99.9", lambda: search("target")),
@@ -346,6 +347,9 @@ TABLE = (
     Row(L, "placement groups of a pool", "32", lambda: pool(L, "client", "pg_num")),
     Row(L, "volumes", "8 x 10 GiB", lambda: images(L)),
     Row(L, "OSDs", "8", lambda: osds(L)),
+    Row(P, "drives, first", "write 64 KiB, 70% of it, 2 times", lambda: passes(P, "fill")),
+    Row(P, "drives, then until", "iops:5% over 300s", lambda: steady(P, "settle")),
+    Row(P, "at most", "1 h", lambda: length(P, "settle")),
 )
 
 

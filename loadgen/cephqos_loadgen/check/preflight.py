@@ -4,6 +4,8 @@ All of it is cheap and changes nothing. What only the cluster can tell is asked 
 the run has changed anything there (`Session.begin`).
 """
 
+import errno
+import os
 import re
 import shutil
 import tempfile
@@ -63,6 +65,8 @@ def check_plan(plan: model.Plan, options: RunOptions) -> None:
 async def check(plan: model.Plan, options: RunOptions) -> None:
     """All that can be known before a run begins; UsageError of some kind, and nothing is left."""
     check_plan(plan, options)
+    for path in options.paths:
+        check_unused(Path(path))
     for engine in _engines(plan):
         check_engine(engine)
     _check_out(plan, options.out)
@@ -254,6 +258,18 @@ def _fio_engines(plan: model.Plan) -> set[str]:
     pools = [pool for point in plan.points for pool in point.pools]
     prefill = any(pool.images and pool.images.prefill for pool in pools)
     return {ENGINES[name].fio_name for name in _engines(plan)} | ({"rbd"} if prefill else set())
+
+
+def check_unused(path: Path) -> None:
+    """UsageError for a block device that a file system or a running OSD is on."""
+    try:
+        if path.is_block_device():
+            os.close(os.open(path, os.O_RDWR | os.O_EXCL))
+    except OSError as error:
+        busy = "a file system or an OSD uses it" if error.errno == errno.EBUSY else error.strerror
+        raise UsageError(
+            f"--path {path}: {busy}; expected a device that nothing uses, for it is overwritten"
+        ) from None
 
 
 def check_engine(name: str) -> None:

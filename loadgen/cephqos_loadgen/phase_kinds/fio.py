@@ -28,7 +28,7 @@ from cephqos_loadgen.plan.words import count, duration, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
 _RW = ("read", "write", "randread", "randwrite", "rw", "randrw")
-# Until fio finds a load steady: a guess, where the scenario makes none.
+# Until fio finds a load steady, or is through: a guess, where the scenario makes none.
 _STEADY_SECONDS = 60.0
 _BETWEEN_STEPS_SECONDS = 2.0
 
@@ -103,7 +103,8 @@ class Fio(PhaseKind):
     clients: int = 1
     jobs: int = 1
     path: str = ""
-    size: int | None = None
+    size: str = ""  # bytes, or a share such as 70%
+    passes: int = 0  # how often all of it is gone through; 0: for a time
     cache: str = "none"
     cpus: tuple[int, ...] = ()
     rate_iops: int | None = None
@@ -130,6 +131,9 @@ class Fio(PhaseKind):
         target = read_search(table["search"]) if "search" in table else None
         if steps and target:
             table["search"].fail("sweep or search, not both", "both")
+        passes = read_integer(table, "passes", 0, 16)
+        if passes and (steps or target):
+            table["passes"].fail("passes, or a sweep or search that have times", "both")
         return cls(
             engine=engine.name,
             rw=table["rw"].choice(_RW),
@@ -140,7 +144,8 @@ class Fio(PhaseKind):
             clients=clients,
             jobs=jobs,
             path=read_path(table["path"]) if "path" in table else "",
-            size=table["size"].size() if "size" in table else None,
+            size=_read_size(table["size"]) if "size" in table else "",
+            passes=passes,
             cache=table["cache"].choice(CACHES) if "cache" in table else "none",
             cpus=read_cpus(table["cpus"]) if "cpus" in table else (),
             rate_iops=_read_rate(table, jobs * (volumes if engine.on_images else clients)),
@@ -180,7 +185,7 @@ class Fio(PhaseKind):
 
     @property
     def keeps_its_own_time(self) -> bool:
-        return bool(self.sweep or self.search)
+        return bool(self.sweep or self.search or self.passes)
 
     def expected_seconds(self) -> float | None:
         between = _BETWEEN_STEPS_SECONDS + self._ramp
@@ -189,7 +194,7 @@ class Fio(PhaseKind):
         if self.search:
             steps = max(1, (self.search.most - self.search.least).bit_length()) + 1
             return steps * (self.search.dwell + between)
-        return _STEADY_SECONDS if self.ends_by_itself else None
+        return _STEADY_SECONDS if self.ends_by_itself or self.passes else None
 
     def ramp_seconds(self) -> float:
         steps = len(self.sweep.depths) if self.sweep else 1
@@ -216,6 +221,8 @@ class Fio(PhaseKind):
             words.append(f"the depth whose {target}")
         else:
             words.append(f"depth {self.depth}")
+        if self.passes:
+            words.append(f"{self.size or 'all'} of it, {count(self.passes, 'time')}")
         if self.fio.on_images:
             words.append(count(self.volumes, "volume"))
         if self.clients > 1:
@@ -278,7 +285,10 @@ class Fio(PhaseKind):
             command += self.fio.options(target, client.name, volume, devices or {})
             command += [f"--rw={self.rw}", f"--bs={self.block_size}"]
             command += [f"--iodepth={depth or self.depth}"]
-            command += ["--time_based=1", f"--runtime={max(1, round(seconds))}"]
+            if self.passes:  # to their end: a phase that takes too long fails
+                command.append(f"--loops={self.passes}")
+            else:
+                command += ["--time_based=1", f"--runtime={max(1, round(seconds))}"]
             if self.size:
                 command.append(f"--size={self.size}")
             if self.rate_iops:
@@ -353,6 +363,7 @@ class Fio(PhaseKind):
 
 _KEYS = (
     *("engine", "pool", "rw", "bs", "depth", "volumes", "clients", "jobs", "path", "size", "cache"),
+    "passes",
     *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
 )
 
@@ -365,3 +376,11 @@ def _read_rate(table: Mapping[str, Value], jobs: int) -> int | None:
     if rate < jobs:
         table["rate_iops"].fail(f"at least one for each of the {jobs} jobs", str(rate))
     return rate
+
+
+def _read_size(value: Value) -> str:
+    """How much of its target each job goes through: bytes, or percent of it."""
+    text = value.text()
+    if text.endswith("%"):
+        return value.text(r"([1-9][0-9]?|100)%", "1% to 100%, or a size")
+    return str(value.size())
