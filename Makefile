@@ -76,7 +76,7 @@ test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=.
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
 
-test-compose: $(STAMP) ## deploy/compose in a Docker engine of its own (root; images are built once)
+test-compose: $(STAMP) ## deploy/compose in a Docker engine of its own (root; images are built once; GRAFANA_HOME=... adds Grafana)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
 	$(BIN)/pytest tests/compose -s

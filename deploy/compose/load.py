@@ -22,7 +22,7 @@ def argv() -> list[str]:
         f"--i-know-this-cluster={os.environ['LAB_FSID']}",
         # What an earlier run of this container left behind when it was killed.
         "--take-over",
-        *("--exporter=http://127.0.0.1:10130", f"--sockets={LAB}/run", f"--out={ARCHIVES}"),
+        *("--exporter=http://127.0.0.1:10130/metrics", f"--sockets={LAB}/run", f"--out={ARCHIVES}"),
     ]
 
 
@@ -34,25 +34,29 @@ def tidy(keep: int) -> None:
 
 
 def repeat() -> None:
-    # SIGTERM ends the run first, which then puts the cluster back.
     run: subprocess.Popen[bytes] | None = None
+    ending = False
 
     def end(*_: object) -> None:
-        if run is not None and run.poll() is None:
-            run.send_signal(signal.SIGINT)
-            run.wait()
-        sys.exit(0)
+        """End the run first, which puts the cluster back; who waits for it ends afterwards."""
+        nonlocal ending
+        ending = True
+        if run is None or run.returncode is not None:
+            sys.exit(0)
+        # Not `run.wait` here: this interrupts a `wait` that holds its lock.
+        run.send_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, end)
-    while True:
+    while not ending:
         tidy(int(os.environ["LOAD_KEEP"]))
         BEAT.touch()
         run = subprocess.Popen(argv())
         print(f"cephqos run ended with status {run.wait()}", flush=True)
-        time.sleep(PAUSE)
+        if not ending:
+            time.sleep(PAUSE)
 
 
 if __name__ == "__main__":
     if "--healthy" in sys.argv:
-        sys.exit(0 if time.time() - BEAT.stat().st_mtime < LONGEST else 1)
+        sys.exit(0 if BEAT.exists() and time.time() - BEAT.stat().st_mtime < LONGEST else 1)
     repeat()

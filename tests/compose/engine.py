@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -28,6 +29,7 @@ PACKAGES = (
     "procps",
 )
 _CLONE_NEWNET = 0x40000000
+_SECONDS_TO_END = 20.0
 
 
 class DockerEngine:
@@ -91,7 +93,10 @@ class DockerEngine:
 def engine(tree: Path, folder: Path, *, network: bool = False) -> Iterator[DockerEngine]:
     """An engine with its data in `folder`. With `network` it shares the host's, to build images."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "docker.sock").unlink(missing_ok=True)
+    # What an engine that was killed left behind: its pid 1 is always "still running".
+    for name in ("docker.sock", "docker.pid"):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "exec", ignore_errors=True)
     log = (folder / "engine.log").open("wb")
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     isolate += [] if network else ["--net"]
@@ -103,6 +108,10 @@ def engine(tree: Path, folder: Path, *, network: bool = False) -> Iterator[Docke
         _wait(running, parent)
         yield running
         running.close()
+        # Its data bases are closed, as a builder's must be.
+        os.kill(running.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            parent.wait(_SECONDS_TO_END)
     finally:
         # Process 1 of the namespace ends with its parent, and everyone else with process 1.
         parent.send_signal(signal.SIGKILL)

@@ -7,6 +7,7 @@ that builds them keeps its layers there too.
 import asyncio
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -27,8 +28,10 @@ _SOURCES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy/images
 _KINDS: Final = ("", ".py", ".toml", ".txt", ".yaml", ".yml", ".json", ".dockerignore")
 _OURS: Final = tuple(f"cephqos-{name}:local" for name in ("exporter", "collector", "loki", "lab"))
 _STAND_INS: Final = ("prometheus", "alertmanager")
+# The parts of a Grafana that its image holds.
+_GRAFANA: Final = ("bin", "conf", "public")
 # How the compose file is told to use them. It is the file of the repository, unchanged.
-VARIABLES: Final = {
+_VARIABLES: Final = {
     "PROMETHEUS_IMAGE": "cephqos-standin/prometheus",
     "ALERTMANAGER_IMAGE": "cephqos-standin/alertmanager",
     "LOKI_BASE_IMAGE": "cephqos-standin/loki",
@@ -36,8 +39,19 @@ VARIABLES: Final = {
     "DEBIAN_IMAGE": "cephqos-standin/debian",
     "LAB_BASE_IMAGE": "cephqos-standin/tree",
     "BUILD_NETWORK": "host",
-    "COMPOSE_PROFILES": "",
+    "GRAFANA_IMAGE": "cephqos-standin/grafana",
 }
+
+
+def grafana_home() -> Path | None:
+    """GRAFANA_HOME, if it is set: a Grafana cannot be had otherwise."""
+    named = os.environ.get("GRAFANA_HOME")
+    return Path(named).absolute() if named else None
+
+
+def variables() -> dict[str, str]:
+    """What the compose file is given: without a Grafana its profile is off."""
+    return {**_VARIABLES, "COMPOSE_PROFILES": "grafana" if grafana_home() else ""}
 
 
 def prepare() -> tuple[Path, Path]:
@@ -54,7 +68,8 @@ def prepare() -> tuple[Path, Path]:
     docker, base, ceph, tools = asyncio.run(trees())
     folder = cache_dir() / "compose"
     folder.mkdir(parents=True, exist_ok=True)
-    archive = folder / f"images-{_recipe([docker, base, ceph, *tools])}.tar"
+    grafana = [home / "bin/grafana"] if (home := grafana_home()) else []
+    archive = folder / f"images-{_recipe([docker, base, ceph, *tools, *grafana])}.tar"
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
@@ -85,15 +100,26 @@ def _build(builder: engine.DockerEngine, base: Path, ceph: Path, tools: list[Pat
     context.mkdir(exist_ok=True)
     for tool in tools:
         shutil.copy2(tool, context / tool.name)
-    for name in (*_STAND_INS, "loki", "collector"):
+    home = builder.folder / "grafana"
+    home.mkdir(exist_ok=True)
+    if grafana := grafana_home():
+        for part in _GRAFANA:
+            shutil.copytree(grafana / part, home / part, dirs_exist_ok=True)
+    for name in (*_stand_ins(), "loki", "collector"):
         builder.run(
             *("docker", "build", "--network=host", f"--target={name}"),
             f"--tag=cephqos-standin/{name}",
-            f"--build-context=tools={context}",
+            *(f"--build-context=tools={context}", f"--build-context=grafana-home={home}"),
             "--build-arg=TREE_IMAGE=cephqos-standin/tree",
+            "--build-arg=DEBIAN_IMAGE=cephqos-standin/debian",
             str(engine.CHECKOUT / "deploy/images/stand-ins"),
         )
-    builder.run("docker", "compose", "build", "--quiet", variables=VARIABLES, within=1200)
+    shutil.rmtree(home)
+    builder.run("docker", "compose", "build", "--quiet", variables=variables(), within=1200)
+
+
+def _stand_ins() -> tuple[str, ...]:
+    return (*_STAND_INS, *(("grafana",) if grafana_home() else ()))
 
 
 def _import(builder: engine.DockerEngine, tree: Path, image: str) -> None:
@@ -111,7 +137,7 @@ def _import(builder: engine.DockerEngine, tree: Path, image: str) -> None:
 
 
 def _save(builder: engine.DockerEngine, archive: Path) -> None:
-    stand_ins = [f"cephqos-standin/{name}:latest" for name in _STAND_INS]
+    stand_ins = [f"cephqos-standin/{name}:latest" for name in _stand_ins()]
     saved = builder.folder / "images.tar"
     builder.run("docker", "save", f"--output={saved}", *_OURS, *stand_ins, within=600)
     builder.run("docker", "image", "prune", "--force")

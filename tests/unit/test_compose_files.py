@@ -4,7 +4,10 @@ import configparser
 import importlib.util
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from http.server import ThreadingHTTPServer
@@ -27,11 +30,29 @@ def services(name: str) -> dict[str, dict[str, Any]]:
 
 
 def test_every_folder_and_file_that_is_mounted_is_in_the_repository() -> None:
-    mounted = re.findall(r"^ +- (?:\$\{\w+:-)?(\.{1,2}/[^:}]+)", TEXT, re.MULTILINE)
-    assert len(mounted) >= 10
-    assert [path for path in mounted if not (STACK / path).exists()] == []
+    own = re.findall(r"^ +- (\.{1,2}/[^:}]+):", TEXT, re.MULTILINE)
+    defaults = re.findall(r"source: \"?\$\{\w+:-(\.{1,2}/[^:}]+)\}", TEXT)
+    assert len(own) >= 9 and len(defaults) >= 2
+    assert [path for path in [*own, *defaults] if not (STACK / path).exists()] == []
     for name in ("lab.env", "attach.env"):
-        assert (STACK / (STACK / name).read_text().strip().partition("=")[2]).is_file()
+        folder = STACK / (STACK / name).read_text().strip().partition("=")[2]
+        assert [file.suffix for file in folder.iterdir()] == [".yml"]
+
+
+def test_docker_makes_no_folder_where_a_path_of_the_user_is_missing() -> None:
+    """A mount in one line would: `/etc/ceph/ceph.conf` would become a folder."""
+    short = re.findall(r"^ +- [^\n]*\$\{\w+:?-?[^}\n]*\}:/", TEXT, re.MULTILINE)
+    assert short == []
+    assert TEXT.count("type: bind") == TEXT.count("create_host_path: false") + TEXT.count(
+        "bind: *must_exist"
+    )
+
+
+def test_the_readme_has_every_variable() -> None:
+    readme = (STACK / "README.md").read_text()
+    used = set(re.findall(r"\$\{(\w+)", TEXT))
+    limits = {name for name in used if name.endswith(("_MEMORY", "_CPUS"))}
+    assert {name for name in used - limits if f"`{name}`" not in readme} == set()
 
 
 def test_grafana_finds_what_its_provisioning_files_name() -> None:
@@ -76,6 +97,46 @@ def test_the_attached_stack_has_neither_lab_nor_load() -> None:
     attached = services("compose.attach.yml")
     assert not {"lab", "load"} & set(attached)
     assert not any(service.get("privileged") for service in attached.values())
+
+
+_LOAD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {stack!r})
+import load
+load.ARCHIVES = load.BEAT = Path({folder!r})
+load.repeat()
+"""
+_RUN = """#!/bin/sh
+trap 'echo interrupted; exit 130' INT
+echo started
+while :; do sleep 0.1; done
+"""
+
+
+def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path: Path) -> None:
+    program = tmp_path / "bin/cephqos"
+    program.parent.mkdir()
+    program.write_text(_RUN)
+    program.chmod(0o755)
+    settings = {"LOAD_SCENARIO": "x", "LOAD_SCALE": "x", "LOAD_KEEP": "1", "LAB_FSID": "x"}
+    archives = tmp_path / "archives"
+    archives.mkdir()
+    script = _LOAD.format(stack=str(STACK), folder=str(archives))
+    load = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, **settings, "PATH": f"{program.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert load.stdout and load.stdout.readline() == "started\n"
+    load.terminate()
+    try:
+        said, _ = load.communicate(timeout=20)
+    finally:
+        load.kill()
+    assert said == "interrupted\ncephqos run ended with status 130\n"
+    assert load.returncode == 0
 
 
 @pytest.fixture
