@@ -14,8 +14,10 @@ from aiohttp import web
 
 from cephqos_loadgen.record import metrics, own_exporter
 from cephqos_loadgen.record.columns import read
+from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.record.metrics import MetricsRecorder, labelled, too_much_missing
 from cephqos_loadgen.record.own_exporter import OwnExporter
+from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 from cephqos_loadgen.servers import Address
 
@@ -132,6 +134,44 @@ async def test_a_page_that_is_none_is_missing_metrics_and_ends_nothing(
     assert summary.failures["odd"] >= 6
     assert summary.last_error.startswith("odd: this is no page of metrics")
     assert set(summary.gaps) == {"odd"}
+
+
+def daemons(**up: str) -> dict[str, float]:
+    """What a page says of osd_0, osd_1 …: `up`, or why not."""
+    page = {}
+    for name, why in up.items():
+        reason = "" if why == "up" else why
+        labels = f'ceph_daemon="{name.replace("_", ".")}",cluster="f",reason="{reason}"'
+        page[f"cephqos_daemon_up{{{labels}}}"] = float(why == "up")
+    return page
+
+
+def test_an_osd_that_does_not_answer_its_exporter_leaves_a_gap_and_one_that_ended_does_not(
+    events: list[tuple[str, dict[str, Any]]],
+) -> None:
+    """As while it benchmarks its store: 6 to 8 seconds without any of its series."""
+    watch = DaemonWatch(noting(events))
+    watch.look(daemons(osd_0="up", osd_1="up", osd_2="up"), 0.0, 2.5)
+    for second in range(1, 7):
+        watch.look(daemons(osd_0="timeout", osd_1="refused", osd_2="up"), second, 2.5)
+    watch.look(daemons(osd_0="up", osd_1="up", osd_2="timeout"), 7.0, 2.5)
+    watch.look(daemons(osd_0="up", osd_1="up", osd_2="up"), 8.0, 2.5)
+    assert watch.gaps == {"osd.0": [Gap(0.0, 7.0)]}
+    watch.look(daemons(osd_0="up", osd_1="closed", osd_2="up"), 9.0, 2.5)
+    watch.finish(20.0, 2.5)
+    assert watch.gaps["osd.1"] == [Gap(8.0, 12.0)]
+    assert [details["source"] for _, details in events] == ["osd.0", "osd.1"]
+
+
+@pytest.mark.parametrize(("missing", "failed"), [(16.0, True), (14.0, False)])
+def test_an_osd_without_metrics_for_most_of_a_repeat_fails_it(missing: float, failed: bool) -> None:
+    gaps = {"osd.1": (Gap(1.0, missing),)}
+    recording = MetricsRecording(30, 100, {"exporter": 0}, "", daemon_gaps=gaps)
+    said = "recording failed: osd.1 gave no metrics for 16 of 30 s (no answer)"
+    assert too_much_missing(recording, 30.0) == (said if failed else "")
+    assert findings({}, {}, recording) == (
+        f"recording: no metrics of osd.1 for {missing:.0f} s (1 gap)",
+    )
 
 
 def test_a_label_is_added_to_series_with_and_without_labels() -> None:

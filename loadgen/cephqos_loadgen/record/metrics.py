@@ -9,6 +9,7 @@ from pathlib import Path
 import aiohttp
 
 from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 from cephqos_loadgen.servers import Address, in_one_line
 
@@ -18,9 +19,10 @@ _TIMEOUT = 5.0
 _TICK_SECONDS = 0.8
 # Without an answer for longer than this, metrics are missing: that is a gap.
 _GAP_SECONDS = 2.5
-# More than this share of a repeat without metrics of a source, and at least so many seconds, fails
-# the repeat.
+# More than this share of a repeat without metrics of a source, or of a daemon, and at least so many
+# seconds, fails the repeat. A benchmark of its store silences an OSD for a while.
 _MISSING_SHARE = 0.1
+_DAEMON_SHARE = 0.5
 _MISSING_SECONDS = 10.0
 
 Note = Callable[..., None]
@@ -87,6 +89,7 @@ class MetricsRecorder:
         ]
         # Which source had a series first: equal series of another one get its name as a label.
         self._owners: dict[str, str] = {}
+        self._daemons = DaemonWatch(note)
         self.scrapes = 0
         self.last_error = ""
 
@@ -120,6 +123,7 @@ class MetricsRecorder:
                 page, source.pending = source.pending.result(), None
                 if found := self._samples(source, page):
                     self._answered(source, now)
+                    self._daemons.look(found, now, _GAP_SECONDS)
                     values |= self._own(source.name, found)
         self.scrapes += 1
         self._writer.add(now, values)
@@ -178,6 +182,7 @@ class MetricsRecorder:
         for source in self._sources:
             if now - source.answered > _GAP_SECONDS:
                 self._answered(source, now)
+        self._daemons.finish(now, _GAP_SECONDS)
 
     def close(self) -> None:
         self._writer.close()
@@ -189,6 +194,7 @@ class MetricsRecorder:
             {source.name: source.failures for source in self._sources},
             self.last_error,
             {source.name: tuple(source.gaps) for source in self._sources if source.gaps},
+            {name: tuple(gaps) for name, gaps in self._daemons.gaps.items()},
         )
 
 
@@ -201,9 +207,11 @@ def labelled(series: str, source: str) -> str:
 
 def too_much_missing(recording: MetricsRecording, seconds: float) -> str:
     """Why the metrics of a repeat that took so long cannot be used, or nothing."""
-    for source, gaps in recording.gaps.items():
+    found = [(source, gaps, _MISSING_SHARE) for source, gaps in recording.gaps.items()]
+    found += [(daemon, gaps, _DAEMON_SHARE) for daemon, gaps in recording.daemon_gaps.items()]
+    for source, gaps, share in found:
         missing = sum(gap.seconds for gap in gaps)
-        if missing > max(_MISSING_SECONDS, _MISSING_SHARE * seconds):
+        if missing > max(_MISSING_SECONDS, share * seconds):
             return (
                 f"recording failed: {source} gave no metrics for {missing:.0f} of {seconds:.0f} s"
                 f" ({recording.last_error or 'no answer'})"

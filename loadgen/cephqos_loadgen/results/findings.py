@@ -20,7 +20,7 @@ def findings(
     found += _of_scrubs(phases)
     for name, use in hosts.items():
         found += [f"{name}: {text}" for text in _of_host(use)]
-    for source, gaps in metrics.gaps.items():
+    for source, gaps in (*metrics.gaps.items(), *metrics.daemon_gaps.items()):
         missing = sum(gap.seconds for gap in gaps)
         times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}"
         found.append(f"recording: no metrics of {source} for {missing:.0f} s ({times})")

@@ -56,13 +56,15 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class MetricsRecording:
-    """How the exporters' metrics were recorded; failures and gaps by exporter."""
+    """How the exporters' metrics were recorded; failures and gaps by exporter, and gaps of daemons
+    that did not answer an exporter which went on."""
 
     scrapes: int
     samples: int
     failures: Mapping[str, int]
     last_error: str
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    daemon_gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
