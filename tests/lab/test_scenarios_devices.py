@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -16,12 +17,15 @@ from cephqos_loadgen.check.preflight import check_engine
 from cephqos_loadgen.cluster import device_queues
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.pin import PinResult
 from cephqos_loadgen.plan.errors import NotRestored
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner
-from cephqos_loadgen.scenario.parse import parse
+from cephqos_loadgen.scenario import library
+from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.source import variable_from_text
 
 from .conftest import LabPool, lab_name
 from .test_scenarios import assert_restored, growth, run
@@ -213,6 +217,27 @@ async def test_the_other_engines_beside_each_other_and_one_ended_from_outside(
     assert children["uring.client.0"].argv.count("taskset") == 1
     assert found["uring"].start_unix_seconds < found["rados"].end_unix_seconds
     assert 2 <= load(repeat, "calm").chosen.seconds < 25, "steady, and ended before its bound"
+
+
+async def test_a_drive_is_written_through_and_loaded_until_it_is_steady(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    drive = lab.paths.work / "drive"
+    drive.write_bytes(bytes(16 << 20))
+    text, file = library.read("precondition")
+    chosen = {"drive": variable_from_text(str(drive))}
+    plan = parse(text, file, Choices(scale="tiny", variables=chosen))
+    options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0")
+    taken = next(device for device in lab.state.devices.values())
+    with pytest.raises(UsageError, match=f"--path {taken}: a file system or an OSD uses it"):
+        await Runner(plan, replace(options, paths=(str(drive), taken)), Silent()).run()
+    done = await Runner(plan, replace(options, paths=(str(drive),)), Silent()).run()
+    (repeat,) = open_archive(done).repeats
+    filled, settled = load(repeat, "fill"), load(repeat, "settle")
+    assert isinstance(settled, FioResult)
+    assert filled.total.ios == 2 * (16 << 20) // (64 << 10), "two passes, each over all of it"
+    assert settled.steady
+    assert settled.total.ios > 0
 
 
 async def page_with(runner: Runner, running: "asyncio.Task[Path]", text: str) -> str:
