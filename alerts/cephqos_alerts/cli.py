@@ -68,7 +68,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         help="file to write the rules for Loki's ruler to (default: none with --out, otherwise"
         " alerts/loki/fake/logs.yml of the checkout)",
     )
-    parser.add_argument("--webhook", help=f"URL to send alerts to (default {DEFAULT_WEBHOOK})")
+    parser.add_argument("--webhook", help=f"URL to send alerts to (default: {DEFAULT_WEBHOOK})")
     parser.add_argument(
         "--receivers",
         type=Path,
@@ -83,29 +83,29 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         "--scrape-interval",
         type=float,
         default=default.scrape_interval,
-        help="scrape interval in seconds; rules are evaluated as often (default %(default)s)",
+        help="scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
     )
     parser.add_argument(
         "--time-scale",
         type=float,
         default=default.time_scale,
         help="multiply every window and hold by this, above 0 to 1, for tests and demos"
-        " (default %(default)s)",
+        " (default: %(default)s)",
     )
     parser.add_argument(
         "--job",
         default=default.job,
-        help="regular expression that matches the exporter's scrape jobs (default %(default)s)",
+        help="regular expression that matches the exporter's scrape jobs (default: %(default)s)",
     )
     parser.add_argument(
         "--runbook-url",
         default=default.runbook_url,
-        help="URL of runbooks.md for links in alerts (default %(default)s)",
+        help="URL of runbooks.md for links in alerts (default: %(default)s)",
     )
     parser.add_argument(
         "--dashboard-url",
         default=default.dashboard_url,
-        help="Grafana URL before the dashboard uids (default %(default)s)",
+        help="Grafana URL before the dashboard uids (default: %(default)s)",
     )
     parser.add_argument(
         "--dashboard-prefix",

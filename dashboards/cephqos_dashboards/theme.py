@@ -97,7 +97,6 @@ ZERO_IS_GOOD: Final = steps((None, GOOD), (1, BAD))
 ZERO_IS_USUAL: Final = steps((None, GOOD), (1, WARN))
 ATTAINMENT: Final = steps((None, BAD), (0.9, WARN), (1, GOOD))
 BUDGET: Final = steps((None, BAD), (0.0001, WARN), (0.25, GOOD))
-USED: Final = steps((None, GOOD), (0.7, WARN), (0.95, BAD))
 UP: Final = steps((None, BAD), (1, GOOD))
 
 

@@ -16,8 +16,6 @@ from typing import Final
 CLUSTER: Final = "cluster"
 OSD: Final = "cluster, ceph_daemon"
 OSD_CLASS: Final = "cluster, ceph_daemon, class"
-OSD_CLASS_SHARD: Final = "cluster, ceph_daemon, class, shard"
-CLUSTER_CLASS: Final = "cluster, class"
 POOL: Final = "cluster, pool"
 
 # Classes of work, values of the label `class`.

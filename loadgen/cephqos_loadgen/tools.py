@@ -176,7 +176,7 @@ def needs_go(wanted: str) -> str:
     return (
         f"Building it needs Go {wanted} or newer: `apt-get install golang-go`"
         " on Debian forky, or from go.dev/dl. Go 1.21 or newer (golang-go of Debian trixie and of"
-        " bookworm-backports) will do with GOTOOLCHAIN=auto: it downloads the version it needs."
+        " bookworm-backports) works too with GOTOOLCHAIN=auto: it downloads the version it needs."
     )
 
 

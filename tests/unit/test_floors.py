@@ -86,9 +86,6 @@ LONGER_FUNCTIONS = {
         "tests/lab/test_exporter_host.py",
         "test_thread_cpu_agrees_with_ps_and_psutil_under_load",
     ): "one measurement, judged in four ways",
-    # To be cut.
-    ("loadgen/cephqos_loadgen/report/charts/of_points.py", "curves_chart"): "",
-    ("loadgen/cephqos_loadgen/report/figures/intervals.py", "read_intervals"): "",
 }
 
 

@@ -52,7 +52,6 @@ class Backlog:
     due: int = 0
     overdue: int = 0
     due_objects: int = 0  # overdue ones included: what is left to do
-    overdue_objects: int = 0
     oldest: float = 0.0  # age of the oldest last scrub
 
     def count(self, record: PgRecord, age: float, limits: Limits) -> None:
@@ -65,7 +64,6 @@ class Backlog:
             self.due += 1
         else:
             self.overdue += 1
-            self.overdue_objects += record.objects
 
 
 @dataclass(frozen=True, slots=True)

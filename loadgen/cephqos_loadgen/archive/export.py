@@ -146,7 +146,7 @@ def to_csv(archive: Archive, target: Path) -> list[Path]:
     written = []
     for name, rows in _TABLES.items():
         path = target / f"{name}.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
+        with path.open("w", newline="", encoding="utf-8", errors="backslashreplace") as file:
             _write_csv(rows(archive), file)
         written.append(path)
     return written
@@ -204,7 +204,7 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
             name, labels = split_series(series)
             text = f"{labels},{own}" if labels else own
             families.setdefault(name, {})[f"{name}{{{text}}}"] = samples
-    with path.open("w", encoding="utf-8") as file:
+    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         for name in sorted(families):
             file.write(f"# TYPE {name} unknown\n")
             for line in sorted(families[name]):

@@ -44,7 +44,7 @@ def read_search(value: Value) -> Search:
     )
     least, most = read_integer(table, "least", 1, 4096), table["most"].integer(1, 4096)
     if least > most:
-        table["most"].fail(f"at least {least}, which is the least")
+        table["most"].fail(f"at least {least}, the value of `least`")
     percentile = table["percentile"].choice(PERCENTILES) if "percentile" in table else None
     return Search(
         target=table["target"].seconds(),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
@@ -114,8 +115,8 @@ async def _write(
     found = []
     progress = Progress()
     for archive, move in zip(archives, moves, strict=True):
-        with progress.step(f"replaying {archive.folder.name}") as say, scratch(work) as own:
-            found.append(await write_blocks(archive, move, target, own, say))
+        with progress.step(f"replaying {archive.folder.name}") as tell, scratch(work) as own:
+            found.append(await write_blocks(archive, move, target, own, tell))
     return found
 
 
@@ -127,8 +128,8 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         runs = await _write(archives, moves, new, work)
         for block in new.iterdir():
             block.rename(target / block.name)
-    print(*map(describe, runs), f"blocks are in {target}", sep="\n")
-    print(
+    say(*map(describe, runs), f"blocks are in {target}")
+    say(
         f"Start Prometheus with --query.lookback-delta={LOOKBACK}, and with a"
         " --storage.tsdb.retention.time that reaches back to these times."
     )
@@ -140,12 +141,12 @@ async def _send(archives: Sequence[Archive], moves: Sequence[float], url: str) -
     progress = Progress()
     pairs = zip(archives, moves, strict=True)
     for archive, move in sorted(pairs, key=lambda it: it[0].manifest.start_unix_seconds + it[1]):
-        with progress.step(f"replaying {archive.folder.name}") as say, scratch(None) as work:
-            gathered = await gather(archive, move, work, say)
+        with progress.step(f"replaying {archive.folder.name}") as tell, scratch(None) as work:
+            gathered = await gather(archive, move, work, tell)
             async for done in send(url, gathered, token):
-                say(f"sent {done:,} samples")
-        print(describe(gathered.about))
-    print(f"sent to {without_password(url)}")
+                tell(f"sent {done:,} samples")
+        say(describe(gathered.about))
+    say(f"sent to {without_password(url)}")
 
 
 async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
@@ -156,9 +157,9 @@ async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:
         servers.mkdir()
         runs = await _write(archives, moves, data, work)
         async with serving(data, servers, grafana) as url:
-            print(*map(describe, runs), f"Prometheus: {url}", sep="\n")
-            print(f"Grafana:    {board_url(grafana, runs) if grafana else HOW_TO_GET}")
-            print("Ctrl-C ends it and removes everything.", flush=True)
+            say(*map(describe, runs), f"Prometheus: {url}")
+            say(f"Grafana:    {board_url(grafana, runs) if grafana else HOW_TO_GET}")
+            say("Ctrl-C ends it and removes everything.")
             await until_interrupted()
 
 

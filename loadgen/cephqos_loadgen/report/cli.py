@@ -6,6 +6,7 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.gather import evaluated
@@ -16,7 +17,7 @@ from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, Report
 from cephqos_loadgen.report.figures.causes import WANTED, CauseSeen, with_causes
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.words import listed, plain
+from cephqos_loadgen.report.words import listed
 
 
 def add_options(parser: Parser) -> None:
@@ -76,11 +77,10 @@ async def _report(arguments: argparse.Namespace) -> int:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"--out {folder}: expected a folder")
     write(document, folder)
-    for sentence in document.summary:
-        print(plain(sentence))
+    say(*document.summary)
     for finding in document.findings[:1]:
-        print(plain(f"Main doubt: {finding.text} {finding.evidence}".rstrip()))
-    print(folder / PAGE)
+        say(f"Main doubt: {finding.text} {finding.evidence}".rstrip())
+    say(folder / PAGE)
     return 0
 
 

@@ -1,6 +1,6 @@
 """What a report is about: its rows, how they are called, and which findings touch them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -8,9 +8,6 @@ from cephqos_loadgen.report.figures.analysis import LOAD, Key, ReportRow, Report
 from cephqos_loadgen.report.figures.observe import WHOLE
 
 Doubted = Mapping[Key, Sequence[int]]  # the numbers of the findings that touch a row
-
-
-Label = Callable[[Key], str]
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """Numbers and names as people read them, and text that is safe to show."""
 
 import html
-import unicodedata
 from collections.abc import Sequence
 
+from cephqos_base.terminal import printable
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.figures.statistics import ChangeInterval
 
@@ -58,23 +58,14 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def plain(text: str) -> str:
-    """Without control characters: safe on a terminal, and one line."""
-    return "".join(
-        " " if char in "\n\t" else char
-        for char in text
-        if char in "\n\t" or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co")
-    )
-
-
 def escaped(text: str) -> str:
     """For HTML and SVG, in text and in attributes."""
-    return html.escape(plain(text), quote=True)
+    return html.escape(printable(text), quote=True)
 
 
 def in_markdown(text: str) -> str:
     """For a cell or a line of Markdown."""
-    safe = plain(text)
+    safe = printable(text)
     for char in "\\`*_[]<>|#~":
         safe = safe.replace(char, "\\" + char)
     return safe

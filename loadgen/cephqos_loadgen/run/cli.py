@@ -101,10 +101,10 @@ def _add_choices(group: Group) -> None:
 
 def _add_cluster(group: Group) -> None:
     group.add_argument("--lab", metavar="NAME", help="a running lab (cephqos lab list)")
-    group.add_argument("--release", help="Ceph release of the new lab (default reef)")
+    group.add_argument("--release", help="Ceph release of the new lab (default: reef)")
     group.add_argument("--conf", type=Path, help="ceph.conf of an existing cluster")
     group.add_argument("--keyring", type=Path, help="keyring of the client, with --conf")
-    group.add_argument("--user", default="admin", help="name of the client (default admin)")
+    group.add_argument("--user", default="admin", help="name of the client (default: admin)")
     group.add_argument(
         "--i-know-this-cluster",
         metavar="FSID",
@@ -115,13 +115,13 @@ def _add_cluster(group: Group) -> None:
     group.add_argument(
         "--python",
         default=defaults.python,
-        help="Python interpreter that can import rados (default %(default)s)",
+        help="Python interpreter that can import rados (default: %(default)s)",
     )
     group.add_argument(
         "--work",
         type=Path,
         default=defaults.work,
-        help="folder for sockets and the clients' ceph.conf (default %(default)s)",
+        help="folder for sockets and the clients' ceph.conf (default: %(default)s)",
     )
     group.add_argument(
         "--keep", action="store_true", help="do not remove filled pools, so the next run skips that"
@@ -138,7 +138,7 @@ def _add_recording(group: Group) -> None:
         "--out",
         type=Path,
         default=Path(DEFAULT_OUT),
-        help="folder of archives (default %(default)s)",
+        help="folder of archives (default: %(default)s)",
     )
     group.add_argument(
         "--exporter",
@@ -152,7 +152,7 @@ def _add_recording(group: Group) -> None:
     group.add_argument(
         "--listen",
         metavar="HOST:PORT",
-        help=f"address of the run's own /metrics (default {DEFAULT_LISTEN})",
+        help=f"address of the run's own /metrics (default: {DEFAULT_LISTEN})",
     )
     group.add_argument(
         "--grafana", metavar="URL", help=f"annotate phases there (token in {TOKEN_VARIABLE})"

@@ -1,6 +1,7 @@
 """Charts of one figure or curve per point: throughput, latency, response curves."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from cephqos_loadgen.report.charts import plots
 from cephqos_loadgen.report.charts.plot_time import Line
@@ -63,6 +64,16 @@ def percentiles_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     return Chart("latency", title, drawing, Table("chart-latency", title, columns, data))
 
 
+_CURVE_COLUMNS: Final = (
+    TableColumn("Point", numeric=False),
+    TableColumn("Depth"),
+    TableColumn("Throughput", "IOPS"),
+    TableColumn("σ", "IOPS"),
+    TableColumn("Mean latency", "ms"),
+    TableColumn("σ of the mean", "ms"),
+)
+
+
 def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
     """Throughput against mean latency; bars are one deviation over the repeats."""
     groups: dict[str, list[ReportRow]] = {}
@@ -96,16 +107,9 @@ def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
             for row, i, m in pairs
         ]
     title = "Response curve: depth at each point, bars ± 1 σ over repeats"
-    columns = (
-        TableColumn("Point", numeric=False),
-        TableColumn("Depth"),
-        TableColumn("Throughput", "IOPS"),
-        TableColumn("σ", "IOPS"),
-        TableColumn("Mean latency", "ms"),
-        TableColumn("σ of the mean", "ms"),
-    )
     drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
-    return Chart("curve", title, drawing, Table("chart-curve", title, columns, tuple(data)))
+    table = Table("chart-curve", title, _CURVE_COLUMNS, tuple(data))
+    return Chart("curve", title, drawing, table)
 
 
 # -- CPU -------------------------------------------------------------------------------------------

@@ -1,11 +1,11 @@
 """`cephqos compare`: runs against a reference, on the terminal or as a file; for CI too."""
 
 import argparse
-import json
 from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import say, say_json, say_text
 from cephqos_loadgen.archive.reader import ArchiveDamaged
 from cephqos_loadgen.report.cli import read_runs
 from cephqos_loadgen.report.compare.comparison import (
@@ -62,14 +62,13 @@ async def _compare(arguments: argparse.Namespace) -> int:
         )
     outcome = judge(found, rules)
     if arguments.form == "json":
-        print(json.dumps(to_json(found, outcome, differing), indent=1))
+        say_json(to_json(found, outcome, differing))
     elif arguments.form:
         document = to_document(found, outcome, differing)
-        print({"markdown": to_markdown, "html": to_html}[arguments.form](document), end="")
+        say_text({"markdown": to_markdown, "html": to_html}[arguments.form](document))
     else:
-        print(to_terminal(found, outcome))
-        for line in differing:
-            print(f"the environments differ: {line}")
+        say_text(to_terminal(found, outcome))
+        say(*(f"the environments differ: {line}" for line in differing))
     return outcome.exit_status
 
 

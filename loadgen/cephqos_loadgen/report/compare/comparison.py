@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cephqos_base.errors import UsageError
+from cephqos_base.terminal import printable
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.figures.metrics import METRICS, FigureKind
 from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
 from cephqos_loadgen.report.tables.of_setup import environment_facts
-from cephqos_loadgen.report.words import listed, plain
+from cephqos_loadgen.report.words import listed
 
 # What every comparison shows. Other figures appear when a rule names them.
 SHOWN: Final = (
@@ -109,7 +110,7 @@ def environment_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
             shown = ", ".join(
                 f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
             )
-            yield plain(f"{name}: {shown}")
+            yield printable(f"{name}: {shown}")
     yield from _plan_differences(runs)
 
 
@@ -119,7 +120,7 @@ def _plan_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
     for name in dict.fromkeys(name for found in actions for name in found):
         having = [run.name for run, found in zip(runs, actions, strict=True) if name in found]
         if len(having) < len(runs):
-            yield plain(f"phase {name}: only in {listed(having)}")
+            yield printable(f"phase {name}: only in {listed(having)}")
             continue
         phases = [found[name] for found in actions]
         for key in dict.fromkeys(key for phase in phases for key in phase):
@@ -128,7 +129,7 @@ def _plan_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
                 shown = ", ".join(
                     f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
                 )
-                yield plain(f"phase {name}, {key}: {shown}")
+                yield printable(f"phase {name}, {key}: {shown}")
 
 
 def _actions(run: ReportRun) -> dict[str, dict[str, Any]]:
@@ -221,7 +222,7 @@ def judge(found: Comparison, rules: Sequence[FailRule]) -> Verdict:
 def _words(difference: Difference) -> str:
     metric, moved = difference.metric, difference.change
     ratio = "" if moved.ratio is None else f" ({moved.ratio * 100:+.1f} %)"
-    return plain(
+    return printable(
         f"{row_name(difference.row)}: {metric.title} {difference.value * metric.scale:,.4g}"
         f" {metric.unit}, reference {difference.reference * metric.scale:,.4g}{ratio}"
     )

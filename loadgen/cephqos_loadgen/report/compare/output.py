@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from cephqos_base.terminal import printable
 from cephqos_loadgen.report.compare.comparison import Comparison, Difference, Verdict, row_name
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.doubts.doubt import Doubt
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
-from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, plain, verdict
+from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
 
 
 def to_table(found: Comparison) -> Table:
@@ -83,18 +84,18 @@ def summary(found: Comparison, outcome: Verdict) -> list[str]:
 def to_terminal(found: Comparison, outcome: Verdict) -> str:
     """Columns under each other; nothing of an archive reaches the terminal as it is."""
     table = to_table(found)
-    rows = [[plain(cell.text) for cell in row] for row in table.rows]
+    rows = [[printable(cell.text) for cell in row] for row in table.rows]
     heads = [column.title for column in table.columns]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [f"reference: {plain(found.reference.name)}"] if rows else []
+    lines = [f"reference: {printable(found.reference.name)}"] if rows else []
     for row in [heads, *rows] if rows else []:
         cells = [
             cell.rjust(width) if column.numeric else cell.ljust(width)
             for cell, width, column in zip(row, widths, table.columns, strict=True)
         ]
         lines.append("  ".join(cells).rstrip())
-    lines += [f"not compared: {plain(name)}" for name in found.unmatched]
-    return "\n".join([*lines, *map(plain, summary(found, outcome))])
+    lines += [f"not compared: {printable(name)}" for name in found.unmatched]
+    return "\n".join([*lines, *map(printable, summary(found, outcome))])
 
 
 def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[str, Any]:

@@ -76,14 +76,11 @@ def read_intervals(lines: Iterable[Mapping[str, Any]]) -> Intervals:
     centres: list[int] = []
     counts: list[int] = []
     for number, line in enumerate(lines):
-        ios, moved, summed = 0, 0.0, 0.0
-        for figures in (line["read"], line["write"]):
-            if figures is None:
-                continue
-            ios += figures["ios"]
-            moved += figures["bytes_per_second"] * line["seconds"]
-            summed += figures["latency_mean_seconds"] * figures["ios"]
-            bins = figures["latency_bins_ns"]
+        parts = [figures for figures in (line["read"], line["write"]) if figures is not None]
+        ios = sum(part["ios"] for part in parts)
+        moved = sum(part["bytes_per_second"] for part in parts) * line["seconds"]
+        summed = sum(part["latency_mean_seconds"] * part["ios"] for part in parts)
+        for bins in (part["latency_bins_ns"] for part in parts):
             centres.extend(map(int, bins))
             counts.extend(bins.values())
             owner.extend([number] * len(bins))

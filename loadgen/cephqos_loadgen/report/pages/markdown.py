@@ -62,14 +62,15 @@ def to_csv(table: Table) -> str:
     """Numbers as they are, not rounded for people; absent ones empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([heading(column) for column in table.columns])
+    writer.writerow([_safe(heading(column)) for column in table.columns])
     for row in table.rows:
         writer.writerow(["" if cell.value is None else _safe(cell.value) for cell in row])
     return out.getvalue()
 
 
 def _safe(value: float | str) -> float | str:
-    """A text that a spreadsheet would take for a formula gets an apostrophe."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
-        return "'" + value
-    return value
+    """Printable, as on the page. What a spreadsheet would take for a formula gets an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    shown = printable(value)
+    return f"'{shown}" if shown[:1] in ("=", "+", "-", "@") else shown
