@@ -304,6 +304,11 @@ def test_a_page_that_is_not_one_of_metrics_is_refused(body: bytes) -> None:
         SeriesReader().read(body, 0)
 
 
+def test_metrics_of_something_else_are_refused() -> None:
+    with pytest.raises(ValueError, match="not of cephqos: expected a cephqos-exporter"):
+        SeriesReader().read(b"# TYPE up gauge\nup 1\n", 0)
+
+
 async def test_an_exporter_that_goes_away_keeps_its_last_values_with_their_age(
     serve: Serve,
 ) -> None:

@@ -108,6 +108,8 @@ class SeriesReader:
                     values[series_text] = value
         if not values and "# TYPE" not in text:
             raise ValueError("this is not a page of metrics")
+        if "cephqos_" not in text:
+            raise ValueError("these metrics are not of cephqos: expected a cephqos-exporter")
         known = self._known
         fresh = _parsed(series_text for series_text in values if series_text not in known)
         self._known = {it: known[it] if it in known else fresh[it] for it in values}
