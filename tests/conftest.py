@@ -6,11 +6,16 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from tests.lab.conftest import LabPool
 
 CI = bool(os.environ.get("CI"))
+
+# How long one example takes depends on what else the machine does.
+settings.register_profile("cephqos", deadline=None)
+settings.load_profile("cephqos")
 
 
 # Where several processes share the tests, each takes a file at a time: the longest first, so that

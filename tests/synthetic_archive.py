@@ -42,6 +42,7 @@ class SyntheticRepeat:
     scrub_objects: int = 1000
     recovery: RecoveryFigures | None = None
     jobs: int = 1
+    alone: float | None = None  # IOPS of a phase with nothing beside it, of as many seconds
     depths: Sequence[int] = ()  # a curve: each depth does as much more as the first
 
 
@@ -56,7 +57,10 @@ class Osds:
     waiting: float = 0.0  # in the clients' queue
     groups: Sequence[str] = ("tp_osd_tp", "msgr-worker", "bstore_kv_sync")
     in_progress: float = 0.0  # clients' operations at every sample
+    busy: tuple[int, int] | None = None  # seconds in which they are in progress; None: all
     in_store: float = 0.0  # transactions on average
+    store_latency: float = 0.02  # seconds of each
+    media: str = ""
     share_disk: bool = False
     fillers: int = 0  # other series per OSD
     cpus: Sequence[str] = ()  # that each OSD may use
@@ -105,6 +109,7 @@ class Builder:
         )  # fmt: skip
 
     def _plan(self) -> dict[str, Any]:
+        alone = any(r.alone is not None for found in self.points.values() for r in found)
         action = {"kind": "fio", "rw": "randwrite", "block_size": 4096, "rate_iops": self.rate_iops}
         return {
             "about": "A made-up run with chosen figures.",
@@ -117,7 +122,9 @@ class Builder:
                         {"section": "osd", "name": "osd_mclock_profile", "value": "balanced"}
                     ],
                     "pools": [],
-                    "phases": [{"name": "client", "action": action}],
+                    "phases": [
+                        {"name": "client", "action": action, "against": "alone" if alone else ""}
+                    ],
                 }
                 for value in self.points
             ],
@@ -129,6 +136,8 @@ class Builder:
         value = point.partition("=")[2]
         rates = _per_second(repeat)
         phases = {"client": _client(repeat, rates, start)}
+        if repeat.alone is not None:
+            phases["alone"] = _client(repeat, [repeat.alone] * repeat.seconds, start)
         if repeat.scrub_seconds is not None:
             result = ScrubResult(
                 32, repeat.scrub_objects, repeat.scrub_bytes, repeat.scrub_seconds, 5
@@ -251,6 +260,7 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
 
 def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
     client = f'{label},class="client"'
+    idle = osds.busy is not None and not osds.busy[0] <= second < osds.busy[1]
     restarted = osds.restart_at is not None and second >= osds.restart_at
     began = (osds.restart_at or 0) if restarted else 0
     device = "vda" if osds.share_disk else f"vd{label[-2]}"
@@ -267,10 +277,16 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
         f'{QosSeries.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,
         f'{DaemonSeries.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * (second - began),
         f"{DaemonSeries.RESIDENT_BYTES}{{{label}}}": 1e9,
-        f"{QosSeries.CLIENT_OPS_IN_PROGRESS}{{{label}}}": osds.in_progress,
+        f"{QosSeries.CLIENT_OPS_IN_PROGRESS}{{{label}}}": 0.0 if idle else osds.in_progress,
         f"{QosSeries.STORE_SECONDS}{{{label}}}": osds.in_store * second,
+        f"{QosSeries.STORE_TRANSACTIONS}{{{label}}}": osds.in_store / osds.store_latency * second,
         f"{DisksSeries.OPS}{{{disk}}}": 50.0 * second,
         f"{DisksSeries.TIME_SECONDS}{{{disk}}}": 0.1 * second,
         f"{DisksSeries.BYTES}{{{disk}}}": 4096.0 * second,
         **groups,
+        **(
+            {f'{QosSeries.SCHEDULER_INFO}{{{label},media="{osds.media}"}}': 1.0}
+            if osds.media
+            else {}
+        ),
     }

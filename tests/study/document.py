@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from cephqos_loadgen.report.build import repeat_command
+from cephqos_loadgen.report.command import repeat_command
 from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow
+from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline
+from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.observe import DURING, WHOLE
-from cephqos_loadgen.report.figures.statistics import change
+from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.pages.markdown import table_lines
-from cephqos_loadgen.report.tables.of_setup import environment_facts
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, count, figure, text
 from cephqos_loadgen.report.words import in_markdown, interval, listed, percent
 
-from .trends import Side, judged
+from .trends import ALONE, Side, judged
 
 _BACKGROUND = (
     metrics.SCRUB_SECONDS,
@@ -68,6 +69,7 @@ def _summary(sides: Mapping[str, Side]) -> Iterator[str]:
         "agrees": "agree",
         "no difference found": "cannot be seen beyond noise",
         "differs": "are the other way round",
+        "not put to the test": "are not put to the test",
         "not known": "are not known",
     }
     parts = [f"{found.count(verdict)} {words[verdict]}" for verdict in words if verdict in found]
@@ -96,7 +98,10 @@ def _figures(study: str, side: Side) -> Iterator[str]:
     yield from (f"## {study}", "")
     loads = [row for row in side.run.rows if row.key.op == "total" and row.bins]
     shown = [row for row in loads if row.key.window in (WHOLE, *DURING.values())]
-    if side.baseline:
+    if any(row.key.phase == ALONE for row in shown):
+        yield "Clients alone: the load `alone` of each policy, before the scrub."
+        yield ""
+    elif side.baseline:
         alone = sum(side.baseline) / len(side.baseline)
         yield f"Clients alone: {alone:,.0f} IOPS ({len(side.baseline)} repeats)."
         yield ""
@@ -137,12 +142,16 @@ def _load_cells(row: ReportRow, side: Side) -> Iterator[Cell]:
     iops = row.figures[metrics.IOPS.key]
     policy = row.axes.get("policy", "")
     alone = side.alone(policy)
-    moved = change(iops.samples, alone) if alone else None
+    moved = against_baseline(row, alone) if alone and row.key.phase != ALONE else None
     yield from (text(policy), text(row.key.phase), text(row.key.window), count(row.repeats))
     yield from (figure(metrics.IOPS, iops.value), figure(metrics.IOPS, iops.deviation))
-    yield text(percent(moved.ratio) if moved else "–")
+    yield text(_loss(moved) if moved else "–")
     yield text(interval(moved) if moved else "–")
     yield from (figure(metric, row.value(metric.key)) for metric in _LATENCIES)
+
+
+def _loss(moved: ChangeInterval) -> str:
+    return percent(moved.ratio) + (": no baseline" if is_no_baseline(moved) else "")
 
 
 def _machine(sides: Mapping[str, Side]) -> Iterator[str]:
@@ -160,10 +169,12 @@ def _cannot(sides: Mapping[str, Side]) -> Iterator[str]:
     yield ""
     yield from (f"- {line}" for line in _sizes(list(sides.values())))
     yield ""
-    yield "What speaks against the figures of these runs:"
+    yield "What speaks against the figures of these runs (notes are in the reports):"
     yield ""
     for study, side in sides.items():
         for finding in doubts(side.run):
+            if finding.severity == "note":
+                continue
             yield f"- {study}: {in_markdown(f'{finding.text} {finding.evidence}'.rstrip())}"
     yield ""
 

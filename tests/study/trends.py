@@ -10,15 +10,16 @@ from typing import Final, Literal
 
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
+from cephqos_loadgen.report.figures.baseline import against_baseline, outcome
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.figures.observe import DURING, WHOLE
-from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
+from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.words import interval, percent, with_unit
 
-Verdict = Literal["agrees", "no difference found", "differs", "not known"]
+Verdict = Literal["agrees", "no difference found", "differs", "not put to the test", "not known"]
 SCRUB, RECOVERY = "client-vs-scrub", "client-vs-recovery"
 _POLICY: Final = "policy"
-_ALONE: Final = "alone"
+ALONE: Final = "alone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Side:
             for row in self.run.rows
             if row.axes.get(_POLICY) == policy
             and metric.key in row.figures
-            and row.key.phase != _ALONE
+            and row.key.phase != ALONE
         ]
         rank = {DURING["scrub"]: 0, WHOLE: 1}
         loads = [
@@ -51,7 +52,7 @@ class Side:
     def alone(self, policy: str) -> tuple[float, ...]:
         """What clients get with nothing beside them."""
         for row in self.run.rows:
-            own = row.axes.get(_POLICY) == policy and row.key.phase == _ALONE
+            own = row.axes.get(_POLICY) == policy and row.key.phase == ALONE
             if own and (row.key.op, row.key.window) == ("total", WHOLE):
                 return row.figures[metrics.IOPS.key].samples
         return self.baseline
@@ -85,7 +86,7 @@ def more(metric: FigureKind, greater: str, than: str) -> Callable[[Side], Judgem
         if new is None or old is None:
             return _UNKNOWN
         a, b = new.figures[metric.key], old.figures[metric.key]
-        found = change(a.samples, b.samples)
+        found = a.against(b)
         words = (
             f"{greater} {with_unit(metric, a.value)}, {than} {with_unit(metric, b.value)}:"
             f" {percent(found.ratio)} ({interval(found)})."
@@ -111,7 +112,7 @@ def alike(metric: FigureKind, one: str, other: str, within: float) -> Callable[[
         if new is None or old is None:
             return _UNKNOWN
         a, b = new.figures[metric.key], old.figures[metric.key]
-        found = change(a.samples, b.samples)
+        found = a.against(b)
         words = f"{one} against {other}: {percent(found.ratio)} ({interval(found)})."
         if found.low is None or found.high is None:
             return Judgement("not known", words)
@@ -133,17 +134,20 @@ def keeps(policy: str, share: float, *, breaks: bool = False) -> Callable[[Side]
             return _UNKNOWN
         iops = row.figures[metrics.IOPS.key]
         alone = sum(samples) / len(samples)
-        found = change(iops.samples, samples)
+        found = against_baseline(row, samples)
         words = (
             f"{with_unit(metrics.IOPS, iops.value)} of {with_unit(metrics.IOPS, alone)} alone:"
             f" {iops.value / alone:.0%} ({interval(found)})."
         )
-        if found.low is None or found.high is None:
-            return Judgement("not known", words)
-        kept, lost = 1 + found.low >= share, 1 + found.high < share
-        if not kept and not lost:
+        wanted = "broken" if breaks else "kept"
+        kept = outcome(found, share)
+        if kept == "not put to the test":
+            return Judgement(kept, f"{words} Clients alone were slower: this is no baseline.")
+        if kept == "not known":
+            return Judgement(kept, words)
+        if kept == "too close to call":
             return Judgement("no difference found", words)
-        return Judgement("agrees" if kept is not breaks else "differs", words)
+        return Judgement("agrees" if kept == wanted else "differs", words)
 
     return judge
 

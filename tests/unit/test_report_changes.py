@@ -1,5 +1,6 @@
 """Changes against a baseline, and tables of schedulers: the published arithmetic, and noise."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,12 @@ from tests.synthetic_archive import Builder, SyntheticRepeat
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.compare.comparison import compare
+from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportSettings, analyse
+from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.figures.statistics import mean
+from cephqos_loadgen.report.tables.of_changes import LATENCIES, change_between
 from cephqos_loadgen.report.tables.table import Table
 from cephqos_loadgen.results.phase import RecoveryFigures
 
@@ -86,6 +92,97 @@ def test_a_baseline_that_is_a_figure_has_throughput_only(tmp_path: Path) -> None
     page = tables(archive, "--baseline", "21,500")
     assert "## Change against the baseline" in page and "against the baseline, " not in page
     assert "## Latency, scrub and recovery" not in page
+
+
+def outcomes(page: str) -> list[str]:
+    lines = page[page.index("## Change against the baseline") :].split("##")[1].splitlines()
+    return [line.split("|")[-2].strip() for line in lines if line.startswith("| ")][1:]
+
+
+@pytest.mark.parametrize(
+    ("repeats", "result"),
+    [
+        (three(11209.0, 5.0), "kept ▲"),
+        (three(2544.0, 5.0), "broken ▼"),
+        (three(10800.0, 5.0, spread=0.05), "too close to call"),
+        (three(11209.0, 5.0)[:1], "not known"),
+        (three(24000.0, 5.0), "not put to the test"),
+    ],
+)
+def test_a_target_is_judged_by_the_interval(
+    tmp_path: Path, repeats: list[SyntheticRepeat], result: str
+) -> None:
+    """10,800 is above 10,750, and 24,000 above the baseline: neither shows a promise kept."""
+    archive = Builder(points={"a": repeats}).write(tmp_path / "a")
+    assert outcomes(tables(archive, "--baseline", "21,500", "--target", "50%")) == [result]
+
+
+def test_a_baseline_archive_of_one_repeat_is_not_exact(tmp_path: Path) -> None:
+    base = Builder(run="b", points={"none": three(21500.0, 3.0)[:1]}).write(tmp_path / "b")
+    archive = Builder(run="a", points={"a": three(11209.0, 5.0)}).write(tmp_path / "a")
+    page = tables(archive, "--baseline", str(base), "--target", "50%")
+    assert outcomes(page) == ["not known"]
+
+
+def test_a_baseline_slower_than_the_load_is_the_main_doubt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = Builder(points={"a": three(1300.0, 5.0)}).write(tmp_path / "a")
+    page = tables(archive, "--baseline", "1000")
+    assert "Main doubt: The baseline is slower" in capsys.readouterr().out
+    assert "The baseline is slower than what is compared with it in 1 row" in page
+    assert "did 1,300 IOPS, the baseline 1,000 IOPS" in page
+    page = tables(archive, "--baseline", "1290")
+    assert "The baseline is slower" not in page
+
+
+def test_a_baseline_of_another_environment_is_a_doubt(tmp_path: Path, baseline: Path) -> None:
+    archive = Builder(run="a", points={"a": three(11209.0, 5.0)}).write(tmp_path / "a")
+    assert "another environment" not in tables(archive, "--baseline", str(baseline))
+    environment = archive / "environment.json"
+    environment.write_text(environment.read_text().replace('"cpus": 2', '"cpus": 64'))
+    page = tables(archive, "--baseline", str(baseline))
+    assert "The baseline is of another environment" in page
+    assert "CPU: 2 × a CPU (alone); 64" in page or "64 × a CPU (a)" in page
+
+
+def test_the_load_alone_is_what_a_load_beside_a_scrub_is_compared_with(tmp_path: Path) -> None:
+    points = {
+        "wpq": [replace(repeat, alone=1000.0) for repeat in three(730.0, 5.0)],
+        "mclock": [replace(repeat, alone=500.0) for repeat in three(730.0, 5.0)],
+    }
+    page = tables(Builder(points=points).write(tmp_path / "a"))
+    section = page[page.index("## Change against the load alone") :].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if "Throughput" in line]
+    assert "| 1,000 | 730 | -270 | -27.0 % |" in rows[0] and rows[0].endswith("| lower |")
+    assert rows[1].endswith("| not put to the test |")
+    assert "The load alone is slower than what is compared with it in 1 row" in page
+    assert (
+        "- Throughput against the load alone: -27.0 % with wpq (lower) and"
+        " +46.0 % with mclock (not put to the test)." in page
+    )
+
+
+def test_a_change_has_the_sign_of_the_figures_that_are_shown(tmp_path: Path) -> None:
+    """Most completions of `b` are in its fast repeat: merged it is faster, by repeats slower."""
+    points = {
+        "a": [SyntheticRepeat(1000.0, 10.0)] * 3,
+        "b": [SyntheticRepeat(9000.0, 5.0), *[SyntheticRepeat(500.0, 15.0)] * 2],
+    }
+    run = analyse(open_archive(Builder(points=points).write(tmp_path / "a")))
+    a, b = (
+        next(r for r in run.rows if r.axes["policy"] == name and r.key.window == WHOLE)
+        for name in "ab"
+    )
+    for metric in LATENCIES[:2]:
+        new, old = b.figures[metric.key], a.figures[metric.key]
+        assert mean(new.samples) > mean(old.samples)
+        found = change_between(b, a, metric)
+        assert found is not None
+        assert found.absolute == pytest.approx(new.value - old.value)
+        assert found.ratio == pytest.approx(new.value / old.value - 1)
+    (difference,) = compare(run, [run], [metrics.MEAN]).differences[:1]
+    assert difference.change.absolute == 0
 
 
 # -- schedulers ------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
             seen("osd.0", "device", range(10, 30)),
             seen("osd.0", "replica", range(30, 35), by="osd.1"),
             seen("osd.1", "device", range(20, 30)),
+            seen("osd.1", "immediate", range(30, 32), by="immediate"),
             seen("osd.1", "cpu", range(900, 950)),  # not of this repeat
         ],
     )
@@ -102,7 +103,7 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
     at = [column.title for column in table.columns].index("Main causes")
     assert [row[at].text for row in table.rows] == [
         "device 20, replica by osd.1 5",
-        "device 10",
+        "device 10, immediate 2",
         "–",
     ]
     svg = chart(run, "time-01").svg

@@ -1,13 +1,17 @@
 """Each doubt is raised by a run that deserves it, marks its rows, and a sound one raises none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
+from cephqos_alerts.settings import WINDOWS, Thresholds
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.doubts.every import doubts
+from cephqos_loadgen.report.figures import promises
 from cephqos_loadgen.report.figures.analysis import ReportRun, analyse
+from cephqos_loadgen.report.figures.causes import RULES_WINDOW
 
 STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]
 SATURATED = Osds(attained=800.0, waiting=5.0)
@@ -33,6 +37,28 @@ def test_operations_that_pile_up_in_the_store_are_demand(tmp_path: Path) -> None
     assert any("delivered at most 30" in text for text in said)
 
 
+@pytest.mark.parametrize(
+    ("media", "latency", "piles_up"),
+    [("hdd", 0.02, False), ("hdd", 0.06, True), ("ssd", 0.02, True), ("ssd", 0.004, False)],
+)
+def test_many_transactions_in_the_store_pile_up_only_where_each_takes_long_for_its_media(
+    tmp_path: Path, media: str, latency: float, piles_up: bool
+) -> None:
+    osds = Osds(attained=30.0, in_progress=20.0, in_store=16.0, store_latency=latency, media=media)
+    said = texts(tmp_path, Builder(points={"a": STEADY}, osds=osds))
+    assert any("put to the test" in text for text in said) is not piles_up
+
+
+def test_demand_has_the_bounds_and_the_windows_of_the_rules() -> None:
+    bounds = Thresholds()
+    assert (bounds.in_progress, bounds.waiting) == (promises.PRESENT, promises.WAITING)
+    assert bounds.store_in_progress == promises.IN_STORE
+    assert bounds.shortfall == promises.SHORTFALL
+    latencies = {"hdd": bounds.store_latency_hdd, "ssd": bounds.store_latency_ssd}
+    assert latencies == promises.STORE_LATENCY
+    assert {WINDOWS["rate"], WINDOWS["sustained"]} == {RULES_WINDOW}
+
+
 def test_a_disk_that_osds_share_is_counted_once(tmp_path: Path) -> None:
     """Two OSDs of one host on one device, and two that are on a device each."""
     for name, share, requests in (("shared", True, 0.5), ("apart", False, 1.0)):
@@ -45,6 +71,32 @@ def test_a_disk_that_osds_share_is_counted_once(tmp_path: Path) -> None:
 def test_without_reservations_it_is_said_that_promises_are_not_known(tmp_path: Path) -> None:
     said = texts(tmp_path, Builder(points={"a": STEADY}))
     assert any("whether promises were kept there is not known" in text for text in said)
+
+
+def test_parts_that_are_in_some_repeats_only_are_a_note(tmp_path: Path) -> None:
+    """Every load has three repeats; a second without the scrub is in one of them."""
+    repeats = [replace(repeat, scrub_seconds=30.0) for repeat in STEADY]
+    repeats[0] = replace(repeats[0], scrub_seconds=20.0)
+    found = doubts(run(tmp_path, Builder(points={"a": repeats}, osds=SATURATED)))
+    assert [f.severity for f in found if "repeats" in f.text] == ["note"]
+    assert not any("Too few repeats" in f.text for f in found)
+
+
+@pytest.mark.parametrize(
+    ("osd", "shared"),
+    [
+        ({"bluestore_bdev_access_mode": "file"}, True),
+        ({"bluestore_bdev_access_mode": "blk", "bluestore_bdev_devices": "loop3"}, True),
+        ({"bluestore_bdev_access_mode": "blk", "bluestore_bdev_devices": "nvme0n1"}, False),
+    ],
+)
+def test_loop_devices_are_files_of_one_host(
+    tmp_path: Path, osd: dict[str, str], shared: bool
+) -> None:
+    found = run(tmp_path, Builder(points={"a": STEADY}, osds=SATURATED))
+    environment = {**found.environment, "cluster": {"osds": [{"rotational": "0", **osd}]}}
+    said = [f.text for f in doubts(replace(found, environment=environment))]
+    assert any("on files of one host" in text for text in said) is shared
 
 
 RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10

@@ -113,6 +113,11 @@ def test_the_same_samples_give_the_same_interval_and_no_difference() -> None:
     assert found.absolute == 0 and not found.beyond_noise
 
 
+def test_no_interval_says_that_more_than_all_was_lost() -> None:
+    found = change([900.0, 300.0], [1000.0, 1000.0])
+    assert found.low == -1.0 and found.high is not None and found.high > 0
+
+
 def test_of_one_repeat_there_is_no_interval() -> None:
     found = change([110.0], [100.0])
     assert found.ratio == pytest.approx(0.10)

@@ -1,5 +1,6 @@
 """The small study's page: what it says of made-up runs with the published figures, and others."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,21 @@ def test_a_promise_that_is_broken_differs_and_leads_the_page(tmp_path: Path) -> 
     assert page.index("The other way round") < page.index("## Trends")
 
 
+def test_a_baseline_slower_than_the_load_puts_nothing_to_the_test(
+    published: dict[str, Side],
+) -> None:
+    slower = {
+        study: replace(side, baseline=tuple(iops / 10 for iops in side.baseline))
+        for study, side in published.items()
+    }
+    verdicts = {trend.published: j for trend, j in judged(slower)}
+    found = verdicts["high_client_ops keeps it: 11,209 IOPS."]
+    assert found.verdict == "not put to the test"
+    assert "Clients alone were slower: this is no baseline." in found.here
+    page = to_markdown(slower)
+    assert "6 are not put to the test" in page and ": no baseline |" in page
+
+
 def test_noise_decides_nothing(tmp_path: Path) -> None:
     verdicts = {t.published: j.verdict for t, j in judged(sides(tmp_path, spread=0.4))}
     text = "high_client_ops leaves clients more throughput than WPQ: 24 % lost against 27 %."
@@ -98,7 +114,7 @@ def test_a_missing_policy_is_not_known(published: dict[str, Side]) -> None:
         "loads of 9 to 14 minutes; here 30 to 30 s",
         "15,007 and 21,500 IOPS of clients alone; here 15,007 to 21,500",
         "Clients alone: 21,500 IOPS (3 repeats).",
-        "client-vs-recovery: No OSD reported reservations",
+        "What speaks against the figures of these runs",
         "cephqos run client-vs-scrub --scale study --repeats 3",
     ],
 )

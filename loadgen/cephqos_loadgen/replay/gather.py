@@ -22,6 +22,9 @@ from cephqos_loadgen.replay.series import RecordedRun, Samples, labelled, merge,
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.
 _BYTES_PER_SAMPLE = 8
+# Blocks have no staleness markers: in each layer of rules, what is absent is seen for so long after
+# its last sample. Samples are a second apart, some of them late.
+_RULES_LOOKBACK: Final = "2s"
 METRICS_FILE: Final = "metrics.columns"
 
 
@@ -140,8 +143,13 @@ def scratch(folder: Path | None) -> Iterator[Path]:
         shutil.rmtree(made, ignore_errors=True)
 
 
-async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> RecordedRun:
-    """These recorded series of a run, by this version's rules; UsageError without Prometheus."""
+async def evaluated(
+    archive: Archive, wanted: Collection[str], say: Say, *, time_scale: float = 1.0
+) -> RecordedRun:
+    """These recorded series of a run, by this version's rules; UsageError without Prometheus.
+
+    `time_scale` shortens windows and holds of the rules, as for `cephqos rules build`.
+    """
     for name in NEEDED:
         find_program(name)
     with scratch(None) as work:
@@ -152,11 +160,19 @@ async def evaluated(archive: Archive, wanted: Collection[str], say: Say) -> Reco
         except ValueError:
             return RecordedRun({}, {})
         await to_blocks(recording, {}, 0, work / "raw", work)
-        return await _recorded(work / "raw", work, begin_ms, end_ms, say, wanted)
+        return await _recorded(
+            work / "raw", work, begin_ms, end_ms, say, wanted, time_scale=time_scale
+        )
 
 
 async def _recorded(
-    raw: Path, work: Path, begin_ms: int, end_ms: int, say: Say, wanted: Collection[str] | None
+    raw: Path,
+    work: Path,
+    begin_ms: int,
+    end_ms: int,
+    say: Say,
+    wanted: Collection[str] | None,
+    time_scale: float = 1.0,
 ) -> RecordedRun:
     """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
 
@@ -164,6 +180,7 @@ async def _recorded(
     """
     built = work / "rules"
     argv = ["rules", "build", f"--out={built}", "--scrape-interval=1"]
+    argv.append(f"--time-scale={time_scale:g}")
     await run_cephqos(argv, work / "rules.out")
     files = [file.read_text(encoding="utf-8") for file in sorted(built.glob("*.yml"))]
     every = recording_rules(files)
@@ -174,7 +191,7 @@ async def _recorded(
         rules = work / "layer.yml"
         rules.write_text(rule_file(layer), encoding="utf-8")
         # Prometheus sees new blocks when it starts.
-        async with prometheus(raw, work) as url:
+        async with prometheus(raw, work, lookback=_RULES_LOOKBACK) as url:
             argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
             argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
             await run_promtool(argv, work / "promtool.out")

@@ -14,7 +14,7 @@ from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings, analyse
-from cephqos_loadgen.report.figures.causes import WANTED, CauseSeen, with_causes
+from cephqos_loadgen.report.figures.causes import TIME_SCALE, WANTED, CauseSeen, with_causes
 from cephqos_loadgen.report.pages.write import PAGE, write
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.words import listed
@@ -87,7 +87,7 @@ async def _report(arguments: argparse.Namespace) -> int:
 async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:
     """The run with what the recording rules say of each second."""
     with Progress().step(f"evaluating rules over {run.name}") as say:
-        found = await evaluated(open_archive(folder), WANTED, say)
+        found = await evaluated(open_archive(folder), WANTED, say, time_scale=TIME_SCALE)
     seen = [
         CauseSeen(parse(series)[1], [time / 1000 for time, value in samples.items() if value])
         for series, samples in found.series.items()

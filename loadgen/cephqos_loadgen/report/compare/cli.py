@@ -5,15 +5,15 @@ from pathlib import Path
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
-from cephqos_base.terminal import say, say_json, say_text
+from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_loadgen.archive.reader import ArchiveDamaged
 from cephqos_loadgen.report.cli import read_runs
 from cephqos_loadgen.report.compare.comparison import (
     SHOWN,
     compare,
-    environment_differences,
     judge,
     read_rule,
+    run_differences,
 )
 from cephqos_loadgen.report.compare.output import to_document, to_json, to_terminal
 from cephqos_loadgen.report.figures.analysis import ReportRun
@@ -46,7 +46,9 @@ async def _compare(arguments: argparse.Namespace) -> int:
         # Status 1 is a regression: a gate must not take an archive that cannot be read for one.
         raise UsageError(str(error)) from None
     differing = list(
-        dict.fromkeys(line for run in others for line in environment_differences([reference, run]))
+        dict.fromkeys(
+            printable(line) for run in others for line in run_differences([reference, run])
+        )
     )
     if differing and not arguments.although_different:
         raise UsageError(

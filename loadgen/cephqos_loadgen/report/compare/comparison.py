@@ -10,9 +10,9 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
+from cephqos_loadgen.report.figures.environment import environment_differences
 from cephqos_loadgen.report.figures.metrics import METRICS, FigureKind
-from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
-from cephqos_loadgen.report.tables.of_setup import environment_facts
+from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.words import listed
 
 # What every comparison shows. Other figures appear when a rule names them.
@@ -20,8 +20,6 @@ SHOWN: Final = (
     *(metrics.IOPS, metrics.MEAN, metrics.P99, metrics.SCRUB_SECONDS),
     *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE),
 )
-# Facts that may differ: they are what a comparison is often about.
-_MAY_DIFFER: Final = ("cephqos",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +92,16 @@ def _differences(
     for metric in wanted:
         new, old = row.figures.get(metric.key), base.figures.get(metric.key)
         if new and old:
-            moved = change(new.samples, old.samples)
+            moved = new.against(old)
             yield Difference(row, metric, new.value, old.value, moved)
 
 
 # -- environments ----------------------------------------------------------------------------------
 
 
-def environment_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
-    """What differs between the machines and clusters of runs, one line each."""
-    facts = [environment_facts(run) for run in runs]
-    for name in dict.fromkeys(name for found in facts for name in found):
-        values = [found.get(name, "not recorded") for found in facts]
-        if name not in _MAY_DIFFER and len(set(values)) > 1:
-            shown = ", ".join(
-                f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
-            )
-            yield printable(f"{name}: {shown}")
+def run_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
+    """What differs between the machines, clusters and phases of runs, one line each."""
+    yield from environment_differences(runs)
     yield from _plan_differences(runs)
 
 

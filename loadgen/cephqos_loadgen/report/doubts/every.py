@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.of_baseline import slower_alone
 from cephqos_loadgen.report.doubts.of_cluster import CLUSTER_CHECKS
 from cephqos_loadgen.report.doubts.of_load import LOAD_CHECKS
 from cephqos_loadgen.report.doubts.of_repeats import drift, few_repeats, unstable
@@ -31,6 +32,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     not_whole,
     cut_off,
     few_repeats,
+    slower_alone,
     *CLUSTER_CHECKS,
     *LOAD_CHECKS,
     unstable,

@@ -9,8 +9,9 @@ from cephqos_base.series import DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.promises import client_demand, held, window_rates
+from cephqos_loadgen.report.figures.promises import client_demand, held, together, window_rates
 from cephqos_loadgen.report.words import listed
 
 _REAL: Final = 0.5  # of the configured capacity
@@ -132,7 +133,8 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
             s.at(end) for s in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd)
         ]
         times, rates = window_rates(series, start, end)
-        wanted = held(observed.samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd), times)
+        queues = observed.samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd)
+        wanted = held(together(queues), times)
         wanted |= client_demand(observed.samples, osd, times)
         if configured and configured[0] and wanted.sum() >= _LEAST_DEMAND_SECONDS:
             yield osd, configured[0], float(rates.max())
@@ -160,7 +162,7 @@ def _benches(run: ReportRun) -> Iterator[Doubt]:
 def files_as_devices(run: ReportRun) -> Iterator[Doubt]:
     """OSDs that share this host's disk, as in a lab."""
     osds = run.environment.get("cluster", {}).get("osds") or []
-    shared = [o for o in osds if o.get("bluestore_bdev_access_mode") == "file"]
+    shared = [osd for osd in osds if on_a_file(osd)]
     if shared:
         cpus = run.environment.get("host", {}).get("cpus")
         yield Doubt(

@@ -8,6 +8,7 @@ from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun
+from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.figures.promises import KeptPromise, promises
 from cephqos_loadgen.results.phase import LoadResult
@@ -103,11 +104,7 @@ def not_prefilled(run: ReportRun) -> Iterator[Doubt]:
 def not_in_steady_state(run: ReportRun) -> Iterator[Doubt]:
     """Writes to flash without a phase before that goes on until figures are steady."""
     osds = (run.environment.get("cluster") or {}).get("osds") or []
-    flash = [
-        osd
-        for osd in osds
-        if str(osd.get("rotational")) == "0" and osd.get("bluestore_bdev_access_mode") != "file"
-    ]
+    flash = [osd for osd in osds if str(osd.get("rotational")) == "0" and not on_a_file(osd)]
     bare = [point for point in run.plan.get("points", []) if flash and _writes_unprepared(point)]
     rows = {str(point["name"]): rows_of(run, str(point["name"])) for point in bare}
     found = {name: keys for name, keys in rows.items() if keys}

@@ -9,18 +9,29 @@ from cephqos_loadgen.report.doubts.doubt import Doubt
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation
+from cephqos_loadgen.report.words import listed
 
 _ENOUGH_REPEATS: Final = 3
-
-
 _UNSTABLE: Final = 0.10
-
-
 _DRIFT: Final = 0.10
 
 
 def few_repeats(run: ReportRun) -> Iterator[Doubt]:
-    rows = [row for row in run.rows if row.repeats < _ENOUGH_REPEATS]
+    """Of loads and of other work; of parts of them apart: a part may be missing in a repeat."""
+    few = [row for row in run.rows if row.repeats < _ENOUGH_REPEATS]
+    rows = [row for row in few if row.key.window == WHOLE]
+    whole = {row.key.point for row in rows}
+    parts = [row for row in few if row.key.point not in whole]
+    if parts:
+        names = listed(list(dict.fromkeys(row.key.window for row in parts)))
+        yield Doubt(
+            "note",
+            f"Parts of loads are in fewer than {_ENOUGH_REPEATS} repeats: what was active differs"
+            " between repeats.",
+            f"{names}, in {len({row.key.point for row in parts})} of"
+            f" {len({row.key.point for row in run.rows})} points.",
+            tuple(row.key for row in parts),
+        )
     if rows:
         least = min(row.repeats for row in rows)
         words = "one repeat" if least == 1 else f"{least} repeats"
@@ -30,7 +41,7 @@ def few_repeats(run: ReportRun) -> Iterator[Doubt]:
             " a spread." + (" Of one repeat no interval can be given." if least == 1 else ""),
             f"{len({row.key.point for row in rows})} of "
             f"{len({row.key.point for row in run.rows})} points.",
-            tuple(row.key for row in rows),
+            tuple(row.key for row in few if row.key.point in whole),
         )
 
 

@@ -10,7 +10,13 @@ from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.bins import Bins, merged
 from cephqos_loadgen.report.figures.metrics import PERCENTS
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation, observe
-from cephqos_loadgen.report.figures.statistics import deviation, mean, variation
+from cephqos_loadgen.report.figures.statistics import (
+    ChangeInterval,
+    change,
+    deviation,
+    mean,
+    variation,
+)
 from cephqos_loadgen.results.repeat import Manifest
 
 LOAD, BACKGROUND = "load", "background"
@@ -47,6 +53,11 @@ class Figure:
     @property
     def variation(self) -> float | None:
         return variation(self.samples)
+
+    def against(self, reference: "Figure") -> ChangeInterval:
+        """The change between the two values: what is shown, and its sign, is what is judged."""
+        shown = (self.value, reference.value)
+        return change(self.samples, reference.samples, shown=shown)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,7 +203,7 @@ def _pooled(parts: Iterable[LoadPart], centre: float) -> float | None:
 class ReportSettings:
     """What a report compares with."""
 
-    baseline_iops: tuple[float, ...] = ()  # samples of the baseline; one alone is taken as exact
+    baseline_iops: tuple[float, ...] = ()  # of each repeat; exact where it is no archive's
     baseline_name: str = ""
     target: float | None = None  # a share of the baseline
     reference: str = ""  # a point; empty: the first

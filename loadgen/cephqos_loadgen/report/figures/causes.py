@@ -9,9 +9,14 @@ import numpy as np
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
+from cephqos_loadgen.report.figures.promises import WINDOW
 
 # What `cephqos report --causes` lets Prometheus evaluate.
 WANTED: Final = (PerClass.CAUSE,)
+# The rules look at a minute, in which a production cluster must show demand in every sample. Phases
+# of a run are often shorter, so their windows become those in which promises are judged.
+RULES_WINDOW: Final = 60.0
+TIME_SCALE: Final = WINDOW / RULES_WINDOW
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class ObservedCause:
 
     @property
     def name(self) -> str:
-        return f"{self.cause} by {self.by}" if self.by else self.cause
+        return f"{self.cause} by {self.by}" if self.by not in ("", self.cause) else self.cause
 
 
 @dataclass(frozen=True, slots=True, eq=False)

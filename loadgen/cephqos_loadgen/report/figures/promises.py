@@ -2,8 +2,9 @@
 
 Rates are over windows of WINDOW seconds. A class has demand in a window when requests waited in its
 queue at every sample of it. Clients have demand too when operations were in progress at every
-sample, and waited before the scheduler or piled up behind it. A window is violated when the class
-had demand and got less than SHORTFALL of its reservation. The alerts' rules see more evidence, and
+sample, and waited before the scheduler or piled up behind it: many transactions in the store, and
+each takes long for its media. A window is violated when the class had demand and got less than
+SHORTFALL of its reservation. Bounds are those of the alerts' rules, which see more evidence, and
 hold a violation longer.
 """
 
@@ -21,10 +22,12 @@ from cephqos_loadgen.report.figures.statistics import Floats
 WINDOW: Final = 10.0
 SHORTFALL: Final = 0.9
 # Bounds of client demand, as the alerts have them: operations in every sample, operations that wait
-# on average, transactions in the store on average.
-_PRESENT: Final = 2
-_WAITING: Final = 1.0
-_IN_STORE: Final = 8.0
+# on average, transactions in the store on average, and how long each of them takes. A disk takes
+# long for being a disk.
+PRESENT: Final = 2
+WAITING: Final = 1.0
+IN_STORE: Final = 8.0
+STORE_LATENCY: Final = {"hdd": 0.05, "ssd": 0.005}
 FAMILIES: Final = frozenset(
     {
         *(
@@ -40,7 +43,8 @@ FAMILIES: Final = frozenset(
             QosSeries.CLIENT_WAIT_SECONDS,
             QosSeries.THROTTLE_WAIT_SECONDS,
         ),
-        *(QosSeries.STORE_SECONDS, QosSeries.SCHEDULER_INFO),
+        *(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
+        *(QosSeries.THROTTLE_USED_RATIO, QosSeries.SCHEDULER_INFO),
     }
 )
 
@@ -83,7 +87,7 @@ def _promise(
         return None
     labels = {"ceph_daemon": osd, "class": work}
     reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
-    wanted = held(samples.of(QosSeries.QUEUE_LENGTH, **labels), times)
+    wanted = held(together(samples.of(QosSeries.QUEUE_LENGTH, **labels)), times)
     if work == CLIENT:
         wanted |= client_demand(samples, osd, times)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
@@ -130,13 +134,29 @@ def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floa
 def client_demand(samples: Samples, osd: str, times: Floats) -> Mask:
     """Whether clients' operations were there all the time, and waited or piled up in the store."""
     own = {"ceph_daemon": osd}
-    present = held(samples.of(QosSeries.CLIENT_OPS_IN_PROGRESS, **own), times, _PRESENT)
+    # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
+    there = samples.of(QosSeries.CLIENT_OPS_IN_PROGRESS, **own)
+    there += samples.of(QosSeries.QUEUE_LENGTH, **own, **{"class": CLIENT}) if there else []
+    present = held(together(there), times, PRESENT)
     waits = samples.of(QosSeries.CLIENT_WAIT_SECONDS, **own)
     waits += samples.of(QosSeries.THROTTLE_WAIT_SECONDS, **own)
-    waiting = _rates_at(waits, times) >= _WAITING
-    return present & (
-        waiting | (_rates_at(samples.of(QosSeries.STORE_SECONDS, **own), times) >= _IN_STORE)
-    )
+    return present & ((_rates_at(waits, times) >= WAITING) | _piling_up(samples, osd, times))
+
+
+def _piling_up(samples: Samples, osd: str, times: Floats) -> Mask:
+    """Many transactions in the store, each longer than its media explains; or none of them ends."""
+    own = {"ceph_daemon": osd}
+    seconds = _rates_at(samples.of(QosSeries.STORE_SECONDS, **own), times)
+    counters = samples.of(QosSeries.STORE_TRANSACTIONS, **own)
+    ended = _rates_at(counters, times)
+    disks = samples.of(QosSeries.SCHEDULER_INFO, media="hdd", **own)
+    bound = STORE_LATENCY["hdd" if disks else "ssd"]
+    slow = (ended > 0) & (seconds >= IN_STORE) & (seconds >= bound * ended)
+    used = samples.of(QosSeries.THROTTLE_USED_RATIO, throttle="bluestore", **own)
+    found: Mask = slow
+    if counters:
+        found |= held(used, times, np.finfo(float).tiny) & (ended == 0)
+    return found
 
 
 def _rates_at(counters: Sequence[Series], times: Floats) -> Floats:
@@ -149,6 +169,17 @@ def _rates_at(counters: Sequence[Series], times: Floats) -> Floats:
         grown = np.maximum(0.0, counter.values[last] - counter.values[first])
         found += np.where(span > 0, grown / np.maximum(span, 1e-9), 0.0)
     return found
+
+
+def together(gauges: Sequence[Series]) -> list[Series]:
+    """Their sum at every time at which one of them has a sample; those of shards, for example."""
+    if len(gauges) < 2:
+        return list(gauges)
+    times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
+    total = np.zeros(len(times))
+    for gauge in gauges:
+        total[np.searchsorted(times, gauge.times)] += gauge.values
+    return [Series(gauges[0].name, {}, times, total)]
 
 
 def held(queues: Sequence[Series], times: Floats, least: float = 1) -> Mask:

@@ -55,15 +55,21 @@ class ChangeInterval:
 
 
 def change(
-    values: Sequence[float], reference: Sequence[float], *, exact_reference: bool = False
+    values: Sequence[float],
+    reference: Sequence[float],
+    *,
+    exact_reference: bool = False,
+    shown: tuple[float, float] | None = None,
 ) -> ChangeInterval:
-    """The change of the mean, with a bootstrap interval over repeats.
+    """The change of a figure, with a bootstrap interval over repeats.
 
+    The figure of several repeats is their mean, or `shown`: the value and that of the reference,
+    where they are merged in another way. The interval is as wide as the repeats spread.
     Both sides are drawn again with replacement, from a fixed seed. The bootstrap's standard error
     is widened for few repeats (it is too small by sqrt((n-1)/n)), and Student's t is applied with
     the degrees of freedom of Welch: a percentile interval of three repeats would be far too narrow.
     """
-    new, old = mean(values), mean(reference)
+    new, old = shown or (mean(values), mean(reference))
     if old == 0:
         return ChangeInterval(new, None, None, None)
     ratio = new / old - 1
@@ -72,14 +78,16 @@ def change(
         return ChangeInterval(new - old, ratio, None, None)
     random = np.random.default_rng(_SEED)
     drawn_new = _drawn_means(random, values)
-    drawn_old = np.full(_RESAMPLES, old) if fixed else _drawn_means(random, reference)
+    drawn_old = np.full(_RESAMPLES, mean(reference)) if fixed else _drawn_means(random, reference)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = drawn_new / drawn_old - 1
     error = float(np.std(ratios[np.isfinite(ratios)]))
     reach = t_quantile(0.5 + CONFIDENCE / 2, freedom(values, () if fixed else reference)) * error
     if reach < _SAME and abs(ratio) < _SAME:
         return ChangeInterval(0.0, 0.0, 0.0, 0.0)
-    return ChangeInterval(new - old, ratio, ratio - reach, ratio + reach)
+    # What is never negative cannot lose more than all of it.
+    least = -1.0 if min(*values, *reference) >= 0 else -math.inf
+    return ChangeInterval(new - old, ratio, max(least, ratio - reach), ratio + reach)
 
 
 def _drawn_means(random: np.random.Generator, values: Sequence[float]) -> Floats:

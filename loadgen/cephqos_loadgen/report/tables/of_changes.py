@@ -5,8 +5,15 @@ from typing import Final
 
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import BACKGROUND, LOAD, Key, ReportRow, ReportSettings
+from cephqos_loadgen.report.figures.baseline import (
+    Outcome,
+    against_baseline,
+    is_no_baseline,
+    outcome,
+    pairs,
+)
 from cephqos_loadgen.report.figures.metrics import FigureKind
-from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
+from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_loads import WHO, background_rows, best_and_worst, who
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
@@ -25,14 +32,18 @@ _CHANGE: Final = (
     TableColumn("Result", numeric=False),
 )
 _NOTE: Final = (
-    "Changes are between means over repeats. The interval is bootstrapped over the repeats."
+    "Changes are between the figures of all repeats together, as the other tables show them. The"
+    " interval is bootstrapped over the repeats."
     " Where it contains zero, no difference was found."
 )
 
 
 def change_tables(subject: Subject) -> Iterator[Table]:
     """All of them that have rows."""
-    built = (changes_table(subject), targets_table(subject), baseline_table(subject))
+    built = (
+        *(alone_table(subject), changes_table(subject)),
+        *(targets_table(subject), baseline_table(subject)),
+    )
     yield from (table for table in (*built, *level_tables(subject)) if table.rows)
 
 
@@ -42,7 +53,7 @@ def change_between(
     new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
     if new is None or old is None or not new.samples or not old.samples:
         return None
-    return change(new.samples, old.samples)
+    return new.against(old)
 
 
 def changes_table(subject: Subject) -> Table:
@@ -136,7 +147,7 @@ def targets_table(subject: Subject) -> Table:
     baseline = settings.baseline_iops
     for row in subject.main_loads if baseline else []:
         iops = row.figures[metrics.IOPS.key]
-        found = change(iops.samples, baseline, exact_reference=len(baseline) == 1)
+        found = against_baseline(row, baseline, exact=settings.baseline_row is None)
         cells = [
             *who(subject, row),
             figure(metrics.IOPS, sum(baseline) / len(baseline)),
@@ -147,8 +158,7 @@ def targets_table(subject: Subject) -> Table:
         ]
         if settings.target is not None:
             least = settings.target * sum(baseline) / len(baseline)
-            kept = iops.value >= least
-            cells += [figure(metrics.IOPS, least), Cell(*_kept(kept))]
+            cells += [figure(metrics.IOPS, least), _outcome_cell(outcome(found, settings.target))]
         lines.append(tuple(cells))
     columns = [
         *WHO,
@@ -161,12 +171,50 @@ def targets_table(subject: Subject) -> Table:
     if settings.target is not None:
         columns += [TableColumn("Target", "IOPS"), TableColumn("Result", numeric=False)]
     note = f"Baseline: {settings.baseline_name}." if settings.baseline_name else ""
+    if settings.target is not None:
+        note += (
+            " Kept and broken: beyond noise. Not put to the test: the load did more than the"
+            " baseline."
+        )
     return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
 
 
-def _kept(kept: bool) -> tuple[str, str, str]:
-    word = "kept" if kept else "broken"
-    return word, word, "best" if kept else "worst"
+def _outcome_cell(found: Outcome) -> Cell:
+    return Cell(found, found, {"kept": "best", "broken": "worst"}.get(found, ""))
+
+
+# -- the load alone, where the plan has one --------------------------------------------------------
+
+
+def alone_table(subject: Subject) -> Table:
+    """What background work cost the clients, by the load alone of the same point."""
+    lines = []
+    for row, alone in (pair for run in subject.runs for pair in pairs(run)):
+        throughput = change_between(row, alone, metrics.IOPS)
+        for metric in (metrics.IOPS, *LATENCIES):
+            if found := change_between(row, alone, metric):
+                cells = list(_change_cells(metric, found))
+                if throughput and is_no_baseline(throughput):
+                    cells[-1] = text("not put to the test")
+                lines.append(
+                    (
+                        *who(subject, row),
+                        text(row.key.window),
+                        text(f"{metric.title}, {metric.unit}"),
+                        figure(metric, alone.value(metric.key)),
+                        figure(metric, row.value(metric.key)),
+                        *cells,
+                    )
+                )
+    columns = (
+        *WHO,
+        TableColumn("Part", numeric=False),
+        TableColumn("Figure", numeric=False),
+        TableColumn("Alone"),
+        TableColumn("Value"),
+        *_CHANGE,
+    )
+    return Table("alone", "Change against the load alone", columns, tuple(lines), _NOTE)
 
 
 # -- one table per load and figure, as the studies printed them ------------------------------------

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_loads import present
@@ -88,37 +89,3 @@ def environment_table(runs: Sequence[ReportRun]) -> Table:
         *(TableColumn(run.name, numeric=False) for run in runs),
     )
     return Table("environment", "Environment", columns, lines)
-
-
-def environment_facts(run: ReportRun) -> dict[str, str]:
-    """What decides whether two runs can be compared, in words."""
-    environment = run.environment
-    host, cluster = environment.get("host") or {}, environment.get("cluster") or {}
-    osds = cluster.get("osds") or []
-    found: dict[str, str] = {}
-    if host:
-        memory = int(host.get("memory_bytes", 0)) / (1 << 30)
-        found["CPU"] = f"{host.get('cpus')} × {', '.join(host.get('cpu_models', [])) or 'unknown'}"
-        found["Memory"] = f"{memory:.1f} GiB"
-        found["Kernel"] = str(host.get("kernel"))
-    versions = (cluster.get("versions") or {}).get("osd") or {}
-    if versions:
-        found["Ceph"] = ", ".join(sorted(versions))
-    if osds:
-        found["OSDs"] = str(len(osds))
-        for title, key in (
-            ("Object store", "osd_objectstore"),
-            ("Device class", "default_device_class"),
-            ("Device access", "bluestore_bdev_access_mode"),
-        ):
-            values = sorted({str(osd[key]) for osd in osds if key in osd})
-            if values:
-                found[title] = ", ".join(values)
-        sizes = sorted({int(o["bluestore_bdev_size"]) for o in osds if "bluestore_bdev_size" in o})
-        if sizes:
-            found["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
-    tools = environment.get("tools") or {}
-    if tools.get("fio"):
-        found["fio"] = str(tools["fio"])
-    found["cephqos"] = str(environment.get("cephqos", run.manifest.cephqos))
-    return found

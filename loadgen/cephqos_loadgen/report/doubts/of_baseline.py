@@ -1,0 +1,57 @@
+"""What speaks against a baseline: a load that did more than it."""
+
+from collections.abc import Iterator, Sequence
+
+from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings
+from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline, pairs
+from cephqos_loadgen.report.figures.environment import environment_differences
+from cephqos_loadgen.report.figures.statistics import mean
+from cephqos_loadgen.report.words import with_unit
+
+
+def slower_than_the_load(rows: Sequence[ReportRow], settings: ReportSettings) -> Iterator[Doubt]:
+    """The baseline that was given did less than loads that are compared with it."""
+    if settings.baseline_iops:
+        base = settings.baseline_iops
+        above = [row for row in rows if is_no_baseline(against_baseline(row, base))]
+        yield from _doubt("The baseline", [(row, mean(base)) for row in above])
+
+
+def of_another_environment(runs: Sequence[ReportRun], settings: ReportSettings) -> Iterator[Doubt]:
+    """The baseline's machine or cluster is not that of the runs."""
+    base = settings.baseline_run
+    differing = [line for run in runs if base for line in environment_differences([base, run])]
+    if differing:
+        yield Doubt(
+            "serious",
+            "The baseline is of another environment: changes from it may come from there.",
+            "; ".join(dict.fromkeys(differing)),
+            tuple(row.key for run in runs for row in run.rows),
+        )
+
+
+def slower_alone(run: ReportRun) -> Iterator[Doubt]:
+    """Clients alone did less than the same load beside background work."""
+    above = []
+    for row, alone in pairs(run):
+        base = alone.figures[metrics.IOPS.key]
+        if is_no_baseline(against_baseline(row, base.samples)):
+            above.append((row, base.value))
+    yield from _doubt("The load alone", above)
+
+
+def _doubt(what: str, above: Sequence[tuple[ReportRow, float]]) -> Iterator[Doubt]:
+    if above:
+        row, base = max(above, key=lambda pair: pair[0].figures[metrics.IOPS.key].value / pair[1])
+        iops = row.figures[metrics.IOPS.key].value
+        rows = "row" if len(above) == 1 else "rows"
+        yield Doubt(
+            "serious",
+            f"{what} is slower than what is compared with it in {len(above)} {rows}: it is no"
+            " baseline for them, and no promise was put to the test there.",
+            f"Most: {row.key.phase} of {row.key.point} did {with_unit(metrics.IOPS, iops)}, the"
+            f" baseline {with_unit(metrics.IOPS, base)}.",
+            tuple(found.key for found, _ in above),
+        )

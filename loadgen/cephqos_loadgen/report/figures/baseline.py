@@ -1,0 +1,67 @@
+"""A throughput against a baseline: whether a share of it was kept, and whether that can be said."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import LOAD, ReportRow, ReportRun
+from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.figures.statistics import ChangeInterval, change
+
+Outcome = Literal["kept", "broken", "too close to call", "not put to the test", "not known"]
+# Clients with nothing beside them are not slower than with something. Where the load did more than
+# its baseline by more than this, the baseline was disturbed or is of another load.
+_SLACK: Final = 0.05
+
+
+def against_baseline(
+    row: ReportRow, baseline: Sequence[float], *, exact: bool = False
+) -> ChangeInterval:
+    """Throughput of a load. A baseline that was given as a figure is exact."""
+    return change(row.figures[metrics.IOPS.key].samples, baseline, exact_reference=exact)
+
+
+def is_no_baseline(found: ChangeInterval) -> bool:
+    """The load did clearly more than what it is compared with."""
+    return found.ratio is not None and found.ratio > _SLACK
+
+
+def outcome(found: ChangeInterval, share: float) -> Outcome:
+    """Whether the load kept this share of its baseline, beyond noise."""
+    if is_no_baseline(found):
+        return "not put to the test"
+    if found.low is None or found.high is None:
+        return "not known"
+    if 1 + found.low >= share:
+        return "kept"
+    return "broken" if 1 + found.high < share else "too close to call"
+
+
+def alone_phases(run: ReportRun) -> Mapping[tuple[str, str], str]:
+    """By point and phase: the phase before that the plan compares its load with."""
+    return {
+        (str(point["name"]), str(phase["name"])): str(phase["against"])
+        for point in run.plan.get("points", [])
+        for phase in point.get("phases", [])
+        if _text(phase.get("against"))
+    }
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def pairs(run: ReportRun) -> list[tuple[ReportRow, ReportRow]]:
+    """Loads, whole and in part, with the load alone of the same point, where the plan names one."""
+    names = alone_phases(run)
+    whole = {
+        (row.key.point, row.key.phase): row
+        for row in run.rows
+        if row.key.kind == LOAD and (row.key.op, row.key.window) == ("total", WHOLE)
+    }
+    found = []
+    for row in run.rows:
+        alone = whole.get((row.key.point, names.get((row.key.point, row.key.phase), "")))
+        if alone and row.key.kind == LOAD and row.key.op == "total":
+            found.append((row, alone))
+    return found

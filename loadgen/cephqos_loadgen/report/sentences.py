@@ -1,0 +1,118 @@
+"""What came out, in sentences made from the figures."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+from cephqos_loadgen.report.figures import metrics
+from cephqos_loadgen.report.figures.analysis import ReportRow
+from cephqos_loadgen.report.figures.baseline import is_no_baseline, pairs
+from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.subject import Subject
+from cephqos_loadgen.report.tables.of_changes import change_between
+from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict, with_unit
+
+
+def summary(subject: Subject) -> Iterator[str]:
+    yield _what_ran(subject)
+    rows = subject.main_loads
+    if rows:
+        yield from _best_and_worst(subject, rows)
+    else:
+        yield from _curve(subject)
+    yield from _against_alone(subject)
+    yield from _background(subject)
+    if not subject.rows:
+        yield "No repeat finished, so there are no figures."
+
+
+def _what_ran(subject: Subject) -> str:
+    parts = []
+    for run in subject.runs:
+        manifest = run.manifest
+        day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(manifest.start_unix_seconds))
+        points = len({o.record.point for o in run.finished})
+        parts.append(
+            f"{run.name} ({manifest.status}, {day} UTC): {points} point{'s' * (points != 1)},"
+            f" {len(run.finished)} of {manifest.repeats_planned} repeats"
+        )
+    return "; ".join(parts) + "."
+
+
+def _best_and_worst(subject: Subject, rows: Sequence[ReportRow]) -> Iterator[str]:
+    """Per load: the most and the least throughput, and whether they really differ."""
+    alone = {other.key for run in subject.runs for _, other in pairs(run)}
+    rows = [row for row in rows if row.key not in alone]
+    for phase in dict.fromkeys(row.key.phase for row in rows):
+        group = [row for row in rows if row.key.phase == phase]
+        ordered = sorted(group, key=lambda row: row.figures[metrics.IOPS.key].value)
+        least, most = ordered[0], ordered[-1]
+        if len(group) == 1:
+            yield f"The load {phase} got {_figures(most)}."
+            continue
+        sentence = (
+            f"The load {phase} got most with {subject.label(most.key)}, {_figures(most)}, and least"
+            f" with {subject.label(least.key)}, {_figures(least)}"
+        )
+        found = change_between(least, most, metrics.IOPS)
+        if found is None or not found.known:
+            yield f"{sentence}; one repeat cannot say whether that is more than noise."
+        elif not found.beyond_noise:
+            yield f"{sentence}; {NONE_FOUND} between the two beyond noise."
+        else:
+            yield f"{sentence}: {percent(found.ratio)} (95 % interval {interval(found)})."
+
+
+def _figures(row: ReportRow) -> str:
+    parts = [with_unit(metrics.IOPS, row.figures[metrics.IOPS.key].value)]
+    if metrics.P99.key in row.figures:
+        parts.append(f"p99 {with_unit(metrics.P99, row.figures[metrics.P99.key].value)}")
+    elif metrics.MEAN.key in row.figures:
+        parts.append(f"mean {with_unit(metrics.MEAN, row.figures[metrics.MEAN.key].value)}")
+    return " at ".join(parts)
+
+
+def _curve(subject: Subject) -> Iterator[str]:
+    rows = [row for row in subject.loads(curves=True) if row.key.op == "total"]
+    if rows:
+        best = max(rows, key=lambda row: row.figures[metrics.IOPS.key].value)
+        yield (
+            f"The highest throughput was {_figures(best)}, at depth {best.key.depth} of"
+            f" {subject.label(best.key)}."
+        )
+
+
+def _against_alone(subject: Subject) -> Iterator[str]:
+    """What background work cost the clients of each point, while it was active."""
+    found: dict[str, str] = {}
+    for row, alone in (pair for run in subject.runs for pair in pairs(run)):
+        moved = change_between(row, alone, metrics.IOPS)
+        label = subject.label(row.key)
+        during = row.key.window.startswith("during")
+        if moved is None or not (during or (row.key.window == WHOLE and label not in found)):
+            continue
+        said = "not put to the test" if is_no_baseline(moved) else verdict(moved)
+        part = "" if row.key.window == WHOLE else f" {row.key.window}"
+        found[label] = f"{percent(moved.ratio)}{part} with {label} ({said})"
+    if found:
+        yield f"Throughput against the load alone: {listed(list(found.values()), 8)}."
+
+
+def _background(subject: Subject) -> Iterator[str]:
+    for metric, words in (
+        (metrics.SCRUB_SECONDS, "The scrub"),
+        (metrics.RECOVERY_SECONDS, "Recovery"),
+    ):
+        rows = [row for row in subject.rows if metric.key in row.figures]
+        if not rows:
+            continue
+        ordered = sorted(rows, key=lambda row: row.figures[metric.key].value)
+        fast, slow = ordered[0], ordered[-1]
+        quick = with_unit(metric, fast.figures[metric.key].value)
+        if fast is slow:
+            yield f"{words} took {quick}."
+            continue
+        yield (
+            f"{words} took {quick} with {subject.label(fast.key)} and"
+            f" {with_unit(metric, slow.figures[metric.key].value)} with"
+            f" {subject.label(slow.key)}."
+        )
