@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cephqos_loadgen.engines.fio_engines import ENGINES
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.phase_kinds.registry import KINDS
+from cephqos_loadgen.plan.place import ProgramPaths
 
 README = Path(__file__).parents[2] / "loadgen" / "README.md"
 ROWS = [line for line in README.read_text("utf-8").splitlines() if line.startswith("| `")]

@@ -13,8 +13,8 @@ from cephqos_base.errors import ConfigError
 from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.nbd import QemuFailed
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.parse import parse
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_loadgen.engines import rados_bench
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
 from cephqos_loadgen.plan.parts import Objects
+from cephqos_loadgen.plan.place import ProgramPaths
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 PLACE = ProgramPaths(conf="/c.conf")

@@ -4,6 +4,7 @@ functions are, and how many files a folder has."""
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,39 @@ def test_a_room_of_the_report_imports_only_rooms_before_it(room: str) -> None:
     assert 1 < len(files) <= 13
     wrong = [f"{f} imports {name}" for f in files for name in modules_of_report(f) if name in later]
     assert not wrong
+
+
+LOADGEN = Path("loadgen/cephqos_loadgen")
+MOST_FILES_OF_A_ROOM = 12
+# Its twelve kinds, and the list of them.
+LARGER_ROOMS = {"phase_kinds": 13}
+
+
+def room_of(module: str) -> str:
+    """The room of `cephqos_loadgen.room.…`; a module outside of rooms is one of its own."""
+    return module.split(".")[1]
+
+
+def test_the_rooms_of_loadgen_import_one_another_without_a_circle() -> None:
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for file in sorted(LOADGEN.rglob("*.py")):
+        own = file.relative_to(LOADGEN).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cephqos_load"):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                rooms[own] |= {room_of(name) for name in names} - {own}
+    order = list(TopologicalSorter(rooms).static_order())  # CycleError names a circle
+    assert order.index("plan") < order.index("cluster") < order.index("load") < order.index("run")
+
+
+def test_a_room_of_loadgen_has_a_dozen_files_at_most_and_says_what_belongs_there() -> None:
+    rooms = [file.parent for file in LOADGEN.rglob("__init__.py") if file.parent != LOADGEN]
+    assert len(rooms) > 20
+    for room in rooms:
+        files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
+        assert len(files) <= LARGER_ROOMS.get(room.name, MOST_FILES_OF_A_ROOM), room
+        said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+        assert said and len(said) > 60, room
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -10,8 +10,6 @@ import orjson
 import pytest
 
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus, read_status
-from cephqos_loadgen.engines.place import ProgramPaths
-from cephqos_loadgen.engines.rates import DoneSoFar
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import clients
 from cephqos_loadgen.load.clients import step_of
@@ -19,8 +17,10 @@ from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase, Start, Until
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record.child import ChildFailed
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.results.rates import DoneSoFar
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "clients"
 

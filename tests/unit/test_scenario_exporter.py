@@ -9,8 +9,8 @@ import pytest
 
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.cluster.connection import ConfAccess
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan import model
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record import own_exporter
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.cluster import lab_fit
+from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.scenario import library

@@ -11,8 +11,8 @@ from cephqos_base.errors import ConfigError, UsageError
 from cephqos_exporter.strategy import strategy_of
 from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import scalar

@@ -4,10 +4,10 @@ sizes, counts, lengths, repeats, matrix."""
 import pytest
 
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.pools import free_space
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse

@@ -5,10 +5,10 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from cephqos_loadgen.cluster import background_work
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan import model, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.words import duration
 from cephqos_loadgen.pools import free_space
 

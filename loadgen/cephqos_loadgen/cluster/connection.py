@@ -17,10 +17,10 @@ from cephqos_exporter.ceph.monclient import (
 )
 from cephqos_exporter.errors import DaemonError
 from cephqos_exporter.model import Daemon, Host
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.plan.ceph_options import conf_line
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
+from cephqos_loadgen.plan.place import ProgramPaths
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from cephqos_loadgen.engines.place import ProgramPaths
+from cephqos_loadgen.plan.place import ProgramPaths
 
 # Paths of block devices by volume, for engines that make them.
 Devices = Mapping[int, str]

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 
 from cephqos_base.bounds import FIO_BOUNDS
-from cephqos_loadgen.engines.rates import DoneSoFar
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures, percentile_ns
+from cephqos_loadgen.results.rates import DoneSoFar
 
 DIRECTIONS = ("read", "write")
 _NS = 1e-9

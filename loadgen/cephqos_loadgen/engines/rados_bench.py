@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from cephqos_loadgen.engines.fio_output import IoTotals
-from cephqos_loadgen.engines.place import ProgramPaths
+from cephqos_loadgen.plan.place import ProgramPaths
 
 
 def bench_argv(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
-from cephqos_loadgen.engines.place import ProgramPaths
+from cephqos_loadgen.plan.place import ProgramPaths
 
 
 class Rbd(FioEngine):

@@ -4,9 +4,9 @@ import time
 
 from cephqos_loadgen.engines.fio_output import DIRECTIONS, ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.engines.rados_bench import RowStream, read_result
-from cephqos_loadgen.engines.rates import DoneSoFar
 from cephqos_loadgen.load.clients import Follower
 from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.results.rates import DoneSoFar
 
 
 class BenchFollower(Follower):

@@ -17,7 +17,6 @@ from cephqos_loadgen.engines.fio_output import (
     figures_over,
     since,
 )
-from cephqos_loadgen.engines.rates import DoneSoFar, over_common_time
 from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End
@@ -26,6 +25,7 @@ from cephqos_loadgen.record.child import Child, ChildFailed
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import Step
+from cephqos_loadgen.results.rates import DoneSoFar, over_common_time
 
 # A client that was given a duration gets this much more: to connect, to drain what is in flight.
 _GRACE = 30.0

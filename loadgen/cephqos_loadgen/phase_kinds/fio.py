@@ -13,7 +13,6 @@ from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.fio_options import read_fio_options
 from cephqos_loadgen.engines.nbd import CACHES
-from cephqos_loadgen.engines.place import ProgramPaths, pinned
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
 from cephqos_loadgen.load.context import Context
@@ -23,6 +22,7 @@ from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
+from cephqos_loadgen.plan.place import ProgramPaths, pinned
 from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, read_pool_name
 from cephqos_loadgen.plan.words import count, duration, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step

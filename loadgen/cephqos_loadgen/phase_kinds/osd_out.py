@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.undo import Undo, command
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
 

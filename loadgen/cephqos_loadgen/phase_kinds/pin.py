@@ -9,12 +9,12 @@ from cephqos_base.units import format_cpu_list
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import affinity
 from cephqos_loadgen.cluster.undo import Undo
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.cpu_placement import STRATEGIES, Cpu, parse_lscpu, place_osds
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_cpus, read_integer
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.results.phase import PhaseResult

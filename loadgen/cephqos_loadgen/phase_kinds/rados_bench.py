@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import ProgramPaths, pinned
 from cephqos_loadgen.engines.rados_bench import bench_argv
 from cephqos_loadgen.load.bench_follower import BenchFollower
 from cephqos_loadgen.load.clients import ClientProcess, run_clients, step_of
@@ -14,6 +13,7 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.place import ProgramPaths, pinned
 from cephqos_loadgen.plan.reading import read_cpus, read_pool_name
 from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step

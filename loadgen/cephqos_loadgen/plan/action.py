@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.parts import CephOption, Objects, PlannedPool
+from cephqos_loadgen.plan.place import ProgramPaths
 
 
 class Action(ABC):

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import aiohttp
 
-from cephqos_loadgen.engines.place import ProgramPaths
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.servers import Address
 

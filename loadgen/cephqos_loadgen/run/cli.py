@@ -11,12 +11,12 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import plan_text, preflight
 from cephqos_loadgen.check.options import DEFAULT_RELEASE, RunOptions
-from cephqos_loadgen.engines.place import ProgramPaths
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
 from cephqos_loadgen.plan.model import ORDERS
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner

@@ -7,14 +7,8 @@ from typing import Any
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
-from cephqos_loadgen.cluster import (
-    background_work,
-    capacity,
-    device_queues,
-    lab_fit,
-    osds_here,
-    undo,
-)
+from cephqos_loadgen.check import lab_fit
+from cephqos_loadgen.cluster import background_work, capacity, device_queues, osds_here, undo
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cephqos_loadgen.engines.rates import DoneSoFar, over_common_time
+from cephqos_loadgen.results.rates import DoneSoFar, over_common_time
 
 
 def job(start: float, *counts: int) -> list[DoneSoFar]:
