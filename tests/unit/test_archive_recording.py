@@ -163,6 +163,27 @@ def test_an_osd_that_does_not_answer_its_exporter_leaves_a_gap_and_one_that_ende
     assert [details["source"] for _, details in events] == ["osd.0", "osd.1"]
 
 
+@pytest.mark.usefixtures("fast")
+async def test_what_an_exporter_says_of_an_osd_is_in_the_summary(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    def page(**up: str) -> str:
+        return "".join(f"{series} {value:g}\n" for series, value in daemons(**up).items())
+
+    source = RecordingSource()
+    async with served(source) as address:
+        recorder = MetricsRecorder({"exporter": address}, tmp_path / "m.columns", noting(events))
+        for up, seconds in (("up", 0.3), ("timeout", 0.8), ("up", 0.3)):
+            source.page = page(osd_0=up, osd_1="up")
+            await recorded(recorder, seconds)
+        await recorder.finish()
+        recorder.close()
+    summary = recorder.summary()
+    assert set(summary.daemon_gaps) == {"osd.0"}
+    assert summary.gaps == {}
+    assert [details["source"] for _, details in events] == ["osd.0"]
+
+
 @pytest.mark.parametrize(("missing", "failed"), [(16.0, True), (14.0, False)])
 def test_an_osd_without_metrics_for_most_of_a_repeat_fails_it(missing: float, failed: bool) -> None:
     gaps = {"osd.1": (Gap(1.0, missing),)}
