@@ -45,14 +45,13 @@ def page(text: str, status: int = 200) -> Answer:
     return answer
 
 
-def with_exporter(url: str, fsid: str | None = None) -> RunOptions:
-    address = Address.of_exporter(url).below("/metrics")
-    return RunOptions(out=Path(), exporters=(address,), known_fsid=fsid)
+def with_exporter(url: str) -> RunOptions:
+    return RunOptions(out=Path(), exporters=(Address.of_exporter(url).below("/metrics"),))
 
 
-async def refused(options: RunOptions) -> str:
+async def refused(options: RunOptions, fsid: str | None = None) -> str:
     with pytest.raises(UsageError) as error:
-        await named_servers.check(options)
+        await named_servers.check(options, fsid)
     said = str(error.value)
     assert "\n" not in said
     return said
@@ -61,13 +60,13 @@ async def refused(options: RunOptions) -> str:
 @pytest.mark.parametrize("end", ["", "/", "/metrics", "/metrics/"])
 async def test_an_exporter_may_be_named_with_and_without_its_path(end: str) -> None:
     async with served("GET", "/metrics", page(EXPORTER)) as url:
-        await named_servers.check(with_exporter(url + end))
-        await named_servers.check(with_exporter(url.removeprefix("http://") + end, FSID))
+        await named_servers.check(with_exporter(url + end), None)
+        await named_servers.check(with_exporter(url.removeprefix("http://") + end), FSID)
 
 
 async def test_an_exporter_of_another_cluster_is_refused() -> None:
     async with served("GET", "/metrics", page(EXPORTER)) as url:
-        said = await refused(with_exporter(url, OTHER))
+        said = await refused(with_exporter(url), OTHER)
     assert f"it shows the cluster {FSID}; expected an exporter of {OTHER}" in said
 
 
@@ -93,7 +92,7 @@ async def test_the_password_of_an_exporter_is_sent_and_not_shown() -> None:
         return web.Response(text=EXPORTER, status=200 if known else 401)
 
     async with served("GET", "/metrics", answer) as url:
-        await named_servers.check(with_exporter(url.replace("://", "://me:secret@")))
+        await named_servers.check(with_exporter(url.replace("://", "://me:secret@")), None)
         said = await refused(with_exporter(url.replace("://", "://me:wrong@")))
     assert "wrong" not in said
     assert "user and password go into the URL" in said
@@ -109,7 +108,7 @@ async def test_a_grafana_takes_annotations_with_the_token(monkeypatch: pytest.Mo
 
     monkeypatch.setenv(TOKEN_VARIABLE, "of-grafana")
     async with served("GET", "/api/annotations", answer) as url:
-        await named_servers.check(RunOptions(out=Path(), grafana=Address(url)))
+        await named_servers.check(RunOptions(out=Path(), grafana=Address(url)), None)
         monkeypatch.delenv(TOKEN_VARIABLE)
         said = await refused(RunOptions(out=Path(), grafana=Address(url)))
         assert f"a service account with the role Editor into {TOKEN_VARIABLE}" in said
@@ -122,7 +121,7 @@ async def test_a_grafana_takes_annotations_with_the_token(monkeypatch: pytest.Mo
 
 async def test_a_loki_takes_logs_by_post() -> None:
     async with served("POST", "/loki/api/v1/push", page("", 204)) as url:
-        await named_servers.check(RunOptions(out=Path(), loki=Address(url)))
+        await named_servers.check(RunOptions(out=Path(), loki=Address(url)), None)
     async with served("GET", "/metrics", page(EXPORTER)) as url:
         said = await refused(RunOptions(out=Path(), loki=Address(url)))
     assert said == (

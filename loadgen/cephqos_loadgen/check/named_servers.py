@@ -18,10 +18,11 @@ _NOT_BY_GET = (400, 405, 415)
 _OF_A_CLUSTER = re.compile(r'[{,]cluster="([^"]+)"')
 
 
-async def check(options: RunOptions) -> None:
-    """UsageError for the first one that the run could do nothing with."""
+async def check(options: RunOptions, fsid: str | None) -> None:
+    """UsageError for the first one that the run could do nothing with; `fsid` is of the cluster, if
+    that is known yet."""
     for address in options.exporters:
-        await _exporter(address, options.known_fsid)
+        await _exporter(address, fsid)
     if options.grafana:
         await _grafana(options.grafana)
     if options.loki:

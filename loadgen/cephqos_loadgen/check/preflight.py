@@ -77,7 +77,8 @@ async def check(plan: model.Plan, options: RunOptions) -> None:
         await _check_programs(plan, options.python)
     elif not options.lab:
         _check_lab_host(plan, options.release)
-    await named_servers.check(options)
+    lab_fsid = RunningLab.find(options.lab).state.fsid if options.lab else None
+    await named_servers.check(options, options.known_fsid or lab_fsid)
 
 
 # -- an existing cluster -------------------------------------------------------------------------
