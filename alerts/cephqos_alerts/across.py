@@ -98,6 +98,7 @@ ACROSS: Final = RuleGroup(
             """,
         ),
         # The share of a client write, once it has left the scheduler, that its own store takes.
+        # Absent where nearly all of its time is spent in the scheduler: what is left is noise.
         RecordedSeries(
             record=PerOsd.OWN_STORE,
             expr=f"""
@@ -106,10 +107,10 @@ ACROSS: Final = RuleGroup(
               max by ({OSD}) (rate({OpSeries.LATENCY_SECONDS}_sum{{op="write"}}[@rate@]))
               / (max by ({OSD}) (rate({OpSeries.LATENCY_SECONDS}_count{{op="write"}}[@rate@]))
                 > 0)
-              * on ({OSD}) clamp_min(
+              * on ({OSD}) (
                 1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
-                / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0),
-                0.05
+                / on ({OSD}) ({PerOsd.CLIENT_PRESENT_RATE} > 0)
+                > @left_queue@
               )
               > 0
             )

@@ -148,6 +148,8 @@ label_replace(
 )
 """
 
+_NAMED: Final = f'{PerClass.EVIDENCE}{{cause="{ELSEWHERE}", by!=""}}'
+
 # Where what is delivered is not known, nothing is left that could be unknown.
 _UNKNOWN: Final = f"""
 {PerClass.WANTS}
@@ -234,13 +236,16 @@ CAUSE: Final = RuleGroup(
         ),
         RecordedSeries(record=PerOsd.OVERSTATED, expr=_TOO_MUCH),
         # An OSD that cannot give more: its clients wait, and not for a limit, for one shard or for
-        # another OSD.
+        # another OSD. A limit that held at any time of the hold may have held all of it.
         RecordedSeries(
             record=PerOsd.SATURATED_OPS,
             expr=f"""
             {PerOsd.DELIVERED_OPS}
               and on ({OSD}) {PerClass.WANTS}{{class="client"}}
               unless on ({OSD}) {PerClass.AT_LIMIT}{{class="client"}}
+              unless on ({OSD}) (
+                max_over_time({PerClass.LIMIT_HOLD_SECONDS}{{class="client"}}[@hold@]) > 0
+              )
               unless on ({OSD}) (
                 {PerClass.SHARDS_WANTING}{{class="client"}} <= @skew@
                   and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
@@ -276,13 +281,15 @@ CAUSE: Final = RuleGroup(
             record=PerClass.MAIN_CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
         ),
-        # How many OSDs wait for this one.
+        # How many OSDs wait for this one. A flood of recovery slows replica writes too: then only
+        # one whose device or CPU has failed is waited for.
         RecordedSeries(
             record=PerOsd.WAITED_FOR,
             expr=f"""
             label_replace(
               count by (cluster, by) (
-                {PerClass.EVIDENCE}{{cause="{ELSEWHERE}", by!=""}}
+                {_NAMED} unless on ({OSD_CLASS}) {PerClass.EVIDENCE}{{cause="interference"}}
+                or {_NAMED} and on (cluster, by) ({_SICK.strip()})
               ),
               "ceph_daemon", "$1", "by", "(.+)"
             )

@@ -30,6 +30,8 @@ WAITS = replace(
 _CULPRIT_OF_OTHERS = replace(
     IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2
 )
+_HOLDS_SOME = replace(_CULPRIT_OF_OTHERS, kv_commit=0.001, device_latency=0.001)
+_FLOODED = replace(WAITS, recovery=1400)
 _FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "replica"}
 _SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
 
@@ -128,6 +130,19 @@ REPLICAS = [
             )
         ),
         moments=(silent(13), firing(20, _SLOW_1), firing(22.5, _SLOW_1), firing(30, _SLOW_1)),
+    ),
+    RuleCase(
+        name="a flood of recovery that slows replica writes pages no OSD",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
+        moments=(silent(15), silent(25)),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
+    ),
+    RuleCase(
+        name="a failed device is waited for in a flood of recovery too",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=_CULPRIT_OF_OTHERS, others=_FLOODED),
+        moments=(firing(25, _SLOW_1),),
     ),
     RuleCase(
         name="the page of a slow OSD that others wait for ends with the waiting",

@@ -207,6 +207,19 @@ CAPACITY = [
         moments=(firing(20, violated("ticket", "capacity")),),
     ),
     RuleCase(
+        name="a limit that holds now and then proves nothing about the capacity",
+        alert=OVERSTATED,
+        series=merged(
+            osd(
+                (5, IDLE),
+                *((1, replace(BUSY, client=200, hold=hold)) for hold in (0.5, 0, 0, 0) * 6),
+                limit={"client": 300},
+                **_OVERSTATED,
+            )
+        ),
+        moments=(silent(16), silent(28)),
+    ),
+    RuleCase(
         name="an OSD that was once seen to reach its capacity is slow, not overstated",
         alert=OVERSTATED,
         series=merged(osd((8, PROVEN), (20, SLOW))),

@@ -127,6 +127,28 @@ RESERVATION = [
         moments=(firing(35, violated("page", "skew")),),
     ),
     RuleCase(
+        name="a shard that starves is told as skew though nearly all time is spent in its queue",
+        alert=VIOLATED,
+        series=merged(
+            osd(
+                (20, IDLE),
+                (
+                    20,
+                    State(
+                        client=200,
+                        in_progress=(24,),
+                        waiting=47,
+                        store=1,
+                        write_latency=0.24,
+                        queue=(24, 0, 0, 0),
+                        lag=(1.5, 0, 0, 0),
+                    ),
+                ),
+            )
+        ),
+        moments=(firing(35, violated("page", "skew")),),
+    ),
+    RuleCase(
         name="recovery that waits past its reservation is a ticket",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(PROVEN, recovery_queue=8, recovery_lag=2)))),
