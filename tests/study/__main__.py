@@ -115,7 +115,7 @@ def write_page(options: Options) -> Path:
         write(build([run], settings), options.out / study)
         (options.out / study / PAGE).unlink()
     page = options.out / "README.md"
-    page.write_text(to_markdown(sides), encoding="utf-8")
+    page.write_text(to_markdown(sides, alone), encoding="utf-8")
     return page
 
 

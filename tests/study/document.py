@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cephqos_loadgen.report.command import repeat_command
 from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures import metrics
-from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow
+from cephqos_loadgen.report.figures.analysis import BACKGROUND, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.baseline import against_baseline, is_no_baseline
 from cephqos_loadgen.report.figures.environment import environment_facts
 from cephqos_loadgen.report.figures.observe import DURING, WHOLE
@@ -26,12 +26,12 @@ _BACKGROUND = (
 _LATENCIES = (metrics.MEAN, *(metrics.percentile(p) for p in (95.0, 99.0, 99.5)))
 
 
-def to_markdown(sides: Mapping[str, Side]) -> str:
-    """The page. Every sentence about the run is made from its figures."""
-    return "\n".join(_lines(sides)).rstrip() + "\n"
+def to_markdown(sides: Mapping[str, Side], alone: ReportRun | None = None) -> str:
+    """The page, made from figures alone; `alone` is the run of the baseline."""
+    return "\n".join(_lines(sides, alone)).rstrip() + "\n"
 
 
-def _lines(sides: Mapping[str, Side]) -> Iterator[str]:
+def _lines(sides: Mapping[str, Side], alone: ReportRun | None) -> Iterator[str]:
     yield from (
         "# A small study: clients against scrub and recovery",
         "",
@@ -59,7 +59,8 @@ def _lines(sides: Mapping[str, Side]) -> Iterator[str]:
         "",
         "```",
     )
-    yield from dict.fromkeys(repeat_command(side.run) for side in sides.values())
+    runs = [*([alone] if alone else []), *(side.run for side in sides.values())]
+    yield from dict.fromkeys(map(repeat_command, runs))
     yield "```"
 
 

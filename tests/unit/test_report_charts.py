@@ -1,6 +1,7 @@
 """What charts of a report draw: the time of a repeat, surfaces, causes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,19 @@ def test_a_repeat_is_drawn_second_by_second(tmp_path: Path) -> None:
     assert found["latency, p50, ms"][5] == pytest.approx(5.0)
 
 
+def test_the_end_of_a_load_within_a_second_is_no_fall_in_throughput(tmp_path: Path) -> None:
+    run = analysed(tmp_path)
+    (observed,) = run.observations
+    seconds = observed.intervals.seconds.copy()
+    seconds[-1] = 0.1
+    ios = observed.intervals.ios.copy()
+    ios[-1] = 90
+    cut = replace(observed, intervals=replace(observed.intervals, seconds=seconds, ios=ios))
+    found = drawn(replace(run, observations=(cut,)))
+    assert found["throughput, clients, IOPS"][-2:] == [900.0, None]
+    assert found["latency, p50, ms"][-1] == pytest.approx(5.0)
+
+
 def test_phases_are_bars_and_background_work_is_shaded_in_every_panel(tmp_path: Path) -> None:
     svg = chart(analysed(tmp_path), "time-01").svg
     assert svg.count('class="phase"') == 2
@@ -93,6 +107,7 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
             seen("osd.1", "device", range(20, 30)),
             seen("osd.1", "immediate", range(30, 32), by="immediate"),
             seen("osd.1", "cpu", range(900, 950)),  # not of this repeat
+            seen("osd.1", "cpu", range(10)),  # the rules still see the repeat before
         ],
     )
     (observed,) = run.observations

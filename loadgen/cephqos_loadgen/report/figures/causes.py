@@ -34,7 +34,9 @@ def with_causes(run: ReportRun, found: Sequence[CauseSeen]) -> ReportRun:
 
 
 def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observation:
-    start, end = observed.record.start_unix_seconds, observed.record.end_unix_seconds
+    # Before a whole window has passed, rules still see the repeat before.
+    start = observed.record.start_unix_seconds + WINDOW
+    end = observed.record.end_unix_seconds
     causes = []
     for seen in found:
         times = np.asarray(sorted(t for t in seen.times if start <= t <= end), np.float64)
