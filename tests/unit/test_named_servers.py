@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
+from cephqos_loadgen.run.cli import add_run_options, options_from
 from cephqos_loadgen.servers import Address, without_password
 
 FSID = "11111111-2222-3333-4444-555555555555"
@@ -62,6 +64,19 @@ async def test_an_exporter_may_be_named_with_and_without_its_path(end: str) -> N
     async with served("GET", "/metrics", page(EXPORTER)) as url:
         await named_servers.check(with_exporter(url + end), None)
         await named_servers.check(with_exporter(url.removeprefix("http://") + end), FSID)
+
+
+def test_the_command_line_completes_addresses() -> None:
+    parser = Parser()
+    add_run_options(parser)
+    words = ["baseline", "--exporter", "host:1", "--exporter", "https://me:pw@h/p/metrics/"]
+    options = options_from(parser.parse_args([*words, "--loki", "h:3100/", "--grafana", "h/g"]))
+    assert [address.url for address in options.exporters] == [
+        "http://host:1/metrics",
+        "https://h/p/metrics",
+    ]
+    assert options.loki == Address("http://h:3100")
+    assert options.grafana == Address("http://h/g")
 
 
 async def test_an_exporter_of_another_cluster_is_refused() -> None:

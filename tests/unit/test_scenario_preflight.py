@@ -208,7 +208,7 @@ async def test_a_device_that_is_in_use_is_not_overwritten(
     monkeypatch.setattr(os, "open", refuse)
     preflight.check_unused(Path("/a/file"))
     with pytest.raises(UsageError, match=f"--path /a/disk: {why}; expected a device that nothing"):
-        preflight.check_unused(Path("/a/disk"))
+        await preflight.check(plan(), replace(options, paths=("/a/disk",)))
 
 
 async def test_an_exporter_that_is_down_refuses_the_run(options: RunOptions) -> None:
