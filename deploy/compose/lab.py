@@ -18,7 +18,7 @@ from cephqos_loadgen.progress import Progress
 MAPS = "allow service mon r, allow service osd r"
 USERS = {
     "client.cephqos": {
-        "mon": f'{MAPS}, allow command "status", allow command "config get"',
+        "mon": f'{MAPS}, allow command "config get"',
         "mgr": ", ".join(
             f'allow command "{command}"' for command in ("pg dump", "pg ls", "pg ls-by-primary")
         ),

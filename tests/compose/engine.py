@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import urllib.request
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -57,6 +58,10 @@ class DockerEngine:
         words = [f"{name}={value}" for name, value in given.items()]
         return [*enter, f"--wdns={STACK}", "env", *words, *command]
 
+    def beside(self, *command: str) -> list[str]:
+        """A command of this host that has the engine's network, and nothing else of it."""
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net", *command]
+
     def run(
         self,
         *command: str,
@@ -75,11 +80,14 @@ class DockerEngine:
             raise AssertionError(f"{' '.join(command)}: status {done.returncode}\n{said}")
         return done.stdout
 
-    def fetch(self, url: str, within: float = 10.0) -> bytes:
-        """GET, from inside the engine's network."""
+    def fetch(self, url: str, within: float = 10.0, user: str = "") -> bytes:
+        """GET, from inside the engine's network, as `name:password` if there is one."""
+        request = urllib.request.Request(url)  # noqa: S310
+        if user:
+            request.add_header("Authorization", f"Basic {b64encode(user.encode()).decode()}")
 
         def get() -> bytes:
-            with urllib.request.urlopen(url, timeout=within) as response:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=within) as response:  # noqa: S310
                 body: bytes = response.read()
                 return body
 

@@ -49,9 +49,14 @@ def grafana_home() -> Path | None:
     return Path(named).absolute() if named else None
 
 
+def profile() -> str:
+    """Without a Grafana its profile is off."""
+    return "grafana" if grafana_home() else ""
+
+
 def variables() -> dict[str, str]:
-    """What the compose file is given: without a Grafana its profile is off."""
-    return {**_VARIABLES, "COMPOSE_PROFILES": "grafana" if grafana_home() else ""}
+    """What the compose file is given."""
+    return {**_VARIABLES, "COMPOSE_PROFILES": profile()}
 
 
 def prepare() -> tuple[Path, Path]:

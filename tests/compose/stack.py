@@ -1,8 +1,9 @@
 """The compose project as a test sees it: its containers, its servers' answers, its logs."""
 
+import contextlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -18,18 +19,41 @@ _PRINT = (
 )
 
 
-class ComposeStack:
-    """The running compose project, and when it was told to come up."""
+@contextlib.contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Print how long it took."""
+    started = time.monotonic()
+    yield
+    print(f"{what}: {time.monotonic() - started:.1f} s", flush=True)
 
-    def __init__(self, running: DockerEngine, variables: Mapping[str, str]) -> None:
+
+class ComposeStack:
+    """A compose project, and when it was told to come up."""
+
+    def __init__(
+        self, running: DockerEngine, variables: Mapping[str, str], file: str = "compose.yml"
+    ) -> None:
         self.engine = running
         self.variables = variables
+        self.file = file
         self.started = time.time()
 
+    @contextlib.contextmanager
+    def brought_up(self) -> Iterator[None]:
+        """All services healthy; nothing is left of them afterwards."""
+        self.started = time.time()
+        try:
+            with timed(f"{self.file} up, all healthy"):
+                self.compose("up", "--detach", "--wait", "--wait-timeout=280")
+        except AssertionError as error:
+            said = self.compose("ps", "--all") + self.compose("logs", "--tail=30")
+            pytest.fail(f"{error}\n{said}")
+        yield
+        self.compose("down", "--volumes", "--timeout=20")
+
     def compose(self, *words: str, within: float = 300.0, check: bool = True) -> str:
-        return self.engine.run(
-            *("docker", "compose", *words), variables=self.variables, within=within, check=check
-        )
+        argv = ("docker", "compose", f"--file={self.file}", *words)
+        return self.engine.run(*argv, variables=self.variables, within=within, check=check)
 
     def containers(self) -> dict[str, dict[str, Any]]:
         ids = self.compose("ps", "--all", "--quiet").split()

@@ -5,11 +5,10 @@ which no machine without a registry could pull.
 """
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import time
+import urllib.error
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 import yaml
 
 from . import images
-from .engine import STACK, engine
+from .engine import STACK, DockerEngine
 from .stack import ALERTMANAGER, LOKI, PROMETHEUS, ComposeStack
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1500)]
@@ -31,32 +30,10 @@ PRIVILEGED = {"lab"}
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
-    if os.geteuid() != 0:
-        pytest.fail("a Docker engine needs root")
-    started = time.monotonic()
-    tree, archive = images.prepare()
-    _say("images", started)
-    # A short path: the kernel allows a socket's path 107 characters.
-    folder = tmp_path_factory.mktemp("engine")
-    try:
-        with engine(tree, folder) as running:
-            started = time.monotonic()
-            with archive.open("rb") as load:
-                running.run("docker", "load", "--quiet", stdin=load.fileno(), within=300)
-            _say("loading them", started)
-            up = ComposeStack(running, VARIABLES)
-            started = time.monotonic()
-            try:
-                up.compose("up", "--detach", "--wait", "--wait-timeout=280", within=300)
-            except AssertionError as error:
-                said = up.compose("ps", "--all") + up.compose("logs", "--tail=30")
-                pytest.fail(f"{error}\n{said}")
-            _say("up, all healthy", started)
-            yield up
-            up.compose("down", "--volumes", "--timeout=20")
-    finally:
-        shutil.rmtree(folder / "data", ignore_errors=True)
+def stack(docker: DockerEngine) -> Iterator[ComposeStack]:
+    up = ComposeStack(docker, VARIABLES)
+    with up.brought_up():
+        yield up
 
 
 @pytest.fixture(scope="module")
@@ -67,10 +44,6 @@ def silence(stack: ComposeStack) -> str:
         *("silence", "add", "alertname=Nothing", "--comment=kept", "--author=test"),
     )
     return said.strip()
-
-
-def _say(what: str, started: float) -> None:
-    print(f"{what}: {time.monotonic() - started:.1f} s", flush=True)
 
 
 def test_all_services_are_healthy_and_every_target_is_up(stack: ComposeStack) -> None:
@@ -149,6 +122,31 @@ def test_grafana_has_sources_dashboards_folder_and_home_page_or_is_off(
     ):
         reply = stack.json(f"{GRAFANA}/api/datasources/proxy/uid/{uid}/{path}")
         assert reply["status"] == "success" and reply["data"], uid
+
+
+def test_grafana_listens_wider_only_with_the_password_of_a_file(stack: ComposeStack) -> None:
+    if images.grafana_home() is None:
+        return
+    file = stack.engine.folder / "password"
+    file.write_text("of-this-test")
+    wider = ComposeStack(stack.engine, {**VARIABLES, "GRAFANA_PASSWORD_FILE": str(file)})
+    try:
+        wider.compose("up", "--detach", "--wait", "grafana")
+        assert re.search(r"(\*|0\.0\.0\.0):3000 ", wider.engine.run("ss", "-Hltn"))
+        users = ("", "admin:admin", "admin:of-this-test")
+        assert [_status(wider, user) for user in users] == [401, 401, 200]
+    finally:
+        stack.compose("up", "--detach", "--wait", "grafana")
+
+
+def _status(stack: ComposeStack, user: str) -> int:
+    """What Grafana answers that user."""
+    try:
+        stack.engine.fetch(f"{GRAFANA}/api/search", user=user)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return error.code
+    return 200
 
 
 def test_nothing_listens_beyond_loopback(stack: ComposeStack) -> None:

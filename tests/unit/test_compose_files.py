@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import urllib.error
@@ -26,6 +27,15 @@ TEXT = "".join((STACK / name).read_text() for name in FILES)
 
 def services(name: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = yaml.safe_load((STACK / name).read_text())["services"]
+    return found
+
+
+def module(name: str) -> ModuleType:
+    """A program of the stack, which is in no package."""
+    spec = importlib.util.spec_from_file_location(name, STACK / f"{name}.py")
+    assert spec and spec.loader
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
     return found
 
 
@@ -93,6 +103,16 @@ def test_public_images_are_pinned_and_replaceable() -> None:
         assert ":latest" not in image
 
 
+def test_the_lab_gives_its_exporters_the_documented_capabilities() -> None:
+    lab = module("lab")
+    text = (STACK.parents[1] / "exporter/SECURITY.md").read_text()
+    for user, caps in lab.USERS.items():
+        start = f"ceph auth get-or-create {user} "
+        line = next(line for line in text.splitlines() if line.startswith(start))
+        words = shlex.split(line.replace("POOL", "probe"))[4:-2]
+        assert dict(zip(words[::2], words[1::2], strict=True)) == caps
+
+
 def test_the_attached_stack_has_neither_lab_nor_load() -> None:
     attached = services("compose.attach.yml")
     assert not {"lab", "load"} & set(attached)
@@ -141,11 +161,7 @@ def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path
 
 @pytest.fixture
 def webhook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("webhook", STACK / "webhook.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("webhook")
 
 
 def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:
