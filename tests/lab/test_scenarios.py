@@ -143,6 +143,22 @@ async def test_a_deep_scrub_reads_every_object_beside_the_clients(
     assert found["alone"].end_unix_seconds <= found["scrub"].start_unix_seconds + 0.1
     warnings = [e["text"] for e in archive.events() if e["event"] == "warning"]
     assert any("osd_scrub_cost = 20M has no effect" in text for text in warnings)
+    assert_capacity_is_what_was_measured(repeat)
+
+
+def assert_capacity_is_what_was_measured(repeat: RecordedRepeat) -> None:
+    """Not Ceph's default of 21,500 for an SSD: by the OSDs' own word."""
+    measured = repeat.record.in_force.capacity_iops
+    assert set(measured) == {"osd.0", "osd.1", "osd.2"}
+    metric = "cephqos_qos_capacity_normalised_ops_per_second"
+    for osd, iops in measured.items():
+        (samples,) = (
+            rows
+            for name, rows in repeat.metrics().series.items()
+            if name.startswith(f"{metric}{{") and f'"{osd}"' in name
+        )
+        assert samples[-1][1] == pytest.approx(iops, rel=0.001)
+        assert iops != 21_500
 
 
 async def test_recovery_moves_the_objects_while_clients_work(
