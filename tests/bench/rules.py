@@ -157,7 +157,12 @@ def served(samples: list[Sample], osds: int, wanting: float) -> Iterator[int]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), RulesPage)
+    with _running(ThreadingHTTPServer(("127.0.0.1", 0), RulesPage)) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def _running(server: ThreadingHTTPServer) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

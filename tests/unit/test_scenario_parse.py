@@ -224,22 +224,6 @@ def test_every_shipped_scenario_is_valid_at_every_scale(name: str, scale: str) -
     assert not any("${" in line for line in lines), "a variable was not filled in"
 
 
-def test_the_ten_scenarios_and_the_one_that_prepares_drives_are_shipped() -> None:
-    assert set(library.shipped()) == {
-        "baseline",
-        "client-vs-scrub",
-        "client-vs-recovery",
-        "client-vs-scrub-recovery",
-        "response-curve",
-        "latency-target",
-        "io-scheduler",
-        "rbd-surface",
-        "cpu-placement",
-        "qos-demo",
-        "precondition",
-    }
-
-
 def test_a_dry_run_shows_every_command_line() -> None:
     lines = "\n".join(plan_text.lines(plan(BASE), ProgramPaths(conf="/c.conf"), commands=True))
     assert "ceph config set osd osd_op_queue wpq" in lines
