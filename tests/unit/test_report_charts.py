@@ -1,6 +1,7 @@
 """What charts of a report draw: the time of a repeat, surfaces, causes."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.charts.over_time import level, rate
 from cephqos_loadgen.report.charts.plot_surface import Grid, surface
-from cephqos_loadgen.report.charts.plot_time import stretches
+from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stretches
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.causes import CauseSeen, causes_within, with_causes
@@ -63,6 +64,16 @@ def test_the_end_of_a_load_within_a_second_is_no_fall_in_throughput(tmp_path: Pa
     found = drawn(replace(run, observations=(cut,)))
     assert found["throughput, clients, IOPS"][-2:] == [900.0, None]
     assert found["latency, p50, ms"][-1] == pytest.approx(5.0)
+
+
+def test_a_line_is_broken_where_no_load_ran() -> None:
+    lines = [Line("clients", ((0.5, 10.0), (1.5, 10.0), (5.5, 10.0), (6.5, 10.0)))]
+    drawing = over_time("t", [Panel("throughput, IOPS", lines, 1.0)], [], [], [], 8.0)
+    (path,) = re.findall(r'<path d="([^"]*)"[^>]*data-name="clients"', drawing)
+    assert re.sub(r"[^LM]", "", path) == "MLML"
+    drawing = over_time("t", [Panel("throughput, IOPS", lines)], [], [], [], 8.0)
+    (path,) = re.findall(r'<path d="([^"]*)"[^>]*data-name="clients"', drawing)
+    assert re.sub(r"[^LM]", "", path) == "MLLL"
 
 
 def test_phases_are_bars_and_background_work_is_shaded_in_every_panel(tmp_path: Path) -> None:

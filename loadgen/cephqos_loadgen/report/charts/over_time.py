@@ -30,6 +30,7 @@ _MOST_POINTS: Final = 600
 _WINDOW: Final = 10.0
 # A gauge is not known where its last sample is older.
 _FRESH: Final = 5.0
+_AVERAGED: Final = ("background", "attained")  # rates over a window, which lag behind
 _PERCENTS: Final = (50.0, 95.0, 99.0)
 CLASS_NAMES: Final = {CLIENT: "clients", RECOVERY: "recovery", BEST_EFFORT: "best effort"}
 
@@ -105,7 +106,9 @@ def _panels(times: Floats, tracks: Sequence[Track]) -> Iterator[Panel]:
             for track in own
         ]
         whose = f" of {own[0].name}" if len(own) == 1 else ""
-        yield Panel(f"{panel}{whose}, {own[0].unit}", lines)
+        mean = f", mean of {_WINDOW:.0f} s" if panel in _AVERAGED else ""
+        step = float(times[1] - times[0]) if len(times) > 1 else 0.0
+        yield Panel(f"{panel}{whose}, {own[0].unit}{mean}", lines, step)
 
 
 def _data(name: str, title: str, times: Floats, tracks: Sequence[Track]) -> Table:

@@ -1,5 +1,6 @@
 """Panels over one axis of time: phases as bars on top, bands behind, strips below."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,7 +14,7 @@ _RIGHT: Final = WIDTH - 20
 _HEIGHT: Final = 110.0
 _BAR: Final = 18.0
 _STRIP: Final = 20.0
-_LEGEND_PLACE: Final = 240.0
+_LEGEND_PLACE: Final = 290.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Panel:
 
     axis: str
     lines: Sequence[Line]
+    step: float = 0.0  # seconds between points; a line is broken where some are missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,8 @@ def _panel(panel: Panel, bands: Sequence[Band], across: Scale, top: float) -> It
         yield svg.legend(_LEGEND_PLACE, top - 10, [line.name for line in panel.lines], lines=True)
     for index, line in enumerate(panel.lines):
         points = [(across.at(x), scale.at(y)) for x, y in line.points]
-        yield svg.moving(svg.path(points, index, thin=True, name=line.name))
+        gap = 1.5 * (across.at(panel.step) - across.at(0)) if panel.step else math.inf
+        yield svg.moving(svg.path(points, index, thin=True, name=line.name, gap=gap))
     yield "</g>"
 
 

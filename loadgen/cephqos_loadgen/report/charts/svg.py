@@ -68,12 +68,22 @@ def moving(content: str) -> str:
 
 
 def path(
-    points: Sequence[tuple[float, float]], number_: int, *, thin: bool = False, name: str = ""
+    points: Sequence[tuple[float, float]],
+    number_: int,
+    *,
+    thin: bool = False,
+    name: str = "",
+    gap: float = math.inf,
 ) -> str:
-    """A line through points, in the colour and dash of this number."""
+    """A line through points, in the colour and dash of this number; broken where one is further
+    than `gap` from the next."""
     if not points:
         return ""
-    inside = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    inside, before = "", points[0][0]
+    for x, y in points:
+        joint = "" if not inside else "M" if x - before > gap else "L"
+        inside += f"{joint}{x:.1f} {y:.1f}"
+        before = x
     dash = DASHES[number_ % len(DASHES)]
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     kind = f"l s{number_ % COLOURS}" + (" thin" if thin else "")

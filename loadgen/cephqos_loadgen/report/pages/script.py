@@ -38,7 +38,7 @@ function made(parent,name,set){
  Object.keys(set).forEach(function(k){e.setAttribute(k,set[k])});parent.appendChild(e);return e;
 }
 function points(path){
- if(!path.points)path.points=path.getAttribute("d").slice(1).split("L").map(function(pair){
+ if(!path.points)path.points=path.getAttribute("d").slice(1).split(/[LM]/).map(function(pair){
   return pair.split(" ").map(Number)});
  return path.points;
 }
