@@ -14,7 +14,7 @@ once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --las
 NOT_STAGED = --ignore=tests/stack/test_staged.py
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages demo test test-fast check format lock test-grafana test-compose test-scale test-staged fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages demo test test-fast check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -85,6 +85,13 @@ test-scale: $(STAMP) ## deploy/scale beside one Prometheus: pairs of agents, Tha
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.scale
+
+MINUTES ?= 60
+soak: $(STAMP) ## the whole stack at 1 s scrapes while OSDs restart: memory, descriptors, gaps (MINUTES=60; root)
+	@YES=$(YES) deploy/bootstrap.sh system
+	@$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
+	$(BIN)/cephqos lab trees
+	PYTHONPATH=. $(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 REPLIES ?= 1000000
 fuzz: $(STAMP) ## a million mutated replies against the exporter's pages (REPLIES=N, SEED=N; half an hour)
