@@ -36,6 +36,7 @@ class StackSpec:
     time_scale: float = 1 / 30
     slos: Path | None = None  # a file of SLOs
     webhook: str | None = None
+    sockets: str = ""  # pattern of the admin sockets that the exporter reads; all without one
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
     dashboard_url: str = "/d"
@@ -145,7 +146,7 @@ class Stack:
     def _exporter(self) -> list[str]:
         argv = [sys.executable, "-m", "cephqos_exporter.cli"]
         argv += [f"--web.listen-address=127.0.0.1:{self._exporter_port}"]
-        argv += [f"--discovery.sockets={self.lab.paths.sockets}"]
+        argv += [f"--discovery.sockets={self.lab.paths.sockets / self.spec.sockets}"]
         argv += ["--collector.histograms.interval=0"]  # as often as it is scraped
         if self.spec.cluster_role:
             argv += ["--role=osd,cluster", f"--cluster.conf={self.lab.paths.conf}"]

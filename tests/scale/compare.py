@@ -24,16 +24,21 @@ class Compared:
         return not self.missing and not self.extra
 
 
-def compared(name: str, here: Sequence[Any], there: Sequence[Any]) -> Compared:
-    """Two answers of one query: instant vectors of Prometheus' API."""
-    ours, theirs = by_labels(here), by_labels(there)
-    largest = max((abs(value) for value in ours.values()), default=0.0) or 1.0
-    apart = [abs(theirs[key] - ours[key]) / largest for key in ours.keys() & theirs.keys()]
+def compared(name: str, newest: Sequence[Any], lately: Sequence[Any]) -> Compared:
+    """Answers of both engines (instant vectors), over a short time and over a longer one.
+
+    A series is missing where one engine has it now, and the other did not have it lately either.
+    """
+    ours, theirs = map(by_labels, newest)
+    ours_lately, theirs_lately = map(by_labels, lately)
+    largest = max((abs(value) for value in ours_lately.values()), default=0.0) or 1.0
+    both = ours_lately.keys() & theirs_lately.keys()
+    apart = [abs(theirs_lately[key] - ours_lately[key]) / largest for key in both]
     return Compared(
         name=name,
         here=len(ours),
-        missing=tuple(sorted(_told(key) for key in ours.keys() - theirs.keys())),
-        extra=tuple(sorted(_told(key) for key in theirs.keys() - ours.keys())),
+        missing=tuple(sorted(_told(key) for key in ours.keys() - theirs_lately.keys())),
+        extra=tuple(sorted(_told(key) for key in theirs.keys() - ours_lately.keys())),
         apart=statistics.median(apart) if apart else 0.0,
     )
 

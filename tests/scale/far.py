@@ -30,7 +30,7 @@ from cephqos_loadgen.tools import ensure_tool
 SCALE: Final = Path(__file__).parents[2] / "deploy" / "scale"
 REPLICAS: Final = ("a", "b")
 # The agents' batches leave every second, and the store answers a moment later.
-LATE: Final = 4
+LATE: Final = 5
 _RELEASE: Final = "reef"
 _PORTS: Final = (
     *("RECEIVE_GRPC", "RECEIVE_WRITE", "RECEIVE_HTTP", "QUERY_HTTP", "QUERY_GRPC"),
@@ -58,7 +58,7 @@ class Engine:
         reply = await _json(f"{self.rules_url}/api/v1/alerts")
         return {
             frozenset(alert["labels"].items())
-            for alert in reply["data"]["alerts"]
+            for alert in reply["data"].get("alerts") or ()
             if alert["state"] == "firing"
         }
 
