@@ -209,8 +209,8 @@ def prometheus(rules: dict[str, str], target: int, osds: int) -> Iterator[str]:
         try:
             yield f"http://127.0.0.1:{port}"
         finally:
-            process.terminate()
-            process.wait(timeout=120)
+            process.kill()  # nothing of it is kept, and a busy machine lets it take minutes to end
+            process.wait(timeout=30)
 
 
 def _free_port() -> int:
