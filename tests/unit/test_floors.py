@@ -2,6 +2,7 @@
 functions are, and how many files a folder has."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -94,6 +95,19 @@ def test_a_room_of_loadgen_has_a_dozen_files_at_most_and_says_what_belongs_there
         assert len(files) <= LARGER_ROOMS.get(room.name, MOST_FILES_OF_A_ROOM), room
         said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
         assert said and len(said) > 60, room
+
+
+READS_YAML = re.compile(
+    r"\byaml\.(safe_|full_|unsafe_)?(load|load_all|compose|compose_all|parse)\("
+)
+
+
+def test_one_module_reads_yaml() -> None:
+    """It refuses keys given twice, bounds depth and size, and says file and line."""
+    files = [file for package in MAY_IMPORT for file in sorted(Path(package).rglob("*.py"))]
+    assert READS_YAML.search("yaml.safe_load(text)")
+    found = [str(f) for f in files if READS_YAML.search(f.read_text(encoding="utf-8"))]
+    assert set(found) <= {"exporter/cephqos_base/yamlfile.py"}
 
 
 def test_a_class_name_means_one_thing() -> None:

@@ -49,5 +49,9 @@ def test_the_order_of_a_random_run_has_its_seed(run: ReportRun) -> None:
     assert words[words.index("--seed") + 1] == "7"
 
 
-def test_a_scenario_that_is_no_yaml_still_gives_a_command(run: ReportRun) -> None:
-    assert of(run, text="a: [")[:2] == ["cephqos", "run"]
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "a: 2026-99-99", "[" * 5000, "a: &a [x]\na: *a", "[]", "matrix: 3", "\0", "!!x y"],
+)
+def test_a_scenario_that_is_no_yaml_still_gives_a_command(run: ReportRun, text: str) -> None:
+    assert of(run, text=text)[:2] == ["cephqos", "run"]

@@ -4,8 +4,8 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
-
+from cephqos_base import yamlfile
+from cephqos_base.errors import ConfigError
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.scenario.library import shipped
 
@@ -33,9 +33,10 @@ def repeat_command(run: ReportRun) -> str:
 def _only(plan: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
     """The values of axes that ran, where the scenario names more."""
     try:
-        matrix = (yaml.safe_load(str(plan.get("text", ""))) or {}).get("matrix") or {}
-    except (yaml.YAMLError, AttributeError):
+        scenario = yamlfile.parse(str(plan.get("text", "")), "scenario.yaml").plain()
+    except ConfigError:
         return
+    matrix = scenario.get("matrix") if isinstance(scenario, dict) else None
     for axis, values in matrix.items() if isinstance(matrix, dict) else ():
         ran = dict.fromkeys(
             str(value)
