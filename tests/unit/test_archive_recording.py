@@ -32,8 +32,10 @@ class RecordingSource:
         self.go.set()
         self.status = 200
         self.page = PAGE
+        self.asked: list[str | None] = []
 
     async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"))
         await self.go.wait()
         return web.Response(text=self.page, status=self.status)
 
@@ -181,6 +183,7 @@ async def test_what_an_exporter_says_of_an_osd_is_in_the_summary(
     summary = recorder.summary()
     assert set(summary.daemon_gaps) == {"osd.0"}
     assert summary.gaps == {}
+    assert set(source.asked) == {"3"}, "or the exporter would wait for an OSD that hangs"
     assert [details["source"] for _, details in events] == ["osd.0"]
 
 
