@@ -34,3 +34,9 @@ def test_the_exit_status_is_that_of_the_worst_bar(capsys: pytest.CaptureFixture[
     shown = capsys.readouterr().out
     assert "TOO NOISY TO JUDGE, 1.50 x the bar" in shown
     assert "a part FAILED: it ended" in shown
+
+
+def test_what_is_missed_while_other_work_has_the_cpus_is_too_noisy() -> None:
+    assert judge([4.0, 5.0], 3.5) is Verdict.MISSED
+    assert judge([4.0, 5.0], 3.5, noisy=True) is Verdict.NOISY
+    assert judge([3.0, 3.1], 3.5, noisy=True) is Verdict.KEPT

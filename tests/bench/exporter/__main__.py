@@ -3,6 +3,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,24 +21,27 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--minutes", type=float, default=10, help="then fewer scrapes are enough")
     parser.add_argument("--no-real", action="store_true")
     parser.add_argument("--sockets", nargs="+", type=Path, help="real OSDs' sockets to use")
     parser.add_argument("--only", choices=("real", "replayed", "exposition", "growth"))
     arguments = parser.parse_args()
     repeats, long = (20, 50) if arguments.quick else (60, 1000)
     verdicts = Verdicts()
+    begun, limit = time.monotonic(), arguments.minutes * 60
 
     def real() -> None:
+        until = begun + limit * 0.25
         if arguments.sockets:
-            bench_real(verdicts, arguments.sockets, repeats)
+            bench_real(verdicts, arguments.sockets, repeats, until)
         elif not arguments.no_real:
-            asyncio.run(bench_lab(verdicts, repeats))
+            asyncio.run(bench_lab(verdicts, repeats, until))
 
     parts: dict[str, Callable[[], None]] = {
         "real": real,
-        "replayed": lambda: bench_sixty(verdicts, repeats, long),
+        "replayed": lambda: bench_sixty(verdicts, repeats, long, begun + limit * 0.65),
         "exposition": lambda: bench_exposition(verdicts),
-        "growth": lambda: bench_growth(verdicts, repeats // 3),
+        "growth": lambda: bench_growth(verdicts, repeats // 3, begun + limit * 0.9),
     }
     remove_leftovers()
     for number in (signal.SIGTERM, signal.SIGHUP):  # so that what was begun is ended and removed

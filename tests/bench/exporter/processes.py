@@ -1,6 +1,8 @@
 """The exporter as a process, and what its scrapes cost at a pace."""
 
 import http.client
+import itertools
+import math
 import signal
 import statistics
 import subprocess
@@ -31,8 +33,15 @@ class Cost:
     wall: float  # median of a scrape
     cpu: Sequence[float]  # of a scrape, by batch
     rss: int
+    scrapes: int
     samples: int
     late: int  # scrapes that began late, as the one before was not over
+    waited: float  # for a CPU, in parts of the CPU time
+
+    @property
+    def noisy(self) -> bool:
+        """Whether other work had the CPUs."""
+        return self.waited > 0.25
 
     def per_osd(self, osds: int) -> list[float]:
         """Milliseconds of CPU per OSD and scrape, by batch."""
@@ -97,8 +106,18 @@ def count_samples(port: int) -> int:
 
 def cpu_seconds(process: psutil.Process) -> float:
     """User and system time of all threads, exact: `stat` counts in steps of 10 ms."""
+    return _schedstat(process, 0)
+
+
+def waited_seconds(process: psutil.Process) -> float:
+    """Time that all threads could have run and had no CPU."""
+    return _schedstat(process, 1)
+
+
+def _schedstat(process: psutil.Process, field: int) -> float:
     tasks = Path(f"/proc/{process.pid}/task")
-    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
+    found = [int((task / "schedstat").read_text().split()[field]) for task in tasks.iterdir()]
+    return sum(found) / 1e9
 
 
 def cost(
@@ -108,26 +127,44 @@ def cost(
     *,
     every: float = 0.0,
     between: Callable[[], object] = lambda: None,
+    until: float = math.inf,
 ) -> Cost:
     """Scrape every so many seconds (0: one after the other), after a warm-up at the same pace.
 
-    `between` is called before each scrape and is not part of the cost.
+    `between` is called before each scrape and is not part of the cost. `until`: of the monotonic
+    clock; then fewer scrapes are enough.
     """
     connection = connect(port)
     walls: list[float] = []
-    batches: list[list[float]] = [[] for _ in range(BATCHES)]
+    spent: list[float] = []
     begun, late = time.perf_counter(), 0
+    waited_before = waited_seconds(process)
     for number in range(WARM_UP + repeats):
+        if len(spent) >= BATCHES and time.monotonic() > until:
+            break
         between()
         left = begun + number * every - time.perf_counter()
         late += left < 0 < every
         time.sleep(max(0.0, left))
         before, started = cpu_seconds(process), time.perf_counter()
         scrape(connection)
-        if number >= WARM_UP:
+        if number >= WARM_UP or time.monotonic() > until:
             walls.append(time.perf_counter() - started)
-            batches[(number - WARM_UP) * BATCHES // repeats].append(cpu_seconds(process) - before)
+            spent.append(cpu_seconds(process) - before)
     connection.close()
-    spent = [sum(batch) / len(batch) for batch in batches if batch]
-    rss = process.memory_info().rss
-    return Cost(statistics.median(walls), spent, rss, count_samples(port), late)
+    return Cost(
+        wall=statistics.median(walls),
+        cpu=batches(spent),
+        rss=process.memory_info().rss,
+        scrapes=len(spent),
+        samples=count_samples(port),
+        late=late,
+        waited=(waited_seconds(process) - waited_before) / max(sum(spent), 1e-9),
+    )
+
+
+def batches(figures: Sequence[float]) -> list[float]:
+    """The mean of each of five parts, in the order in which they were taken."""
+    ends = [len(figures) * i // BATCHES for i in range(BATCHES + 1)]
+    parts = [figures[start:end] for start, end in itertools.pairwise(ends)]
+    return [statistics.mean(part) for part in parts if part]

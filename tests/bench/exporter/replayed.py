@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 from tests.bench.exporter.floor import floor
-from tests.bench.exporter.processes import child, connect, cost, exporter, scrape
+from tests.bench.exporter.processes import BATCHES, child, connect, cost, exporter, scrape
 from tests.bench.exporter.verdicts import Verdicts
 from tests.replay.host_tree import CLASSIC_THREADS, HostTree
 
@@ -75,26 +75,45 @@ def remove_leftovers() -> None:
             shutil.rmtree(place, ignore_errors=True)
 
 
-def bench_sixty(verdicts: Verdicts, repeats: int, long: int) -> None:
+def bench_sixty(verdicts: Verdicts, repeats: int, long: int, until: float) -> None:
     print(f"60 replayed OSDs of {len(THREADS)} threads that run, every default collector")
     with replayed(60) as host, exporter(str(host.sockets), *host.flags) as (process, port):
         for every in (1.0, 5.0):
             scrapes = repeats if every == 1 else max(5, repeats // 5)
-            spent = cost(process, port, scrapes, every=every, between=host.run_threads)
+            share = _part_of(until, 0.3)
+            spent = cost(process, port, scrapes, every=every, between=host.run_threads, until=share)
             pace = f"every {every:g} s"
-            verdicts.say(f"CPU per OSD and scrape, {pace}", spent.per_osd(60), "ms", most=3.5)
+            verdicts.say(
+                f"CPU per OSD and scrape, {pace}",
+                spent.per_osd(60),
+                "ms",
+                most=3.5,
+                noisy=spent.noisy,
+            )
             verdicts.say(f"CPU per sample, {pace}", spent.per_sample(), "us")
+            verdicts.say(f"scrapes, {pace}", spent.scrapes, "")
             verdicts.say(f"scrapes that began late, {pace}", spent.late, "")
+            verdicts.say(f"waited for a CPU in parts of CPU time, {pace}", spent.waited, "x")
         verdicts.say("samples per OSD", spent.samples / 60, "", most=700)
-        _ratio_to_floor(verdicts, host, port, repeats)
-        _growth_over_time(verdicts, host, process, port, long)
+        _ratio_to_floor(verdicts, host, port, repeats, _part_of(until, 0.5))
+        _growth_over_time(verdicts, host, process, port, long, until)
 
 
-def _ratio_to_floor(verdicts: Verdicts, host: ReplayedHost, port: int, pairs: int) -> None:
+def _part_of(until: float, share: float) -> float:
+    """When this share of the time that is left will have passed."""
+    now = time.monotonic()
+    return now + (until - now) * share
+
+
+def _ratio_to_floor(
+    verdicts: Verdicts, host: ReplayedHost, port: int, pairs: int, until: float
+) -> None:
     """In pairs, one right after the other, so that other work on the machine strikes both."""
     connection = connect(port)
-    found = []
+    found: list[float] = []
     for _ in range(pairs):
+        if len(found) >= BATCHES and time.monotonic() > until:
+            break
         host.run_threads()
         started = floor(host.paths)
         found.append(_wall(connection) / started)
@@ -108,30 +127,39 @@ def _wall(connection: http.client.HTTPConnection) -> float:
 
 
 def _growth_over_time(
-    verdicts: Verdicts, host: ReplayedHost, process: psutil.Process, port: int, long: int
+    verdicts: Verdicts,
+    host: ReplayedHost,
+    process: psutil.Process,
+    port: int,
+    long: int,
+    until: float,
 ) -> None:
     begun = process.memory_info().rss
     descriptors, threads = process.num_fds(), process.num_threads()
     connection = connect(port)
-    for number in range(long):
-        if number % 10 == 0:
+    done = 0
+    while done < long and time.monotonic() < until:
+        if done % 10 == 0:
             host.run_threads()
         scrape(connection)
+        done += 1
     connection.close()
     rss = process.memory_info().rss
     more = process.num_fds() - descriptors + process.num_threads() - threads
     verdicts.say("resident memory", rss / 1e6, "MB", most=120)
-    verdicts.say(f"growth over {long} scrapes", (rss - begun) / 1e6, "MB", most=4)
+    verdicts.say(f"growth over {done} scrapes", (rss - begun) / 1e6, "MB", most=4)
     verdicts.say("more descriptors and threads", more, "", most=2)
 
 
-def bench_growth(verdicts: Verdicts, repeats: int) -> None:
+def bench_growth(verdicts: Verdicts, repeats: int, until: float) -> None:
     print("cost by number of OSDs, scraped one after the other")
     points = []
-    for count in (1, 4, 16, 60, 200):
+    counts = (1, 4, 16, 60, 200)
+    for left, count in zip(range(len(counts), 0, -1), counts, strict=True):
+        share = _part_of(until, 1 / left)
         with replayed(count) as host, exporter(str(host.sockets), *host.flags) as (process, port):
             scrapes = max(repeats, 400 // count)
-            spent = cost(process, port, scrapes, between=host.run_threads)
+            spent = cost(process, port, scrapes, between=host.run_threads, until=share)
         points.append((count, statistics.median(spent.cpu)))
         verdicts.say(f"CPU per OSD and scrape, {count} OSDs", spent.per_osd(count), "ms")
         verdicts.say(f"resident memory, {count} OSDs", spent.rss / 1e6, "MB")

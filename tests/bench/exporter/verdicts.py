@@ -26,16 +26,25 @@ class Verdicts:
         return next(verdict for verdict in order if verdict in self._found)
 
     def say(
-        self, what: str, figures: float | Sequence[float], unit: str, *, most: float = math.inf
+        self,
+        what: str,
+        figures: float | Sequence[float],
+        unit: str,
+        *,
+        most: float = math.inf,
+        noisy: bool = False,
     ) -> None:
-        """One figure, or one of each batch: then the median is shown, and the range."""
+        """One figure, or one of each batch: then the median is shown, and the range.
+
+        `noisy`: other work had the CPUs meanwhile.
+        """
         batches = [figures] if isinstance(figures, int | float) else sorted(figures)
         middle = statistics.median(batches)
         text = f"  {what:<58} {middle:9.2f} {unit:<3}"
         if len(batches) > 1:
             text += f" {batches[0]:.2f} to {batches[-1]:.2f}"
         if most < math.inf:
-            verdict = judge(batches, most)
+            verdict = judge(batches, most, noisy=noisy)
             self._found.add(verdict)
             text += f"   (at most {most:g}: {_WORDS[verdict]}, {middle / most:.2f} x the bar)"
         print(text.rstrip(), flush=True)
@@ -49,8 +58,8 @@ class Verdicts:
 _WORDS = {Verdict.KEPT: "kept", Verdict.MISSED: "MISSED", Verdict.NOISY: "TOO NOISY TO JUDGE"}
 
 
-def judge(batches: Sequence[float], most: float) -> Verdict:
+def judge(batches: Sequence[float], most: float, *, noisy: bool = False) -> Verdict:
     """Kept if the median is, missed if no batch keeps it; else other work decides."""
     if statistics.median(batches) <= most:
         return Verdict.KEPT
-    return Verdict.NOISY if min(batches) <= most else Verdict.MISSED
+    return Verdict.NOISY if noisy or min(batches) <= most else Verdict.MISSED
