@@ -24,6 +24,8 @@ PROMETHEUS_HEADERS = {
 }
 BATCHES = 5
 WARM_UP = 5
+# Waiting for a CPU, in parts of CPU time, beyond which other work decides what is measured.
+NOISY = 0.25
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Cost:
     @property
     def noisy(self) -> bool:
         """Whether other work had the CPUs."""
-        return self.waited > 0.25
+        return self.waited > NOISY
 
     def per_osd(self, osds: int) -> list[float]:
         """Milliseconds of CPU per OSD and scrape, by batch."""

@@ -14,7 +14,17 @@ from pathlib import Path
 
 import psutil
 from tests.bench.exporter.floor import floor
-from tests.bench.exporter.processes import BATCHES, child, connect, cost, exporter, scrape
+from tests.bench.exporter.processes import (
+    BATCHES,
+    NOISY,
+    child,
+    connect,
+    cost,
+    cpu_seconds,
+    exporter,
+    scrape,
+    waited_seconds,
+)
 from tests.bench.exporter.verdicts import Verdicts
 from tests.replay.host_tree import CLASSIC_THREADS, HostTree
 
@@ -25,6 +35,7 @@ FIRST_PID = 10_000
 # As an OSD on flash has them: 75, of which 26 run between any two scrapes.
 THREADS = (*CLASSIC_THREADS, *("tp_osd_tp",) * 11, *("ms_dispatch",) * 4, *("safe_timer",) * 3)
 _PREFIX = "cephqos-bench-"
+_LEAST_TO_GROW = 100  # scrapes
 _HOST_PATHS = (("procfs", "proc"), ("sysfs", "sys"), ("dev", "dev"), ("run", "run"))
 
 
@@ -95,7 +106,7 @@ def bench_sixty(verdicts: Verdicts, repeats: int, long: int, until: float) -> No
             verdicts.say(f"scrapes that began late, {pace}", spent.late, "")
             verdicts.say(f"waited for a CPU in parts of CPU time, {pace}", spent.waited, "x")
         verdicts.say("samples per OSD", spent.samples / 60, "", most=700)
-        _ratio_to_floor(verdicts, host, port, repeats, _part_of(until, 0.5))
+        _ratio_to_floor(verdicts, host, process, port, repeats, _part_of(until, 0.5))
         _growth_over_time(verdicts, host, process, port, long, until)
 
 
@@ -106,18 +117,26 @@ def _part_of(until: float, share: float) -> float:
 
 
 def _ratio_to_floor(
-    verdicts: Verdicts, host: ReplayedHost, port: int, pairs: int, until: float
+    verdicts: Verdicts,
+    host: ReplayedHost,
+    process: psutil.Process,
+    port: int,
+    pairs: int,
+    until: float,
 ) -> None:
     """In pairs, one right after the other, so that other work on the machine strikes both."""
     connection = connect(port)
     found: list[float] = []
+    waited, spent = waited_seconds(process), cpu_seconds(process)
     for _ in range(pairs):
         if len(found) >= BATCHES and time.monotonic() > until:
             break
         host.run_threads()
         started = floor(host.paths)
         found.append(_wall(connection) / started)
-    verdicts.say("wall time of a scrape in parts of a bare client's", found, "x", most=5)
+    waited, spent = waited_seconds(process) - waited, cpu_seconds(process) - spent
+    text = "wall time of a scrape in parts of a bare client's"
+    verdicts.say(text, found, "x", most=5, noisy=waited > NOISY * spent)
 
 
 def _wall(connection: http.client.HTTPConnection) -> float:
@@ -147,7 +166,10 @@ def _growth_over_time(
     rss = process.memory_info().rss
     more = process.num_fds() - descriptors + process.num_threads() - threads
     verdicts.say("resident memory", rss / 1e6, "MB", most=120)
-    verdicts.say(f"growth over {done} scrapes", (rss - begun) / 1e6, "MB", most=4)
+    if done < _LEAST_TO_GROW:
+        verdicts.not_judged("growth", f"time for {done} scrapes only")
+    else:
+        verdicts.say(f"growth over {done} scrapes", (rss - begun) / 1e6, "MB", most=4)
     verdicts.say("more descriptors and threads", more, "", most=2)
 
 

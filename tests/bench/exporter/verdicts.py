@@ -49,6 +49,11 @@ class Verdicts:
             text += f"   (at most {most:g}: {_WORDS[verdict]}, {middle / most:.2f} x the bar)"
         print(text.rstrip(), flush=True)
 
+    def not_judged(self, what: str, why: str) -> None:
+        """A bar that could not be judged."""
+        self._found.add(Verdict.NOISY)
+        print(f"  {what:<58} {why}: {_WORDS[Verdict.NOISY]}", flush=True)
+
     def failed(self, part: str, why: object) -> None:
         """A part that could not be measured."""
         self._found.add(Verdict.MISSED)
