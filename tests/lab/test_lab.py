@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -366,13 +367,44 @@ async def test_spec_options_are_what_the_daemons_see() -> None:
     await asyncio.to_thread(wait_until_gone, spec.name, 2)
 
 
-@pytest.mark.parametrize("fs", ["xfs", "ext4", "btrfs"])
-async def test_pacific_runs_filestore(fs: str) -> None:
+def number_at(device: Path, place: int, form: str) -> int:
+    with device.open("rb") as file:
+        file.seek(place)
+        (found,) = struct.unpack(form, file.read(struct.calcsize(form)))
+    return int(found)
+
+
+# The options of mkfs, and where a file system says what it was made with: place, format, value.
+@pytest.mark.parametrize(
+    ("fs", "mkfs", "said"),
+    [
+        ("xfs", "-i size=1024", (104, ">H", 1024)),  # bytes of an inode
+        ("ext4", "-I 512", (1024 + 88, "<H", 512)),
+        ("btrfs", "-n 32k", (65536 + 148, "<I", 32768)),  # bytes of a node
+    ],
+)
+async def test_pacific_runs_filestore_with_options_of_mkfs_and_mount(
+    fs: str, mkfs: str, said: tuple[int, str, int]
+) -> None:
     spec = LabSpec(
-        name=lab_name(fs), release="pacific", osds=1, backing="loop", objectstore="filestore", fs=fs
+        name=lab_name(fs),
+        release="pacific",
+        osds=1,
+        backing="loop",
+        objectstore="filestore",
+        fs=fs,
+        mkfs=mkfs,
+        mount="noatime,nodiratime",
     )
     async with Lab(spec) as lab, lab.client() as client:
         metadata = await client.command("osd metadata", id=0)
+        status = await lab.status()
+        mounts = Path(f"/proc/{status['osds'][0]['pid']}/mounts").read_text().splitlines()
+        place, form, value = said
+        assert number_at(Path(status["osds"][0]["device"]), place, form) == value
+        mounted = [str(lab.paths.data("osd.0")), fs]
+    (options,) = [line.split()[3] for line in mounts if line.split()[1:3] == mounted]
+    assert {"noatime", "nodiratime"} <= set(options.split(","))
     assert metadata["osd_objectstore"] == "filestore"
     # FileStore calls every filesystem without snapshots of its own "generic".
     assert metadata["filestore_backend"] == {"ext4": "generic"}.get(fs, fs)
