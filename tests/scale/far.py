@@ -55,10 +55,10 @@ class Engine:
 
     async def firing(self) -> set[frozenset[tuple[str, str]]]:
         """The labels of all alerts that fire."""
-        reply = await _json(f"{self.rules_url}/api/v1/alerts")
+        found = (await _json(f"{self.rules_url}/api/v1/alerts"))["data"]
         return {
             frozenset(alert["labels"].items())
-            for alert in reply["data"].get("alerts") or ()
+            for alert in found.get("alerts") or found.get("Alerts") or ()  # Thanos' spelling
             if alert["state"] == "firing"
         }
 
