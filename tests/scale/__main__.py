@@ -31,8 +31,10 @@ _AWAY: Final = 120.0
 _STORES_AWAY: Final = 20.0
 _STEADY: Final = 60.0
 _COUNTER: Final = "ceph_osd_op_w"
-# Engines evaluate at other moments: what one has now, the other had within the longer time.
-_SEEN: Final = (15, 60)
+# Engines evaluate at other moments: what one had all of the shorter time, the other had at some
+# moment of the longer one.
+_STEADILY: Final = 20
+_LATELY: Final = 60
 _POOL: Final = "client"
 
 
@@ -175,12 +177,13 @@ async def _same(stack: Stack, single: Engine, engine: Engine, verdict: Verdict) 
     """Recorded series and alerts."""
     now = time.time() - LATE - 2
     rows = []
+    enough = 0.8 * _STEADILY / stack.spec.scrape_interval
     for name in recorded(stack.dir / "rules"):
-        newest, lately = [
-            [await one.query(f"avg_over_time({name}[{seconds}s])", now) for one in (single, engine)]
-            for seconds in _SEEN
-        ]
-        rows.append(compared(name, newest, lately))
+        asked = f"count_over_time({name}[{_STEADILY}s]) >= {enough}"
+        steady = [await one.query(asked, now) for one in (single, engine)]
+        asked = f"avg_over_time({name}[{_LATELY}s])"
+        lately = [await one.query(asked, now) for one in (single, engine)]
+        rows.append(compared(name, steady, lately))
     _print_rows(engine, rows)
     there = [row for row in rows if row.here]
     different = [row for row in there if not row.same_series]

@@ -24,12 +24,12 @@ class Compared:
         return not self.missing and not self.extra
 
 
-def compared(name: str, newest: Sequence[Any], lately: Sequence[Any]) -> Compared:
-    """Answers of both engines (instant vectors), over a short time and over a longer one.
+def compared(name: str, steady: Sequence[Any], lately: Sequence[Any]) -> Compared:
+    """Answers of both engines (instant vectors): what was steadily there, and what was lately.
 
-    A series is missing where one engine has it now, and the other did not have it lately either.
+    A series is missing where one engine had it steadily and the other did not even have it lately.
     """
-    ours, theirs = map(by_labels, newest)
+    ours, theirs = map(by_labels, steady)
     ours_lately, theirs_lately = map(by_labels, lately)
     largest = max((abs(value) for value in ours_lately.values()), default=0.0) or 1.0
     both = ours_lately.keys() & theirs_lately.keys()

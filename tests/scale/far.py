@@ -54,10 +54,10 @@ class Engine:
         return found
 
     async def firing(self) -> set[frozenset[tuple[str, str]]]:
-        """The labels of all alerts that fire."""
+        """The labels of all alerts that fire; an empty one is none, as for Alertmanager."""
         found = (await _json(f"{self.rules_url}/api/v1/alerts"))["data"]
         return {
-            frozenset(alert["labels"].items())
+            frozenset((name, value) for name, value in alert["labels"].items() if value)
             for alert in found.get("alerts") or found.get("Alerts") or ()  # Thanos' spelling
             if alert["state"] == "firing"
         }
