@@ -35,6 +35,8 @@ _COUNTER: Final = "ceph_osd_op_w"
 # moment of the longer one.
 _STEADILY: Final = 20
 _LATELY: Final = 60
+# A sum over an hour keeps what a single evaluation saw: below so many seconds it is not compared.
+_BRIEF: Final = 30
 _POOL: Final = "client"
 
 
@@ -180,6 +182,8 @@ async def _same(stack: Stack, single: Engine, engine: Engine, verdict: Verdict) 
     enough = 0.8 * _STEADILY / stack.spec.scrape_interval
     for name in recorded(stack.dir / "rules"):
         asked = f"count_over_time({name}[{_STEADILY}s]) >= {enough}"
+        if name.endswith("_seconds:sum1h"):
+            asked += f" and {name} > {_BRIEF}"
         steady = [await one.query(asked, now) for one in (single, engine)]
         asked = f"avg_over_time({name}[{_LATELY}s])"
         lately = [await one.query(asked, now) for one in (single, engine)]
