@@ -14,7 +14,15 @@ from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.layout import FORMAT, repeat_folder
 from cephqos_loadgen.results.figures import Interval, LoadFigures
-from cephqos_loadgen.results.host import CpuUse, HostUse, ProcessUse, ThreadUse
+from cephqos_loadgen.results.host import (
+    BytesAsked,
+    CpuUse,
+    DiskUse,
+    DiskUsers,
+    HostUse,
+    ProcessUse,
+    ThreadUse,
+)
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.repeat import (
@@ -43,7 +51,7 @@ class SyntheticRepeat:
     recovery: RecoveryFigures | None = None
     jobs: int = 1
     alone: float | None = None  # IOPS of a phase with nothing beside it, of as many seconds
-    depths: Sequence[int] = ()  # a curve: each depth does as much more as the first
+    depths: Sequence[int] = ()  # a curve: one after the other, each does as much more as the first
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,7 @@ class Osds:
     capacity: float = 1000.0
     reservation: float = 500.0
     attained: float = 300.0
+    attained_each: Sequence[float] = ()  # second by second, instead
     waiting: float = 0.0  # in the clients' queue
     groups: Sequence[str] = ("tp_osd_tp", "msgr-worker", "bstore_kv_sync")
     in_progress: float = 0.0  # clients' operations at every sample
@@ -77,7 +86,8 @@ class Builder:
     osds: Osds | None = None
     profile_in_force: str = "balanced"
     rate_iops: int | None = None
-    busy: Mapping[str, float] = field(default_factory=dict)  # steal, others: shares of CPU time
+    # steal, others: shares of CPU time; disks: that of others in the bytes of a disk always busy
+    busy: Mapping[str, float] = field(default_factory=dict)
     points: dict[str, list[SyntheticRepeat]] = field(default_factory=dict)
     axes: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict
@@ -170,7 +180,19 @@ class Builder:
         steal, others = (self.busy.get(name, 0.0) * total for name in ("steal", "others"))
         cpu = CpuUse(2, ours + others, 0.0, 0.0, 0.0, steal, total - ours - others - steal)
         thread = ThreadUse(ours, 0.0, 4, self.busy.get("client", 0.3) * seconds)
-        return HostUse(seconds, cpu, {}, {"client.client.0": ProcessUse(1 << 20, {"fio": thread})})
+        processes = {"client.client.0": ProcessUse(1 << 20, {"fio": thread})}
+        return HostUse(seconds, cpu, *self._disks(seconds, processes))
+
+    def _disks(
+        self, seconds: float, processes: dict[str, ProcessUse]
+    ) -> tuple[dict[str, DiskUse], dict[str, ProcessUse], DiskUsers | None]:
+        if "disks" not in self.busy:
+            return {}, processes, None
+        whole = 2000 * 512
+        others = round(whole * self.busy["disks"])
+        disk = DiskUse(0, 0, 0, 0, 9, 0, 2000, 0, 0, round(seconds * 1e3), 0)
+        asked = (BytesAsked(0, whole - others), BytesAsked(0, others))
+        return {"sda": disk}, processes, DiskUsers(("sda",), (), *asked, "cp", 0)
 
 
 _ENVIRONMENT: Mapping[str, Any] = {
@@ -209,15 +231,20 @@ def _client(repeat: SyntheticRepeat, rates: Sequence[float], start: float) -> Ph
         for n in range(repeat.jobs)
     }
     step = Step(64, start, start + seconds, seconds, total, None, total, jobs)
-    steps = [_step(repeat, depth, n) for n, depth in enumerate(repeat.depths, start=1)] or [step]
+    curve = enumerate(repeat.depths, start=1)
+    steps = [_step(repeat, depth, n, start) for n, depth in curve] or [step]
     result = FioResult("rbd", "load", tuple(steps))
     return PhaseRecord("fio", start, start + seconds, "duration", "", result)
 
 
-def _step(repeat: SyntheticRepeat, depth: int, number: int) -> Step:
-    """One of a curve, a second long, for reports that need no intervals of it."""
-    found = figures(round(float(np.mean(repeat.iops)) * number), 1.0, repeat.latency_ms)
-    return Step(depth, START, START + 1, 1.0, found, None, found, {"client.0/volume.0": found})
+def _step(repeat: SyntheticRepeat, depth: int, number: int, start: float) -> Step:
+    """One of a curve, for reports that need no intervals of it."""
+    seconds = repeat.seconds / len(repeat.depths)
+    ios = round(float(np.mean(repeat.iops)) * number * seconds)
+    found = figures(ios, seconds, repeat.latency_ms)
+    begin = start + (number - 1) * seconds
+    jobs = {"client.0/volume.0": found}
+    return Step(depth, begin, begin + seconds, seconds, found, None, found, jobs)
 
 
 def _intervals(repeat: SyntheticRepeat, rates: Sequence[float], start: float) -> Iterable[Any]:
@@ -260,6 +287,7 @@ def write_metrics(path: Path, osds: Osds, start: float, seconds: int) -> None:
 
 def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
     client = f'{label},class="client"'
+    attained = sum(osds.attained_each[:second]) or osds.attained * second
     idle = osds.busy is not None and not osds.busy[0] <= second < osds.busy[1]
     restarted = osds.restart_at is not None and second >= osds.restart_at
     began = (osds.restart_at or 0) if restarted else 0
@@ -270,8 +298,8 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
         for group in osds.groups
     }
     return {
-        f"{QosSeries.OPS}{{{client}}}": osds.attained * second,
-        f"{QosSeries.DELIVERED_OPS}{{{label}}}": osds.attained * second,
+        f"{QosSeries.OPS}{{{client}}}": attained,
+        f"{QosSeries.DELIVERED_OPS}{{{label}}}": attained,
         f"{QosSeries.RESERVATION_OPS}{{{client}}}": osds.reservation,
         f"{QosSeries.CAPACITY_OPS}{{{label}}}": osds.capacity,
         f'{QosSeries.QUEUE_LENGTH}{{{client},shard="0"}}': osds.waiting,

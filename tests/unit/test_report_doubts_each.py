@@ -219,6 +219,12 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         record(lambda data: data["metrics"].update(scrapes=20)),
         record(lambda data: data["metrics"].update(scrapes=28)),
     ),
+    "an OSD did not answer its exporter": (
+        "Without figures: osd.1 12 s",
+        record(lambda data: data["metrics"].update(daemon_gaps={
+            "osd.1": [{"start_unix_seconds": 9.0, "seconds": 12.0}]})),
+        record(lambda data: data["metrics"].update(daemon_gaps={})),
+    ),
     "seconds of clients are missing": (
         "Seconds of the clients are missing",
         intervals(lambda n: n < 25), intervals(lambda n: n < 29),
@@ -273,6 +279,14 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
     "other processes": (
         "Other processes", Builder(points={"a": STEADY}, busy={"others": 0.15}),
         Builder(points={"a": STEADY}, busy={"others": 0.05}),
+    ),
+    "disks by others": (
+        "Other programs used the OSDs' disks", Builder(points={"a": STEADY}, busy={"disks": 0.08}),
+        Builder(points={"a": STEADY}, busy={"disks": 0.03}),
+    ),
+    "who used the disks most": (
+        "0.0 MiB/s at least on sda, most of it by cp",
+        Builder(points={"a": STEADY}, busy={"disks": 0.08}), Builder(points={"a": STEADY}),
     ),
     "the client is at its ceiling": (
         "The client limits", Builder(points={"a": STEADY}, busy={"client": 0.95}),

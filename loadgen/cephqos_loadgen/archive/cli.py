@@ -10,8 +10,12 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.record.layout import is_archive
-from cephqos_loadgen.results.findings import others_cpu_seconds
 from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.host_load import (
+    busy_cpu_seconds,
+    disks_by_others,
+    others_cpu_seconds,
+)
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
 
@@ -145,7 +149,7 @@ def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:
         yield f"  {name}: {', '.join(shown) or 'done'}"
         if phase.error:
             yield f"    {phase.error}"
-        if isinstance(phase.result, LoadResult) and len(phase.result.steps) > 1:
+        if isinstance(phase.result, LoadResult) and phase.result.is_curve:
             yield from (f"    {line}" for line in _curve(phase.result))
         if isinstance(phase.result, LoadResult) and name in hosts:
             yield f"    host: {_host(hosts[name])}"
@@ -156,14 +160,24 @@ def _host(use: HostUse) -> str:
     if use.cpu is None or use.seconds <= 0:
         return "not recorded"
     whole = use.cpu.cpus * use.seconds
-    busy = use.cpu.user_seconds + use.cpu.system_seconds + use.cpu.irq_seconds
     shares = (
-        ("CPUs busy", busy),
+        ("CPUs busy", busy_cpu_seconds(use.cpu)),
         ("by others than OSDs and clients", others_cpu_seconds(use)),
         ("waiting for disks", use.cpu.iowait_seconds),
         ("stolen", use.cpu.steal_seconds),
     )
-    return ", ".join(f"{seconds / whole:.0%} {what}" for what, seconds in shares)
+    found = [f"{seconds / whole:.0%} {what}" for what, seconds in shares]
+    return ", ".join([*found, *_disks(use)])
+
+
+def _disks(use: HostUse) -> list[str]:
+    """How much of the time of the OSDs' disks others had, as far as this user may see it."""
+    found = disks_by_others(use)
+    if found is None or use.disk_users is None:
+        return []
+    hidden = use.disk_users.hidden
+    unseen = f" (not seen: {hidden} processes)" if hidden > 1 else ""  # process 1 of a container
+    return [f"{found.time_share:.0%} of the OSDs' disks' time for others{unseen}"]
 
 
 def _curve(result: LoadResult) -> Iterator[str]:

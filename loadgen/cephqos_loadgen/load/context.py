@@ -48,6 +48,8 @@ class Context:
     rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     # steps of curves: what the host used during each
     steps: dict[str, HostUse] = field(default_factory=dict)
+    # disks below the OSDs of this host, once they were looked for
+    osd_disks: list[str] | None = None
     # when the phase that moves data last started: recovery is looked for from there on
     moved: float = 0.0
 

@@ -2,13 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
+from cephqos_loadgen.record.disk_users import (
+    DiskUserState,
+    daemons_changed,
+    disks_below,
+    other_disks,
+    read_disk_users,
+    users_between,
+)
 from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
-from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.host import HostUse, step_name
 
 _CLIENT_LOOK_SECONDS = 1.0
 
@@ -18,33 +27,33 @@ async def recorded(
     context: Context, phase: str, *, clients: bool, found: dict[str, HostUse]
 ) -> AsyncIterator[None]:
     """Of a whole phase, with all that its clients used from their start to their end."""
-    daemons = await _osds(context)
-    before, started = read_host(daemons), time.monotonic()
+    pids, disks = await context.cluster.pids(), await _osd_disks(context)
+    osds, users = _only_osds(pids), await _disk_users(pids)
+    before, started = read_host(osds), time.monotonic()
     seen: dict[str, HostState] = {}
     look = asyncio.create_task(_look_at_clients(context, phase, seen))
     async with beside(*([look] if clients else [])):
         yield
     look.cancel()
-    use = difference(before, read_host(daemons), time.monotonic() - started)
+    use = difference(before, read_host(osds), time.monotonic() - started)
     own = {name: client_use(name, state) for name, state in seen.items()}
-    found[phase] = replace(use, processes={**use.processes, **own})
+    after = await _disk_users(pids)
+    if daemons_changed(users, after):
+        after = await _disk_users(await context.cluster.pids())
+    between = users_between(users, after, disks, other_disks(use.disks, disks))
+    found[phase] = replace(use, processes={**use.processes, **own}, disk_users=between)
 
 
 @asynccontextmanager
 async def of_step(context: Context, phase: str, depth: int, ramp: float) -> AsyncIterator[None]:
     """Of one depth of a curve, from the end of its ramp."""
-    step = _HostStep(context, phase, await _osds(context))
+    step = _HostStep(context, phase, _only_osds(await context.cluster.pids()))
     work = asyncio.create_task(step.follow(ramp))
     async with beside(work):
         yield
     use = step.use()
     if use:
         context.steps[step_name(phase, depth)] = use
-
-
-def step_name(phase: str, depth: int) -> str:
-    """Its key in `host.json`; no phase can be called so."""
-    return f"{phase} depth {depth}"
 
 
 class _HostStep:
@@ -74,9 +83,24 @@ class _HostStep:
         return difference(self._before, whole, time.monotonic() - self._started)
 
 
-async def _osds(context: Context) -> dict[str, int]:
-    pids = await context.cluster.pids()
+def _only_osds(pids: Mapping[str, int]) -> dict[str, int]:
     return {name: pid for name, pid in pids.items() if name.startswith("osd.")}
+
+
+async def _disk_users(daemons: Mapping[str, int]) -> DiskUserState:
+    """Beside the event loop: a host may have thousands of processes."""
+    return await asyncio.to_thread(read_disk_users, tuple(daemons.values()))
+
+
+async def _osd_disks(context: Context) -> list[str]:
+    """Those of this host's OSDs; they stay the same for a repeat."""
+    if context.osd_disks is None:
+        cluster = context.cluster
+        here = await cluster.pids()
+        names = osds_here.devices(await cluster.command("osd metadata"), here)
+        access = cluster.access
+        context.osd_disks = disks_below(names | access.devices, access.disks)
+    return context.osd_disks
 
 
 def _running_clients(context: Context, phase: str) -> dict[str, int]:

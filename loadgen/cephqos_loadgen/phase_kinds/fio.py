@@ -61,6 +61,11 @@ class FioResult(LoadResult):
         within = [step for step in self.steps if step.within_target]
         return max(within, key=lambda step: step.total.iops, default=self.steps[0])
 
+    @property
+    def is_curve(self) -> bool:
+        """A sweep that ended with its first step too."""
+        return self.mode != "load" or len(self.steps) > 1
+
     def findings(self) -> tuple[str, ...]:
         if self.stopped_because:
             last = self.steps[-1].depth

@@ -19,7 +19,7 @@
         cluster.jsonl.gz      health and PG progress per second
         cluster_log.jsonl.gz  the cluster's log, where it can be had
         metrics.columns       the exporters' metrics per second
-        host.json             CPUs, disks and threads per phase
+        host.json             CPUs, disks, who used them, and threads per phase
         output/NAME.{stdout,stderr}.gz
 
 archive.json, repeat.json, host.json and the lines of intervals.jsonl.gz are the types Manifest,

@@ -46,7 +46,7 @@ def _findings(subject: Subject) -> list[Doubt]:
     """Of all runs, the gravest first; the run is named where there are several."""
     order = {"serious": 0, "caution": 1, "note": 2}
     found = [
-        *slower_than_the_load(subject.main_loads, subject.settings),
+        *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
         *of_another_environment(subject.runs, subject.settings),
     ]
     for run in subject.runs:

@@ -71,6 +71,15 @@ class Subject:
             if row.key.op == "total" and row.key.window == WHOLE
         ]
 
+    @property
+    def steps(self) -> list[ReportRow]:
+        """One row per step of a curve: both directions together, the whole step."""
+        return [
+            row
+            for row in self.loads(curves=True)
+            if row.key.op == "total" and row.key.window == WHOLE
+        ]
+
     @cached_property
     def _references(self) -> Mapping[tuple[object, ...], ReportRow]:
         """By all that a key has besides run and point: the row that others are compared with."""

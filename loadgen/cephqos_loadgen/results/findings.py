@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping
 
 from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
 from cephqos_loadgen.results.phase import LoadResult, PhaseRecord
 from cephqos_loadgen.results.repeat import MetricsRecording
 
 # Others than the OSDs and clients of a run use CPU too: monitors, the manager, the exporter.
 _OTHERS_SHARE = 0.25
 _STEAL_SHARE = 0.05
+# Of the time of the OSDs' disks. What a quiet host writes beside a lab, its logs, is far below.
+_DISKS_SHARE = 0.05
 _APART_SECONDS = 2.0
 
 
@@ -19,7 +22,7 @@ def findings(
     found = [f"{name}: {text}" for name, phase in phases.items() for text in _of_phase(phase)]
     found += _of_scrubs(phases)
     for name, use in hosts.items():
-        found += [f"{name}: {text}" for text in _of_host(use)]
+        found += [f"{name}: {text}" for text in (*_of_host(use), *_of_disks(use))]
     for source, gaps in (*metrics.gaps.items(), *metrics.daemon_gaps.items()):
         missing = sum(gap.seconds for gap in gaps)
         times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}"
@@ -57,24 +60,17 @@ def _of_scrubs(phases: Mapping[str, PhaseRecord]) -> Iterator[str]:
 
 
 def _of_host(use: HostUse) -> Iterator[str]:
-    if use.cpu is None or use.seconds <= 0:
-        return
-    whole = use.cpu.cpus * use.seconds
-    others = others_cpu_seconds(use) / whole
-    if others > _OTHERS_SHARE:
-        yield f"other programs used {others:.0%} of this host's CPUs"
-    if use.cpu.steal_seconds / whole > _STEAL_SHARE:
-        yield f"the hypervisor took {use.cpu.steal_seconds / whole:.0%} of this host's CPUs"
+    cpu = cpu_by_others(use)
+    if cpu and cpu.others > _OTHERS_SHARE:
+        yield f"other programs used {cpu.others:.0%} of this host's CPUs"
+    if cpu and cpu.stolen > _STEAL_SHARE:
+        yield f"the hypervisor took {cpu.stolen:.0%} of this host's CPUs"
 
 
-def others_cpu_seconds(use: HostUse) -> float:
-    """CPU time of all but the OSDs and the clients of the phase."""
-    if use.cpu is None:
-        return 0.0
-    busy = use.cpu.user_seconds + use.cpu.system_seconds + use.cpu.irq_seconds
-    own = sum(
-        thread.user_seconds + thread.system_seconds
-        for process in use.processes.values()
-        for thread in process.threads.values()
-    )
-    return max(0.0, busy - own)
+def _of_disks(use: HostUse) -> Iterator[str]:
+    found = disks_by_others(use)
+    if found and found.time_share > _DISKS_SHARE:
+        yield (
+            f"other programs used {found.time_share:.0%} of the time of the OSDs' disks,"
+            f" {words_of(use, found)}"
+        )

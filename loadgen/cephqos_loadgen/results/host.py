@@ -57,6 +57,32 @@ class CpuUse:
 
 
 @dataclass(frozen=True, slots=True)
+class BytesAsked:
+    """What processes had block devices and file systems read and write, by /proc/PID/io."""
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsers:
+    """Who used this host's disks during a phase.
+
+    `osd_disks` lie below the OSDs' devices, `other_disks` are the rest of those that did something.
+    `own` was asked for by the cluster's daemons on this host, by clients and by the recording;
+    `others` by all other processes, `most` of it by the one of that name. `hidden` processes do not
+    let this user see what they asked for.
+    """
+
+    osd_disks: tuple[str, ...]
+    other_disks: tuple[str, ...]
+    own: BytesAsked
+    others: BytesAsked
+    most: str
+    hidden: int
+
+
+@dataclass(frozen=True, slots=True)
 class HostUse:
     """One phase: the host's CPUs, the disks that did something, OSDs and clients of the phase."""
 
@@ -64,3 +90,9 @@ class HostUse:
     cpu: CpuUse | None
     disks: Mapping[str, DiskUse]
     processes: Mapping[str, ProcessUse]
+    disk_users: DiskUsers | None = None  # None: not recorded
+
+
+def step_name(phase: str, depth: int) -> str:
+    """The key of a step of a curve in `host.json`; no phase can be called so."""
+    return f"{phase} depth {depth}"

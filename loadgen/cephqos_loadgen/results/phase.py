@@ -80,6 +80,11 @@ class LoadResult(PhaseResult):
         """The step that speaks for the phase: the only one, a curve's last, a search's best."""
 
     @property
+    def is_curve(self) -> bool:
+        """Its steps are of interest each by itself."""
+        return len(self.steps) > 1
+
+    @property
     def total(self) -> LoadFigures:
         return self.chosen.total
 

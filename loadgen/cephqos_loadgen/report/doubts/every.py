@@ -11,6 +11,7 @@ from cephqos_loadgen.report.doubts.of_cluster import CLUSTER_CHECKS
 from cephqos_loadgen.report.doubts.of_load import LOAD_CHECKS
 from cephqos_loadgen.report.doubts.of_repeats import drift, few_repeats, unstable
 from cephqos_loadgen.report.doubts.of_run import (
+    busy_disks,
     busy_host,
     costly_recording,
     cut_off,
@@ -38,6 +39,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     unstable,
     drift,
     busy_host,
+    busy_disks,
     lost_samples,
     costly_recording,
     noted_by_the_run,

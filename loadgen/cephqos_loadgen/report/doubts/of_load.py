@@ -11,54 +11,81 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRun
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.figures.promises import KeptPromise, promises
-from cephqos_loadgen.results.phase import LoadResult
+from cephqos_loadgen.results.host import HostUse, step_name
+from cephqos_loadgen.results.phase import LoadResult, Step
 
 _CEILING: Final = 0.90  # of one core, by the busiest thread of a client
 _SPREAD: Final = 0.20  # between the slowest and the fastest job
 _COVERED: Final = 0.80
 
 
-def _rows(run: ReportRun, point: str, phase: str) -> tuple[Key, ...]:
-    return tuple(r.key for r in run.rows if r.key.point == point and r.key.phase == phase)
+def _rows(run: ReportRun, point: str, phase: str, depth: int | None = None) -> tuple[Key, ...]:
+    """Of a phase, or of one step of its curve."""
+    return tuple(
+        row.key
+        for row in run.rows
+        if (row.key.point, row.key.phase) == (point, phase) and depth in (None, row.key.depth)
+    )
+
+
+def _name(phase: str, depth: int | None) -> str:
+    return phase if depth is None else f"{phase} at depth {depth}"
+
+
+def _loads(observed: Observation) -> Iterator[tuple[str, int | None, Step, HostUse | None]]:
+    """Phase, depth where it is a curve, figures, and what the host did."""
+    for name, phase in observed.record.phases.items():
+        if not isinstance(phase.result, LoadResult):
+            continue
+        for step in phase.result.steps:
+            curve = phase.result.is_curve
+            key = step_name(name, step.depth) if curve else name
+            yield name, step.depth if curve else None, step, observed.host.get(key)
 
 
 def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
     """A thread of a client used a core almost entirely."""
-    worst: dict[tuple[str, str], tuple[float, str]] = {}
+    worst: dict[tuple[str, str, int | None], tuple[float, str]] = {}
     for observed in run.finished:
-        for phase, use in observed.host.items():
-            for name, process in use.processes.items():
-                if name.startswith("osd.") or use.seconds <= 0:
-                    continue
-                for thread, spent in process.threads.items():
-                    share = spent.busiest_seconds / use.seconds
-                    key = (observed.record.point, phase)
-                    if share > max(_CEILING, worst.get(key, (0.0, ""))[0]):
-                        worst[key] = (share, thread)
-    for (point, phase), (share, thread) in worst.items():
+        for phase, depth, _, use in _loads(observed):
+            for share, thread in _busiest(use):
+                key = (observed.record.point, phase, depth)
+                if share > max(_CEILING, worst.get(key, (0.0, ""))[0]):
+                    worst[key] = (share, thread)
+    for (point, phase, depth), (share, thread) in worst.items():
         yield Doubt(
             "serious",
-            f"The client limits the load {phase} of {point}: one of its threads is at its ceiling.",
+            f"The client limits the load {_name(phase, depth)} of {point}: one of its threads is"
+            " at its ceiling.",
             f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
-            _rows(run, point, phase),
+            _rows(run, point, phase, depth),
         )
+
+
+def _busiest(use: HostUse | None) -> Iterator[tuple[float, str]]:
+    """Of each group of threads of the clients, the share of a core that its busiest used."""
+    if use is None or use.seconds <= 0:
+        return
+    for name, process in use.processes.items():
+        if not name.startswith("osd."):
+            for thread, spent in process.threads.items():
+                yield spent.busiest_seconds / use.seconds, thread
 
 
 def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.finished:
-        for name, phase in observed.record.phases.items():
-            if not isinstance(phase.result, LoadResult) or len(phase.result.chosen.jobs) < 2:
-                continue
-            rates = {job: figures.iops for job, figures in phase.result.chosen.jobs.items()}
-            low, high = min(rates.values()), max(rates.values())
-            if high > 0 and low < (1 - _SPREAD) * high:
+        point = observed.record.point
+        for phase, depth, step, _ in _loads(observed):
+            rates = {job: figures.iops for job, figures in step.jobs.items()}
+            low, high = min(rates.values(), default=0.0), max(rates.values(), default=0.0)
+            if low < (1 - _SPREAD) * high:
                 slowest = min(rates, key=lambda job: rates[job])
                 yield Doubt(
                     "caution",
-                    f"The jobs of {name} of {observed.record.point}, repeat"
+                    f"The jobs of {_name(phase, depth)} of {point}, repeat"
                     f" {observed.record.repeat}, differ by more than {_SPREAD:.0%}.",
                     f"{low:,.0f} to {high:,.0f} IOPS, slowest {slowest}.",
-                    _rows(run, observed.record.point, name),
+                    _rows(run, point, phase, depth),
                 )
 
 

@@ -10,12 +10,16 @@ from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.words import listed
+from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
 
 _STEAL: Final = 0.01
 _OTHERS: Final = 0.10  # of all CPU time
+_DISKS: Final = 0.05  # of the time of the OSDs' disks
+_MUCH: Final = 0.25  # of either
 _RECORDING: Final = 0.03
 _CHECKED_HERE: Final = re.compile(
-    r"other programs used|steal|no metrics of|cut off by|: failed:|used \d+% of a core"
+    r"other programs used|the hypervisor took|no metrics of|cut off by|: failed:"
+    r"|used \d+% of a core"
 )
 
 
@@ -83,23 +87,12 @@ def busy_host(run: ReportRun) -> Iterator[Doubt]:
     throttled: dict[str, float] = {}
     others: dict[str, float] = {}
     for observed in run.finished:
-        for phase, use in observed.host.items():
-            cpu = use.cpu
-            if cpu is None or phase not in {part.phase for part in observed.loads}:
-                continue
-            busy = cpu.user_seconds + cpu.system_seconds + cpu.irq_seconds
-            total = busy + cpu.iowait_seconds + cpu.steal_seconds + cpu.idle_seconds
-            ours = sum(
-                thread.user_seconds + thread.system_seconds
-                for process in use.processes.values()
-                for thread in process.threads.values()
-            )
-            if total <= 0:
-                continue
-            point = observed.record.point
-            stolen[point] = max(stolen.get(point, 0.0), cpu.steal_seconds / total)
-            throttled[point] = max(throttled.get(point, 0.0), cpu.throttled_seconds / total)
-            others[point] = max(others.get(point, 0.0), (busy - ours) / total)
+        point = observed.record.point
+        for use in observed.hosts_of_loads:
+            if cpu := cpu_by_others(use):
+                stolen[point] = max(stolen.get(point, 0.0), cpu.stolen)
+                throttled[point] = max(throttled.get(point, 0.0), cpu.throttled)
+                others[point] = max(others.get(point, 0.0), cpu.others)
     yield from _host(run, stolen, _STEAL, "Another virtual machine took CPU time (steal)")
     yield from _host(
         run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
@@ -109,12 +102,33 @@ def busy_host(run: ReportRun) -> Iterator[Doubt]:
     )
 
 
+def busy_disks(run: ReportRun) -> Iterator[Doubt]:
+    """Others than the run had the OSDs' disks at work while a load ran."""
+    shares: dict[str, tuple[float, str]] = {}
+    for observed in run.finished:
+        for use in observed.hosts_of_loads:
+            found, point = disks_by_others(use), observed.record.point
+            if found and found.time_share >= shares.get(point, (0.0, ""))[0]:
+                shares[point] = (found.time_share, words_of(use, found))
+    above = {point: found for point, found in shares.items() if found[0] > _DISKS}
+    if above:
+        point = max(above, key=lambda name: above[name])
+        share, words = above[point]
+        yield Doubt(
+            "serious" if share > _MUCH else "caution",
+            f"Other programs used the OSDs' disks: more than {_DISKS:.0%} of their time in"
+            f" {len(above)} of {len(shares)} points.",
+            f"Most: {share:.0%}, {point}: {words}.",
+            rows_of(run, *above),
+        )
+
+
 def _host(run: ReportRun, shares: dict[str, float], bound: float, words: str) -> Iterator[Doubt]:
     above = {point: share for point, share in shares.items() if share > bound}
     if above:
         point = max(above, key=lambda name: above[name])
         yield Doubt(
-            "serious" if above[point] > 0.25 else "caution",
+            "serious" if above[point] > _MUCH else "caution",
             f"{words}: more than {bound:.0%} of all CPU time in {len(above)} of"
             f" {len(shares)} points.",
             f"Most: {above[point]:.0%}, {point}.",
@@ -123,17 +137,22 @@ def _host(run: ReportRun, shares: dict[str, float], bound: float, words: str) ->
 
 
 def lost_samples(run: ReportRun) -> Iterator[Doubt]:
-    """Scrapes that failed or did not happen, and seconds of clients that are missing."""
+    """Scrapes that failed or did not happen, daemons that did not answer, and seconds of clients
+    that are missing."""
     for observed in run.finished:
         record = observed.record
         failed = sum(record.metrics.failures.values())
         missing = int(record.cost.wall_seconds * 0.95) - record.metrics.scrapes
-        if failed or missing > 2:
+        gaps = (*record.metrics.gaps.items(), *record.metrics.daemon_gaps.items())
+        silent = [f"{source} {sum(gap.seconds for gap in g):.0f} s" for source, g in gaps]
+        if failed or missing > 2 or silent:
             yield Doubt(
                 "caution",
                 f"Samples of the exporters are missing in {record.point}, repeat {record.repeat}.",
                 f"{record.metrics.scrapes} samples in {record.cost.wall_seconds:.0f} s, {failed}"
-                f" scrapes failed. {record.metrics.last_error}".strip(),
+                f" scrapes failed."
+                + (f" Without figures: {listed(silent)}." if silent else "")
+                + f" {record.metrics.last_error}".rstrip(),
                 rows_of(run, record.point),
             )
         yield from _client_gaps(run, observed)

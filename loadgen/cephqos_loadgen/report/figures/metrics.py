@@ -73,4 +73,10 @@ COST: Final = (
     *(DEVICE_REQUEST, DEVICE_DEPTH, DEVICE_READ, DEVICE_WRITTEN, RECORDING),
 )
 
-METRICS: Final = {metric.key: metric for metric in (*LOAD, *BACKGROUND, *COST)}
+ATTAINMENT: Final = FigureKind(
+    "attainment", "Clients' attainment, least OSD", "%", 100.0, better="more"
+)
+VIOLATED: Final = FigureKind("violated_seconds", "Clients violated, all OSDs", "s", better="less")
+PROMISES: Final = (ATTAINMENT, VIOLATED)
+
+METRICS: Final = {metric.key: metric for metric in (*LOAD, *BACKGROUND, *PROMISES, *COST)}

@@ -17,6 +17,7 @@ from cephqos_loadgen.report.figures.cost import FAMILIES as COST_FAMILIES
 from cephqos_loadgen.report.figures.cost import cost_of
 from cephqos_loadgen.report.figures.intervals import Intervals, Mask, read_intervals
 from cephqos_loadgen.report.figures.promises import FAMILIES as PROMISE_FAMILIES
+from cephqos_loadgen.report.figures.promises import kept_by_clients
 from cephqos_loadgen.report.figures.samples import Samples, read_samples
 from cephqos_loadgen.report.figures.statistics import Floats
 from cephqos_loadgen.results.figures import LoadFigures
@@ -89,6 +90,12 @@ class Observation:
     looks: Sequence[Mapping[str, Any]]  # at the cluster, one per second
     absent: tuple[str, ...]  # files that the archive lacks
     causes: tuple[ObservedCause, ...] | None = None  # None: rules were not evaluated
+
+    @property
+    def hosts_of_loads(self) -> list[HostUse]:
+        """What the host did in each phase with clients."""
+        phases = dict.fromkeys(part.phase for part in self.loads)
+        return [self.host[phase] for phase in phases if phase in self.host]
 
 
 def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
@@ -172,10 +179,12 @@ def _loads(
         result = phase.result
         if not isinstance(result, LoadResult):
             continue
-        several = len(result.steps) > 1
+        several = result.is_curve
         for number, step in enumerate(result.steps, start=1):
             clients = _clients(name, number, host)
+            stretch = (step.start_unix_seconds, step.end_unix_seconds)
             cost = cost_of(step, samples, clients, hosts)
+            cost |= kept_by_clients(samples, *stretch)
             for op, figures in _by_op(step):
                 yield _whole(name, step, op, figures, cost, several)
             chosen = intervals.of(name, step.depth)

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
+from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.intervals import Mask
 from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
@@ -77,6 +78,17 @@ def promises(samples: Samples, start: float, end: float) -> Iterator[KeptPromise
             found = _promise(samples, series, osd, work, start, end)
             if found:
                 yield found
+
+
+def kept_by_clients(samples: Samples, start: float, end: float) -> dict[str, float]:
+    """Figures of a load: the least attainment of the clients' class on any OSD, and the seconds in
+    which it was violated, of all OSDs; nothing where no OSD reports a reservation."""
+    found = [p for p in promises(samples, start, end) if p.work == CLIENT]
+    shares = [p.attainment for p in found if p.attainment is not None]
+    lost = [p.violated_seconds for p in found if p.violated_seconds is not None]
+    if not shares:
+        return {}
+    return {metrics.ATTAINMENT.key: min(shares), metrics.VIOLATED.key: sum(lost)}
 
 
 def _promise(

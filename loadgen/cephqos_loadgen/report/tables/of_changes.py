@@ -15,7 +15,7 @@ from cephqos_loadgen.report.figures.baseline import (
 from cephqos_loadgen.report.figures.metrics import FigureKind
 from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.of_loads import WHO, background_rows, best_and_worst, who
+from cephqos_loadgen.report.tables.of_loads import WHO, background_rows, best_and_worst
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
 from cephqos_loadgen.report.words import interval, percent, shown, verdict
 
@@ -47,6 +47,17 @@ def change_tables(subject: Subject) -> Iterator[Table]:
     yield from (table for table in (*built, *level_tables(subject)) if table.rows)
 
 
+def _compared(subject: Subject) -> list[ReportRow]:
+    """Loads, and the steps of curves."""
+    return [*subject.main_loads, *subject.steps]
+
+
+def _who(subject: Subject, row: ReportRow) -> list[Cell]:
+    """Point and load, of a step with its depth."""
+    depth = "" if row.key.depth is None else f", depth {row.key.depth}"
+    return [text(subject.label(row.key)), text(f"{row.key.phase}{depth}")]
+
+
 def change_between(
     row: ReportRow, reference: ReportRow, metric: FigureKind
 ) -> ChangeInterval | None:
@@ -59,7 +70,7 @@ def change_between(
 def changes_table(subject: Subject) -> Table:
     """Every load, scrub and recovery against the reference point."""
     lines = []
-    for row in [*subject.main_loads, *background_rows(subject)]:
+    for row in [*_compared(subject), *background_rows(subject)]:
         reference = subject.reference_of(row)
         if reference is None or reference.key == row.key:
             continue
@@ -67,7 +78,7 @@ def changes_table(subject: Subject) -> Table:
             if found := change_between(row, reference, metric):
                 name = text(f"{metric.title}, {metric.unit}")
                 against = text(subject.label(reference.key))
-                lines.append((*who(subject, row), name, against, *_change_cells(metric, found)))
+                lines.append((*_who(subject, row), name, against, *_change_cells(metric, found)))
     columns = (
         *WHO,
         TableColumn("Figure", numeric=False),
@@ -97,14 +108,14 @@ def baseline_table(subject: Subject) -> Table:
     """Latency, scrub and recovery against those of the baseline's run, where it has them."""
     settings = subject.settings
     lines = []
-    for row in [*subject.main_loads, *background_rows(subject)]:
+    for row in [*_compared(subject), *background_rows(subject)]:
         for metric in (*LATENCIES, *WORK):
             base = _of_baseline(settings, row, metric)
             found = change_between(row, base, metric) if base else None
             if base and found:
                 lines.append(
                     (
-                        *who(subject, row),
+                        *_who(subject, row),
                         text(f"{metric.title}, {metric.unit}"),
                         figure(metric, base.value(metric.key)),
                         figure(metric, row.value(metric.key)),
@@ -145,11 +156,11 @@ def targets_table(subject: Subject) -> Table:
     settings = subject.settings
     lines = []
     baseline = settings.baseline_iops
-    for row in subject.main_loads if baseline else []:
+    for row in _compared(subject) if baseline else []:
         iops = row.figures[metrics.IOPS.key]
         found = against_baseline(row, baseline, exact=settings.baseline_row is None)
         cells = [
-            *who(subject, row),
+            *_who(subject, row),
             figure(metrics.IOPS, sum(baseline) / len(baseline)),
             figure(metrics.IOPS, iops.value),
             figure(metrics.IOPS, found.absolute),
@@ -158,7 +169,9 @@ def targets_table(subject: Subject) -> Table:
         ]
         if settings.target is not None:
             least = settings.target * sum(baseline) / len(baseline)
-            cells += [figure(metrics.IOPS, least), _outcome_cell(outcome(found, settings.target))]
+            judged = row.key.depth is None  # a low depth of a curve asks for less
+            result = _outcome_cell(outcome(found, settings.target)) if judged else Cell("–")
+            cells += [figure(metrics.IOPS, least), result]
         lines.append(tuple(cells))
     columns = [
         *WHO,
@@ -174,7 +187,7 @@ def targets_table(subject: Subject) -> Table:
     if settings.target is not None:
         note += (
             " Kept and broken: beyond noise. Not put to the test: the load did more than the"
-            " baseline."
+            " baseline. Steps of curves are not judged: a low depth asks for less."
         )
     return Table("baseline", "Change against the baseline", tuple(columns), tuple(lines), note)
 
@@ -198,7 +211,7 @@ def alone_table(subject: Subject) -> Table:
                     cells[-1] = text("not put to the test")
                 lines.append(
                     (
-                        *who(subject, row),
+                        *_who(subject, row),
                         text(row.key.window),
                         text(f"{metric.title}, {metric.unit}"),
                         figure(metric, alone.value(metric.key)),

@@ -152,7 +152,7 @@ def background_table(subject: Subject) -> Table:
 
 def curves_table(subject: Subject) -> Table:
     rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
-    wanted = present(rows, (*metrics.LOAD, *_extra(subject), *metrics.COST))
+    wanted = present(rows, (*metrics.LOAD, *_extra(subject), *metrics.PROMISES, *metrics.COST))
     lines = []
     for row in rows:
         iops = row.figures[metrics.IOPS.key]
@@ -170,4 +170,11 @@ def curves_table(subject: Subject) -> Table:
         TableColumn("σ over repeats", "IOPS"),
         *_columns(wanted),
     )
-    return Table("curves", "Response curves", columns, tuple(lines), "Every step is a row.")
+    return Table("curves", "Response curves", columns, tuple(lines), _CURVES_NOTE)
+
+
+_CURVES_NOTE: Final = (
+    "Every step is a row. Figures are means over repeats. Attainment is that of the OSD which gave"
+    " clients the smallest share of their reservation. A small share breaks a promise only where"
+    " clients wanted more: these are the violated seconds, of all OSDs together."
+)

@@ -1,12 +1,21 @@
 """What each class got on each OSD against what it was promised, and why it got no more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.causes import causes_within
-from cephqos_loadgen.report.figures.promises import KeptPromise, promises
+from cephqos_loadgen.report.figures.observe import Observation
+from cephqos_loadgen.report.figures.promises import WINDOW, KeptPromise, promises
 from cephqos_loadgen.report.subject import Subject
-from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, plain_figure, text
+from cephqos_loadgen.report.tables.table import (
+    Cell,
+    Table,
+    TableColumn,
+    count,
+    plain_figure,
+    text,
+)
 from cephqos_loadgen.report.words import number
 from cephqos_loadgen.results.phase import LoadResult
 
@@ -15,75 +24,125 @@ def promises_table(subject: Subject) -> Table:
     """What each class got on each OSD while a load ran; violated seconds add up over repeats."""
     lines = []
     evaluated = any(o.causes is not None for run in subject.runs for o in run.finished)
+    curves = any(part.several_depths for r in subject.runs for o in r.finished for part in o.loads)
     for run in subject.runs:
-        for (point, phase, osd, work), found in _by_class(run).items():
-            row = next(row for row in run.rows if row.key.point == point)
+        for found in _by_class(run).values():
+            row = next(row for row in run.rows if row.key.point == found[0].load.point)
+            load, promise = found[0].load, found[0].promise
             lines.append(
                 (
                     text(subject.label(row.key)),
-                    text(phase),
-                    text(osd),
-                    text(work),
-                    *_promise_cells(found),
-                    *([_causes_cell(run, point, phase, osd, work)] if evaluated else []),
+                    text(load.phase),
+                    *([_depth_cell(load.depth)] if curves else []),
+                    text(promise.osd),
+                    text(promise.work),
+                    *_promise_cells([one.promise for one in found]),
+                    *([_causes_cell(found)] if evaluated else []),
                 )
             )
-    columns = (
-        *(TableColumn(name, numeric=False) for name in ("Point", "Load", "OSD", "Class")),
+    return Table(
+        "promises",
+        "Attainment by OSD and class",
+        _columns(curves, evaluated),
+        tuple(lines),
+        _NOTE + (_CAUSES if evaluated else _NO_CAUSES),
+    )
+
+
+def _columns(curves: bool, evaluated: bool) -> tuple[TableColumn, ...]:
+    return (
+        *(TableColumn(name, numeric=False) for name in ("Point", "Load")),
+        *([TableColumn("Depth")] if curves else []),
+        *(TableColumn(name, numeric=False) for name in ("OSD", "Class")),
         TableColumn("Reserved", "ops/s"), TableColumn("Limit", "ops/s"),
         TableColumn("Attained", "ops/s"),
         TableColumn("Attainment", "%"), TableColumn("Demand", "s"), TableColumn("Violated", "s"),
         TableColumn("Lag, most", "s"), TableColumn("Of", "s"),
         *([TableColumn("Main causes", "s", numeric=False)] if evaluated else []),
     )  # fmt: skip
-    return Table(
-        "promises",
-        "Attainment by OSD and class",
-        columns,
-        tuple(lines),
-        "Normalised operations, from the exporters' samples. Demand: seconds in which requests"
-        " waited in the class's queue, or clients' operations waited before it or piled up in the"
-        " store. Violated: of these, seconds in which it got less than 90 % of its reservation over"
-        " 10 s. Both are sums over the repeats. Without demand nothing is"
-        " violated. Classes that an OSD does not report are absent, as is everything with WPQ. "
-        + (_CAUSES if evaluated else _NO_CAUSES),
-    )
 
+
+_NOTE = (
+    "Normalised operations, from the exporters' samples. Demand: seconds in which requests"
+    " waited in the class's queue, or clients' operations waited before it or piled up in the"
+    " store. Violated: of these, seconds in which it got less than 90 % of its reservation over"
+    " 10 s. Both are sums over the repeats. Without demand nothing is"
+    " violated. Classes that an OSD does not report are absent, as is everything with WPQ. "
+)
 
 _CAUSES = (
     "Main causes: why a class with demand got no more, violated or not, in seconds, as the alerts'"
-    " recording rules say it."
+    " recording rules say it. Of a step of a curve they begin 10 s after its start: until then the"
+    " rules see the step before."
 )
-
-
 _NO_CAUSES = "Causes are not evaluated: cephqos report --causes."
 
 
-def _causes_cell(run: ReportRun, point: str, phase: str, osd: str, work: str) -> Cell:
-    """Seconds of each cause, the most first, summed over the repeats."""
-    total: dict[str, float] = {}
-    for observed in run.finished:
-        record = observed.record.phases.get(phase)
-        if observed.record.point == point and record:
+@dataclass(frozen=True, slots=True)
+class LoadStep:
+    """A load, or one step of a curve, in one repeat; `depth` is that of the step."""
+
+    point: str
+    phase: str
+    depth: int | None
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepPromise:
+    """What a class got on an OSD during a load or step."""
+
+    observed: Observation
+    load: LoadStep
+    promise: KeptPromise
+
+
+def load_steps(observed: Observation) -> Iterator[LoadStep]:
+    """Each load of a repeat; of a curve its steps instead."""
+    point = observed.record.point
+    for phase, record in observed.record.phases.items():
+        if not isinstance(record.result, LoadResult):
+            continue
+        if not record.result.is_curve:
             stretch = (record.start_unix_seconds, record.end_unix_seconds)
-            for name, seconds in causes_within(observed, osd, work, *stretch).items():
-                total[name] = total.get(name, 0.0) + seconds
+            yield LoadStep(point, phase, None, *stretch)
+            continue
+        for step in record.result.steps:
+            stretch = (step.start_unix_seconds, step.end_unix_seconds)
+            yield LoadStep(point, phase, step.depth, *stretch)
+
+
+def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepPromise]]:
+    """The same class on the same OSD in each repeat."""
+    found: dict[tuple[object, ...], list[StepPromise]] = {}
+    for observed in run.finished:
+        for load in load_steps(observed):
+            for promise in promises(observed.samples, load.start, load.end):
+                key = (load.point, load.phase, load.depth, promise.osd, promise.work)
+                found.setdefault(key, []).append(StepPromise(observed, load, promise))
+    return found
+
+
+def _depth_cell(depth: int | None) -> Cell:
+    return Cell("–") if depth is None else count(depth)
+
+
+def _causes_cell(found: Sequence[StepPromise]) -> Cell:
+    """Seconds of each cause, the most first, summed over the repeats.
+
+    The rules look back over a window, which at the start of a step still is the step before it.
+    """
+    total: dict[str, float] = {}
+    for one in found:
+        load, promise = one.load, one.promise
+        start = load.start if load.depth is None else load.start + WINDOW
+        causes = causes_within(one.observed, promise.osd, promise.work, start, load.end)
+        for name, seconds in causes.items():
+            total[name] = total.get(name, 0.0) + seconds
     ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
     words = ", ".join(f"{name} {seconds:.0f}" for name, seconds in ordered)
     return Cell(words or "–", words)
-
-
-def _by_class(run: ReportRun) -> dict[tuple[str, str, str, str], list[KeptPromise]]:
-    found: dict[tuple[str, str, str, str], list[KeptPromise]] = {}
-    for observed in run.finished:
-        for phase, record in observed.record.phases.items():
-            if not isinstance(record.result, LoadResult):
-                continue
-            stretch = (record.start_unix_seconds, record.end_unix_seconds)
-            for promise in promises(observed.samples, *stretch):
-                key = (observed.record.point, phase, promise.osd, promise.work)
-                found.setdefault(key, []).append(promise)
-    return found
 
 
 def _promise_cells(found: Sequence[KeptPromise]) -> list[Cell]:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import environment_facts
-from cephqos_loadgen.report.figures.observe import WHOLE
+from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.of_loads import present
 from cephqos_loadgen.report.tables.table import (
+    Cell,
     Table,
     TableColumn,
     count,
@@ -16,6 +17,7 @@ from cephqos_loadgen.report.tables.table import (
     plain_figure,
     text,
 )
+from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others
 
 
 def cost_table(subject: Subject) -> Table:
@@ -65,6 +67,7 @@ def recording_table(subject: Subject) -> Table:
                     plain_figure(record.cost.exporter_cpu_seconds),
                     count(record.metrics.scrapes),
                     count(sum(record.metrics.failures.values())),
+                    *_by_others(observed),
                 )
             )
     columns = (
@@ -73,8 +76,29 @@ def recording_table(subject: Subject) -> Table:
         TableColumn("Time", "s"), TableColumn("Recording", "% of a core"),
         TableColumn("Exporter CPU", "s"),
         TableColumn("Samples"), TableColumn("Failed"),
+        TableColumn("CPU by others", "%"), TableColumn("Steal", "%"),
+        TableColumn("Disks by others", "% of time"),
     )  # fmt: skip
-    return Table("repeats", "Repeats, and what recording cost", columns, tuple(lines))
+    return Table(
+        "repeats",
+        "Repeats: what recording cost, and what others had of the host",
+        columns,
+        tuple(lines),
+        "Others: all but OSDs and clients, while a load ran, the most of all loads. Disks: those"
+        " below the OSDs; others than the run and its cluster, at least. A dash: not recorded.",
+    )
+
+
+def _by_others(observed: Observation) -> list[Cell]:
+    """The most that others had of the host's CPUs and of the OSDs' disks while a load ran."""
+    cpus = [cpu for use in observed.hosts_of_loads if (cpu := cpu_by_others(use))]
+    disks = [disk for use in observed.hosts_of_loads if (disk := disks_by_others(use))]
+    shares = (
+        max((cpu.others for cpu in cpus), default=None),
+        max((cpu.stolen for cpu in cpus), default=None),
+        max((disk.time_share for disk in disks), default=None),
+    )
+    return [plain_figure(None if share is None else share * 100) for share in shares]
 
 
 def environment_table(runs: Sequence[ReportRun]) -> Table:

@@ -1,0 +1,113 @@
+"""What others than the run had of a host while a phase ran: CPUs, and the OSDs' disks. Pure.
+
+Disks do not say who uses them, and processes do not say which disk. Two figures bound what others
+did on the OSDs' disks. They asked for so much in all, and what the other disks moved may be a part
+of it. And the OSDs' disks moved so much more than the run itself asked for. The smaller of the two
+counts, so it is never more than what others really did. A file system's journal below a lab's loop
+devices is in the second only; a backup on a disk of its own is in neither.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from cephqos_loadgen.results.host import CpuUse, DiskUse, HostUse
+
+_SECTOR_BYTES: Final = 512
+# Devices whose bytes go to a cluster: they are asked for, but not of a disk.
+_NETWORK: Final = ("nbd", "rbd")
+
+Direction = Literal["read", "written"]
+
+
+@dataclass(frozen=True, slots=True)
+class CpuByOthers:
+    """Shares of all CPU time of a host."""
+
+    others: float  # by all but the OSDs and the clients of the phase
+    stolen: float  # by the hypervisor
+    throttled: float
+
+
+def others_cpu_seconds(use: HostUse) -> float:
+    """CPU time of all but the OSDs and the clients of the phase."""
+    if use.cpu is None:
+        return 0.0
+    own = sum(
+        thread.user_seconds + thread.system_seconds
+        for process in use.processes.values()
+        for thread in process.threads.values()
+    )
+    return max(0.0, busy_cpu_seconds(use.cpu) - own)
+
+
+def busy_cpu_seconds(cpu: CpuUse) -> float:
+    return cpu.user_seconds + cpu.system_seconds + cpu.irq_seconds
+
+
+def cpu_by_others(use: HostUse) -> CpuByOthers | None:
+    """Of one phase; None where it was not recorded."""
+    cpu = use.cpu
+    if cpu is None:
+        return None
+    total = busy_cpu_seconds(cpu) + cpu.iowait_seconds + cpu.steal_seconds + cpu.idle_seconds
+    if total <= 0:
+        return None
+    return CpuByOthers(
+        others_cpu_seconds(use) / total,
+        cpu.steal_seconds / total,
+        cpu.throttled_seconds / total,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DisksByOthers:
+    """What others than the run had the OSDs' disks do, at least."""
+
+    bytes_per_second: float
+    share: float  # of all bytes that these disks moved
+    time_share: float  # of all their time: how busy they were, shared out by bytes
+
+
+def disks_by_others(use: HostUse) -> DisksByOthers | None:
+    """Of one phase; None where it was not recorded, or no OSD has a disk here."""
+    users = use.disk_users
+    if users is None or not users.osd_disks or use.seconds <= 0:
+        return None
+    whole = found = 0
+    for direction in _DIRECTIONS:
+        moved = _moved(use, users.osd_disks, direction)
+        network = _moved(use, (n for n in use.disks if n.startswith(_NETWORK)), direction)
+        elsewhere = _moved(use, users.other_disks, direction) + network
+        own, others = (getattr(asked, direction) for asked in (users.own, users.others))
+        unexplained = moved - max(0, own - network)
+        whole += moved
+        found += max(0, min(others - elsewhere, unexplained))
+    busy_ms = sum(use.disks[name].busy_ms for name in users.osd_disks if name in use.disks)
+    busy = min(1.0, busy_ms / 1e3 / (use.seconds * len(users.osd_disks)))
+    share = found / whole if whole else 0.0
+    return DisksByOthers(found / use.seconds, share, share * busy)
+
+
+def words_of(use: HostUse, found: DisksByOthers) -> str:
+    """Its evidence: how much, on which disks, and by whom most."""
+    users = use.disk_users
+    if users is None:
+        return ""
+    most = f", most of it by {users.most}" if users.most else ""
+    return (
+        f"{found.bytes_per_second / (1 << 20):.1f} MiB/s at least on"
+        f" {', '.join(users.osd_disks)}{most}"
+    )
+
+
+_DIRECTIONS: Final[tuple[Direction, ...]] = ("read", "written")
+
+
+def _moved(use: HostUse, names: Iterable[str], direction: Direction) -> int:
+    return sum(_bytes(use.disks[name], direction) for name in names if name in use.disks)
+
+
+def _bytes(disk: DiskUse, direction: Direction) -> int:
+    sectors = disk.sectors_read if direction == "read" else disk.sectors_written
+    return sectors * _SECTOR_BYTES

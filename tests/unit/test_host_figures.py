@@ -1,0 +1,73 @@
+"""What is recorded of this host while a phase runs: the real /proc, and a cluster that is asked."""
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cephqos_loadgen.load import host_figures
+from cephqos_loadgen.results.host import HostUse
+
+MIB = 1 << 20
+
+
+class Cluster:
+    """One OSD of this host, whose process is that of these tests, on sdz."""
+
+    def __init__(self) -> None:
+        self.access = SimpleNamespace(devices=frozenset({"loop7"}), disks=None)
+        self.asked: list[str] = []
+
+    async def pids(self) -> dict[str, int]:
+        self.asked.append("pids")
+        return {"osd.0": os.getpid(), "mon.a": os.getpid()}
+
+    async def command(self, prefix: str) -> list[dict[str, Any]]:
+        self.asked.append(prefix)
+        return [{"id": 0, "devices": "sdz"}, {"id": 1, "devices": "sdy"}]
+
+
+@pytest.fixture
+def context(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(host_figures, "disks_below", lambda names, folder: sorted(names))
+    recorder = SimpleNamespace(children=[])
+    return SimpleNamespace(cluster=Cluster(), osd_disks=None, recorder=recorder)
+
+
+async def recorded(context: Any, file: Path) -> HostUse:
+    """A phase in which this process writes 4 MiB."""
+    found: dict[str, HostUse] = {}
+    async with host_figures.recorded(context, "client", clients=False, found=found):
+        with file.open("wb") as out:
+            out.write(b"x" * 4 * MIB)
+            out.flush()
+            os.fsync(out.fileno())
+    return found["client"]
+
+
+async def test_a_phase_has_the_users_of_disks_and_knows_which_are_the_osds(
+    context: Any, tmp_path: Path
+) -> None:
+    users = (await recorded(context, tmp_path / "file")).disk_users
+    assert users is not None
+    assert users.osd_disks == ("loop7", "sdz"), "of OSDs here, and those that a lab names"
+    assert users.own.written >= 4 * MIB, "or the folder of tests is not on a disk"
+    assert not set(users.other_disks) & {"loop7", "sdz"}
+
+
+async def test_the_osds_disks_are_looked_for_once_in_a_repeat(context: Any, tmp_path: Path) -> None:
+    for _ in range(2):
+        await recorded(context, tmp_path / "file")
+    assert context.cluster.asked.count("osd metadata") == 1
+
+
+@pytest.mark.parametrize("changed", [False, True])
+async def test_the_cluster_is_asked_again_where_a_daemon_started_or_ended(
+    context: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: bool
+) -> None:
+    context.osd_disks = ["sdz"]
+    monkeypatch.setattr(host_figures, "daemons_changed", lambda before, after: changed)
+    await recorded(context, tmp_path / "file")
+    assert context.cluster.asked == ["pids"] * (2 if changed else 1)

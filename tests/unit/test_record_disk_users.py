@@ -1,0 +1,278 @@
+"""Disks that others use during a run: who asked for what, and what of it was on the OSDs' disks."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cephqos_exporter.model import Host
+from cephqos_loadgen.record.disk_users import (
+    DiskUserState,
+    daemons_changed,
+    disks_below,
+    other_disks,
+    read_disk_users,
+    users_between,
+)
+from cephqos_loadgen.results.findings import findings
+from cephqos_loadgen.results.host import BytesAsked, CpuUse, DiskUse, DiskUsers, HostUse
+from cephqos_loadgen.results.host_load import DisksByOthers, disks_by_others
+from cephqos_loadgen.results.repeat import MetricsRecording
+
+MIB = 1 << 20
+INIT, SHELL, RUN, FIO, LAB, OSD, BACKUP = 1, 20, 30, 31, 40, 41, 50
+KERNEL = 0x00200000
+
+
+class Processes:
+    """A tree of /proc: process 1, a shell that started the run, a lab with an OSD, a backup."""
+
+    def __init__(self, proc: Path) -> None:
+        self.proc = proc
+        self.add(INIT, "systemd", 0)
+        self.add(SHELL, "bash", INIT)
+        self.add(RUN, "cephqos", SHELL)
+        self.add(LAB, "process_one", INIT)
+        self.add(OSD, "ceph-osd", LAB, read=5 * MIB, written=900 * MIB)
+        self.add(BACKUP, "back up) it", SHELL, read=700 * MIB)
+
+    def add(
+        self, pid: int, name: str, parent: int, *, read: int = 0, written: int = 0,
+        flags: int = 0, start: int = 0,
+    ) -> None:  # fmt: skip
+        folder = self.proc / str(pid)
+        folder.mkdir(exist_ok=True)
+        rest = [0] * 50
+        rest[1], rest[6], rest[19] = parent, flags, start or pid
+        (folder / "stat").write_text(f"{pid} ({name}) S {' '.join(map(str, rest[1:]))}\n")
+        lines = (f"read_bytes: {read}", f"write_bytes: {written}", "cancelled_write_bytes: 0")
+        (folder / "io").write_text("rchar: 99\nwchar: 99\n" + "\n".join(lines) + "\n")
+
+    def end(self, pid: int) -> None:
+        for file in (self.proc / str(pid)).iterdir():
+            file.unlink()
+        (self.proc / str(pid)).rmdir()
+
+    def read(self, *daemons: int) -> DiskUserState:
+        return read_disk_users(daemons or (OSD,), self.proc, run=RUN)
+
+
+@pytest.fixture(autouse=True)
+def real_proc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """psutil keeps the place of /proc for the whole process: back to what it was after a test."""
+    monkeypatch.setattr(psutil, "PROCFS_PATH", "/proc", raising=False)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Processes:
+    return Processes(tmp_path)
+
+
+def between(before: DiskUserState, after: DiskUserState) -> DiskUsers:
+    found = users_between(before, after, ["sda"], [])
+    assert found is not None
+    return found
+
+
+def test_what_the_cluster_and_the_run_asked_for_is_own_and_all_else_is_others(
+    processes: Processes,
+) -> None:
+    before = processes.read()
+    processes.add(OSD, "ceph-osd", LAB, read=6 * MIB, written=950 * MIB)
+    processes.add(FIO, "fio", RUN, written=2 * MIB)
+    processes.add(BACKUP, "back up) it", SHELL, read=730 * MIB)
+    processes.add(60, "logger", INIT, written=MIB)
+    found = between(before, processes.read())
+    assert found.own == BytesAsked(1 * MIB, 52 * MIB)
+    assert found.others == BytesAsked(30 * MIB, 1 * MIB)
+    assert found.most == "back up) it"
+
+
+def test_a_thread_of_the_kernel_does_what_others_asked_for(processes: Processes) -> None:
+    before = processes.read()
+    processes.add(70, "kworker/u8:1-loop0", 2, written=500 * MIB, flags=KERNEL)
+    assert between(before, processes.read()).others == BytesAsked(0, 0)
+
+
+def test_what_a_process_asked_for_before_the_phase_is_not_of_the_phase_when_it_ends_in_it(
+    processes: Processes,
+) -> None:
+    """The parent that waited for it has its counters from then on."""
+    before = processes.read()
+    processes.end(BACKUP)
+    processes.add(SHELL, "bash", INIT, read=740 * MIB)
+    assert between(before, processes.read()).others == BytesAsked(40 * MIB, 0)
+
+
+def test_an_osd_that_ends_leaves_its_counters_to_nobody_else(processes: Processes) -> None:
+    """Those of all its life go to the process that waited for it, which is none of the run's."""
+    before = processes.read()
+    processes.end(OSD)
+    processes.add(LAB, "process_one", INIT, read=5 * MIB, written=990 * MIB)
+    processes.add(80, "ceph-osd", LAB, written=7 * MIB)
+    after = processes.read(80)
+    assert between(before, after).others == BytesAsked(0, 0)
+    assert between(before, after).own == BytesAsked(0, 7 * MIB)
+
+
+def test_a_number_that_a_second_process_got_does_not_count_backwards(
+    processes: Processes,
+) -> None:
+    before = processes.read()
+    processes.end(BACKUP)
+    processes.add(BACKUP, "small", SHELL, read=3 * MIB, start=9999)
+    processes.add(SHELL, "bash", INIT, read=700 * MIB)
+    assert between(before, processes.read()).others == BytesAsked(3 * MIB, 0)
+
+
+def test_an_osd_that_started_or_ended_is_noticed(processes: Processes) -> None:
+    before = processes.read()
+    processes.add(90, "cp", SHELL)
+    assert not daemons_changed(before, processes.read())
+    processes.add(80, "ceph-osd", LAB)
+    assert daemons_changed(before, processes.read())
+
+
+def test_without_the_kernels_counters_nothing_is_claimed(processes: Processes) -> None:
+    for pid in (INIT, SHELL, RUN, LAB, OSD, BACKUP):
+        (processes.proc / str(pid) / "io").unlink()
+    state = processes.read()
+    assert users_between(state, state, ["sda"], []) is None
+
+
+def test_this_process_is_found_in_the_real_proc(tmp_path: Path) -> None:
+    before = read_disk_users([])
+    assert os.getpid() in before.own and before.processes[os.getpid()].parent == os.getppid()
+
+
+WRITES = "import os, sys; f = os.open(sys.argv[1], 66); os.write(f, b'x' * 4194304); os.fsync(f)"
+
+
+def test_what_an_ended_child_wrote_is_its_parents_in_the_real_proc(tmp_path: Path) -> None:
+    before = read_disk_users([], run=0)
+    subprocess.run([sys.executable, "-c", WRITES, str(tmp_path / "file")], check=True)
+    after = read_disk_users([], run=0)
+    grown = after.processes[os.getpid()].written - before.processes[os.getpid()].written
+    assert grown >= 4 * MIB, "or the folder of tests is not on a disk"
+
+
+# -- disks -----------------------------------------------------------------------------------------
+
+
+def block(sys: Path, name: str, *, on: str = "", partition_of: str = "") -> None:
+    node = sys / "class" / "block" / name
+    if partition_of:
+        real = sys / "devices" / partition_of / name
+        real.mkdir(parents=True)
+        (real / "partition").write_text("1\n")
+        node.parent.mkdir(parents=True, exist_ok=True)
+        node.symlink_to(real)
+        return
+    (node / "slaves" / on if on else node / "slaves").mkdir(parents=True)
+
+
+def test_osds_on_volumes_and_partitions_are_on_the_disks_below(tmp_path: Path) -> None:
+    host = Host(sys=tmp_path)
+    for disk in ("sda", "sdb", "sdc", "nbd0", "zram0"):
+        block(tmp_path, disk)
+    block(tmp_path, "dm-0", on="sda")
+    block(tmp_path, "sdb1", partition_of="sdb")
+    below = disks_below(["dm-0", "sdb1"], None, host)
+    assert below == ["sda", "sdb"]
+    active = ["dm-0", "sda", "sdb", "sdb1", "sdc", "nbd0", "zram0"]
+    assert other_disks(active, below, host) == ["sdc"]
+
+
+# -- what of it was on the OSDs' disks -------------------------------------------------------------
+
+SECONDS = 10.0
+
+
+def disk(read: int = 0, written: int = 0, busy: float = 0.5) -> DiskUse:
+    sectors = (read // 512, written // 512)
+    return DiskUse(1, 0, sectors[0], 0, 1, 0, sectors[1], 0, 0, round(busy * SECONDS * 1e3), 0)
+
+
+def use(disks: dict[str, DiskUse], own: int, others: int, *, most: str = "cp") -> HostUse:
+    users = DiskUsers(
+        ("sda",), tuple({"sdb"} & disks.keys()), BytesAsked(0, own), BytesAsked(0, others), most, 0
+    )
+    return HostUse(SECONDS, None, disks, {}, users)
+
+
+def share(found: DisksByOthers | None) -> float:
+    assert found is not None
+    return found.share
+
+
+def test_a_copy_on_the_osds_disk_is_the_part_of_the_bytes_and_of_the_time() -> None:
+    found = disks_by_others(use({"sda": disk(written=100 * MIB, busy=0.6)}, 60 * MIB, 40 * MIB))
+    assert found is not None
+    assert found.share == pytest.approx(0.4)
+    assert found.time_share == pytest.approx(0.24)
+    assert found.bytes_per_second == pytest.approx(4 * MIB)
+
+
+def test_the_journal_of_the_file_system_below_a_lab_is_nobody_elses_work() -> None:
+    """A quiet lab as measured: OSDs ask for 41 MB/s, the disk moves 50, others ask for 0.4."""
+    quiet = use({"sda": disk(written=500 * MIB, busy=0.9)}, 410 * MIB, 4 * MIB)
+    assert share(disks_by_others(quiet)) == pytest.approx(0.008)
+    assert findings({}, {"client": quiet}, MetricsRecording(10, 100, {}, "")) == ()
+
+
+def test_a_backup_to_another_disk_is_not_on_those_of_the_osds() -> None:
+    disks = {"sda": disk(written=100 * MIB), "sdb": disk(written=300 * MIB)}
+    assert share(disks_by_others(use(disks, 90 * MIB, 300 * MIB))) == 0
+    both = {"sda": disk(written=150 * MIB), "sdb": disk(written=300 * MIB)}
+    assert share(disks_by_others(use(both, 100 * MIB, 350 * MIB))) == pytest.approx(1 / 3)
+
+
+def test_what_others_send_over_the_network_is_on_no_disk_here() -> None:
+    """NFS: asked for, and the OSDs' disk moved no more than OSDs asked for."""
+    assert share(disks_by_others(use({"sda": disk(written=90 * MIB)}, 90 * MIB, 500 * MIB))) == 0
+
+
+def test_clients_on_network_block_devices_do_not_hide_others() -> None:
+    """fio writes 50 MiB to an image, which the OSD writes to its disk: asked for twice."""
+    disks = {"sda": disk(written=100 * MIB), "nbd3": disk(written=50 * MIB)}
+    assert share(disks_by_others(use(disks, 100 * MIB, 50 * MIB))) == 0
+    busy = {**disks, "sda": disk(written=150 * MIB)}
+    assert share(disks_by_others(use(busy, 100 * MIB, 150 * MIB))) == pytest.approx(2 / 3)
+
+
+def test_without_osds_or_a_recording_there_is_no_figure() -> None:
+    found = use({"sda": disk(written=MIB)}, 0, MIB)
+    assert found.disk_users is not None
+    assert disks_by_others(replace(found, disk_users=None)) is None
+    elsewhere = replace(found.disk_users, osd_disks=())
+    assert disks_by_others(replace(found, disk_users=elsewhere)) is None
+
+
+def said(host: HostUse) -> tuple[str, ...]:
+    return findings({}, {"client": host}, MetricsRecording(10, 100, {}, ""))
+
+
+def test_others_on_the_osds_disks_are_a_finding_with_their_evidence() -> None:
+    busy = use({"sda": disk(written=1000 * MIB, busy=0.8)}, 600 * MIB, 400 * MIB)
+    assert said(busy) == (
+        "client: other programs used 32% of the time of the OSDs' disks,"
+        " 40.0 MiB/s at least on sda, most of it by cp",
+    )
+
+
+def test_a_disk_with_nothing_to_do_is_no_finding_whoever_uses_it() -> None:
+    assert said(use({"sda": disk(written=4 * MIB, busy=0.02)}, MIB, 3 * MIB)) == ()
+
+
+def test_cpus_and_disks_are_said_apart() -> None:
+    cpu = CpuUse(2, 12.0, 0.0, 0.0, 0.0, 3.0, 5.0)
+    found = replace(use({"sda": disk(written=100 * MIB)}, 60 * MIB, 40 * MIB), cpu=cpu)
+    assert [line.partition(",")[0] for line in said(found)] == [
+        "client: other programs used 60% of this host's CPUs",
+        "client: the hypervisor took 15% of this host's CPUs",
+        "client: other programs used 20% of the time of the OSDs' disks",
+    ]

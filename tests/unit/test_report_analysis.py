@@ -1,0 +1,223 @@
+"""Each figure of a row on a run whose figures are known: worked out by hand, and numpy's."""
+
+import csv
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
+
+from cephqos_base.command import main
+from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, analyse, load_row
+from cephqos_loadgen.report.figures.bins import Bins
+from cephqos_loadgen.report.figures.cost import thread_groups
+from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
+from cephqos_loadgen.report.figures.statistics import change
+from cephqos_loadgen.results.phase import RecoveryFigures
+
+SATURATED = Osds(attained=800.0, waiting=5.0)
+
+
+def run(folder: Path, **more: Any) -> ReportRun:
+    points = {"a": [SyntheticRepeat(1000.0)] * 3}
+    builder = Builder(**{"points": points, "osds": SATURATED, **more})
+    return analyse(open_archive(builder.write(folder)))
+
+
+def row(found: ReportRun, window: str = WHOLE, kind: str = "load") -> ReportRow:
+    return next(r for r in found.rows if (r.key.window, r.key.kind) == (window, kind))
+
+
+# -- what a load cost ------------------------------------------------------------------------------
+
+
+def test_cpu_memory_and_devices_of_a_load_are_those_of_its_seconds(tmp_path: Path) -> None:
+    """1,000 IOPS. Two OSDs of 0.4 cores and 1 GB, a client of 0.8 cores, a device per OSD that does
+    50 requests and 4,096 bytes a second and spends 0.1 s on them."""
+    found = row(run(tmp_path / "a"))
+    expected = {
+        "osd_cores": 0.8,
+        "osd_cpu_per_io": 800e-6,
+        "client_cores": 0.8,
+        "client_cpu_per_io": 800e-6,
+        "osd_memory": 2e9,
+        "client_memory": float(1 << 20),
+        "device_request": 0.002,
+        "device_written": 2 * 4096.0,
+    }
+    assert {key: found.value(key) for key in expected} == pytest.approx(expected)
+    groups = thread_groups(run(tmp_path / "b").observations[0].samples, START, START + 30)
+    assert groups == pytest.approx(dict.fromkeys(SATURATED.groups, 2 * 0.1 * 30))
+
+
+def test_what_recording_cost_is_in_the_table_of_repeats(tmp_path: Path) -> None:
+    folder = Builder(points={"a": [SyntheticRepeat(1000.0)]}).write(tmp_path / "a")
+    assert main(["report", str(folder), "--out", str(tmp_path / "out")]) == 0
+    (line,) = csv.DictReader((tmp_path / "out/tables/repeats.csv").read_text().splitlines())
+    assert float(line["Recording, % of a core"]) == pytest.approx(1.0)
+    assert float(line["Exporter CPU, s"]) == pytest.approx(0.3)
+    assert line["Disks by others, % of time"] == "", "not recorded"
+
+
+def test_what_others_had_of_the_host_is_in_the_table_of_repeats(tmp_path: Path) -> None:
+    busy = {"steal": 0.02, "others": 0.15, "disks": 0.4}
+    folder = Builder(points={"a": [SyntheticRepeat(1000.0)]}, busy=busy).write(tmp_path / "a")
+    assert main(["report", str(folder), "--out", str(tmp_path / "out")]) == 0
+    (line,) = csv.DictReader((tmp_path / "out/tables/repeats.csv").read_text().splitlines())
+    assert float(line["CPU by others, %"]) == pytest.approx(15.0)
+    assert float(line["Steal, %"]) == pytest.approx(2.0)
+    assert float(line["Disks by others, % of time"]) == pytest.approx(40.0)
+
+
+# -- background work -------------------------------------------------------------------------------
+
+
+def with_looks(folder: Path, seconds: range, misplaced: int) -> Path:
+    """An archive in which placement groups recovered in these seconds of its only repeat."""
+    recovery = RecoveryFigures(120, 240 << 20, 12.0, True)
+    rates = [400.0 if second in seconds else 1000.0 for second in range(30)]
+    points = {"a": [SyntheticRepeat(rates, recovery=recovery)]}
+    archive = Builder(points=points).write(folder)
+    path = next(archive.glob("repeats/*/cluster.jsonl.gz"))
+    lines = []
+    for second, text in enumerate(gzip.decompress(path.read_bytes()).splitlines()):
+        state = "active+undersized+recovering" if second in seconds else "active+clean"
+        look = json.loads(text) | {"pgmap": {"pgs_by_state": [{"state_name": state}]}}
+        look["pools"] = {"rbd": {"num_objects_misplaced": misplaced - second}}
+        lines.append(json.dumps(look))
+    path.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n"))
+    return archive
+
+
+def test_the_part_of_a_load_beside_recovery_has_rows_of_its_own(tmp_path: Path) -> None:
+    found = analyse(open_archive(with_looks(tmp_path / "a", range(10, 22), 90)))
+    assert row(found, "during recovery").value("iops") == pytest.approx(400, rel=0.01)
+    assert row(found, "without either").value("iops") == pytest.approx(1000, rel=0.01)
+
+
+def test_recovery_has_its_objects_bytes_time_and_the_most_that_was_misplaced(
+    tmp_path: Path,
+) -> None:
+    found = row(
+        analyse(open_archive(with_looks(tmp_path / "a", range(5, 17), 90))), kind="background"
+    )
+    expected = {
+        "recovery_seconds": 12.0,
+        "recovery_objects": 120.0,
+        "recovery_object_rate": 10.0,
+        "recovery_bandwidth": float(20 << 20),
+        "misplaced": 90.0,
+    }
+    assert {key: found.value(key) for key in expected} == pytest.approx(expected)
+
+
+def test_a_scrub_has_its_time_and_rates(tmp_path: Path) -> None:
+    repeat = SyntheticRepeat(1000.0, scrub_seconds=20.0, scrub_bytes=100 << 20, scrub_objects=50)
+    found = row(run(tmp_path / "a", points={"a": [repeat]}), kind="background")
+    expected = {
+        "scrub_seconds": 20.0,
+        "scrub_bandwidth": float(5 << 20),
+        "scrub_object_rate": 2.5,
+        "scrub_at_once": 5.0,
+    }
+    assert {key: found.value(key) for key in expected} == pytest.approx(expected)
+
+
+# -- merging ---------------------------------------------------------------------------------------
+
+
+def part(raw: list[int]) -> LoadPart:
+    """A repeat with these completions, in nanoseconds."""
+    values = np.asarray(raw, np.float64) * 1e-9
+    bins = Bins.of({value: raw.count(value) for value in raw})
+    deviation = float(values.std(ddof=1)) if len(raw) > 1 else 0.0
+    mean = float(values.mean())
+    return LoadPart(
+        "client", 1, "total", WHOLE, False, 0.0, 1.0, 1.0, len(raw), float(len(raw)), 0.0,
+        mean, deviation, bins, {},
+    )  # fmt: skip
+
+
+RAW = st.lists(st.integers(1000, 10**8), min_size=1, max_size=60)
+
+
+@given(st.lists(RAW, min_size=1, max_size=5))
+def test_mean_and_deviation_of_repeats_are_those_of_all_completions_together(
+    repeats: list[list[int]],
+) -> None:
+    """Repeats of different length weigh as much as their completions."""
+    raw = np.concatenate(repeats) * 1e-9
+    found = load_row(Key("r", "p", "client", "load"), {}, [part(each) for each in repeats])
+    assert found.value("clat_mean") == pytest.approx(float(raw.mean()))
+    if len(raw) > 1:
+        expected = float(raw.std(ddof=1))
+        assert found.value("clat_sd") == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    else:
+        assert found.value("clat_sd") is None
+
+
+# -- intervals -------------------------------------------------------------------------------------
+
+
+def test_an_interval_worked_out_by_hand() -> None:
+    """96, 100 and 104 against exactly 100: σ 4, its standard error 4/√3 = 2.309, Student's t of two
+    degrees of freedom 4.303, so 9.94 to each side."""
+    found = change([96.0, 100.0, 104.0], [100.0], exact_reference=True)
+    assert found.ratio == pytest.approx(0.0)
+    assert found.low == pytest.approx(-0.0994, rel=0.05)
+    assert found.high == pytest.approx(0.0994, rel=0.05)
+    assert not found.beyond_noise
+
+
+@settings(max_examples=40)
+@given(st.lists(st.floats(50.0, 150.0), min_size=2, max_size=6), st.integers(2, 6))
+def test_the_same_spread_over_more_repeats_makes_a_narrower_interval(
+    values: list[float], times: int
+) -> None:
+    if float(np.std(values)) < 0.5:
+        return
+    few = change(values, [100.0], exact_reference=True)
+    many = change(values * times, [100.0], exact_reference=True)
+    assert few.low is not None and few.high is not None
+    assert many.low is not None and many.high is not None
+    assert many.high - many.low < few.high - few.low
+
+
+# -- the baseline's own doubts ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("spread", "said"), [(0.3, True), (0.01, False)])
+def test_an_unstable_baseline_is_a_doubt_of_the_report(
+    tmp_path: Path, spread: float, said: bool
+) -> None:
+    repeats = [SyntheticRepeat(2000.0 * share) for share in (1 - spread, 1.0, 1 + spread)]
+    base = Builder(run="alone", points={"none": repeats}, osds=SATURATED).write(tmp_path / "base")
+    points = {"a": [SyntheticRepeat(1000.0)] * 3}
+    archive = Builder(run="a", points=points, osds=SATURATED).write(tmp_path / "a")
+    out = tmp_path / "out"
+    assert main(["report", str(archive), "--baseline", str(base), "--out", str(out)]) == 0
+    page = (out / "report.md").read_text()
+    assert ("Baseline: Throughput differs much between repeats" in page) is said
+
+
+RISING = [500.0] * 10 + [750.0] * 10 + [1000.0] * 10
+
+
+@pytest.mark.parametrize(("rates", "said"), [(RISING, True), ([1000.0] * 30, False)])
+def test_a_baseline_that_drifts_is_a_doubt_of_the_report(
+    tmp_path: Path, rates: list[float], said: bool
+) -> None:
+    repeats = [replace(SyntheticRepeat(1000.0), iops=rates)] * 3
+    base = Builder(run="alone", points={"none": repeats}, osds=SATURATED).write(tmp_path / "base")
+    points = {"a": [SyntheticRepeat(700.0)] * 3}
+    archive = Builder(run="a", points=points, osds=SATURATED).write(tmp_path / "a")
+    out = tmp_path / "out"
+    assert main(["report", str(archive), "--baseline", str(base), "--out", str(out)]) == 0
+    assert ("Baseline: Throughput drifts" in (out / "report.md").read_text()) is said

@@ -1,0 +1,163 @@
+"""After a run: the cluster, and the queues of its devices, are compared with what they were."""
+
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cephqos_loadgen.cluster import device_queues
+from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.run import session
+from cephqos_loadgen.run.session import Session
+from cephqos_loadgen.scenario.parse import parse
+
+QUIET = "scenario: s\nquiet: [balancer]\nphases: [{name: w, wait: {}, until: {duration: 1s}}]\n"
+
+
+class Cluster:
+    """One OSD of this host on sdx. Tests change its answers between begin and end."""
+
+    fsid = "f"
+    pid = None
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.flags = "sortbitwise"
+        self.options: list[dict[str, str]] = []
+        self.pools = ["rbd"]
+
+    async def __aenter__(self) -> "Cluster":
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def wait_for_pgs(self, **_: object) -> None:
+        """They are clean."""
+
+    async def pids(self) -> dict[str, int]:
+        return {"osd.0": 10}
+
+    async def up_osds(self) -> list[int]:
+        return [0]
+
+    async def command(self, prefix: str, **_: object) -> Any:
+        self.asked.append(prefix)
+        osd = {"osd": 0, "in": 1, "up": 1, "weight": 1.0}
+        pools = [{"pool_name": name} for name in self.pools]
+        return {
+            "osd metadata": [{"id": 0, "hostname": "h", "devices": "sdx"}],
+            "osd dump": {"flags": self.flags, "pools": pools, "osds": [osd]},
+            "config dump": self.options,
+            "config get": "true",
+            "osd pool ls": [],
+            "balancer status": {"active": False},
+            "df": {"stats": {"total_bytes": 1 << 40, "total_used_raw_bytes": 0}},
+        }.get(prefix, [])
+
+
+class Lock:
+    taken_over: tuple[str, ...] = ()
+    lost = False
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    async def __aenter__(self) -> "Lock":
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def save_undo(self, entries: object) -> None: ...
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Path:
+    queue = tmp_path / "block" / "sdx" / "queue"
+    (queue / "iosched").mkdir(parents=True)
+    (queue / "scheduler").write_text("none [mq-deadline]\n")
+    (queue / "nr_requests").write_text("37\n")
+    (queue / "iosched" / "fifo_batch").write_text("7\n")
+    return queue
+
+
+@pytest.fixture
+def cluster(queue: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    found = Cluster()
+    monkeypatch.setattr(session, "ClusterConnection", lambda access: found)
+    monkeypatch.setattr(session, "ClusterLock", Lock)
+    monkeypatch.setattr(session, "write_client_conf", lambda access, options: "")
+    block = queue.parents[1]
+    for name in ("present", "state"):
+        bound = partial(getattr(device_queues, name), block=block)
+        monkeypatch.setattr(device_queues, name, bound)
+    return found
+
+
+def a_session(events: list[dict[str, Any]], check: Any = lambda fsid: None) -> Session:
+    access: Any = SimpleNamespace(
+        place=SimpleNamespace(work=""), disks=None, devices=frozenset[str]()
+    )
+
+    def note(kind: str, **details: Any) -> None:
+        events.append({"event": kind, **details})
+
+    archive: Any = SimpleNamespace(run="r", event=note, json=lambda *_: None)
+    return Session(access, archive, parse(QUIET, "s.yaml"), take_over=False, check=check)
+
+
+async def ended(change: Any) -> tuple[list[str], dict[str, Any]]:
+    """A session in which something else changed: its failures, and what the archive says."""
+    events: list[dict[str, Any]] = []
+    run = a_session(events)
+    await run.begin()
+    change()
+    await run.end()
+    (restored,) = [event for event in events if event["event"] == "restored"]
+    return run.failures, restored
+
+
+async def test_what_is_as_it_was_is_the_same(cluster: Cluster) -> None:
+    failures, restored = await ended(lambda: None)
+    assert failures == [] and restored["same"] is True
+
+
+@pytest.mark.parametrize(("file", "was"), [("nr_requests", "37"), ("iosched/fifo_batch", "7")])
+async def test_a_queue_that_is_not_as_it_was_is_said(
+    cluster: Cluster, queue: Path, file: str, was: str
+) -> None:
+    failures, restored = await ended(lambda: (queue / file).write_text("256\n"))
+    gone, new = ("sdx", file, was), ("sdx", file, "256")
+    assert failures == [f"queues differs: gone [{gone}], new [{new}]"]
+    assert restored["same"] is False and restored["differences"] == failures
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "words"),
+    [
+        ("flags", "sortbitwise,noout", "flags differs: gone [], new ['noout']"),
+        ("pools", [], "pools differs: gone ['rbd'], new []"),
+        (
+            "options",
+            [{"section": "osd", "name": "debug_osd", "value": "20"}],
+            "config differs: gone [], new [('osd', '', 'debug_osd', '20')]",
+        ),
+    ],
+)
+async def test_a_cluster_that_is_not_as_it_was_is_said(
+    cluster: Cluster, attribute: str, value: Any, words: str
+) -> None:
+    failures, _ = await ended(lambda: setattr(cluster, attribute, value))
+    assert failures == [words]
+
+
+async def test_a_cluster_that_the_run_must_not_touch_is_left_before_anything_else(
+    cluster: Cluster,
+) -> None:
+    def refuse(fsid: str) -> None:
+        raise ClusterUnfit(f"not {fsid}")
+
+    run = a_session([], refuse)
+    with pytest.raises(ClusterUnfit, match="not f"):
+        await run.begin()
+    assert cluster.asked == [] and not run.journal.used
