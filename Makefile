@@ -23,19 +23,19 @@ $(STAMP): pyproject.toml requirements-dev.txt
 	@YES=$(YES) PYTHON=$(PYTHON) deploy/bootstrap.sh venv "$(VENV)"
 	@touch $@
 
-venv: $(STAMP) ## the Python environment in .venv, with the commands cephqos and cephqos-exporter
+venv: $(STAMP) ## make the Python environment in .venv, with the commands cephqos and cephqos-exporter
 
-tools: $(STAMP) ## Loki, the log collector, nfpm, helm, kubeconform: built from Go modules (6 minutes, once)
+tools: $(STAMP) ## build Loki, the log collector, nfpm, helm, kubeconform from Go modules (6 minutes, once)
 	@$(BIN)/python -m cephqos_loadgen.tools
 
-packages: $(STAMP) ## the Debian package and the RPM, in dist/
+packages: $(STAMP) ## build the Debian package and the RPM, in dist/ (needs Go)
 	@$(BIN)/python deploy/packages/build.py
 
-demo: $(STAMP) ## a real Ceph cluster under load, shown live until Ctrl-C
+demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)
 	@YES=$(YES) deploy/bootstrap.sh system
 	@exec $(BIN)/cephqos demo
 
-test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hour)
+test: $(STAMP) ## run every test, on real Ceph clusters too (root, about half an hour)
 	@YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
 	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
 	@$(BIN)/python -m cephqos_loadgen.tools >/dev/null 2>&1 &
@@ -47,10 +47,10 @@ test: $(STAMP) ## every test, on real Ceph clusters too (root, about half an hou
 	$(BIN)/pytest tests/lab tests/stack -m alone $(NOT_STAGED) --durations=5 \
 	  || $(call once-more,tests/lab tests/stack -m alone $(NOT_STAGED))
 
-test-fast: $(STAMP) ## the tests that need nothing outside Python (under a minute)
+test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
 	$(BIN)/pytest tests/unit tests/golden -n auto
 
-check: $(STAMP) ## lint, format, types, generated files
+check: $(STAMP) ## check lint, format, types and generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -63,7 +63,7 @@ format: $(STAMP) ## let ruff format and fix what it can
 
 compile = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
   --no-emit-index-url --no-emit-find-links --python-version 3.11
-lock: $(STAMP) ## renew requirements-dev.txt, and those of our images, from pyproject.toml
+lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images from pyproject.toml
 	$(BIN)/pip install --quiet uv
 	$(compile) --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
 	$(compile) -c requirements-dev.txt pyproject.toml -o deploy/images/requirements-exporter.txt
@@ -76,25 +76,25 @@ test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=.
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
 
-test-compose: $(STAMP) ## deploy/compose in a Docker engine of its own (root; images are built once; GRAFANA_HOME=... adds Grafana)
+test-compose: $(STAMP) ## run deploy/compose in a Docker engine of its own (root, 13 minutes; GRAFANA_HOME=... adds Grafana)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
 	$(BIN)/pytest tests/compose -s
 
-test-scale: $(STAMP) ## deploy/scale beside one Prometheus: pairs of agents, Thanos, VictoriaMetrics (root, 10 minutes)
+test-scale: $(STAMP) ## run deploy/scale beside one Prometheus: pairs of agents, Thanos, VictoriaMetrics (root, 10 minutes)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.scale
 
 MINUTES ?= 60
-soak: $(STAMP) ## the whole stack at 1 s scrapes while OSDs restart: memory, descriptors, gaps (MINUTES=60; root)
+soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch memory, descriptors, gaps (MINUTES=60; root)
 	@YES=$(YES) deploy/bootstrap.sh system
 	@$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.soak --minutes $(MINUTES)
 
 REPLIES ?= 1000000
-fuzz: $(STAMP) ## a million mutated replies against the exporter's pages (REPLIES=N, SEED=N; half an hour)
+fuzz: $(STAMP) ## feed the exporter a million mutated replies (REPLIES=N, SEED=N; half an hour)
 	$(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
@@ -115,13 +115,13 @@ bench-report: $(STAMP) ## print what a report of an hour with 16 OSDs costs (5 m
 bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
 	PYTHONPATH=. $(BIN)/python tests/bench/top.py
 
-test-staged: $(STAMP) ## a dozen situations of make truth on one cluster (root, 6 minutes)
+test-staged: $(STAMP) ## run a dozen situations of make truth on one cluster (root, 6 minutes)
 	$(BIN)/pytest tests/stack/test_staged.py
 
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
 	$(BIN)/python -m tests.truth $(TRUTH)
 
-study-small: $(STAMP) ## client-vs-scrub and client-vs-recovery on labs, into docs/study-small (root, 40 minutes)
+study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/study-small (root, 40 minutes)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)
