@@ -1,6 +1,7 @@
 """Specifications for cephadm: what the exporter makes of their settings."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +54,22 @@ def test_the_scrape_jobs_fit_into_a_list_of_jobs() -> None:
     text = (CEPHADM / "scrape.yml").read_text()
     jobs = yaml.safe_load(f"scrape_configs:\n{text}")["scrape_configs"]
     assert [job["job_name"] for job in jobs] == ["cephqos", "cephqos-cluster"]
+
+
+def test_the_page_makes_all_rules_into_the_one_file_that_cephadm_loads(tmp_path: Path) -> None:
+    page = (CEPHADM / "README.md").read_text()
+    (tmp_path / "alerts").symlink_to(ROOT / "alerts")
+    [command] = re.findall(r"^\{ echo groups:.*$", page, re.MULTILINE)
+    subprocess.run(["bash", "-euc", command], cwd=tmp_path, check=True, timeout=30)
+    made = tmp_path / "custom_alerts.yml"
+    committed = [
+        group
+        for file in sorted((ROOT / "alerts" / "rules").glob("*.yml"))
+        for group in yaml.safe_load(file.read_text())["groups"]
+    ]
+    groups = yaml.safe_load(made.read_text())["groups"]
+    assert groups == committed
+    assert len({group["name"] for group in groups}) == len(groups)
+    [most] = re.findall(r"mon_config_key_max_entry_size (\d+)", page)
+    assert made.stat().st_size < int(most)
+    assert "mgr/cephadm/services/prometheus/alerting/custom_alerts.yml" in page
