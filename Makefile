@@ -71,7 +71,7 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 	echo 'setuptools>=77' | $(compile) -c requirements-dev.txt - -o deploy/images/requirements-build.txt
 	@echo "then: make venv && $(BIN)/python deploy/sbom.py"
 
-test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium)
+test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=... or GRAFANA_URL=...; root, Chromium, 10 minutes)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.grafana.look
@@ -87,7 +87,7 @@ test-scale: $(STAMP) ## run deploy/scale beside one Prometheus: pairs of agents,
 	PYTHONPATH=. $(BIN)/python -m tests.scale
 
 MINUTES ?= 60
-soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch memory, descriptors, gaps (MINUTES=60; root)
+soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch memory, descriptors, gaps (root, an hour; MINUTES=N)
 	@YES=$(YES) deploy/bootstrap.sh system
 	@$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
 	$(BIN)/cephqos lab trees

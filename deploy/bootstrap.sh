@@ -13,7 +13,7 @@ fail() {
 
 install_packages() {
     local packages=("$@") answer=y
-    command -v apt-get >/dev/null || fail "please install: ${packages[*]}"
+    command -v apt-get >/dev/null || fail "missing: ${packages[*]}; this is no Debian or Ubuntu: install them yourself"
     [[ $EUID -eq 0 ]] || fail "missing: ${packages[*]}; run: sudo apt-get install ${packages[*]}"
     if [[ -z ${YES:-} && -z ${CI:-} ]]; then
         [[ -t 0 ]] || fail "missing: ${packages[*]}; install them, or set YES=1 to let make do it"
@@ -57,7 +57,10 @@ check_system() {
 }
 
 case ${1:-} in
-venv) make_venv "${2:?the environment\'s folder}" ;;
+venv)
+    [[ -n ${2:-} ]] || fail "usage: bootstrap.sh venv DIR, the folder of the Python environment"
+    make_venv "$2"
+    ;;
 system) check_system "${@:2}" ;;
-*) fail "usage: bootstrap.sh venv DIR | system" ;;
+*) fail "usage: bootstrap.sh venv DIR, or bootstrap.sh system [COMMAND ...]" ;;
 esac

@@ -161,7 +161,7 @@ def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -
 # Of programs that a page tells the reader to run, and that nothing of ours runs.
 _OF_OTHERS: Final = {
     *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
-    *("--detach", "--namespace", "--set", "--follow", "--volumes", "--agent", "--data-urlencode"),
+    *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent", "--data-urlencode"),
 }
 
 
@@ -280,3 +280,12 @@ def test_no_paragraph_is_a_wall_of_text(page: Path) -> None:
     paragraphs = re.split(r"\n\s*\n|\n(?= *(?:[-*|#]|\d+\.) ?)", _prose(page))
     long = [it for it in paragraphs if len(it) > _PARAGRAPH and not it.lstrip().startswith("|")]
     assert long == []
+
+
+def test_make_and_contributing_tell_the_same_time_for_a_target() -> None:
+    helps = dict(re.findall(r"^([a-z-]+):.*?## (.*)$", Path("Makefile").read_text(), re.MULTILINE))
+    page = _read(Path("CONTRIBUTING.md"))
+    rows = re.findall(r"^\| `make ([a-z-]+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE)
+    rows += re.findall(r"^make (test-fast|test) .*?(about two minutes|half an hour)", page, re.M)
+    assert len(rows) >= 10
+    assert {name: time for name, time in rows if time not in helps[name]} == {}
