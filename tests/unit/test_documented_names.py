@@ -169,16 +169,16 @@ def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -
 # Of programs that a page tells the reader to run, and that nothing of ours runs.
 _OF_OTHERS: Final = {
     *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
-    *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent", "--data-urlencode"),
+    *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent"),
+    "--data-urlencode",
 }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
-    named = {
-        name for line in _code(page) for name in re.findall(r"(?:^|sudo )make ([a-z][a-z-]+)", line)
-    }
+    make = re.compile(r"(?:^|sudo )make ([a-z][a-z-]+)")
+    named = {name for line in _code(page) for name in make.findall(line)}
     assert {name for name in named - targets if not name.endswith("-")} == set()
 
 
@@ -265,7 +265,7 @@ def test_a_test_that_a_page_names_is_one_that_pytest_would_pick(page: str, comma
     for file in files:
         names = re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))
         # Ids of parameters are picked by as well: the file has to hold the word then.
-        words = [word for word in re.findall(r"\w+", expression) if word not in ("or", "and", "not")]
+        words = set(re.findall(r"\w+", expression)) - {"or", "and", "not"}
         assert names
         for word in words:
             assert any(word in name for name in names) or re.search(
