@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import HostFacts, OsdFacts
 from cephqos_exporter.qos.model import Media, QosState, guess_media, read_qos
@@ -68,8 +69,9 @@ def _capacity(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     option = f"osd_mclock_max_capacity_iops_{qos.media}"
     iops = qos.cost.capacity
     mend = (
-        f"ceph tell {osd.osd} cache drop && ceph tell {osd.osd} bench 12288000 4096 4194304 100\n"
-        f"ceph config set {osd.osd} {option} IOPS   # what the benchmark printed"
+        f"ceph config set {osd.osd} {option} IOPS   # what it has delivered under full load:\n"
+        f'# {PerOsd.PROVEN_OPS}{{ceph_daemon="{osd.osd}"}} in Prometheus, or fio on its device\n'
+        f"# while it is stopped. `ceph tell {osd.osd} bench` measures caches: it writes 12 MB."
     )
     low = osd.config.number(f"osd_mclock_iops_capacity_low_threshold_{qos.media}")
     high = osd.config.number(f"osd_mclock_iops_capacity_threshold_{qos.media}")

@@ -66,7 +66,7 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
             {"osds": (recorded(osd_mclock_max_capacity_iops_hdd="900000"),)},
             "capacity-plausible",
             "900000 IOPS is not plausible",
-            "bench",
+            "under full load",
         ),
         (
             {"osds": (recorded(osd_mclock_scheduler_client_res="0.9"),)},
