@@ -16,7 +16,8 @@ from cephqos_loadgen.plan.reading import read_pool_name
 from cephqos_loadgen.results.phase import PhaseResult
 
 _LOOK_SECONDS = 1.0
-# A request can be lost (a placement group that is not active just then); it is repeated after this.
+# A request can be lost (a placement group that is not active just then); it is repeated after this,
+# for those that have not been scrubbed. Others would be scrubbed again, before those that wait.
 _ASK_AGAIN_SECONDS = 30.0
 
 
@@ -63,6 +64,10 @@ class Scrub(PhaseKind):
         deep = table["deep"].boolean() if "deep" in table else True
         return cls(read_pool_name(table["pool"]), deep)
 
+    @property
+    def _verb(self) -> str:
+        return "deep-scrub" if self.deep else "scrub"
+
     def describe(self) -> str:
         return f"{'deep scrub' if self.deep else 'scrub'} of pool {self.pool}"
 
@@ -76,7 +81,7 @@ class Scrub(PhaseKind):
         return 15.0
 
     def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        yield ["ceph", "osd", "pool", "deep-scrub" if self.deep else "scrub", self.pool]
+        yield ["ceph", "osd", "pool", self._verb, self.pool]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ScrubResult:
         """Ask for it, and follow it until every placement group has a new stamp."""
@@ -94,11 +99,12 @@ class Scrub(PhaseKind):
                 context.scrub_started.set()
             scrubbed, total = _progress(groups, done, under_way)
             context.live.scrub = LiveScrub(phase.name, scrubbed, total - scrubbed, started)
-            if len(done) == len(groups):
+            left = [pg["pgid"] for pg in groups if pg not in done]
+            if not left:
                 break
             if time.time() - asked > _ASK_AGAIN_SECONDS and not under_way:
-                context.recorder.event("scrub_asked_again", left=len(groups) - len(done))
-                await self._ask(context)
+                context.recorder.event("scrub_asked_again", left=left)
+                await self._ask_again(context, left)
                 asked = time.time()
             await asyncio.sleep(_LOOK_SECONDS)
         stored = sum(int(pg["stat_sum"]["num_bytes"]) for pg in groups)
@@ -110,8 +116,11 @@ class Scrub(PhaseKind):
         return found
 
     async def _ask(self, context: Context) -> None:
-        prefix = "osd pool deep-scrub" if self.deep else "osd pool scrub"
-        await context.cluster.command(prefix, target="mgr", who=[self.pool])
+        await context.cluster.command(f"osd pool {self._verb}", target="mgr", who=[self.pool])
+
+    async def _ask_again(self, context: Context, groups: list[str]) -> None:
+        for pgid in groups:
+            await context.cluster.command(f"pg {self._verb}", target="mgr", pgid=pgid)
 
 
 def _progress(
