@@ -13,7 +13,7 @@ from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import DaemonError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.cli import faults_in_words
-from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.lab.isolation import cgroups, process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
@@ -96,6 +96,31 @@ async def test_a_throttled_device_writes_no_faster_than_told(lab: RunningLab) ->
     # Size 2: each client write is at least one device write on both.
     assert held <= 40 * 1.2
     assert free > held * 3
+
+
+def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
+    labs: LabPool,
+) -> None:
+    limited = {"riops": 500, "wiops": 500}
+    name = lab_name("limited")
+    lab = labs.start(LabSpec(name=name, osds=1, backing="loop", device_iops=500))
+    try:
+
+        def faults() -> object:
+            return labs.call(lab.status())["osds"][0]["faults"]
+
+        assert cgroups.limits(name, 0) == limited
+        assert faults() == {}, "what it was started with is no fault"
+        labs.call(lab.faults.throttle(0, wiops=40))
+        assert cgroups.limits(name, 0) == {**limited, "wiops": 40}
+        assert faults() == {"throttle": {**limited, "wiops": 40}}
+        labs.call(lab.faults.throttle(0))
+        assert cgroups.limits(name, 0) == limited
+        labs.call(lab.faults.restart(0))
+        pid = labs.call(lab.pids())["osd.0"]
+        assert f"cephqos-{name}-osd.0" in Path(f"/proc/{pid}/cgroup").read_text()
+    finally:
+        labs.end(lab)
 
 
 async def test_delayed_ops_take_at_least_the_delay(lab: RunningLab) -> None:

@@ -55,6 +55,8 @@ def conf(**options: Any) -> configparser.ConfigParser:
         ({"io_scheduler": "bfq"}, "--io-scheduler needs a device.*--backing loop"),
         ({"rotational": False}, "--rotational needs a device"),
         ({"db_size": 2 << 30}, "--db-device needs a device"),
+        ({"device_iops": 400}, "--device-iops needs a device"),
+        ({"device_iops": 0, "backing": "loop"}, "--device-iops 0: expected 1 or more"),
         ({"setuser": "nobody"}, "--setuser 'nobody'"),
         ({"objectstore": "filestore"}, "Ceph 18.2 no longer has FileStore"),
         ({"objectstore": "filestore", "release": "pacific"}, "needs --backing loop"),

@@ -97,6 +97,13 @@ def test_the_media_that_a_scenario_declares_are_those_of_the_cluster(
         lab_fit.check(points, osds(2, rotational=rotational))
 
 
+def test_a_limit_of_devices_that_a_scenario_declares_cannot_be_taken_for_granted() -> None:
+    text = "scenario: s\nlab: {backing: loop, device_iops: LIMIT}\nphases: [{name: s, settle: {}}]"
+    with pytest.raises(ClusterUnfit, match="device_iops 400: this cannot be seen"):
+        lab_fit.check(parse(text.replace("LIMIT", "400"), "s").points, osds(2))
+    lab_fit.check(parse(text.replace("LIMIT", "keep"), "s").points, osds(2))
+
+
 def disk(sys: Path, rotates: bool) -> Path:
     """A sysfs whose only disk is the one that `sys` itself lies on, as a partition of sdz."""
     device = sys.stat().st_dev

@@ -14,12 +14,14 @@ from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import LabWish, Point
 
 Metadata = Sequence[Mapping[str, Any]]
+# What figures rest on, whether an axis decides about it or not.
+_DECLARED = ("rotational", "device_iops")
 
 
 def check(points: Sequence[Point], metadata: Metadata) -> None:
     """ClusterUnfit where a point says something of the lab that this cluster is not."""
     for point in points:
-        declared = ("rotational",) if point.lab.rotational is not None else ()
+        declared = [key for key in _DECLARED if getattr(point.lab, key) is not None]
         keys = tuple(dict.fromkeys((*point.lab_axes, *declared)))
         wrong = list(differences(point.lab, keys, metadata))
         if wrong:

@@ -19,6 +19,7 @@ def lab_spec(wish: LabWish, release: str) -> LabSpec:
         rotational=wish.rotational,
         io_scheduler=wish.io_scheduler,
         db_size=wish.db_size,
+        device_iops=wish.device_iops,
         objectstore=wish.objectstore,
         fs=wish.fs,
         mkfs=wish.mkfs,

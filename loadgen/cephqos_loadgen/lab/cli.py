@@ -131,6 +131,12 @@ def _add_osds(up: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="a second loop device per OSD for BlueStore's DB and WAL (default size: 2G)",
     )
+    up.add_argument(
+        "--device-iops",
+        type=int,
+        metavar="N",
+        help="hold each OSD's device to N reads and N writes per second (default: no limit)",
+    )
 
 
 def _add_daemons(up: argparse.ArgumentParser) -> None:
@@ -216,6 +222,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         io_scheduler=arguments.io_scheduler,
         rotational=None if arguments.rotational is None else bool(arguments.rotational),
         db_size=None if arguments.db_device is None else parse_size(arguments.db_device),
+        device_iops=arguments.device_iops,
         setuser=arguments.setuser,
         op_queue=arguments.op_queue,
         objectstore=arguments.objectstore,

@@ -65,16 +65,14 @@ class Faults:
                 )
 
     async def throttle(self, osd: int, **limits: int) -> None:
-        """Limit the OSD's device to riops, wiops, rbps, wbps; no limit given removes all."""
+        """Limit the OSD's device to riops, wiops, rbps, wbps; no limit given removes all but those
+        that the lab was started with."""
         for name, limit in limits.items():
             if limit < 1:
                 raise UsageError(f"throttle {name} {limit}: expected 1 or more")
-        device = self._lab.state.devices.get(f"{self._name(osd)}.block")
-        if device is None:
-            raise UsageError("throttling needs a device per OSD: a lab with --backing loop")
-        pid = await self._pid(osd)
-        rdev = os.stat(device).st_rdev  # noqa: PTH116 - the number is all that is wanted
-        cgroups.throttle(self._lab.paths.name, osd, pid, rdev, limits)
+        self._name(osd)  # refuses an OSD that the lab does not have
+        limits = {**self._lab.spec.device_limits, **limits}
+        await BringUp(self._lab, Silent()).limit_device(osd, limits)
 
     async def fill(self, osd: int, state: str) -> None:
         """Make the OSD report itself nearfull, backfillfull, full or failsafe; none ends it."""
@@ -98,7 +96,8 @@ class Faults:
         cut = pid is not None and not self._lab.paths.socket(self._name(osd)).exists()
         if cut:
             found["cut"] = True
-        if limits := cgroups.limits(self._lab.paths.name, osd):
+        limits = cgroups.limits(self._lab.paths.name, osd)
+        if limits != self._lab.spec.device_limits:
             found["throttle"] = limits
         if pid is not None:
             delay = None if found.keys() & {"stop", "cut"} else await self._delay_of(osd)

@@ -64,6 +64,7 @@ class LabSpec:
     io_scheduler: str | None = None
     rotational: bool | None = None
     db_size: int | None = None
+    device_iops: int | None = None  # requests per second, reads and writes each; None: no limit
     setuser: str | None = None
     op_queue: str | None = None
     objectstore: str = "bluestore"
@@ -84,6 +85,11 @@ class LabSpec:
     @property
     def loop(self) -> bool:
         return self.backing == "loop"
+
+    @property
+    def device_limits(self) -> dict[str, int]:
+        """What every OSD's device is held to while no fault says otherwise."""
+        return {"riops": self.device_iops, "wiops": self.device_iops} if self.device_iops else {}
 
     @property
     def filesystem(self) -> str:
@@ -129,6 +135,8 @@ class LabSpec:
     def _validate_numbers(self) -> None:
         if self.port is not None and not 1024 <= self.port <= MAX_PORT:
             raise UsageError(f"--port {self.port}: expected 1024 to {MAX_PORT}")
+        if self.device_iops is not None and self.device_iops < 1:
+            raise UsageError(f"--device-iops {self.device_iops}: expected 1 or more")
         if not 0 < self.timeout < float("inf"):
             raise UsageError(f"--timeout {self.timeout}: expected a number of seconds above 0")
 
@@ -137,6 +145,7 @@ class LabSpec:
             ("--io-scheduler", self.io_scheduler),
             ("--rotational", self.rotational),
             ("--db-device", self.db_size),
+            ("--device-iops", self.device_iops),
         ):
             if value is not None and not self.loop:
                 raise UsageError(f"{option} needs a device of the OSD's own: add --backing loop")

@@ -73,6 +73,7 @@ class LabWish:
     rotational: bool | None = None
     io_scheduler: str | None = None
     db_size: int | None = None
+    device_iops: int | None = None
     objectstore: str = "bluestore"
     fs: str | None = None
     mkfs: str = ""  # options of mkfs, and of mount

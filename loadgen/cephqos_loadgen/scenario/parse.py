@@ -231,6 +231,7 @@ _LAB_KEYS = (
     "rotational",
     "io_scheduler",
     "db_size",
+    "device_iops",
     "objectstore",
     "fs",
     "mkfs",
@@ -260,6 +261,7 @@ def _lab(layers: Sequence[Mapping[str, ScenarioValue]], point: str) -> model.Lab
         if "io_scheduler" in table
         else None,
         db_size=table["db_size"].size() if "db_size" in table else None,
+        device_iops=table["device_iops"].integer(1, 10**9) if "device_iops" in table else None,
         objectstore=table["objectstore"].choice(OBJECTSTORES)
         if "objectstore" in table
         else wish.objectstore,

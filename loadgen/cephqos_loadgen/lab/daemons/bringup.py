@@ -7,12 +7,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.checks import check_disk
 from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.handle import LabHandle
+from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.isolation.process import IN_TREE, how_it_ended
 from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.progress import Progress, Say
@@ -85,6 +87,8 @@ class BringUp:
                 say("starting OSDs")
                 for osd in range(self.spec.osds):
                     await self.start_osd(osd)
+                    if self.spec.device_limits:
+                        await self.limit_device(osd, self.spec.device_limits)
                 await self._until(lambda: self._is_active(client, say))
         except BaseException:
             making_osds.cancel()
@@ -190,6 +194,17 @@ class BringUp:
         cpus = ",".join(map(str, self.spec.cpus_of(osd)))
         pin = ["taskset", "--cpu-list", cpus] if cpus else []
         await self._start(f"osd.{osd}", [*pin, "ceph-osd", "-i", str(osd)])
+
+    async def limit_device(self, osd: int, limits: dict[str, int]) -> None:
+        """Limit the device of a running OSD to riops, wiops, rbps, wbps; empty: no limit."""
+        device = self.lab.state.devices.get(f"osd.{osd}.block")
+        if device is None:
+            raise UsageError("throttling needs a device per OSD: a lab with --backing loop")
+        pid = (await self.lab.pids()).get(f"osd.{osd}")
+        if pid is None:
+            raise LabError(f"osd.{osd} is not running")
+        rdev = os.stat(device).st_rdev  # noqa: PTH116 - the number is all that is wanted
+        cgroups.throttle(self.paths.name, osd, pid, rdev, limits)
 
     def _user(self) -> list[str]:
         return ["--setuser", _CEPH_USER, "--setgroup", _CEPH_USER] if self.spec.setuser else []
