@@ -35,22 +35,30 @@ def tidy(keep: int) -> None:
 
 def repeat() -> None:
     run: subprocess.Popen[bytes] | None = None
-    ending = False
+    ending = starting = told = False
 
     def end(*_: object) -> None:
         """End the run first, which puts the cluster back; who waits for it ends afterwards."""
-        nonlocal ending
+        nonlocal ending, told
         ending = True
+        if starting:
+            return  # there may be a run already that nobody holds yet
         if run is None or run.returncode is not None:
             sys.exit(0)
         # Not `run.wait` here: this interrupts a `wait` that holds its lock.
-        run.send_signal(signal.SIGINT)
+        if not told:
+            told = True
+            run.send_signal(signal.SIGINT)
 
     signal.signal(signal.SIGTERM, end)
     while not ending:
         tidy(int(os.environ["LOAD_KEEP"]))
         BEAT.touch()
+        starting = True
         run = subprocess.Popen(argv())
+        starting = False
+        if ending:
+            end()
         print(f"cephqos run ended with status {run.wait()}", flush=True)
         if not ending:
             time.sleep(PAUSE)

@@ -34,15 +34,18 @@ class Receiver(BaseHTTPRequestHandler):
         self._answer(200)
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if not 0 < length <= LARGEST:
+        length = self.headers.get("Content-Length") or ""
+        if not (length.isascii() and length.isdecimal() and 0 < int(length[:20]) <= LARGEST):
             return self._answer(413)
         try:
-            message = json.loads(self.rfile.read(length))
+            message = json.loads(self.rfile.read(int(length)))
             alerts = list(message["alerts"])
             lines = [line_of(alert, str(message.get("receiver"))) for alert in alerts]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return self._answer(400)
+        except OSError:  # nothing more came in time
+            self.close_connection = True
+            return None
         self._keep(alerts)
         print(
             *(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}" for line in lines),

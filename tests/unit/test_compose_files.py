@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import urllib.error
@@ -157,6 +158,34 @@ def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path
         load.kill()
     assert said == "interrupted\ncephqos run ended with status 130\n"
     assert load.returncode == 0
+
+
+def test_a_load_that_is_told_to_end_while_its_run_starts_interrupts_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = module("load")
+    monkeypatch.setattr(load, "ARCHIVES", tmp_path)
+    monkeypatch.setattr(load, "BEAT", tmp_path / "beat")
+    monkeypatch.setenv("LOAD_KEEP", "1")
+    monkeypatch.setattr(load, "argv", lambda: ["sleep", "60"])
+    begun: list[subprocess.Popen[bytes]] = []
+    really = subprocess.Popen
+
+    def popen(argv: list[str]) -> subprocess.Popen[bytes]:
+        begun.append(really(argv))
+        os.kill(os.getpid(), signal.SIGTERM)  # before anybody has the run
+        return begun[0]
+
+    monkeypatch.setattr(load.subprocess, "Popen", popen)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        load.repeat()
+        assert begun[0].returncode == -signal.SIGINT
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        for run in begun:
+            run.kill()
+            run.wait()
 
 
 @pytest.fixture
