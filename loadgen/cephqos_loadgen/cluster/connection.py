@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -154,6 +155,7 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     """The conf that the clients of a run use: the cluster's, and the scenario's client options."""
     try:
         text = access.conf.read_text()
+        rights = stat.S_IMODE(access.conf.stat().st_mode)
     except OSError as error:
         raise UsageError(f"cannot read {access.conf}: {error}") from None
     lines = [text.rstrip(), "", "[client]"]
@@ -161,7 +163,9 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     if access.place.keyring:
         lines.append(conf_line("keyring", access.place.keyring))
     whole = "\n".join(lines) + "\n"
-    Path(access.place.conf).write_text(whole)
+    copy = Path(access.place.conf)
+    copy.touch(rights)  # there may be a key in it
+    copy.write_text(whole)
     return whole
 
 

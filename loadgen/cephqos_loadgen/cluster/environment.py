@@ -10,6 +10,7 @@ from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.record import withheld
 
 _TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
 _TOOL_SECONDS = 20.0
@@ -80,10 +81,12 @@ async def _tools(cluster: ClusterConnection) -> dict[str, str | None]:
 
 
 async def _cluster(cluster: ClusterConnection) -> dict[str, Any]:
-    found: dict[str, Any] = {"fsid": cluster.fsid}
+    found: dict[str, Any] = {
+        "fsid": cluster.fsid,
+        "config": withheld.dump(await cluster.command("config dump")),
+    }
     for key, prefix in (
         ("versions", "versions"),
-        ("config", "config dump"),
         ("osds", "osd metadata"),
         ("tree", "osd tree"),
         ("crush_rules", "osd crush rule dump"),
@@ -103,5 +106,5 @@ async def _not_default(cluster: ClusterConnection) -> dict[str, Any]:
         except (CommandFailed, ClusterUnreachable) as error:
             found[f"osd.{osd}"] = {"error": str(error)}
             continue
-        found[f"osd.{osd}"] = reply["diff"] if isinstance(reply, dict) else reply
+        found[f"osd.{osd}"] = withheld.diff(reply["diff"]) if isinstance(reply, dict) else reply
     return found

@@ -158,8 +158,9 @@ class OneRepeat:
     async def _save_log(self, since: float) -> None:
         """Save what the cluster logged during the repeat."""
         with suppress(ClusterUnreachable, CommandFailed, OSError):
+            # Not the channel `audit`: it has the arguments of commands, and passwords among them.
             entries = await self._session.cluster.once(
-                "log last", num=_LOG_LINES, level="debug", channel="*"
+                "log last", num=_LOG_LINES, level="debug", channel="cluster"
             )
             file = JsonLines(self._recorder.folder / "cluster_log.jsonl.gz")
             stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))

@@ -16,6 +16,7 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
 from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.pools import free_space, kept_pools
+from cephqos_loadgen.record import withheld
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
 
@@ -175,7 +176,7 @@ class Session:
     async def apply(self, point: Point) -> InForce:
         """Put the point's configuration in force; what the daemons say of it."""
         conf = write_client_conf(self.access, dict(point.client))
-        self.archive.text("client.conf", conf)
+        self.archive.text("client.conf", withheld.conf(conf))
         for flag in point.flags:
             await set_flag(self.cluster, self.journal, flag)
         names = await self._devices(point)
@@ -237,7 +238,7 @@ class Session:
         return {
             "config": sorted(
                 (entry["section"], entry.get("mask", ""), entry["name"], entry["value"])
-                for entry in await self.cluster.command("config dump")
+                for entry in withheld.dump(await self.cluster.command("config dump"))
                 # OSDs write what they measure at their start there themselves.
                 if not entry["name"].startswith("osd_mclock_max_capacity_iops")
             ),
