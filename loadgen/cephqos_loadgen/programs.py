@@ -55,9 +55,15 @@ async def run_program(name: str, argv: Sequence[str], log: Path) -> None:
         raise LabError(f"{name} failed: {last_words(log)}")
 
 
+def own_module(name: str) -> list[str]:
+    """The start of a command line: a module of ours, which imports nothing from the directory that
+    we run in. That may hold files of others, such as an archive."""
+    return [sys.executable, "-P", "-m", name]
+
+
 async def run_cephqos(arguments: Sequence[str], log: Path) -> None:
     """Run another of our own commands to its end."""
-    argv = [sys.executable, "-P", "-m", "cephqos_base", *arguments]
+    argv = [*own_module("cephqos_base"), *arguments]
     await run_program(f"cephqos {arguments[0]}", argv, log)
 
 

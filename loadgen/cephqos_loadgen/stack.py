@@ -7,8 +7,8 @@ Alertmanager come from the lab's release tree. All of it ends with the block.
 import asyncio
 import contextlib
 import json
+import shlex
 import socket
-import sys
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.programs import until_answers
+from cephqos_loadgen.programs import own_module, until_answers
 
 _START_TIMEOUT = 30.0
 
@@ -46,7 +46,7 @@ class StackSpec:
 
     def rules_argv(self, directory: Path) -> list[str]:
         """The command that writes rules and Alertmanager's configuration."""
-        argv = [sys.executable, "-m", "cephqos_base", "rules", "build"]
+        argv = [*own_module("cephqos_base"), "rules", "build"]
         argv += [f"--out={directory / 'rules'}"]
         argv += [f"--alertmanager={directory / 'alertmanager.yml'}"]
         argv += [f"--scrape-interval={self.scrape_interval}", f"--time-scale={self.time_scale}"]
@@ -144,14 +144,14 @@ class Stack:
         }
 
     def _exporter(self) -> list[str]:
-        argv = [sys.executable, "-m", "cephqos_exporter.cli"]
+        argv = own_module("cephqos_exporter.cli")
         argv += [f"--web.listen-address=127.0.0.1:{self._exporter_port}"]
         argv += [f"--discovery.sockets={self.lab.paths.sockets / self.spec.sockets}"]
         argv += ["--collector.histograms.interval=0"]  # as often as it is scraped
         if self.spec.cluster_role:
             argv += ["--role=osd,cluster", f"--cluster.conf={self.lab.paths.conf}"]
             argv += ["--cluster.name=client.admin", "--cluster.interval=1"]
-            argv += [f"--cluster.python={' '.join(self.lab.enter_argv(['python3']))}"]
+            argv += [f"--cluster.python={shlex.join(self.lab.enter_argv(['python3']))}"]
         return [*argv, *self.spec.exporter_options]
 
     def _prometheus(self) -> list[str]:

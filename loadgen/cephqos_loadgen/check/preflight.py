@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_exporter.ceph.monclient import SAFE_START
 from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
@@ -219,7 +220,7 @@ async def _check_programs(plan: model.Plan, python: str) -> None:
                 f"this host's fio has no engine {engine}: install one that was built with it"
                 " (the package fio of Debian and Ubuntu is)"
             )
-    if not await _answers([python, "-c", "import rados"]):
+    if not await _answers([python, "-c", f"{SAFE_START}import rados"]):
         raise HostLacks(
             f"--python {python}: expected a Python that can import rados; install python3-rados for"
             " it, or name the interpreter that has it"

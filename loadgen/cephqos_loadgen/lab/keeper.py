@@ -50,9 +50,7 @@ async def start(spec: LabSpec, progress: Progress) -> None:
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as pipe:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "cephqos_loadgen.lab.keeper",
+            *(sys.executable, "-P", "-m", "cephqos_loadgen.lab.keeper"),
             json.dumps(spec.to_json()),
             str(write_end),
             stdin=asyncio.subprocess.DEVNULL,

@@ -150,7 +150,7 @@ class Lab(RunningLab):
         read_end, write_end = os.pipe()
         self._lifeline = write_end
         isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
-        module = [sys.executable, "-m", "cephqos_loadgen.lab.isolation.process_one"]
+        module = [sys.executable, "-P", "-m", "cephqos_loadgen.lab.isolation.process_one"]
         where = [str(self.paths.base), self.paths.name, self.state.tree]
         with (self.paths.logs / "process-1.out").open("wb") as output:
             unshare = await asyncio.create_subprocess_exec(

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import shlex
 import socket
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,7 +15,9 @@ from typing import Protocol
 
 import aiohttp
 
+from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.programs import own_module
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.servers import Address
 
@@ -40,7 +41,7 @@ class Reach(Protocol):
 def argv(port: int, access: Reach, python: str, sockets: Path | None) -> list[str]:
     """The run's own exporter; `python` is one that has the rados module."""
     # Also when the run is killed: nobody else would end it.
-    command = ["setpriv", "--pdeathsig", "KILL", sys.executable, "-m", "cephqos_exporter.cli"]
+    command = [*ENDS_WITH_PARENT, *own_module("cephqos_exporter.cli")]
     command += [f"--web.listen-address=127.0.0.1:{port}"]
     if sockets is None:
         command += ["--role=cluster"]
