@@ -1,7 +1,10 @@
 """`cephqos rules build|check`: files in, files out."""
 
 import argparse
+import os
 import re
+import stat
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +17,7 @@ from cephqos_base import yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
+from cephqos_base.urls import without_password
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
@@ -182,20 +186,44 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
 def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
     webhook, own = arguments.webhook or DEFAULT_WEBHOOK, arguments.receivers
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
-        raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
+        shown = without_password(webhook)
+        raise UsageError(f"--webhook {shown}: expected a URL such as http://host:8080")
     receivers = parse_receivers(yamlfile.read(own)) if own else None
     return alertmanager_config(settings, webhook, receivers)
 
 
+def _write(file: Path, text: str, source: Path | None) -> None:
+    """At once, as Prometheus may be told to read its rules at any moment.
+
+    A file that is there keeps its rights. A new one gets those of `source`, whose secrets it holds.
+    """
+    like = file if file.exists() else source
+    rights = like.stat() if like else None
+    with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="utf-8", delete=False) as new:
+        try:
+            new.write(text)
+            os.fchmod(new.fileno(), stat.S_IMODE(rights.st_mode) if rights else 0o666 & ~_umask())
+            if rights and os.geteuid() == 0:
+                os.fchown(new.fileno(), rights.st_uid, rights.st_gid)
+            Path(new.name).replace(file)
+        except BaseException:
+            Path(new.name).unlink(missing_ok=True)
+            raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 async def _build(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
+    _, alertmanager = _places(arguments)
     for file, text in built.items():
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            # Prometheus may be told to read its rules at any moment.
-            new = file.with_name(f".{file.name}.new")
-            new.write_text(text, encoding="utf-8")
-            new.replace(file)
+            _write(file, text, arguments.receivers if file == alertmanager else None)
         except OSError as exc:
             raise UsageError(f"{file}: cannot be written: {_reason(exc)}") from exc
     say("wrote", *(f"  {file}" for file in built))

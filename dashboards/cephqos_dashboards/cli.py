@@ -9,6 +9,7 @@ from typing import Final
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
+from cephqos_base.urls import without_password
 from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
 
 _PACKAGE: Final = Path(__file__).parent
@@ -93,7 +94,8 @@ async def _install(arguments: argparse.Namespace) -> int:
     for option in ("prometheus", "loki"):
         url = getattr(arguments, option)
         if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
-            raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
+            shown = without_password(url)
+            raise UsageError(f"--{option} {shown}: expected a URL such as http://host:9090")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
     files = installed(

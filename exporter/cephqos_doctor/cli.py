@@ -114,7 +114,7 @@ async def _cluster(arguments: argparse.Namespace) -> int:
 
 async def _prometheus(arguments: argparse.Namespace) -> int:
     for url in (arguments.url, arguments.grafana):
-        if url and not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", url):
+        if url and not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", url):
             shown = "a URL with a user or password" if "@" in url else repr(url)
             raise UsageError(
                 f"{shown}: expected a URL such as http://localhost:9090; passwords go into a file"

@@ -20,6 +20,7 @@ from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.units import parse_seconds
 
 _SECONDS: Final = 15.0
+MAX_BYTES: Final = 64 << 20  # of one answer: rules and targets of a large Prometheus are 10 MB
 _AT_ONCE: Final = 8
 # Ceph's own counters of an OSD: also shown by Ceph's exporter and its manager.
 _COUNTER: Final = "ceph_osd_op_w"
@@ -109,14 +110,23 @@ class _PrometheusApi:
                     method, f"{self._url}{path}", headers=self._headers, **request
                 ) as reply,
             ):
-                body = await reply.read()
                 if reply.status == 404:
                     return None
                 if reply.status != 200:
                     raise _Failed(f"HTTP {reply.status} for {path}")
-                return orjson.loads(body)
+                return orjson.loads(await _bounded(reply, path))
         except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError) as exc:
             raise _Failed(f"{path}: {exc or 'no answer in time'}") from exc
+
+
+async def _bounded(reply: aiohttp.ClientResponse, path: str) -> bytes:
+    """The body, unpacked; an answer of a few bytes can unpack to more than the memory holds."""
+    body = bytearray()
+    async for part in reply.content.iter_any():
+        body += part
+        if len(body) > MAX_BYTES:
+            raise _Failed(f"{path}: the answer is larger than {MAX_BYTES >> 20} MiB")
+    return bytes(body)
 
 
 async def gather(

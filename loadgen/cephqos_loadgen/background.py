@@ -5,7 +5,7 @@ import contextlib
 import os
 import signal
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,9 +16,16 @@ _SECONDS_TO_END = 3.0
 
 @asynccontextmanager
 async def in_background(
-    argv: Sequence[str], output: Path, *, stdin: int = asyncio.subprocess.DEVNULL
+    argv: Sequence[str],
+    output: Path,
+    *,
+    stdin: int = asyncio.subprocess.DEVNULL,
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Process]:
-    """Run a process while the block runs; its output goes to the file `output`."""
+    """Run a process while the block runs; its output goes to the file `output`.
+
+    `environment`: variables besides ours. What `env` would be told, everybody could read.
+    """
     with output.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *ENDS_WITH_PARENT,
@@ -26,6 +33,7 @@ async def in_background(
             stdin=stdin,
             stdout=file,
             stderr=file,
+            env={**os.environ, **(environment or {})},
             start_new_session=True,
         )
     try:

@@ -2,10 +2,11 @@
 that can go wrong."""
 
 import base64
+import netrc
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,6 +15,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import aiohttp
 
 from cephqos_base.errors import UsageError
+from cephqos_base.urls import without_password
 
 _MAX_BYTES = 256 << 20
 
@@ -27,26 +29,38 @@ class Address:
     """A URL without its password, which goes into the header only."""
 
     url: str
-    authorization: str = ""
+    authorization: str = field(default="", repr=False)
 
     @classmethod
-    def parse(cls, text: str, option: str, port: int = 9090) -> Self:
-        """`http://user:password@host:9090/prefix`; a missing `http://` is added. `port` is for the
-        example of the message."""
+    def parse(cls, text: str, option: str, port: int = 9090, *, whole: bool = False) -> Self:
+        """`http://user:password@host:9090/prefix`; a missing `http://` is added. A password that is
+        not there is taken from the user's netrc.
+
+        `port` is for the example of the message. `whole`: path and query stay as they are.
+        """
         full = text if "://" in text else f"http://{text}"
-        shown = f"{option} {without_password(text)!r}"
+        wrong = f"{option} {without_password(text)!r}: expected a URL such as http://host:{port}"
+        if "@" in text:
+            wrong += ", with %2F, %3F, %23 and %40 for the characters / ? # @ in a password"
         try:
             parts = urlsplit(full)
             user, password, given_port = parts.username, parts.password, parts.port
-        except ValueError as error:
-            raise UsageError(f"{shown}: {error}") from error
-        odd = any(c.isspace() for c in text)
+        except ValueError:  # its words may hold a part of the password
+            raise UsageError(wrong) from None
+        odd = any(c.isspace() for c in text) or "@" in f"{parts.path}{parts.query}{parts.fragment}"
         if parts.scheme not in ("http", "https") or not parts.hostname or odd:
-            raise UsageError(f"{shown}: expected a URL such as http://host:{port}")
+            raise UsageError(wrong)
         host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
         netloc = f"{host}:{given_port}" if given_port else host
-        url = urlunsplit((parts.scheme, netloc, parts.path.rstrip("/"), "", ""))
-        return cls(url, _basic(unquote(user), unquote(password or "")) if user else "")
+        path, query = (parts.path, parts.query) if whole else (parts.path.rstrip("/"), "")
+        url = urlunsplit((parts.scheme, netloc, path, query, ""))
+        if not user:
+            return cls(url)
+        if password is None:
+            known = _from_netrc(parts.hostname, unquote(user))
+        else:
+            known = unquote(password)
+        return cls(url, _basic(unquote(user), known))
 
     @classmethod
     def of_exporter(cls, text: str, option: str = "--exporter") -> Self:
@@ -113,14 +127,15 @@ class HttpServer:
         url = f"{self._address.url}{path}"
         try:
             async with self._session.request(method, url, data=form, ssl=self._tls) as reply:
-                return reply.status, await _body(reply)
+                return reply.status, await body_of(reply)
         except TimeoutError:
             raise SourceDown(f"no answer within {self._within:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
             raise SourceDown(in_one_line(error)) from error
 
 
-async def _body(reply: aiohttp.ClientResponse) -> bytes:
+async def body_of(reply: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer; SourceDown if it is too large, packed or not."""
     parts, size = [], 0
     async for part in reply.content.iter_any():
         parts.append(part)
@@ -139,10 +154,18 @@ def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
         raise UsageError(f"--ca-cert {ca_cert}: {error}") from error
 
 
-def without_password(text: str) -> str:
-    """For messages."""
-    scheme, found, rest = text.rpartition("://")
-    return f"{scheme}{found}{rest.rpartition('@')[2]}"
+def _from_netrc(host: str, user: str) -> str:
+    """The password of a user in ~/.netrc, or the file that NETRC names; empty if it has none."""
+    named = os.environ.get("NETRC")
+    file = Path(named) if named else Path.home() / ".netrc"
+    try:
+        found = netrc.netrc(named).authenticators(host)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError, netrc.NetrcParseError) as error:
+        # Not its words, which may hold a password.
+        raise UsageError(f"{file}: expected a netrc file that only you can read") from error
+    return found[2] or "" if found and found[0] == user else ""
 
 
 def in_one_line(error: Exception) -> str:

@@ -25,6 +25,7 @@ from cephqos_loadgen.replay.gather import load
 from cephqos_loadgen.replay.programs import ReplayFailed, prometheus, query
 from cephqos_loadgen.replay.remote_write import send
 from cephqos_loadgen.replay.series import RecordedRun, labelled, parse, render
+from cephqos_loadgen.servers import Address
 
 RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())
 AT = 1_800_000_000
@@ -214,7 +215,7 @@ async def test_a_prometheus_that_takes_no_remote_write_is_one_line(tmp_path: Pat
     one = gather.Gathered(RecordedRun({}, {"m{}": {AT * 1000: 1.0}}), {"run": "r"}, 0, about)
     async with prometheus(tmp_path / "data", tmp_path) as url:
         with pytest.raises(ReplayFailed, match=r"--web\.enable-remote-write-receiver") as caught:
-            async for _ in send(f"{url}/api/v1/write", one):
+            async for _ in send(Address(f"{url}/api/v1/write"), one):
                 pass
     assert "\n" not in str(caught.value)
 

@@ -122,7 +122,8 @@ def test_a_mistake_ends_with_status_2_and_shows_no_password(
         main(["doctor", "host", "--bogus"])
     assert ended.value.code == 2
     assert main(["doctor", "host", "--config.file=/nowhere.yml"]) == 2
-    assert main(["doctor", "prometheus", "http://user:secret@host"]) == 2
+    for url in ("http://user:secret@host", "http://user:a/secret@host", "http://h/?a=@secret"):
+        assert main(["doctor", "prometheus", url]) == 2
     header = tmp_path / "header"
     header.write_text("a secret\n")
     assert main(["doctor", "prometheus", "http://host", f"--header={header}"]) == 2

@@ -1,5 +1,6 @@
 """`cephqos doctor prometheus` against servers that answer in odd ways."""
 
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ from aiohttp import web
 
 import cephqos_dashboards
 from cephqos_base import dashboards
-from cephqos_doctor import boards, targets
+from cephqos_doctor import boards, prometheus_facts, targets
 from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
 
 GENERATED = Path(cephqos_dashboards.__file__).parent / "generated"
@@ -66,6 +67,20 @@ async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
         refused = await looked_at("http://127.0.0.1:1", grafana=url)
         assert problems(refused, "dashboards-of-this-version") == []
         assert "HTTP 401" in problems(refused, "grafana-reachable")[0]
+
+
+async def test_an_answer_that_unpacks_to_too_much_is_a_finding(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(prometheus_facts, "MAX_BYTES", 1 << 20)
+
+    async def bomb(_: web.Request) -> web.Response:
+        body = gzip.compress(b'{"data": "' + bytes(4 << 20))
+        return web.Response(body=body, headers={"Content-Encoding": "gzip"})
+
+    async with server(bomb) as url:
+        (said,) = problems(await looked_at(url), "prometheus-reachable")
+    assert "the answer is larger than 1 MiB" in said
 
 
 @pytest.mark.parametrize(

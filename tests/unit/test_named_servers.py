@@ -9,11 +9,12 @@ from aiohttp import web
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
+from cephqos_base.urls import without_password
 from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.run.cli import add_run_options, options_from
-from cephqos_loadgen.servers import Address, without_password
+from cephqos_loadgen.servers import Address
 
 FSID = "11111111-2222-3333-4444-555555555555"
 OTHER = FSID.replace("1", "9")
@@ -155,3 +156,38 @@ async def test_servers_that_are_down_are_refused() -> None:
 def test_passwords_are_taken_out_of_messages() -> None:
     assert without_password("http://me:se@cret@host:1/x") == "http://host:1/x"
     assert without_password("me:secret@host:1") == "host:1"
+    assert without_password("http://me:se://cret@host:1") == "http://host:1"
+    assert without_password("me:se://cret@host:1") == "host:1"
+    assert without_password("http://me:se\ncret@host:1") == "http://host:1"
+    assert without_password("http://host:1/a?b") == "http://host:1/a?b"
+
+
+@pytest.mark.parametrize("odd", ["/", "?", "#", "@", "://", " ", "[", ":"])
+@pytest.mark.parametrize("scheme", ["", "http://", "ftp://"])
+def test_no_message_shows_a_part_of_an_odd_password(scheme: str, odd: str) -> None:
+    url = f"{scheme}me:left{odd}right@host:9090"
+    try:
+        address = Address.parse(url, "--url")
+    except UsageError as error:
+        assert "left" not in str(error) and "right" not in str(error)
+    else:
+        assert address.url == "http://host:9090"
+        assert "Basic" not in repr(address)
+
+
+def test_a_password_that_is_not_in_the_url_is_taken_from_netrc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "netrc"
+    monkeypatch.setenv("NETRC", str(file))
+    assert Address.parse("http://me@host", "--url").headers == {"Authorization": "Basic bWU6"}
+    file.write_text("machine host login me password secret\n")
+    known = {"Authorization": "Basic bWU6c2VjcmV0"}
+    assert Address.parse("http://me@host:9090/x", "--url").headers == known
+    assert Address.parse("http://me:secret@elsewhere", "--url").headers == known
+    assert Address.parse("http://other@host", "--url").headers != known
+    assert Address.parse("http://host", "--url").headers == {}
+    file.write_text("machine host password hunter2 hunter2 hunter2\n")
+    with pytest.raises(UsageError, match="expected a netrc file") as error:
+        Address.parse("http://me@host", "--url")
+    assert "hunter2" not in str(error.value)

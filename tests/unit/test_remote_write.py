@@ -14,6 +14,7 @@ from cephqos_loadgen.replay.gather import Gathered, ReplayedBlocks
 from cephqos_loadgen.replay.programs import ReplayFailed
 from cephqos_loadgen.replay.remote_write import messages, send, snappy, varint
 from cephqos_loadgen.replay.series import RecordedRun
+from cephqos_loadgen.servers import Address
 
 STALE = 0x7FF0000000000002
 AT = 1_800_000_000_000
@@ -173,7 +174,7 @@ async def test_what_a_database_answers_decides(
     application = web.Application()
     application.router.add_post("/write", take)
     async with TestServer(application) as server:
-        url = str(server.make_url("/write"))
+        url = Address(str(server.make_url("/write")))
         if words:
             with pytest.raises(ReplayFailed, match=words) as caught:
                 _ = [done async for done in send(url, gathered({"m{}": {AT: 1.0}}), "t")]

@@ -238,9 +238,16 @@ def test_a_file_and_an_address_of_another_kind_are_refused_in_one_line(tmp_path:
     with pytest.raises(UsageError, match="expected a folder"):
         cli.check_target(str(tmp_path / "file"))
     with pytest.raises(UsageError, match="expected a folder, or an address") as caught:
-        cli.is_url("ftp://me:secret@host/a")
+        cli.remote_address("ftp://me:secret@host/a")
     assert "\n" not in str(caught.value) and "secret" not in str(caught.value)
-    assert cli.is_url("http://host:9090/api/v1/write") and not cli.is_url("data")
+    assert cli.remote_address("data") is None
+    address = cli.remote_address("http://me:secret@host:9090/api/v1/write/?db=a")
+    assert address is not None and "secret" not in repr(address)
+    assert address.url == "http://host:9090/api/v1/write/?db=a"
+    assert address.headers == {"Authorization": "Basic bWU6c2VjcmV0"}
+    with pytest.raises(UsageError, match="--into") as caught:
+        cli.remote_address("http://me:secret@host:port/api/v1/write")
+    assert "secret" not in str(caught.value)
 
 
 async def test_a_damaged_archive_is_named_and_nothing_is_written(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
         (("--job", 'a"b'), '--job a"b: expected no quotes'),
         (("--webhook", "http://h:1"), "--webhook and --receivers go into the file that"),
         (("--webhook", "h:1", "--alertmanager", "{tmp}/am"), "--webhook h:1: expected a URL"),
+        (("--webhook", "ftp://me:pw@h", "--alertmanager", "{tmp}/am"), "--webhook ftp://h: "),
     ],
 )
 @pytest.mark.parametrize("action", ["build", "check"])
@@ -136,6 +137,25 @@ def test_what_cannot_be_used_is_said_in_one_line_with_status_2(
     assert error.startswith("cephqos: " + said.format(tmp=tmp_path))
     assert error.count("\n") == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_configuration_with_secrets_is_as_readable_as_the_file_they_came_from(
+    tmp_path: Path,
+) -> None:
+    receivers, out = tmp_path / "receivers.yml", tmp_path / "alertmanager.yml"
+    names = ("nobody", "watchdog", "page", "ticket", "info")
+    receivers.write_text(yaml.safe_dump({"receivers": [{"name": name} for name in names]}))
+    receivers.chmod(0o600)
+    files = ("--out", tmp_path / "rules", "--alertmanager", out)
+    assert rules("build", *files, "--receivers", receivers) == 0
+    assert out.stat().st_mode & 0o777 == 0o600
+    out.chmod(0o640)  # for Alertmanager's group: that stays
+    assert rules("build", *files, "--receivers", receivers) == 0
+    assert out.stat().st_mode & 0o777 == 0o640
+    others = {file.stat().st_mode & 0o777 for file in (tmp_path / "rules").iterdir()}
+    (tmp_path / "ordinary").write_text("")
+    assert others == {(tmp_path / "ordinary").stat().st_mode & 0o777}
+    assert not [file for file in tmp_path.rglob("*") if file.name.startswith((".", "tmp"))]
 
 
 def test_outside_of_a_checkout_a_directory_has_to_be_named(

@@ -5,8 +5,6 @@ import contextlib
 import json
 import re
 import secrets
-import urllib.parse
-from base64 import b64encode
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +12,10 @@ from typing import Any, Final
 import aiohttp
 
 from cephqos_base import yamlfile
-from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.progress import Say
+from cephqos_loadgen.servers import Address, in_one_line
 
 _SECONDS: Final = 30.0
 
@@ -26,19 +24,9 @@ class OtherGrafana(Grafana):
     """Dashboards get uids of their own, so that those of the same name which it has stay."""
 
     def __init__(self, url: str, token: str = "") -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise UsageError("GRAFANA_URL: expected a URL such as http://host:3000")
-        host = parts.netloc.rpartition("@")[2]
-        super().__init__(
-            f"{parts.scheme}://{host}{parts.path.rstrip('/')}", prefix=f"{secrets.token_hex(3)}-"
-        )
-        if token:
-            self.headers = {"Authorization": f"Bearer {token}"}
-        elif parts.username is not None:
-            login = f"{parts.username}:{parts.password or ''}"
-            known = b64encode(urllib.parse.unquote(login).encode()).decode()
-            self.headers = {"Authorization": f"Basic {known}"}
+        address = Address.parse(url, "GRAFANA_URL", 3000)
+        super().__init__(address.url, prefix=f"{secrets.token_hex(3)}-")
+        self.headers = {"Authorization": f"Bearer {token}"} if token else address.headers
 
     @contextlib.asynccontextmanager
     async def showing(
@@ -107,9 +95,9 @@ class _GrafanaApi:
             async with self._session.request(method, url, json=body) as reply:
                 if reply.status < 400:
                     return
-                said = (await reply.text())[:200]
+                said = (await reply.content.read(200)).decode(errors="replace")
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise LabError(f"{self._url} does not answer: {error}") from None
+            raise LabError(f"{self._url} does not answer: {in_one_line(error)}") from None
         hint = ""
         if reply.status in (401, 403):
             hint = "; set GRAFANA_TOKEN to the token of a service account with the role Admin"

@@ -45,7 +45,10 @@ class OwnGrafana(Grafana):
         await self._prepare(folder, say)
         say("Grafana is starting")
         log = folder / "grafana.out"
-        async with in_background(self._argv(folder), log, stdin=subprocess.PIPE) as process:
+        argv, variables = self._argv(folder), self._variables(folder)
+        async with in_background(
+            argv, log, stdin=subprocess.PIPE, environment=variables
+        ) as process:
             health = f"{self.url}/api/health"
             await until_answers(health, process, log, "Grafana", _START_SECONDS)
             yield
@@ -53,19 +56,21 @@ class OwnGrafana(Grafana):
     async def _prepare(self, folder: Path, say: Say) -> None:
         """What must be there before it starts."""
 
-    def _argv(self, folder: Path) -> list[str]:
+    def _variables(self, folder: Path) -> Mapping[str, str]:
         paths = {
-            "PATHS_DATA": str(folder / "data"),
-            "PATHS_LOGS": str(folder / "logs"),
-            "PATHS_PLUGINS": str(folder / "plugins"),
-            "PATHS_PROVISIONING": str(folder / "provisioning"),
+            "GF_PATHS_DATA": str(folder / "data"),
+            "GF_PATHS_LOGS": str(folder / "logs"),
+            "GF_PATHS_PLUGINS": str(folder / "plugins"),
+            "GF_PATHS_PROVISIONING": str(folder / "provisioning"),
         }
-        settings = _variables({**_settings(self._port, folder), **paths})
+        return {**_settings(self._port, folder), **paths}
+
+    def _argv(self, folder: Path) -> list[str]:
         home = [f"--homepath={self._home}"] if self._home else []
         program = self._program or f"{self._home}/bin/grafana"
         # Found under its old name, it needs no subcommand.
         server = [] if Path(program).name == "grafana-server" else ["server"]
-        return ["env", *settings, program, *server, *home]
+        return [program, *server, *home]
 
 
 class DockerGrafana(OwnGrafana):
@@ -83,14 +88,16 @@ class DockerGrafana(OwnGrafana):
         if await _status([self._docker, "pull", IMAGE], log, _PULL_SECONDS, say) != 0:
             raise LabError(f"Docker cannot pull {IMAGE}: {last_words(log)}")
 
+    def _variables(self, folder: Path) -> Mapping[str, str]:
+        return _settings(self._port, folder)
+
     def _argv(self, folder: Path) -> list[str]:
         provisioned, boards = folder / "provisioning", folder / "dashboards"
-        variables = _variables(_settings(self._port, folder))
-        names = [each.partition("=")[0] for each in variables]
         return [
-            *("env", *variables, self._docker),  # their values are in no command line
+            self._docker,
             *("run", "--rm", "--interactive", "--network=host"),
-            *(f"--env={name}" for name in names),
+            # Without their values, which come from the client's environment.
+            *(f"--env={name}" for name in self._variables(folder)),
             f"--volume={provisioned}:/etc/grafana/provisioning:ro",
             f"--volume={boards}:{boards}:ro",
             *("--entrypoint=sh", IMAGE, "-c", _UNTIL_INPUT_CLOSES, "sh", "/run.sh"),
@@ -100,27 +107,23 @@ class DockerGrafana(OwnGrafana):
 def _settings(port: int, folder: Path) -> Mapping[str, str]:
     home = folder / "dashboards" / f"{dashboards.OVERVIEW}.json"
     return {
-        "SERVER_HTTP_ADDR": "127.0.0.1",
-        "SERVER_HTTP_PORT": str(port),
-        "SERVER_PROTOCOL": "http",
-        "SERVER_ROOT_URL": f"http://127.0.0.1:{port}/",
-        "AUTH_ANONYMOUS_ENABLED": "true",
+        "GF_SERVER_HTTP_ADDR": "127.0.0.1",
+        "GF_SERVER_HTTP_PORT": str(port),
+        "GF_SERVER_PROTOCOL": "http",
+        "GF_SERVER_ROOT_URL": f"http://127.0.0.1:{port}/",
+        "GF_AUTH_ANONYMOUS_ENABLED": "true",
         # Not Admin: Grafana may run as root, and an administrator makes it read and run things.
-        "AUTH_ANONYMOUS_ORG_ROLE": "Editor",
-        "AUTH_BASIC_ENABLED": "false",
-        "AUTH_DISABLE_LOGIN_FORM": "true",
+        "GF_AUTH_ANONYMOUS_ORG_ROLE": "Editor",
+        "GF_AUTH_BASIC_ENABLED": "false",
+        "GF_AUTH_DISABLE_LOGIN_FORM": "true",
         # Nobody needs it. Without one it would be the well-known one.
-        "SECURITY_ADMIN_PASSWORD": secrets.token_urlsafe(24),
-        "ANALYTICS_REPORTING_ENABLED": "false",
-        "ANALYTICS_CHECK_FOR_UPDATES": "false",
-        "ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
-        "NEWS_NEWS_FEED_ENABLED": "false",
-        "DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(home),
+        "GF_SECURITY_ADMIN_PASSWORD": secrets.token_urlsafe(24),
+        "GF_ANALYTICS_REPORTING_ENABLED": "false",
+        "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+        "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+        "GF_NEWS_NEWS_FEED_ENABLED": "false",
+        "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(home),
     }
-
-
-def _variables(settings: Mapping[str, str]) -> list[str]:
-    return [f"GF_{name}={value}" for name, value in settings.items()]
 
 
 async def docker_answers(docker: str, log: Path, within: float = 5.0) -> bool:

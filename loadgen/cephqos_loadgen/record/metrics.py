@@ -11,7 +11,7 @@ import aiohttp
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
-from cephqos_loadgen.servers import Address, in_one_line
+from cephqos_loadgen.servers import Address, SourceDown, body_of, in_one_line
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0
@@ -165,8 +165,8 @@ class MetricsRecorder:
             headers = address.headers | {_WITHIN_HEADER: f"{within:g}"}
             async with session.get(address.url, headers=headers) as response:
                 response.raise_for_status()
-                return await response.text(errors="replace")
-        except (aiohttp.ClientError, TimeoutError) as error:
+                return (await body_of(response)).decode(errors="replace")
+        except (aiohttp.ClientError, SourceDown, TimeoutError) as error:
             self._failed(source, f"{type(error).__name__}: {in_one_line(error)}")
             return ""
 

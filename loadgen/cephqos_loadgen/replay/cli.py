@@ -11,6 +11,7 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
+from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
@@ -18,9 +19,10 @@ from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.blocks import check_archives, shifts, write_blocks
 from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, scratch
 from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
-from cephqos_loadgen.replay.remote_write import send, without_password
+from cephqos_loadgen.replay.remote_write import send
 from cephqos_loadgen.replay.series import LAST_TIME_MS
 from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
+from cephqos_loadgen.servers import Address
 
 
 def add_options(parser: Parser) -> None:
@@ -77,21 +79,21 @@ def check_target(into: str) -> Path:
     return target
 
 
-def is_url(into: str) -> bool:
-    """Whether --into is an address for remote write; UsageError for one of another kind."""
+def remote_address(into: str) -> Address | None:
+    """The address for remote write that --into is; UsageError for one of another kind."""
     if "://" not in into:
-        return False
+        return None
     if not into.startswith(("http://", "https://")):
         raise UsageError(
             f"--into {without_password(into)[:80]}: expected a folder, or an address such as"
             " http://prometheus:9090/api/v1/write"
         )
-    return True
+    return Address.parse(into, "--into", whole=True)
 
 
 async def _replay(arguments: argparse.Namespace) -> int:
     into = arguments.into
-    remote = into is not None and is_url(into)
+    remote = remote_address(into) if into else None
     target = check_target(into) if into and not remote else None
     at = parse_at(arguments.at, time.time())
     archives = [open_archive(path) for path in arguments.archive]
@@ -101,7 +103,7 @@ async def _replay(arguments: argparse.Namespace) -> int:
     moves = shifts(archives, at, arguments.at == "now")
     try:
         if remote:
-            await _send(archives, moves, into)
+            await _send(archives, moves, remote)
         else:
             await (_into(archives, moves, target) if target else _serve(archives, moves))
     except OSError as error:
@@ -135,7 +137,7 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
     )
 
 
-async def _send(archives: Sequence[Archive], moves: Sequence[float], url: str) -> None:
+async def _send(archives: Sequence[Archive], moves: Sequence[float], to: Address) -> None:
     """The runs one after the other: those of the earliest times first."""
     token = os.environ.get("CEPHQOS_REMOTE_WRITE_TOKEN", "")
     progress = Progress()
@@ -143,10 +145,10 @@ async def _send(archives: Sequence[Archive], moves: Sequence[float], url: str) -
     for archive, move in sorted(pairs, key=lambda it: it[0].manifest.start_unix_seconds + it[1]):
         with progress.step(f"replaying {archive.folder.name}") as tell, scratch(None) as work:
             gathered = await gather(archive, move, work, tell)
-            async for done in send(url, gathered, token):
+            async for done in send(to, gathered, token):
                 tell(f"sent {done:,} samples")
         say(describe(gathered.about))
-    say(f"sent to {without_password(url)}")
+    say(f"sent to {to.url}")
 
 
 async def _serve(archives: Sequence[Archive], moves: Sequence[float]) -> None:

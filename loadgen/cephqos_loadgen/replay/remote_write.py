@@ -14,6 +14,7 @@ import aiohttp
 from cephqos_loadgen.replay.gather import Gathered
 from cephqos_loadgen.replay.programs import ReplayFailed
 from cephqos_loadgen.replay.series import Samples, labelled, parse
+from cephqos_loadgen.servers import Address, in_one_line
 
 # Samples go in the order of time: a database takes little that is older than what it has.
 _SLICE_MS: Final = 60_000
@@ -113,14 +114,15 @@ def _bodies(series: Iterable[bytes], count: int) -> Iterator[tuple[bytes, int]]:
     yield snappy(b"".join(held)), count
 
 
-async def send(url: str, gathered: Gathered, token: str = "") -> AsyncIterator[int]:
+async def send(to: Address, gathered: Gathered, token: str = "") -> AsyncIterator[int]:
     """Send all of a run; yields how many samples (with end marks) are written so far."""
-    headers = _HEADERS | ({"Authorization": f"Bearer {token}"} if token else {})
+    known = {"Authorization": f"Bearer {token}"} if token else to.headers
+    headers = {**_HEADERS, **known}
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     done = 0
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
         for body, count in messages(gathered):
-            await _post(session, url, body)
+            await _post(session, to.url, body)
             done += count
             yield done
 
@@ -134,13 +136,14 @@ async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
             async with session.post(url, data=body) as reply:
                 if reply.ok:
                     return
-                words = " ".join((await reply.text()).split())[:200]
+                text = (await reply.content.read(200)).decode(errors="replace")
+                words = " ".join(text.split())
                 said = f"status {reply.status}: {words}"
                 if reply.status not in _LATER:
                     break
         except (aiohttp.ClientError, TimeoutError) as error:
-            said = str(error) or type(error).__name__
-    raise ReplayFailed(f"{without_password(url)} did not take the run: {said}{_hint(said)}")
+            said = in_one_line(error)
+    raise ReplayFailed(f"{url} did not take the run: {said}{_hint(said)}")
 
 
 def _hint(said: str) -> str:
@@ -154,9 +157,3 @@ def _hint(said: str) -> str:
             " storage.tsdb.out_of_order_time_window)"
         )
     return ""
-
-
-def without_password(url: str) -> str:
-    """For messages."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.rpartition('@')[2]}"
