@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.model import Family
+from cephqos_exporter.web import connections
 from cephqos_loadgen.engines import fio_output, rados_bench
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.endpoint import serve
@@ -92,6 +93,32 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_and_a_default_
                 pass
         async with serve(f"127.0.0.1:{port}", list, fall_back=True) as other:
             assert other != url
+
+
+@pytest.mark.parametrize(
+    "listen", ["127.0.0.1", "127.0.0.1:²", ":70000", "::1:80", f"{'a' * 64}:1"]
+)
+async def test_what_is_no_address_is_refused_in_one_line(listen: str) -> None:
+    with pytest.raises(UsageError, match="--listen") as refused:
+        async with serve(listen, list, fall_back=True):
+            pass
+    assert "\n" not in str(refused.value)
+
+
+async def test_its_connections_are_bounded_as_the_exporters_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
+    async with serve("127.0.0.1:0", list, fall_back=False) as url:
+        port = int(url.split(":")[2].split("/")[0])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /metrics HTTP/1.1\r\n")
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+        async with aiohttp.ClientSession() as session:
+            assert (await session.post(url)).status == 405
+            assert (await session.get(url.replace("metrics", "else"))).status == 404
 
 
 @asynccontextmanager
