@@ -19,13 +19,8 @@ from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
 from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.scrape import PageSource, Scraper
-from cephqos_exporter.web.server import (
-    AddressMissing,
-    Server,
-    Service,
-    listen_on,
-    systemd_sockets,
-)
+from cephqos_exporter.web.addresses import AddressMissing, listen_on, systemd_sockets
+from cephqos_exporter.web.server import Server, Service
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,8 @@ from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Option, Settings
 from cephqos_exporter.probe import options as probe_options
 from cephqos_exporter.web import config as web_config
-from cephqos_exporter.web.server import OTHER_PATHS, bind_to, split_address
+from cephqos_exporter.web.addresses import bind_to, split_address
+from cephqos_exporter.web.server import OTHER_PATHS
 from cephqos_exporter.web.tls import server_context
 
 # Each root with something that is in it on every machine, or in every fixture tree of one.

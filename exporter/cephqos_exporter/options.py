@@ -41,7 +41,8 @@ DISABLE_OWN_METRICS = flag(
 MAX_REQUESTS = integer(
     "web.max-requests",
     40,
-    "Scrapes served at the same time at most; 0: no limit.",
+    "Scrapes served at the same time. An address that has none under way is still served, up to "
+    "twice as many. 0: no limit.",
     least=0,
     most=100_000,
 )

@@ -10,7 +10,7 @@ from cephqos_exporter.checks import check
 from cephqos_exporter.cli import every_option, main, read_settings
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.config import Settings
-from cephqos_exporter.web.server import listen_on
+from cephqos_exporter.web.addresses import listen_on
 
 
 def settings(

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from cephqos_exporter.web.server import listen_on, split_address, systemd_sockets
+from cephqos_exporter.web.addresses import listen_on, split_address, systemd_sockets
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter.web.config import RateLimit, WebConfig, load
-from cephqos_exporter.web.tls import server_context
+from cephqos_exporter.web.config import CIPHER_SUITES, RateLimit, WebConfig, load
+from cephqos_exporter.web.tls import names_of, server_context
 
 FILES = Path(__file__).parent / "webconfig"
 
@@ -39,10 +39,13 @@ def test_a_bad_file_is_refused_in_one_line_that_says_what_is_allowed(
     assert "\n" not in message
 
 
-def test_a_password_in_the_clear_is_not_repeated_in_the_error(
-    certificates: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "name", [path.name for path in FILES.glob("*.bad.yml") if "hunter2" in path.read_text()]
+)
+def test_a_password_or_key_is_not_repeated_in_the_error(
+    name: str, certificates: Path, tmp_path: Path
 ) -> None:
-    path = beside_certificates("user-password-in-the-clear.bad.yml", certificates, tmp_path)
+    path = beside_certificates(name, certificates, tmp_path)
     with pytest.raises(ConfigError) as caught:
         load(path)
     assert "hunter2" not in str(caught.value)
@@ -89,3 +92,52 @@ def test_an_encrypted_key_is_an_error_and_no_question_at_the_terminal(
     path.write_text("tls_server_config: {cert_file: server.crt, key_file: locked.key}")
     with pytest.raises(ConfigError, match="the key is encrypted"):
         read(path)
+
+
+def test_a_client_authority_may_be_named_in_any_language(
+    certificates: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(certificates, tmp_path, dirs_exist_ok=True)
+    authority = tmp_path / "ca.crt"
+    authority.write_bytes("# Prüfstelle Süd\n".encode() + authority.read_bytes())
+    path = tmp_path / "web.yml"
+    path.write_text(
+        "tls_server_config: {cert_file: server.crt, key_file: server.key, client_ca_file: ca.crt,"
+        " client_auth_type: RequireAndVerifyClientCert}"
+    )
+    _, context = read(path)
+    assert context is not None
+    assert len(context.get_ca_certs()) == 1
+
+
+def test_suites_that_openssl_does_not_have_are_an_error_in_one_line(
+    certificates: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host's policy for cryptography may take suites away."""
+    name = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"
+    monkeypatch.setitem(CIPHER_SUITES, name, "NO-SUCH-SUITE")
+    shutil.copytree(certificates, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "web.yml"
+    path.write_text(
+        "tls_server_config: {cert_file: server.crt, key_file: server.key,"
+        f" cipher_suites: [{name}]}}"
+    )
+    with pytest.raises(ConfigError, match=r"tls_server_config\.cipher_suites: found"):
+        read(path)
+
+
+def test_names_of_a_certificate_are_written_as_everybody_writes_them() -> None:
+    certificate = {
+        "subjectAltName": (
+            ("DNS", "prometheus"),
+            ("IP Address", "2001:DB8:0:0:0:0:0:1"),
+            ("IP Address", "0:0:0:0:0:FFFF:A00:1"),
+            ("URI", "spiffe://a/b"),
+            ("email", "a@b"),
+            ("Registered ID", "1.2.3.4"),
+            ("DirName", ((("commonName", "x"),),)),
+        )
+    }
+    expected = {"prometheus", "2001:db8::1", "10.0.0.1", "spiffe://a/b", "a@b"}
+    assert names_of(certificate) == expected
+    assert names_of(None) == set()

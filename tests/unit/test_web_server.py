@@ -17,9 +17,10 @@ import pytest
 from cephqos_base.errors import ConfigError
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.model import Daemon, Family, LabelText
+from cephqos_exporter.web.addresses import listen_on
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import RateLimit
-from cephqos_exporter.web.server import Server, Service, listen_on
+from cephqos_exporter.web.server import Server, Service
 
 HASH = bcrypt.hashpw(b"secret", bcrypt.gensalt(4)).decode()
 PROMETHEUS_3 = (
@@ -227,8 +228,8 @@ async def test_a_changed_web_configuration_acts_without_a_restart_and_a_bad_one_
             client.server.reload_web_config()
         config.unlink()
         assert (await client.get("/metrics"))[0] == 401
-        config.write_text("{}")
-        assert (await client.get("/metrics"))[0] == 200
+        config.write_text(f"basic_auth_users: {{other: {HASH}}}")
+        assert (await client.get("/metrics", Authorization=basic("other", "secret")))[0] == 200
 
 
 async def test_the_rate_limit_refuses_what_comes_too_fast(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 import bcrypt
 
 from cephqos_exporter.web.config import RateLimit
+from cephqos_exporter.web.network import network_of
 
 # Failures of one address: so many at once, then one each second.
 FAILURES: Final = RateLimit(interval=1.0, burst=20)
@@ -70,10 +70,11 @@ class BasicAuth:
             return True
         if key in self._bad:
             return False
-        limiter = self._limiter(_network(address))
-        if not limiter.allows() or self._turns.waiting >= _WAITING:
+        network = network_of(address)
+        limiter = self._limiter(network)
+        if not limiter.allows() or not self._turns.room_for(network):
             raise TooManyFailures
-        async with self._turns.of(_network(address)):
+        async with self._turns.of(network):
             if key in self._good:  # by another request meanwhile
                 return True
             good = await asyncio.to_thread(_check, password, hashed, self._cost)
@@ -94,27 +95,27 @@ class BasicAuth:
         return found
 
 
-def _network(address: str) -> str:
-    """The address, or the network of an IPv6 address: one host has as many as it likes in it."""
-    try:
-        parsed = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv6Address):
-        return str(parsed.ipv4_mapped) if parsed.ipv4_mapped else parsed.exploded[:19]
-    return address
-
-
 class _Turns:
     """One at a time, the addresses in turn: a flood from one of them delays others by one check."""
 
     def __init__(self) -> None:
-        self.waiting = 0
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
         self._taken = False
 
     def of(self, address: str) -> "_Turn":
         return _Turn(self, address)
+
+    def room_for(self, address: str) -> bool:
+        """Whether one more may wait. The address that has most waiting gives up its last place."""
+        if sum(map(len, self._queues.values())) < _WAITING:
+            return True
+        longest = max(self._queues.values(), key=len)
+        if len(longest) < len(self._queues.get(address, ())) + 2:
+            return False
+        last = longest.pop()
+        if not last.done():
+            last.set_exception(TooManyFailures())
+        return True
 
     async def take(self, address: str) -> None:
         if not self._taken:
@@ -122,15 +123,12 @@ class _Turns:
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(address, deque()).append(future)
-        self.waiting += 1
         try:
             await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
+            if future.done() and not future.cancelled() and not future.exception():
                 self.give()  # it was ours already
             raise
-        finally:
-            self.waiting -= 1
 
     def give(self) -> None:
         while self._queues:

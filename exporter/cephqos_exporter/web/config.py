@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import bcrypt
+
 from cephqos_base import units, yamlfile
 from cephqos_base.errors import MISSING, ConfigError, Described
 from cephqos_base.yamlfile import Value
@@ -57,7 +59,9 @@ HEADERS: Final[Mapping[str, tuple[str, ...] | None]] = {
 }
 
 # A cost above 16 takes 5 s and more for each check, which is a way to stop a server.
-_BCRYPT_HASH: Final = re.compile(r"\$2[aby]?\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
+_BCRYPT_HASH: Final = re.compile(r"\$2[aby]\$(?:0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
+# Of what may be a secret in the clear: it must not reach a log.
+_HIDDEN: Final = Described("something else (not shown)")
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 
 
@@ -103,7 +107,16 @@ Parser = Callable[[Value], Any]
 
 def load(path: Path) -> WebConfig:
     """Read and check a web configuration file; ConfigError tells the first thing wrong."""
-    return _Reader(path.parent).web(yamlfile.read(path))
+    try:
+        document = yamlfile.read(path)
+    except ConfigError as exc:
+        if exc.line is None or "'" not in str(exc):
+            raise
+        # It quotes the file: a password that begins with ! or * is a tag or an alias in YAML.
+        found = Described("a mistake (not shown: it may be part of a password)")
+        allowed = "valid YAML, with quotes around what begins with ! & or *"
+        raise ConfigError(where=path, line=exc.line, key="", found=found, allowed=allowed) from None
+    return _Reader(path.parent).web(document)
 
 
 class _Reader:
@@ -129,7 +142,7 @@ class _Reader:
             rate_limit=parts.get("rate_limit", RateLimit()),
         )
 
-    def _tls(self, node: Value) -> TlsConfig | None:
+    def _tls(self, node: Value) -> TlsConfig:
         parts = _section(
             node,
             {
@@ -137,10 +150,10 @@ class _Reader:
                 "key_file": self._file,
                 "client_ca_file": self._file,
                 "cert": Value.string,
-                "key": Value.string,
+                "key": _secret,
                 "client_ca": Value.string,
                 "client_auth_type": _client_auth,
-                "client_allowed_sans": _texts,
+                "client_allowed_sans": _sans,
                 "min_version": _one_of(TLS_VERSIONS),
                 "max_version": _one_of(TLS_VERSIONS),
                 "cipher_suites": _suites,
@@ -151,9 +164,7 @@ class _Reader:
         # As in exporter-toolkit, TLS is on if one of these says anything at all.
         signs = ("cert_file", "cert", "key_file", "key", "client_ca_file", "client_ca")
         if not any(parts.get(sign) for sign in (*signs, "client_auth_type")):
-            if parts:
-                node.fail("cert_file", "no certificate")
-            return None
+            node.fail("cert_file and key_file, or no such section", "no certificate")
         tls = TlsConfig(**parts)
         _check_pairs(node, tls)
         return tls
@@ -167,12 +178,20 @@ class _Reader:
         return str(path)
 
 
+# Whoever writes one of these believes that it protects: with nothing in it, it is refused.
+_PROTECTING: Final = frozenset({"tls_server_config", "basic_auth_users", "client_allowed_sans"})
+
+
 def _section(node: Value, parsers: Mapping[str, Parser]) -> dict[str, Any]:
     """Every key checked by its parser; unknown ones refused, empty ones as if not there."""
     if node.is_null:
         return {}
     table = node.table(sorted(parsers), mapping="a mapping of keys")
-    return {key: parsers[key](value) for key, value in table.items() if not value.is_null}
+    return {
+        key: parsers[key](value)
+        for key, value in table.items()
+        if not value.is_null or key in _PROTECTING
+    }
 
 
 def _http(node: Value) -> Mapping[str, str]:
@@ -203,22 +222,37 @@ def _header_value(value: Value) -> str:
 
 
 def _users(node: Value) -> Mapping[str, str]:
-    # A value may be a password given in the clear: it must not reach a log.
-    hidden = Described("something else (not shown)")
-    if not node.is_mapping:
-        node.fail("a mapping of user names to bcrypt hashes", hidden)
-    found = {}
-    if not node.entries():
+    if node.is_null or (node.is_mapping and not node.entries()):
         node.fail("at least one user, or no such key", "no user")
+    if not node.is_mapping:
+        node.fail("a mapping of user names to bcrypt hashes", _HIDDEN)
+    found = {}
     for user, value in node.entries().items():
-        if ":" in user:
-            node.fail("user names without a colon, which ends them", Described(repr(user)))
+        if ":" in user:  # as in {user:password}, which lacks a space
+            node.fail("user names without a colon, which ends them", _HIDDEN)
         if not value.is_string:
             value.fail("a bcrypt hash", "no text")
-        if not _BCRYPT_HASH.fullmatch(value.string()):
-            value.fail("a bcrypt hash such as $2b$10$…, of a cost from 4 to 16", hidden)
+        if not _can_match(value.string()):
+            value.fail("a bcrypt hash such as $2b$10$…, of a cost from 4 to 16", _HIDDEN)
         found[user] = value.string()
     return found
+
+
+def _can_match(text: str) -> bool:
+    """Whether it is a bcrypt hash that some password has: it may have been cut or mistyped."""
+    if not _BCRYPT_HASH.fullmatch(text):
+        return False
+    salt = text[7:29]
+    try:
+        return bcrypt.hashpw(b"", f"$2b$04${salt}".encode())[7:29] == salt.encode()
+    except ValueError:
+        return False
+
+
+def _secret(value: Value) -> str:
+    if not value.is_string:
+        value.fail("text", _HIDDEN)
+    return value.string()
 
 
 def _rate_limit(node: Value) -> RateLimit:
@@ -239,9 +273,9 @@ def _check_pairs(node: Value, tls: TlsConfig) -> None:
     def wrong(key: str, found: object, allowed: str) -> ConfigError:
         return node.error(found, allowed, key=f"{node.key}.{key}")
 
-    for name in ("cert", "key"):
+    for name in ("cert", "key", "client_ca"):
         inline, file = getattr(tls, name), getattr(tls, f"{name}_file")
-        if not inline and not file:
+        if not inline and not file and name != "client_ca":
             raise wrong(f"{name}_file", MISSING, f"{name}_file or {name}")
         if inline and file:
             raise wrong(name, Described(f"{name} as well as {name}_file"), "one of the two")
@@ -285,7 +319,9 @@ def _curves(value: Value) -> tuple[str, ...]:
     return curves
 
 
-def _texts(value: Value) -> tuple[str, ...]:
+def _sans(value: Value) -> tuple[str, ...]:
+    if value.is_null or (value.is_list and not value.items()):
+        value.fail("at least one name, or no such key", "no name")
     allowed = "a list of texts"
     return tuple(item.string(allowed) for item in value.sequence(allowed))
 

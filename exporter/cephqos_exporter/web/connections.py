@@ -14,6 +14,9 @@ from typing import Any, Final
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from cephqos_exporter.web.handshakes import Handshake
+from cephqos_exporter.web.network import network_of
+
 log = logging.getLogger(__name__)
 
 # For the first request of a connection, from its start; for the next, from its first byte.
@@ -42,25 +45,56 @@ class Connections(web.Server):
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         most = max(_LEAST_CONNECTIONS, min(_MOST_CONNECTIONS, soft // 4))
         self.most = most
-        self._everyone: dict[Connection, None] = {}  # the oldest first
+        self._everyone: dict[Connection | Handshake, None] = {}  # the oldest first
+        self._handshakes: dict[int, Handshake] = {}  # by descriptor
         self._answering: dict[Connection, None] = {}  # those who were to take one longest first
 
     def __call__(self) -> RequestHandler:
-        return Connection(self, loop=self._loop, keepalive_timeout=IDLE_SECONDS, access_log=None)
+        # Nobody reads a body here, so nobody shall unpack one: 10 MB can unpack to 10 GB.
+        settings = {"keepalive_timeout": IDLE_SECONDS, "access_log": None, "auto_decompress": False}
+        return Connection(self, loop=self._loop, **settings)
 
-    def opened(self, connection: "Connection") -> None:
-        """Take up a connection; one that is idle gives way, of the address that has most of them.
+    def accepted(self, handshake: Handshake) -> None:
+        """Take up a connection that has TLS before it; it counts as an idle one."""
+        self._shaken(handshake.descriptor)  # of one that failed
+        self._handshakes[handshake.descriptor] = handshake
+        self._take_up(handshake)
 
-        So a flood from one address closes its own connections and not those of Prometheus.
+    def gave_up(self, handshake: Handshake) -> None:
+        """A handshake came to nothing."""
+        self._everyone.pop(handshake, None)
+        if self._handshakes.get(handshake.descriptor) is handshake:
+            del self._handshakes[handshake.descriptor]
+
+    def _shaken(self, descriptor: int) -> None:
+        handshake = self._handshakes.pop(descriptor, None)
+        if handshake is not None:
+            handshake.end()
+            self._everyone.pop(handshake, None)
+
+    def opened(self, connection: "Connection", descriptor: int) -> None:
+        """Take up a connection, after its handshake if it had one."""
+        self._shaken(descriptor)
+        self._take_up(connection)
+
+    def _take_up(self, newest: "Connection | Handshake") -> None:
+        """One that is idle gives way, of the network that has most of them.
+
+        So a flood from one address closes its own connections and not those of Prometheus. A flood
+        from many closes those first that were never let in, the oldest first.
         """
-        self._everyone[connection] = None
+        self._everyone[newest] = None
         if len(self._everyone) <= self.most:
             return
+        for handshake in [one for one in self._handshakes.values() if one.over]:
+            self._shaken(handshake.descriptor)
         idle = [one for one in self._everyone if not one.busy]
-        held = Counter(one.address for one in idle)
-        if held:
-            address, _ = held.most_common(1)[0]
-            next(one for one in idle if one.address == address).cut_off("there are too many")
+        if len(self._everyone) <= self.most or not idle:
+            return
+        held = Counter(one.network for one in idle)
+        most = max(held.values())
+        candidates = (one for one in idle if held[one.network] == most)
+        min(candidates, key=lambda one: one.let_in).cut_off("there are too many")
 
     def answering(self, connection: "Connection", size: int) -> None:
         """An answer begins. Too much unsent: who took nothing for longest loses his, as above."""
@@ -70,11 +104,11 @@ class Connections(web.Server):
             others = [one for one in self._answering if one is not connection]
             held: Counter[str] = Counter()
             for one in others:
-                held[one.address] += one.unsent
+                held[one.network] += one.unsent
             if not held:
                 return
-            address, _ = held.most_common(1)[0]
-            slow = next(one for one in others if one.address == address)
+            network, _ = held.most_common(1)[0]
+            slow = next(one for one in others if one.network == network)
             self.answered(slow)
             slow.cut_off("too many answers are not taken")
 
@@ -90,22 +124,25 @@ class Connections(web.Server):
 class Connection(RequestHandler):
     """One connection: headers and answers have a deadline, errors take one line of the log."""
 
-    __slots__ = ("_connections", "_timer", "address", "busy", "unsent")
+    __slots__ = ("_connections", "_timer", "address", "busy", "let_in", "network", "unsent")
 
     def __init__(self, connections: Connections, **settings: Any) -> None:
         super().__init__(connections, **settings)
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
         self.busy = False  # a request was read and is not answered yet
+        self.let_in = False  # a request of it had the right to be answered
         self.unsent = 0  # bytes of the answer under way
-        self.address = ""
+        self.address = self.network = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self.address = peer[0] if isinstance(peer, tuple) else ""
+        self.network = network_of(self.address)
         self._start_timer(self._connections.header_seconds)
-        self._connections.opened(self)
+        sock = transport.get_extra_info("socket")
+        self._connections.opened(self, sock.fileno() if sock is not None else -1)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._stop_timer()
@@ -127,6 +164,7 @@ class Connection(RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         for name, value in self._connections.headers().items():
             resp.headers.setdefault(name, value)
+        resp.headers.setdefault("Server", "cephqos")  # and not which versions of what
         self._start_timer(self._connections.answer_seconds)
         body = getattr(resp, "body", None)
         self._connections.answering(self, len(body) if isinstance(body, bytes) else 0)

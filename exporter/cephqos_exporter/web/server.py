@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-import os
 import socket
 import ssl
+import time
 import zlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,26 +14,29 @@ from typing import Final
 
 from aiohttp import web
 
-from cephqos_base.errors import ConfigError, Described
-from cephqos_exporter.errors import ExporterError
+from cephqos_base.errors import MISSING, ConfigError, Described
 from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.model import Daemon
+from cephqos_exporter.web.addresses import shown
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter, TooManyFailures
 from cephqos_exporter.web.config import WebConfig, load
 from cephqos_exporter.web.connections import Connection, Connections
+from cephqos_exporter.web.handshakes import Listener
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
+from cephqos_exporter.web.network import network_of
 from cephqos_exporter.web.tls import Credentials, Doorway, authority_of, names_of
 
 log = logging.getLogger(__name__)
 
-_FIRST_SYSTEMD_FD: Final = 3
 # Fast and nearly as small: the text repeats itself so much that level 1 takes 95 % off.
 _GZIP_LEVEL: Final = 1
 _GZIP_INLINE_BYTES: Final = 1 << 20  # 2 ms; a thread costs as much as a tenth of that
 _GZIP_WINDOW: Final = 31  # 15 bits, and 16 for the gzip header
 
-_BACKLOG: Final = 128
+# A configuration that could not be read is tried again so often: a file may be readable now, or
+# whole, and look as before.
+RETRY_SECONDS: Final = 5.0
 
 # What is answered beside the metrics.
 OTHER_PATHS: Final = frozenset({"/", "/sd", "/-/healthy", "/-/ready"})
@@ -59,11 +63,13 @@ class Server:
         self.service = service
         self._path = web_config
         self._mark: object = None
+        self._retry_at: float | None = None  # of the monotonic clock, after a failure
+        self._complaint = ""
         self._config = WebConfig()
         self._auth = BasicAuth({})
         self._limiter = RateLimiter(self._config.rate_limit)
         self._credentials: Credentials | None = None
-        self._scrapes = 0
+        self._scrapes: Counter[str] = Counter()  # under way, by network
         self._draining = False
         self._serving = False
         self._drain_seconds = drain_seconds
@@ -77,6 +83,8 @@ class Server:
         mark = _mark(self._path)
         config = load(self._path)
         marks = (mark, *map(_mark, _tls_files(config)))  # before they are read, not after
+        if self._serving:
+            self._refuse_less(config)
         self._take_tls(config)
         if (config.users, config.rate_limit) != (self._config.users, self._config.rate_limit):
             self._auth = BasicAuth(config.users, config.rate_limit)
@@ -84,6 +92,19 @@ class Server:
             self._limiter = RateLimiter(config.rate_limit)
         self._config = config
         self._mark = marks
+        self._retry_at = None
+        self._complaint = ""
+
+    def _refuse_less(self, config: WebConfig) -> None:
+        """What protects ends with a restart only: a file that is being written lacks its end."""
+        assert self._path is not None  # noqa: S101 - only called where there is such a file
+        for key, before, after, allowed in (
+            ("basic_auth_users", self._config.users, config.users, "at least one user"),
+            ("tls_server_config.client_allowed_sans", _sans(self._config), _sans(config), "names"),
+        ):
+            if before and not after:
+                allowed = f"{allowed}, until a restart"
+                raise ConfigError(where=self._path, key=key, found=MISSING, allowed=allowed)
 
     def _take_tls(self, config: WebConfig) -> None:
         """Serve new connections with the certificates and the client CA as they are now.
@@ -108,13 +129,19 @@ class Server:
 
     def _follow_web_config(self) -> None:
         """As exporter-toolkit does, notice a changed file without being told: certificates too."""
-        if self._path is None or self._mark == self._marks():
+        if self._path is None:
+            return
+        retry = self._retry_at is not None and time.monotonic() >= self._retry_at
+        if self._mark == self._marks() and not retry:
             return
         try:
             self.reload_web_config()
         except ConfigError as exc:
             self._mark = self._marks()
-            log.error("kept the web configuration in force: %s", exc)
+            self._retry_at = time.monotonic() + RETRY_SECONDS
+            if str(exc) != self._complaint:
+                self._complaint = str(exc)
+                log.error("kept the web configuration in force: %s", exc)
 
     def _marks(self) -> tuple[object, ...]:
         assert self._path is not None  # noqa: S101 - only called where there is such a file
@@ -127,10 +154,11 @@ class Server:
         self._runner = web.ServerRunner(connections, shutdown_timeout=self._drain_seconds)
         await self._runner.setup()
         doorway = Doorway(self._context) if self._credentials is not None else None
-        for sock in sockets:
+        for given in sockets:
+            sock = Listener.of(given, connections) if doorway else given
             await web.SockSite(self._runner, sock, ssl_context=doorway).start()
             scheme = "https" if doorway else "http"
-            log.info("listening on %s://%s", scheme, _shown(sock))
+            log.info("listening on %s://%s", scheme, shown(sock.getsockname()))
 
     async def drain(self) -> None:
         """Say that we are not ready, let requests under way finish, stop."""
@@ -142,7 +170,12 @@ class Server:
         if isinstance(request.protocol, Connection):
             request.protocol.begin()
         self._follow_web_config()
-        return await self._refusal(request) or await self._route(request)
+        refusal = await self._refusal(request)
+        if refusal is not None:
+            return refusal
+        if isinstance(request.protocol, Connection):
+            request.protocol.let_in = True
+        return await self._route(request)
 
     async def _refusal(self, request: web.BaseRequest) -> web.Response | None:
         refusal = self._refusal_of_certificate(request)
@@ -198,20 +231,30 @@ class Server:
 
     async def _metrics(self, request: web.BaseRequest) -> web.Response:
         service = self.service
-        if service.max_requests and self._scrapes >= service.max_requests:
-            return web.Response(status=503, text=f"{self._scrapes} scrapes under way already\n")
+        network = network_of(request.remote or "")
+        if service.max_requests and self._too_many(network):
+            text = f"{self._scrapes.total()} scrapes under way already\n"
+            return web.Response(status=503, text=text)
         seconds = scrape_seconds(
             request.headers.get("X-Prometheus-Scrape-Timeout-Seconds"),
             offset=service.timeout_offset,
             otherwise=service.timeout,
             most=service.max_timeout,
         )
-        self._scrapes += 1
+        self._scrapes[network] += 1
         try:
             page = await service.page(seconds)
             return await _written(page, request)
         finally:
-            self._scrapes -= 1
+            self._scrapes[network] -= 1
+            if not self._scrapes[network]:
+                del self._scrapes[network]
+
+    def _too_many(self, network: str) -> bool:
+        """One who has no scrape under way is answered even if others have taken all places."""
+        most = self.service.max_requests
+        total = self._scrapes.total()
+        return total >= (most if self._scrapes[network] else 2 * most)
 
     def _targets(self, request: web.BaseRequest) -> list[dict[str, object]]:
         daemons = self.service.daemons()
@@ -222,7 +265,13 @@ class Server:
             "__meta_cephqos_daemons": ",".join(daemon.name for daemon in daemons),
             "__meta_cephqos_clusters": ",".join(sorted({daemon.cluster for daemon in daemons})),
         }
-        return [{"targets": [request.host], "labels": labels}]
+        return [{"targets": [_called(request)], "labels": labels}]
+
+
+def _called(request: web.BaseRequest) -> str:
+    """What the client calls this server; aiohttp may ask the DNS for that, which may take long."""
+    name = request.transport.get_extra_info("sockname") if request.transport else None
+    return request.headers.get("Host") or (shown(name) if name else "")
 
 
 async def _written(page: Page, request: web.BaseRequest) -> web.Response:
@@ -241,6 +290,10 @@ async def _written(page: Page, request: web.BaseRequest) -> web.Response:
 def _gzip(body: bytes) -> bytes:
     compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     return compressor.compress(body) + compressor.flush()
+
+
+def _sans(config: WebConfig) -> Sequence[str]:
+    return config.tls.client_allowed_sans if config.tls is not None else ()
 
 
 def _manner(config: WebConfig) -> object:
@@ -262,78 +315,4 @@ def _mark(path: Path) -> object:
         status = path.stat()
     except OSError:
         return None
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
-class AddressMissing(ExporterError):
-    """An address of the right form that cannot be had."""
-
-    def __init__(self, address: str, reason: Exception) -> None:
-        super().__init__(f"{address}: {reason}")
-        self.address = address
-        self.reason = reason
-
-
-def listen_on(addresses: Sequence[str]) -> list[socket.socket]:
-    """Bound, listening sockets; AddressMissing, or ValueError if an address is none."""
-    sockets: list[socket.socket] = []
-    try:
-        for address in addresses:
-            place = split_address(address)
-            try:
-                sockets.append(bind_to(*place))
-                sockets[-1].listen(_BACKLOG)
-            except (OSError, UnicodeError) as exc:
-                raise AddressMissing(address, exc) from exc
-    except BaseException:
-        for sock in sockets:
-            sock.close()
-        raise
-    return sockets
-
-
-def split_address(address: str) -> tuple[str, int]:
-    """Host (empty: all addresses) and port of `[host]:port`; ValueError if it is not that."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535 or "/" in host:
-        raise ValueError(address)
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError(address)
-    return host, int(port)
-
-
-def bind_to(host: str, port: int) -> socket.socket:
-    """A bound socket that does not listen yet; OSError or UnicodeError where there is none."""
-    both = not host and socket.has_dualstack_ipv6()
-    if host:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, place = found[0][0], found[0][4]
-    else:
-        family, place = socket.AF_INET6 if both else socket.AF_INET, ("", port)
-    sock = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(not both))
-        sock.bind(place)
-    except BaseException:
-        sock.close()
-        raise
-    return sock
-
-
-def systemd_sockets() -> list[socket.socket]:
-    """The sockets that systemd handed over (LISTEN_FDS), if they are for this process."""
-    if os.environ.get("LISTEN_PID") != str(os.getpid()):
-        return []
-    count = int(os.environ.get("LISTEN_FDS", "0"))
-    return [socket.socket(fileno=_FIRST_SYSTEMD_FD + i) for i in range(count)]
-
-
-def _shown(sock: socket.socket) -> str:
-    name = sock.getsockname()
-    if isinstance(name, str):
-        return name
-    return f"[{name[0]}]:{name[1]}" if ":" in name[0] else f"{name[0]}:{name[1]}"
+    return status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size

@@ -1,0 +1,135 @@
+"""Who asks much, from one address or many, takes no other's place."""
+
+import asyncio
+import contextlib
+import zlib
+from pathlib import Path
+
+import pytest
+from aiohttp.http_parser import DeflateBuffer
+
+from cephqos_exporter.web import auth, server
+from cephqos_exporter.web.auth import BasicAuth, TooManyFailures
+from cephqos_exporter.web.network import network_of
+
+from .test_web_server import HASH, Scrapes, basic, serving
+
+
+def test_addresses_that_one_host_has_many_of_are_one() -> None:
+    assert network_of("2001:db8:1:2::1") == network_of("2001:db8:1:2:ffff::9")
+    assert network_of("2001:db8:1:3::1") != network_of("2001:db8:1:2::1")
+    assert network_of("::ffff:10.0.0.1") == network_of("10.0.0.1") == "10.0.0.1"
+    assert network_of("fe80::1%eth0") == network_of("fe80::2")
+    assert network_of("127.0.0.1") == network_of("127.9.8.7") == network_of("::ffff:127.1.1.1")
+    assert network_of("") == ""
+
+
+@pytest.mark.parametrize("addresses", [4, 40])
+async def test_a_few_addresses_do_not_take_all_places_where_passwords_wait(
+    monkeypatch: pytest.MonkeyPatch, addresses: int
+) -> None:
+    checking = asyncio.Event()
+
+    async def to_thread(check: object, password: bytes, *_: object) -> bool:
+        await checking.wait()
+        return password == b"secret"
+
+    monkeypatch.setattr(asyncio, "to_thread", to_thread)
+    guarded = BasicAuth({"prometheus": HASH})
+    refused = 0
+
+    async def guess(i: int) -> None:
+        nonlocal refused
+        try:
+            address = f"10.0.0.{i % addresses}"
+            assert not await guarded.allows(basic("prometheus", str(i)), address)
+        except TooManyFailures:
+            refused += 1
+
+    flood = [asyncio.create_task(guess(i)) for i in range(addresses * 20)]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    good = asyncio.create_task(guarded.allows(basic("prometheus", "secret"), "10.0.1.1"))
+    await asyncio.sleep(0)
+    checking.set()
+    assert await good
+    await asyncio.gather(*flood)
+    assert refused >= addresses * 20 - auth._WAITING - 1
+
+
+async def test_one_that_gives_up_its_place_leaves_the_turn_to_others() -> None:
+    """Cancelled in the same moment in which it was sent away: the turn was not its own."""
+    turns = auth._Turns()
+    await turns.take("a")
+    waiting = [asyncio.create_task(turns.take("b")) for _ in range(auth._WAITING)]
+    await asyncio.sleep(0)
+    assert turns.room_for("c")
+    waiting[-1].cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert waiting[-1].done()
+    assert not any(task.done() for task in waiting[:-1])
+    for task in waiting:
+        task.cancel()
+    for task in waiting:
+        with contextlib.suppress(asyncio.CancelledError, TooManyFailures):
+            await task
+
+
+async def test_one_who_holds_all_places_of_scrapes_leaves_one_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    networks = iter(["flood", "flood", "flood", "prometheus", "prometheus", *"abcd"])
+    monkeypatch.setattr(server, "network_of", lambda _: next(networks))
+    scrapes = Scrapes()
+    scrapes.hold = asyncio.Event()
+    async with serving(scrapes, max_requests=2) as client:
+        begun = []
+        statuses = []
+        for _ in range(9):
+            task = asyncio.create_task(client.get("/metrics"))
+            await asyncio.wait([task], timeout=0.2)
+            if task.done():
+                statuses.append(task.result()[0])
+            else:
+                statuses.append(0)
+                begun.append(task)
+        # Twice as many at most, over all networks.
+        assert statuses == [0, 0, 503, 0, 503, 0, 503, 503, 503]
+        scrapes.hold.set()
+        assert [(await task)[0] for task in begun] == [200] * 4
+        assert not client.server._scrapes
+
+
+async def test_a_body_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    unpacked = []
+    monkeypatch.setattr(DeflateBuffer, "feed_data", lambda _, *data: unpacked.append(data))
+    body = zlib.compress(bytes(1 << 20))
+    head = f"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}"
+    async with serving(Scrapes()) as client:
+        answer = await client.raw(f"{head}\r\nContent-Encoding: deflate\r\n\r\n".encode() + body)
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert not unpacked
+
+
+async def test_a_request_without_a_host_asks_no_name_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def slow(*_: object) -> str:
+        raise AssertionError("the event loop would wait for the DNS")
+
+    monkeypatch.setattr("socket.getfqdn", slow)
+    async with serving(Scrapes()) as client:
+        answer = await client.raw(b"GET /sd HTTP/1.0\r\n\r\n")
+        host, port = client.address
+    assert f'"targets": ["{host}:{port}"]'.encode() in answer
+
+
+async def test_an_answer_does_not_say_which_versions_there_are(tmp_path: Path) -> None:
+    config = tmp_path / "web.yml"
+    config.write_text(f"basic_auth_users: {{prometheus: {HASH}}}")
+    async with serving(Scrapes(), web_config=config) as client:
+        _, _, headers = await client.get("/metrics")
+        bad = await client.raw(b"GET /\r\n\r\n")
+    assert headers["Server"] == "cephqos"
+    assert b"aiohttp" not in bad
