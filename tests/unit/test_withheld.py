@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from cephqos_loadgen.archive import withheld
 from cephqos_loadgen.cluster import environment
-from cephqos_loadgen.record import withheld
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 

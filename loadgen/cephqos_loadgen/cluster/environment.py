@@ -8,9 +8,9 @@ from typing import Any
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.archive import withheld
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.lab.isolation import process
-from cephqos_loadgen.record import withheld
 
 _TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
 _TOOL_SECONDS = 20.0

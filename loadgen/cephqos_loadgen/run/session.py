@@ -7,6 +7,7 @@ from typing import Any
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
+from cephqos_loadgen.archive import withheld
 from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.cluster import background_work, capacity, device_queues, osds_here, undo
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
@@ -16,7 +17,6 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
 from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.pools import free_space, kept_pools
-from cephqos_loadgen.record import withheld
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
 
