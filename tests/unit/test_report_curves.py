@@ -127,6 +127,24 @@ def test_a_mode_says_what_is_a_curve(mode: str, steps: int, curve: bool, tmp_pat
     assert FioResult("rbd", mode, own).is_curve is curve  # type: ignore[arg-type]
 
 
+def test_cpu_by_group_of_threads_is_that_of_each_step(tmp_path: Path) -> None:
+    """Two OSDs, each of whose groups used 0.1 cores all the time."""
+    run = analysed(archive(tmp_path / "a", repeats=2))
+    found = table(run, "threads")
+    assert column(found, "Depth") == ["1", "16"]
+    assert column(found, "tp_osd_tp") == ["0.200", "0.200"]
+    assert column(found, "all others") == ["0", "0"]
+    plain = Builder(points={"a": [SyntheticRepeat(100.0)]}, osds=SHORT_AT_16)
+    found = table(analysed(plain.write(tmp_path / "b")), "threads")
+    assert "Depth" not in [column.title for column in found.columns]
+    assert column(found, "bstore_kv_sync") == ["0.200"]
+
+
+def test_without_samples_of_threads_there_is_no_table_of_them(tmp_path: Path) -> None:
+    document = build([analysed(archive(tmp_path / "a", osds=None))], ReportSettings())
+    assert "threads" not in [found.name for found in document.tables]
+
+
 # -- doubts of a step ------------------------------------------------------------------------------
 
 

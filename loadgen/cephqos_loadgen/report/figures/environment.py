@@ -36,7 +36,8 @@ def environment_facts(run: ReportRun) -> dict[str, str]:
         sizes = sorted({int(o["bluestore_bdev_size"]) for o in osds if "bluestore_bdev_size" in o})
         if sizes:
             found["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
-    limits = {point["lab"].get("device_iops") for point in run.plan["points"]} - {None}
+    labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
+    limits = {lab.get("device_iops") for lab in labs} - {None}
     if limits:
         found["Device limit"] = ", ".join(f"{limit} requests/s per OSD" for limit in sorted(limits))
     tools = environment.get("tools") or {}

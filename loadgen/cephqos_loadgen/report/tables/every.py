@@ -7,6 +7,7 @@ from cephqos_loadgen.report.tables.of_changes import change_tables
 from cephqos_loadgen.report.tables.of_loads import background_table, curves_table, loads_table
 from cephqos_loadgen.report.tables.of_promises import promises_table
 from cephqos_loadgen.report.tables.of_setup import cost_table, environment_table, recording_table
+from cephqos_loadgen.report.tables.of_threads import threads_table
 from cephqos_loadgen.report.tables.table import Table
 
 
@@ -19,6 +20,7 @@ def tables(subject: Subject) -> Iterator[Table]:
         curves_table(subject),
         promises_table(subject),
         cost_table(subject),
+        threads_table(subject),
         recording_table(subject),
     )
     yield from (table for table in built if table.rows)

@@ -12,7 +12,7 @@ from cephqos_loadgen.report.tables.table import (
     Cell,
     Table,
     TableColumn,
-    count,
+    depth_cell,
     plain_figure,
     text,
 )
@@ -33,7 +33,7 @@ def promises_table(subject: Subject) -> Table:
                 (
                     text(subject.label(row.key)),
                     text(load.phase),
-                    *([_depth_cell(load.depth)] if curves else []),
+                    *([depth_cell(load.depth)] if curves else []),
                     text(promise.osd),
                     text(promise.work),
                     *_promise_cells([one.promise for one in found]),
@@ -122,10 +122,6 @@ def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepPromise]]:
                 key = (load.point, load.phase, load.depth, promise.osd, promise.work)
                 found.setdefault(key, []).append(StepPromise(observed, load, promise))
     return found
-
-
-def _depth_cell(depth: int | None) -> Cell:
-    return Cell("–") if depth is None else count(depth)
 
 
 def _causes_cell(found: Sequence[StepPromise]) -> Cell:

@@ -46,6 +46,11 @@ def count(value: int) -> Cell:
     return Cell(f"{value:,}", value)
 
 
+def depth_cell(depth: int | None) -> Cell:
+    """Of a step of a curve; a dash for a load of one depth."""
+    return Cell("–") if depth is None else count(depth)
+
+
 def doubts_cell(numbers: Sequence[int]) -> Cell:
     joined = ", ".join(map(str, numbers))
     return Cell(joined or "–", joined, "doubt" if numbers else "")
