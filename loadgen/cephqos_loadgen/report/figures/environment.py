@@ -37,7 +37,7 @@ def environment_facts(run: ReportRun) -> dict[str, str]:
         if sizes:
             found["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
-    limits = {lab.get("device_iops") for lab in labs} - {None}
+    limits = {int(lab["device_iops"]) for lab in labs if lab.get("device_iops")}
     if limits:
         found["Device limit"] = ", ".join(f"{limit} requests/s per OSD" for limit in sorted(limits))
     tools = environment.get("tools") or {}
