@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.archive import withheld
+from cephqos_loadgen import withheld
 from cephqos_loadgen.cluster import environment
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

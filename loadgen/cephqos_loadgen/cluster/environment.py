@@ -8,7 +8,7 @@ from typing import Any
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_loadgen.archive import withheld
+from cephqos_loadgen import withheld
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.lab.isolation import process
 

@@ -7,7 +7,7 @@ from typing import Any
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
-from cephqos_loadgen.archive import withheld
+from cephqos_loadgen import withheld
 from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.cluster import background_work, capacity, device_queues, osds_here, undo
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
