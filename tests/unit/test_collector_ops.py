@@ -72,6 +72,44 @@ def test_few_operations_are_listed_to_find_the_oldest() -> None:
     assert value(osd.scrape(collector), OLDEST) == 7.5
 
 
+def test_the_few_are_listed_every_five_seconds_and_the_age_is_that_of_the_last_list() -> None:
+    osd, collector = idle(), OpsCollector(sample_at_most=0)
+    osd.counters("osd")["op_wip"] = 3
+    asked, shown = [], []
+    for second in range(13):
+        osd.time = 1000.0 + second
+        osd.replies["ops"] = {"ops": [{**op(1, ("initiated", 0)), "age": second + 0.5}]}
+        shown.append(list(values(osd.scrape(collector), OLDEST).values()))
+        asked.append("ops" in osd.asked[-1])
+    assert [second for second in range(13) if asked[second]] == [1, 6, 11]
+    assert shown == [[]] + [[1.5]] * 5 + [[6.5]] * 5 + [[11.5]] * 2
+
+
+def test_an_age_is_not_shown_any_longer_than_it_is_known() -> None:
+    osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=0)
+    osd.replies["ops"] = {"ops": [{**op(1, ("initiated", 0)), "age": 7.5}]}
+
+    def oldest(in_progress: int) -> list[float]:
+        osd.counters("osd")["op_wip"] = in_progress
+        osd.time += 1
+        return list(values(osd.scrape(collector), OLDEST).values())
+
+    assert [oldest(n) for n in (0, 3, 3, 3)] == [[0], [], [7.5], [7.5]]
+    assert [oldest(n) for n in (0, 3)] == [[0], []], "those that it was of have ended"
+    assert "ops" not in osd.asked[-1]
+    assert oldest(3) == [7.5]
+    assert oldest(33) == [7.5], "as of the last list"
+    assert [oldest(n) for n in (33, 3, 3)] == [[], [], [7.5]]
+    del osd.replies["ops"]
+    assert [oldest(3) for _ in range(6)] == [[7.5]] * 4 + [[], []], "asked for in vain"
+    assert "ops" in osd.asked[-1]
+
+
+def test_what_tells_of_long_times_is_asked_for_every_five_seconds() -> None:
+    commands = {c.prefix: c.ttl for c in OpsCollector().commands(OSD)}
+    assert 4 <= commands["dump_blocked_ops_count"] < 5
+
+
 def test_many_operations_are_never_listed_and_their_age_is_absent() -> None:
     osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=32)
     osd.counters("osd")["op_wip"] = 33

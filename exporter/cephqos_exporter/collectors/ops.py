@@ -1,8 +1,8 @@
 """Operations of an OSD that take long: how many, how old, and where they waited.
 
 Listing operations costs an OSD with a long queue megabytes, just when it is busiest. So the list is
-asked for at every scrape only while few are in progress, at intervals while they are more, and not
-at all while they are very many; the record of slow ones only when there are new ones.
+asked for every few seconds while few are in progress, less often while they are more, and not at
+all while they are very many; the record of slow ones only when there are new ones.
 """
 
 import re
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
-from cephqos_exporter.collectors.interval import ReadInterval
+from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.config import integer, number
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import (
@@ -27,6 +27,9 @@ from cephqos_exporter.qos.waits import WaitMeter
 _OPS: Final = "ops"
 _BLOCKED: Final = "dump_blocked_ops_count"
 _SLOW: Final = "dump_historic_slow_ops"
+
+# Between two lists that tell the oldest operation.
+_LIST_SECONDS: Final = 5.0
 
 # How often to look for slow ops where no counter says that there are new ones (before 18.x).
 _SLOW_TTL_SECONDS: Final = 60.0
@@ -86,6 +89,8 @@ class _OpsOsd:
     interval: ReadInterval  # between samples of where operations wait
     waits: WaitMeter = field(default_factory=WaitMeter)
     replicas: _Replicas = field(default_factory=_Replicas)
+    lists: ReadInterval = field(default_factory=lambda: ReadInterval(_LIST_SECONDS))
+    oldest: float | None = None  # its age as of the last list; None: not known
     few: bool = False  # in progress at the last scrape
     listed: bool = False  # whether the list is asked for at the next scrape
     slow_count: float | None = None  # the OSD's own count when its record was last read
@@ -99,8 +104,8 @@ class OpsCollector(DaemonCollector[_OpsOsd]):
     """Operations in progress, blocked and slow.
 
     Options:
-    `list_at_most`: operations in progress up to which their list is asked for at every scrape, to
-    find the oldest.
+    `list_at_most`: operations in progress up to which their list is asked for every few seconds,
+    to find the oldest.
     `sample_at_most`, `sample_interval`: operations in progress up to which their list is asked for
     at intervals, to see where they wait.
     """
@@ -131,7 +136,7 @@ class OpsCollector(DaemonCollector[_OpsOsd]):
         )
 
     def needed(self, daemon: Daemon, state: _OpsOsd | None) -> Sequence[Command]:
-        wanted = [Command(_BLOCKED), *self.counters.commands(daemon)]
+        wanted = [Command(_BLOCKED, SLOWLY), *self.counters.commands(daemon)]
         if state is not None and state.listed:
             wanted.append(Command(_OPS))
         if state is None or state.slow_due:
@@ -154,7 +159,7 @@ class OpsCollector(DaemonCollector[_OpsOsd]):
                 [("", view.labels, in_progress)],
             ),
             *_blocked(view),
-            *_oldest(view, idle=in_progress == 0, listed=state.few),
+            *_oldest(view, state, idle=in_progress == 0),
             *self._waits(view, state, counters, in_progress),
         ]
         tracked = loggers.get("trackedop") or {}
@@ -177,7 +182,9 @@ class OpsCollector(DaemonCollector[_OpsOsd]):
         if not busy and osd.interval.due:
             osd.waits.idle(view.time)
         osd.few = 0 < clients <= self._list_at_most
-        osd.listed = osd.few or (osd.interval.due and 0 < busy <= self._sample_at_most)
+        osd.lists.scraped(view.time, read=ops is not None)
+        for_oldest = osd.few and (osd.oldest is None or osd.lists.due)
+        osd.listed = for_oldest or (osd.interval.due and 0 < busy <= self._sample_at_most)
         return _wait_families(osd)
 
 
@@ -236,20 +243,22 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
     )
 
 
-def _oldest(view: DaemonView, *, idle: bool, listed: bool) -> Iterable[Family]:
+def _oldest(view: DaemonView, osd: _OpsOsd, *, idle: bool) -> Iterable[Family]:
     """The age of the oldest operation; not known while too many are in progress to list them."""
-    if listed and _OPS in view.replies:
-        age = max((_age(op) for op in view.replies[_OPS]["ops"]), default=0.0)
+    if osd.few and _OPS in view.replies:
+        osd.oldest = max((_age(op) for op in view.replies[_OPS]["ops"]), default=0.0)
     elif idle:
-        age = 0.0
-    else:
+        osd.oldest = 0.0
+    elif osd.listed or not osd.few:  # asked for in vain, or not asked for
+        osd.oldest = None
+    if osd.oldest is None:
         return
     yield Family(
         "cephqos_ops_oldest_age_seconds",
         "gauge",
         "Age of the oldest operation in progress. Absent while more are in progress "
         "than --collector.ops.list-at-most.",
-        [("", view.labels, age)],
+        [("", view.labels, osd.oldest)],
     )
 
 

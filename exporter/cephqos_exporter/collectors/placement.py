@@ -220,7 +220,8 @@ class PlacementCollector(DaemonCollector[_PlacementOsd]):
         self._topology: Topology | None = None
         self._topology_read = 0.0
         self._memory_taken = False
-        self._view: DaemonView | None = None  # the last of this scrape
+        # Where and when to look at all threads. Not the view: it would keep a daemon's replies.
+        self._place: tuple[Path, float] | None = None
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
@@ -247,7 +248,7 @@ class PlacementCollector(DaemonCollector[_PlacementOsd]):
             self._take_memory(state, view)
         if state.memory:
             families.append(state.memory_family())
-        self._view = view
+        self._place = view.host.proc, view.time
         return families
 
     def finish(self) -> Iterable[Family]:
@@ -255,11 +256,11 @@ class PlacementCollector(DaemonCollector[_PlacementOsd]):
         osds = [osd for osd in self.states.values() if osd.seen]
         for osd in osds:
             osd.seen = False
-        if not osds or self._topology is None or self._view is None:
+        if not osds or self._topology is None or self._place is None:
             return []
         families = [_strategy_family(osds, self._topology, self._excluded)]
         if any(osd.reactors for osd in osds):
-            self._scan.look(self._view.host.proc, self._view.time)
+            self._scan.look(*self._place)
             families.append(_sharing_family(osds, self._topology, self._scan))
         return families
 
