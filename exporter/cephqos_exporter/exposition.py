@@ -4,12 +4,12 @@ The sample lines of the two formats are the same bytes; only the headers differ.
 rendered lines, each written once however many formats are asked for, and drops the samples early.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_exporter.model import Family, FamilyType
-from cephqos_exporter.rendering import Chunk, render
+from cephqos_exporter.rendering import Heads, Rendered, render
 
 TEXT_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -21,7 +21,7 @@ _TEXT_TYPES: Final[dict[FamilyType, str]] = {"unknown": "untyped", "info": "gaug
 class _Block:
     type: FamilyType
     help: str
-    chunks: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)  # of each source
 
 
 class Page:
@@ -29,19 +29,28 @@ class Page:
 
     def __init__(self) -> None:
         self._blocks: dict[str, _Block] = {}
+        # Where the lines of families go that have these names: those of most daemons are the same.
+        self._places: dict[tuple[str, ...], Sequence[Callable[[str], None]]] = {}
         self._bodies: dict[bool, bytes] = {}
 
-    def add(self, chunks: Iterable[Chunk]) -> None:
+    def add(self, rendered: Rendered) -> None:
         """Add rendered families. The first source of a family says its type and help."""
-        blocks = self._blocks
-        for name, kind, text, lines in chunks:
-            block = blocks.get(name)
-            if block is None:
-                block = blocks[name] = _Block(kind, text)
-            block.chunks.append(lines)
+        places = self._places.get(rendered.heads.names)
+        if places is None:
+            places = self._places[rendered.heads.names] = self._place(rendered.heads)
+        for place, lines in zip(places, rendered.lines, strict=True):
+            place(lines)
+
+    def _place(self, heads: Heads) -> Sequence[Callable[[str], None]]:
+        places = []
+        for name, kind, text in zip(*heads, strict=True):
+            if name not in self._blocks:
+                self._blocks[name] = _Block(kind, text)
+            places.append(self._blocks[name].lines.append)
+        return places
 
     def add_families(self, families: Iterable[Family]) -> None:
-        self.add(render(families).chunks)
+        self.add(render(families))
 
     def body(self, *, openmetrics: bool) -> bytes:
         """The page in one format; written once, however many ask."""
@@ -55,7 +64,7 @@ class Page:
         for name in sorted(self._blocks):
             block = self._blocks[name]
             parts.append(head(name, block.type, block.help))
-            parts += block.chunks
+            parts += block.lines
         if openmetrics:
             parts.append("# EOF\n")
         return "".join(parts)

@@ -5,10 +5,10 @@ replies) into families; fetching, deadlines, isolation and timing belong to `scr
 `exposition.py`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NewType, Protocol
+from typing import Any, Literal, NamedTuple, NewType, Protocol, Self
 
 # Rendered once and used for every sample of every scrape: `ceph_daemon="osd.3",cluster="…"`.
 # Rendering labels for each sample was the largest cost of writing an exposition.
@@ -52,6 +52,44 @@ class Family:
 
     def add(self, labels: LabelText, value: float, suffix: str = "") -> None:
         self.samples.append((suffix, labels, value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """Families that come at every scrape, all of them but their numbers.
+
+    A collector makes it once for a daemon, and again when a series comes or goes. What is written
+    of it once needs no second look: so one form is never changed, and is only like itself.
+    """
+
+    families: tuple[Family, ...]  # the values of their samples mean nothing
+    places: int
+
+    @classmethod
+    def of(cls, families: Iterable[Family]) -> Self:
+        """The form of families that the caller gives away."""
+        own = tuple(families)
+        return cls(own, sum(len(family.samples) for family in own))
+
+    def fill(self, values: Sequence[float]) -> "FilledForm":
+        """The families with the numbers of a scrape, in the order of their samples."""
+        if len(values) != self.places:
+            raise ValueError(f"{len(values)} numbers for {self.places} places")
+        return FilledForm(self, values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilledForm:
+    """The families of a form with the numbers of one scrape: `Form.fill` makes it."""
+
+    form: Form
+    values: Sequence[float]
+
+    def __iter__(self) -> Iterator[Family]:
+        rest = iter(self.values)
+        for one in self.form.families:
+            samples = [(s, labels, next(rest)) for s, labels, _ in one.samples]
+            yield Family(one.name, one.type, one.help, samples)
 
 
 def single(name: str, kind: FamilyType, text: str, labels: LabelText, value: float) -> Family:

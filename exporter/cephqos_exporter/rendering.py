@@ -2,18 +2,19 @@
 
 Everything on a page passes here. A source gives the same series at nearly every scrape. So what was
 found valid is kept as a layout, and a scrape whose series are the same only fills in its numbers.
+No number is kept, and no line.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, chain, islice, pairwise, repeat
+from operator import le
 from typing import Final, NamedTuple, Self
 
 import orjson
 
-from cephqos_exporter.model import Family, FamilyType, Sample
+from cephqos_exporter.model import Family, FamilyType, FilledForm, Form, Sample
 from cephqos_exporter.validity import (
     NEVER_BELOW_0,
     SIGNS,
@@ -29,25 +30,33 @@ from cephqos_exporter.validity import (
 _BETWEEN: Final = "\0"  # families of a layout; no name, label or number has it
 
 
-class Chunk(NamedTuple):
-    """The rendered samples of one family from one source."""
+class Heads(NamedTuple):
+    """What families are called, what they are, and what they say of themselves."""
 
-    name: str
-    type: FamilyType
-    help: str
-    lines: str
-
-
-_chunk: Final[Callable[[Iterable[str]], Chunk]] = partial(tuple.__new__, Chunk)  # `_make`, quicker
+    names: tuple[str, ...]
+    types: tuple[FamilyType, ...]
+    helps: tuple[str, ...]
 
 
 class Rendered(NamedTuple):
     """What a source gave, fit for a page, and how many of its samples were not."""
 
-    chunks: list[Chunk]
+    heads: Heads
+    lines: Sequence[str]  # of each family: all of its samples
     samples: int
     left_out: int = 0
     size: int = 0  # characters
+
+
+_NOTHING: Final = Rendered(Heads((), (), ()), [], 0)
+
+
+class _Numbers(NamedTuple):
+    """The values of samples, and as text."""
+
+    values: Sequence[float]
+    texts: list[str]
+    plain: bool  # none of them has a sign or is no number
 
 
 class _Shape(NamedTuple):
@@ -61,33 +70,19 @@ class _Shape(NamedTuple):
     labels: Sequence[str]
 
 
-class _Given:
-    """What a source gave in one scrape: its families that have samples."""
-
-    def __init__(self, families: Sequence[Family]) -> None:
-        self.families = families
-        self.samples = [family.samples for family in self.families]
-        self.values = [value for samples in self.samples for _, _, value in samples]
-        self.numbers, self.plain = _numbers(self.values)
-
-    def shape(self) -> _Shape:
-        """All but the numbers."""
-        suffixes, labels, _ = zip(*chain.from_iterable(self.samples), strict=True)
-        return _Shape(
-            [family.name for family in self.families],
-            [family.type for family in self.families],
-            [family.help for family in self.families],
-            [len(samples) for samples in self.samples],
-            suffixes,
-            labels,
-        )
-
-    def has_no_absurd_number(self) -> bool:
-        rest = iter(self.numbers)
-        return all(
-            _none_is_absurd(family.type, islice(rest, len(family.samples)))
-            for family in self.families
-        )
+def _taken_apart(families: Sequence[Family]) -> tuple[_Shape, _Numbers]:
+    """Families that have samples as their shape and their numbers."""
+    samples = chain.from_iterable([family.samples for family in families])
+    suffixes, labels, values = zip(*samples, strict=True)
+    shape = _Shape(
+        [family.name for family in families],
+        [family.type for family in families],
+        [family.help for family in families],
+        [len(family.samples) for family in families],
+        suffixes,
+        labels,
+    )
+    return shape, _numbers(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +90,17 @@ class _Layout:
     """What was found fit as a whole: its text with a place for each number."""
 
     shape: _Shape
-    heads: tuple[Sequence[str], Sequence[FamilyType], Sequence[str]]
+    heads: Heads
     series: frozenset[str]  # names with suffixes
     text: str
-    histograms: Sequence[int]  # which of the families
+    # Places of buckets, and of those right above them.
+    lower: Sequence[int]
+    upper: Sequence[int]
 
     @classmethod
-    def of(cls, shape: _Shape, chunks: Sequence[Chunk]) -> Self:
+    def of(cls, families: Sequence[Family], shape: _Shape, heads: Heads) -> Self:
         """From what was rendered without anything left out."""
-        names = [chunk.name for chunk in chunks]
-        each = list(chain.from_iterable(map(repeat, names, shape.lengths)))
+        each = list(chain.from_iterable(map(repeat, heads.names, shape.lengths)))
         lines = [
             f"{name}{suffix}{{{labels}}} ".replace("%", "%%") + "%s\n"
             if labels
@@ -112,27 +108,40 @@ class _Layout:
             for name, suffix, labels in zip(each, shape.suffixes, shape.labels, strict=True)
         ]
         ends = list(accumulate(shape.lengths, initial=0))
-        parts = ["".join(lines[a:b]) for a, b in pairwise(ends)]
+        rising = [
+            (start + one, start + above)
+            for family, start in zip(families, ends, strict=False)
+            if family.type == "histogram"
+            for one, above in _rising(family.samples)
+        ]
         return cls(
             shape,
-            (names, shape.types, [chunk.help for chunk in chunks]),
+            heads,
             frozenset(map(str.__add__, each, shape.suffixes)),
-            _BETWEEN.join(parts),
-            [i for i, kind in enumerate(shape.types) if kind == "histogram"],
+            _BETWEEN.join("".join(lines[a:b]) for a, b in pairwise(ends)),
+            [one for one, _ in rising],
+            [above for _, above in rising],
         )
 
-    def fill(self, given: _Given, seen: Seen) -> Rendered | None:
+    def fill(
+        self, numbers: _Numbers, samples: Sequence[Sequence[Sample]], seen: Seen
+    ) -> Rendered | None:
         """The same series with other numbers; None if they are not fit as a whole."""
-        if not (given.plain or given.has_no_absurd_number()):
+        values, texts, plain = numbers
+        if not (plain or self._has_no_absurd_one(texts)):
             return None
-        if not all(_rises(given.samples[i]) for i in self.histograms):
+        if not all(map(le, [values[i] for i in self.lower], [values[i] for i in self.upper])):
             return None
-        if not seen.are_new(self.series, self.heads[0], given.samples):
+        if not seen.are_new(self.series, self.heads.names, samples):
             return None
-        text = self.text % tuple(given.numbers)
+        text = self.text % tuple(texts)
         lines = text.split(_BETWEEN)
-        chunks = list(map(_chunk, zip(*self.heads, lines, strict=True)))
-        return Rendered(chunks, len(given.values), 0, len(text) - len(lines) + 1)
+        return Rendered(self.heads, lines, len(values), 0, len(text) - len(lines) + 1)
+
+    def _has_no_absurd_one(self, texts: Iterable[str]) -> bool:
+        rest = iter(texts)
+        kinds = zip(self.shape.types, self.shape.lengths, strict=True)
+        return all(_none_is_absurd(kind, islice(rest, length)) for kind, length in kinds)
 
 
 class Renderer:
@@ -140,25 +149,47 @@ class Renderer:
 
     def __init__(self) -> None:
         self._layout: _Layout | None = None
+        self._form: Form | None = None  # that the layout was made of, if it was
+        self._samples: Sequence[Sequence[Sample]] = ()  # of the form
 
     def render(self, families: Iterable[Family], seen: Seen) -> Rendered:
         """As `render` does; `seen` has the series that are on the page already."""
-        filled = [family for family in families if family.samples]
-        if not filled:
-            return Rendered([], 0)
-        given = _Given(filled)
-        shape = given.shape()
-        if self._layout is not None and self._layout.shape == shape:
-            rendered = self._layout.fill(given, seen)
+        form = None
+        if isinstance(families, FilledForm):
+            rendered = self._fill(families, seen)
             if rendered is not None:
                 return rendered
-        rendered, as_it_is = _render(given, seen)
-        self._layout = _Layout.of(shape, rendered.chunks) if as_it_is else None
+            form = families.form
+        filled = [family for family in families if family.samples]
+        if not filled:
+            return _NOTHING
+        rendered = self._render(filled, seen)
+        if form is not None and form is not self._form:
+            self._samples = [family.samples for family in form.families if family.samples]
+        self._form = form
+        return rendered
+
+    def _fill(self, filled: FilledForm, seen: Seen) -> Rendered | None:
+        """With the layout if it was made of the same form, and the numbers are fit as a whole."""
+        if self._layout is None or filled.form is not self._form:
+            return None
+        return self._layout.fill(_numbers(filled.values), self._samples, seen)
+
+    def _render(self, families: Sequence[Family], seen: Seen) -> Rendered:
+        """With the layout if it fits, else with a new one."""
+        shape, numbers = _taken_apart(families)
+        if self._layout is not None and self._layout.shape == shape:
+            samples = [family.samples for family in families]
+            rendered = self._layout.fill(numbers, samples, seen)
+            if rendered is not None:
+                return rendered
+        rendered, as_it_is = _render(families, numbers, seen)
+        self._layout = _Layout.of(families, shape, rendered.heads) if as_it_is else None
         return rendered
 
 
 def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
-    """Chunks of the families that have samples.
+    """The lines of the families that have samples.
 
     Names are made valid. A sample is left out, and counted, if its labels are not valid, if its
     value is not finite or is below 0 and counts something, or if `seen` (the series of this source
@@ -166,21 +197,23 @@ def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
     """
     filled = [family for family in families if family.samples]
     if not filled:
-        return Rendered([], 0)
-    return _render(_Given(filled), Seen() if seen is None else seen)[0]
+        return _NOTHING
+    _, numbers = _taken_apart(filled)
+    return _render(filled, numbers, Seen() if seen is None else seen)[0]
 
 
-def _render(given: _Given, seen: Seen) -> tuple[Rendered, bool]:
+def _render(families: Sequence[Family], numbers: _Numbers, seen: Seen) -> tuple[Rendered, bool]:
     """Each family looked at by itself; whether all of it was fit and may be a layout."""
-    rest = iter(given.numbers)
-    chunks: list[Chunk] = []
-    count = left_out = size = 0
+    rest = iter(numbers.texts)
+    heads: list[tuple[str, FamilyType, str]] = []
+    lines: list[str] = []
+    count = left_out = 0
     as_it_is = True
-    for family in given.families:
+    for family in families:
         name = valid_name(family.name)
         samples: Sequence[Sample] = family.samples
         own = list(islice(rest, len(samples)))
-        finite = given.plain or _none_is_absurd(family.type, own)
+        finite = numbers.plain or _none_is_absurd(family.type, own)
         if not (finite and are_fit(name, samples, seen)):
             samples, own = _fit(family, name, own, seen)
             as_it_is = False
@@ -190,19 +223,29 @@ def _render(given: _Given, seen: Seen) -> tuple[Rendered, bool]:
             samples = []  # a part of one is none
             as_it_is = False
         if samples:
-            lines = "".join(
-                [
-                    f"{name}{suffix}{{{labels}}} {number}\n"
-                    if labels
-                    else f"{name}{suffix} {number}\n"
-                    for (suffix, labels, _), number in zip(samples, own, strict=True)
-                ]
-            )
-            chunks.append(Chunk(name, family.type, valid_help(family.help), lines))
-            size += len(lines)
+            heads.append((name, family.type, valid_help(family.help)))
+            lines.append(_lines(name, samples, own))
         count += len(samples)
         left_out += len(family.samples) - len(samples)
-    return Rendered(chunks, count, left_out, size), as_it_is
+    size = sum(map(len, lines))
+    return Rendered(_heads(heads), lines, count, left_out, size), as_it_is
+
+
+def _heads(heads: Sequence[tuple[str, FamilyType, str]]) -> Heads:
+    return Heads(
+        tuple(name for name, _, _ in heads),
+        tuple(kind for _, kind, _ in heads),
+        tuple(text for _, _, text in heads),
+    )
+
+
+def _lines(name: str, samples: Sequence[Sample], numbers: Sequence[str]) -> str:
+    return "".join(
+        [
+            f"{name}{suffix}{{{labels}}} {number}\n" if labels else f"{name}{suffix} {number}\n"
+            for (suffix, labels, _), number in zip(samples, numbers, strict=True)
+        ]
+    )
 
 
 def _fit(
@@ -227,19 +270,19 @@ def _none_is_absurd(kind: FamilyType, numbers: Iterable[str]) -> bool:
     return not any(number[0] in SIGNS and is_absurd(number, counts) for number in numbers)
 
 
+def _rising(samples: Sequence[Sample]) -> list[tuple[int, int]]:
+    """Which samples are buckets, and which the buckets right above; +Inf ends each set of them."""
+    buckets = [place for place, (suffix, _, _) in enumerate(samples) if suffix == "_bucket"]
+    return [(a, b) for a, b in pairwise(buckets) if 'le="+Inf"' not in samples[a][1]]
+
+
 def _rises(samples: Sequence[Sample]) -> bool:
-    """Whether no bucket has less than the one below it; +Inf ends each set of buckets."""
-    before, last = 0.0, 'le="+Inf"'
-    for suffix, labels, value in samples:
-        if suffix == "_bucket":
-            if value < before and 'le="+Inf"' not in last:
-                return False
-            before, last = value, labels
-    return True
+    """Whether no bucket has less than the one below it."""
+    return all(samples[one][2] <= samples[above][2] for one, above in _rising(samples))
 
 
-def _numbers(values: Sequence[float]) -> tuple[list[str], bool]:
-    """Every sample's value as text, in order, and whether none of them has a sign or is no number.
+def _numbers(values: Sequence[float]) -> _Numbers:
+    """Every sample's value as text.
 
     All at once and by a JSON library, because Python takes 300 ns for a float of 17 digits, more
     than for everything else about its line; this takes 30.
@@ -247,11 +290,11 @@ def _numbers(values: Sequence[float]) -> tuple[list[str], bool]:
     try:
         written = orjson.dumps(values, default=_refuse)[1:-1]
     except TypeError:  # integers of more than 64 bits, or no numbers
-        return [_number(value) for value in values], False
+        return _Numbers(values, [_number(value) for value in values], False)
     if written.translate(None, b"0123456789,.eE+-"):  # not numbers alone
-        return [_number(value) for value in values], False
+        return _Numbers(values, [_number(value) for value in values], False)
     signed = written.startswith(b"-") or b",-" in written
-    return written.decode().split(","), not signed
+    return _Numbers(values, written.decode().split(","), not signed)
 
 
 def _refuse(value: object) -> str:

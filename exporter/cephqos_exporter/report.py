@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from cephqos_exporter.model import LabelText
-from cephqos_exporter.rendering import Chunk
+from cephqos_exporter.rendering import Rendered
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class DaemonReport:
 class RoundOutcome:
     """What one daemon or source gave in one round."""
 
-    chunks: list[Chunk] = field(default_factory=list)
+    parts: list[Rendered] = field(default_factory=list)  # of the page
     fared: DaemonReport | None = None
     # Of a daemon that never told its cluster: what it is called is settled last.
     nameless: DaemonReport | None = None

@@ -24,7 +24,7 @@ from cephqos_exporter.model import (
     ReplyMissing,
     render_labels,
 )
-from cephqos_exporter.rendering import Chunk, Rendered, Renderer
+from cephqos_exporter.rendering import Rendered, Renderer
 from cephqos_exporter.report import DaemonReport, RoundOutcome
 from cephqos_exporter.validity import Seen
 
@@ -308,7 +308,7 @@ class DaemonRounds(Rounds):
                     self._begin_anew(collector)
             outcome.seconds[collector.name] = time.perf_counter() - started
         self._budget.spent += time.thread_time() - began
-        outcome.chunks, fared.left_out = page.chunks, page.left_out
+        outcome.parts, fared.left_out = page.parts, page.left_out
         return outcome
 
     def _lives(self) -> bool:
@@ -343,7 +343,7 @@ class _DaemonPage:
     """One daemon's part of a page, of bounded size, each series once."""
 
     def __init__(self, max_series: int) -> None:
-        self.chunks: list[Chunk] = []
+        self.parts: list[Rendered] = []
         self.left_out: dict[str, int] = {}
         self.seen = Seen()
         self._series_left = max_series
@@ -359,7 +359,7 @@ class _DaemonPage:
             return left_out + rendered.samples
         self._series_left -= rendered.samples
         self._bytes_left -= rendered.size
-        self.chunks += rendered.chunks
+        self.parts.append(rendered)
         return left_out
 
     def _count(self, reason: str, samples: int) -> None:

@@ -193,7 +193,8 @@ class Scraper:
         except Exception:
             log.exception("the round of %s failed", rounds.name)
             outcome = rounds.failed()
-        page.add(outcome.chunks)
+        for part in outcome.parts:
+            page.add(part)
         report.take(outcome)
         return outcome
 
@@ -204,7 +205,7 @@ class Scraper:
             with contextlib.suppress(Exception):
                 rendered = self._finish_one(collector)
                 report.finish[collector.name] = not rendered.left_out
-                page.add(rendered.chunks)
+                page.add(rendered)
             report.spend(collector.name, time.perf_counter() - started)
 
     def _finish_one(self, collector: Collector) -> Rendered:
@@ -243,14 +244,14 @@ class _SourceRounds(Rounds):
             async with asyncio.timeout_at(deadline):
                 rendered = render(await source.collect(deadline))
         except SourceUnavailable as exc:
-            outcome.chunks = render(exc.families).chunks
+            outcome.parts = [render(exc.families)]
         except TimeoutError:
             log.warning("cluster source %s gave nothing before the deadline", source.name)
         except Exception:
             log.exception("cluster source %s failed", source.name)
         else:
             outcome.sources[source.name] = not rendered.left_out
-            outcome.chunks = rendered.chunks
+            outcome.parts = [rendered]
         outcome.seconds[source.name] = time.perf_counter() - started
         return outcome
 

@@ -98,7 +98,7 @@ def test_what_is_not_finite_is_left_out_and_counted(value: float) -> None:
     mixed = family("x", "gauge", ("", OSD, value), ("", OTHER, 0.25))
     rendered = render([mixed])
     assert (rendered.samples, rendered.left_out) == (1, 1)
-    assert rendered.chunks[0].lines.endswith(" 0.25\n")
+    assert rendered.lines[0].endswith(" 0.25\n")
 
 
 def test_a_part_of_a_histogram_is_left_out_with_the_rest() -> None:
@@ -157,7 +157,7 @@ def test_a_name_is_made_valid(name: str, written: str) -> None:
 def test_a_sample_with_labels_that_no_page_can_have_is_left_out(labels: dict[str, str]) -> None:
     bad = extend_labels(OSD, labels)
     mixed = family("x", "gauge", ("", bad, 1), ("", OTHER, 0.25))
-    assert render([mixed])[1:3] == (1, 1)
+    assert render([mixed])[2:4] == (1, 1)
     assert list(parse_text(text(mixed)))
     assert LabelText('a="b",') not in text(family("x", "gauge", ("", LabelText('a="b",'), 1)))
 
@@ -179,11 +179,11 @@ def test_a_help_that_is_no_text_is_replaced(help_text: object) -> None:
 def test_a_series_comes_once_whichever_families_have_it() -> None:
     seen = Seen()
     twice = family("x", "gauge", ("", OSD, 1), ("", OSD, 2), ("", OTHER, 3))
-    assert render([twice], seen)[1:3] == (2, 1)
+    assert render([twice], seen)[2:4] == (2, 1)
     again = family("x", "counter", ("", OTHER, 4))
     sums = family("y", "summary", ("_sum", OSD, 1))
     of_the_same_name = family("y_sum", "gauge", ("", OSD, 1))
-    assert render([again, sums, of_the_same_name], seen)[1:3] == (1, 2)
+    assert render([again, sums, of_the_same_name], seen)[2:4] == (1, 2)
 
 
 @pytest.mark.parametrize("value", ["12", "1,2", None, [1], {"a": 1}, object()])

@@ -70,7 +70,7 @@ def test_a_histogram_that_was_fit_is_looked_at_again(values: tuple[float, ...]) 
     renderer = Renderer()
     assert renderer.render(counts(1, 2, 3), Seen()).left_out == 0
     rendered = renderer.render(counts(*values), Seen())
-    assert [chunk.name for chunk in rendered.chunks] == ["g"]
+    assert rendered.heads.names == ("g",)
     assert rendered.left_out == 3
     assert renderer.render(counts(1, 2, 3), Seen()).left_out == 0
 

@@ -6,7 +6,7 @@ before: a quantile is at most a factor of two off.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final, Self
 
@@ -18,6 +18,7 @@ from cephqos_exporter.model import (
     Daemon,
     DaemonView,
     Family,
+    Form,
     LabelText,
     ReplyMissing,
     Sample,
@@ -74,17 +75,19 @@ class _Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class _OpLabels:
-    base: LabelText
-    buckets: Sequence[LabelText]
+class _Plan:
+    """What to make of an OSD's op histograms, which all have the same axes."""
+
+    axis: _Axis
+    columns: Sequence[tuple[int, int]]  # of each size class
+    form: Form
 
 
 @dataclass(slots=True)
 class _HistogramsOsd:
     interval: ReadInterval
-    families: Sequence[Family] = ()
-    axis: _Axis | None = None  # all op histograms of a daemon have the same latency axis
-    labels: dict[tuple[str, str], _OpLabels] = field(default_factory=dict)
+    families: Iterable[Family] = ()
+    plan: _Plan | None = None
 
 
 class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
@@ -137,71 +140,52 @@ class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
             state.families = self._read_all(view, state)
         return state.families
 
-    def _read_all(self, view: DaemonView, state: _HistogramsOsd) -> Sequence[Family]:
+    def _read_all(self, view: DaemonView, state: _HistogramsOsd) -> Iterable[Family]:
         histograms = view.reply(COMMAND).get("osd")
         counters = self.counters.loggers(view).required("osd")
         if histograms is None:
             raise ReplyMissing(COMMAND, "no histograms of the osd")
-        families = [self._latency(view, state, histograms, counters)]
-        if self._size_classes:
-            families.append(self._by_size(view, state, histograms))
-        return families
+        if state.plan is None:
+            state.plan = self._make_plan(view.labels, histograms)
+        plan = state.plan
+        read = {op: _rows(histograms[name], plan.axis) for op, (name, _) in OPS.items()}
+        values: list[float] = []
+        for op, (_, latency) in OPS.items():
+            values += _counts(plan.axis, map(sum, read[op]))
+            values.append(counters[latency]["sum"])
+        for rows in read.values():
+            for first, end in plan.columns:
+                values += _counts(plan.axis, (sum(row[first:end]) for row in rows))
+        return plan.form.fill(values)
 
-    def _latency(
-        self,
-        view: DaemonView,
-        osd: _HistogramsOsd,
-        histograms: Mapping[str, Any],
-        counters: Mapping[str, Any],
-    ) -> Family:
-        family = Family(
+    def _make_plan(self, labels: LabelText, histograms: Mapping[str, Any]) -> _Plan:
+        """The families, their samples in the order in which `_read_all` counts."""
+        axes = histograms[OPS["read"][0]]["axes"]
+        axis = _latency_axis(axes[0], self._longest)
+        whole = Family(
             "cephqos_osd_op_latency_seconds",
             "histogram",
             "Latency of client operations, queueing included, from the OSD's op histograms.",
         )
-        for op, (histogram, latency) in OPS.items():
-            axis, values = self._read(osd, histograms[histogram])
-            labels = _op_labels(view, osd, axis, op, "")
-            family.samples += _samples(axis, labels, list(map(sum, values)))
-            family.samples.append(("_sum", labels.base, counters[latency]["sum"]))
-        return family
-
-    def _by_size(
-        self, view: DaemonView, osd: _HistogramsOsd, histograms: Mapping[str, Any]
-    ) -> Family:
-        family = Family(
+        split = Family(
             "cephqos_osd_op_size_latency_seconds",
             "histogram",
             "Latency of client operations of at least size_min_bytes and less than the next class.",
         )
-        for op, (name, _) in OPS.items():
-            histogram = histograms[name]
-            axis, values = self._read(osd, histogram)
-            columns = _size_columns(histogram["axes"][1], self._size_classes)
-            for least, (first, end) in zip(self._size_classes, columns, strict=True):
-                labels = _op_labels(view, osd, axis, op, str(least))
-                family.samples += _samples(axis, labels, [sum(row[first:end]) for row in values])
-        return family
-
-    def _read(
-        self, osd: _HistogramsOsd, histogram: Mapping[str, Any]
-    ) -> tuple[_Axis, Sequence[Sequence[int]]]:
-        if osd.axis is None:
-            osd.axis = _latency_axis(histogram["axes"][0], self._longest)
-        values: Sequence[Sequence[int]] = histogram["values"]
-        if len(values) != osd.axis.rows[-1]:
-            raise ReplyMissing(COMMAND, "malformed")
-        return osd.axis, values
+        for op in OPS:
+            own = extend_labels(labels, {"op": op})
+            whole.samples += [*_places(axis, own), ("_sum", own, 0)]
+            for least in self._size_classes:
+                split.samples += _places(axis, extend_labels(own, {"size_min_bytes": str(least)}))
+        columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
+        return _Plan(axis, columns, Form.of([whole, split] if columns else [whole]))
 
 
-def _op_labels(view: DaemonView, osd: _HistogramsOsd, axis: _Axis, op: str, size: str) -> _OpLabels:
-    labels = osd.labels.get((op, size))
-    if labels is None:
-        pairs = {"op": op, "size_min_bytes": size} if size else {"op": op}
-        base = extend_labels(view.labels, pairs)
-        labels = _OpLabels(base, [extend_labels(base, {"le": le}) for le in axis.bounds])
-        osd.labels[op, size] = labels
-    return labels
+def _rows(histogram: Mapping[str, Any], axis: _Axis) -> Sequence[Sequence[int]]:
+    values: Sequence[Sequence[int]] = histogram["values"]
+    if len(values) != axis.rows[-1]:
+        raise ReplyMissing(COMMAND, "malformed")
+    return values
 
 
 def _latency_axis(axis: Mapping[str, Any], longest: float) -> _Axis:
@@ -228,10 +212,14 @@ def _size_columns(axis: Mapping[str, Any], classes: Sequence[int]) -> Iterator[t
     return zip(starts, [*starts[1:], len(lows)], strict=True)
 
 
-def _samples(axis: _Axis, labels: _OpLabels, counts: Sequence[int]) -> list[Sample]:
-    below = list(accumulate(counts, initial=0))
-    samples: list[Sample] = [
-        ("_bucket", text, below[rows]) for text, rows in zip(labels.buckets, axis.rows, strict=True)
-    ]
-    samples.append(("_count", labels.base, below[-1]))
-    return samples
+def _places(axis: _Axis, labels: LabelText) -> list[Sample]:
+    """The samples of one histogram but for its sum, without numbers."""
+    buckets = [extend_labels(labels, {"le": le}) for le in axis.bounds]
+    return [*(("_bucket", text, 0) for text in buckets), ("_count", labels, 0)]
+
+
+def _counts(axis: _Axis, rows: Iterable[int]) -> Iterator[int]:
+    """The numbers for `_places`: what lies below each bound, and all."""
+    below = list(accumulate(rows, initial=0))
+    yield from [below[end] for end in axis.rows]
+    yield below[-1]

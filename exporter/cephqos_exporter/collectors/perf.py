@@ -1,14 +1,15 @@
 """Ceph's own perf counters, under the names and labels that Ceph's own exporter gives them.
 
 The schema says what there is: from it a plan is made once per daemon, so that a scrape only picks
-numbers. The schema is asked for again when a dump has loggers or labels that the plan has not.
+numbers. The schema is asked for again when the loggers or labels of a dump are not those of the
+plan.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import translate
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
@@ -19,7 +20,10 @@ from cephqos_exporter.model import (
     DaemonView,
     Family,
     FamilyType,
+    FilledForm,
+    Form,
     LabelText,
+    Sample,
     extend_labels,
 )
 
@@ -127,20 +131,80 @@ class _Entry:
     help: str
 
 
+class _Set(NamedTuple):
+    """One set of a logger's counters: where it stands, and its labels as they are and rendered."""
+
+    at: int
+    labels: Mapping[str, str]
+    text: LabelText
+
+    def is_in(self, found: Sequence[Mapping[str, Any]]) -> bool:
+        return self.at < len(found) and bool(found[self.at]["labels"] == self.labels)
+
+
 @dataclass(frozen=True, slots=True)
 class _LoggerPlan:
     """What to pick from one logger: from each of its sets the same counters."""
 
     logger: str
-    sets: Sequence[tuple[int, Mapping[str, str], LabelText]]
+    sets: Sequence[_Set]
     plain: Sequence[_Entry]
     averages: Sequence[_Entry]
+
+    def within(self, dump: Mapping[str, Any]) -> Self:
+        """The part of it that a dump has."""
+        found = dump.get(self.logger, ())
+        return replace(self, sets=[one for one in self.sets if one.is_in(found)])
+
+    def families(self) -> Iterable[Family]:
+        """The series in the order in which `pick` gives their numbers."""
+        for entry in self.plain:
+            samples: list[Sample] = [("", one.text, 0) for one in self.sets]
+            yield Family(entry.name, entry.type, entry.help, samples)
+        for entry in self.averages:
+            samples = [(key, one.text, 0) for one in self.sets for key in ("_sum", "_count")]
+            yield Family(entry.name, entry.type, entry.help, samples)
+
+    def fits(self, dump: Mapping[str, Any]) -> bool:
+        found = dump.get(self.logger, ())
+        return all(one.is_in(found) for one in self.sets)
+
+    def pick(self, dump: Mapping[str, Any]) -> list[float]:
+        """The numbers of its series."""
+        found = dump[self.logger]
+        sets = [found[one.at]["counters"] for one in self.sets]
+        values: list[float] = [counters[entry.key] for entry in self.plain for counters in sets]
+        for entry in self.averages:
+            for counters in sets:
+                average = counters[entry.key]
+                values += (average["sum"], average["avgcount"])
+        return values
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
+    """Where in a dump the numbers of a form stand. Nothing of a dump itself is kept."""
+
     shape: tuple[int, int]
     loggers: Sequence[_LoggerPlan]
+    form: Form
+    whole: bool  # nothing that is described was missing
+
+    @classmethod
+    def of(cls, loggers: Sequence[_LoggerPlan], dump: Mapping[str, Any]) -> Self:
+        """For those of the loggers and sets that the dump has."""
+        there = [logger.within(dump) for logger in loggers]
+        whole = all(len(a.sets) == len(b.sets) for a, b in zip(there, loggers, strict=True))
+        there = [logger for logger in there if logger.sets]
+        form = Form.of(family for logger in there for family in logger.families())
+        return cls(_shape(dump), there, form, whole)
+
+    def fits(self, dump: Mapping[str, Any]) -> bool:
+        """Whether a dump has the loggers and sets that it had when this was made."""
+        return self.shape == _shape(dump) and all(logger.fits(dump) for logger in self.loggers)
+
+    def fill(self, dump: Mapping[str, Any]) -> FilledForm:
+        return self.form.fill([n for logger in self.loggers for n in logger.pick(dump)])
 
 
 @dataclass(slots=True)
@@ -202,31 +266,27 @@ class PerfCollector(DaemonCollector[_Planned]):
             schema = view.reply(f"{kind} schema")
             if kind != LABELLED:
                 schema = _as_sets(schema)
-            plan = state.plan = self._make_plan(schema, dump, view.labels)
-        elif not _still_fits(plan, dump):
+            plan = _Plan.of([*self._loggers(schema, view.labels)], dump)
+            state.plan = plan if plan.whole else None
+        elif not plan.fits(dump):
             # The next scrape brings the schema; until then, what the plan still knows.
             state.plan = None
-        return list(_walk(plan, dump))
+            plan = _Plan.of(plan.loggers, dump)
+        return plan.fill(dump)
 
-    def _make_plan(
-        self, schema: Mapping[str, Any], dump: Mapping[str, Any], labels: LabelText
-    ) -> _Plan:
-        loggers = []
+    def _loggers(self, schema: Mapping[str, Any], labels: LabelText) -> Iterable[_LoggerPlan]:
         for logger, described in schema.items():
             entries = self._entries(logger, described[0]["counters"]) if described else []
             if entries:
-                loggers.append(
-                    _LoggerPlan(
-                        logger=logger,
-                        sets=[
-                            (i, one["labels"], extend_labels(labels, one["labels"]))
-                            for i, one in enumerate(described)
-                        ],
-                        plain=[entry for entry in entries if entry.type != "summary"],
-                        averages=[entry for entry in entries if entry.type == "summary"],
-                    )
+                yield _LoggerPlan(
+                    logger=logger,
+                    sets=[
+                        _Set(i, one["labels"], extend_labels(labels, one["labels"]))
+                        for i, one in enumerate(described)
+                    ],
+                    plain=[entry for entry in entries if entry.type != "summary"],
+                    averages=[entry for entry in entries if entry.type == "summary"],
                 )
-        return _Plan(_shape(dump), loggers)
 
     def _entries(self, logger: str, counters: Mapping[str, Any]) -> list[_Entry]:
         return [
@@ -257,17 +317,6 @@ def _shape(dump: Mapping[str, Any]) -> tuple[int, int]:
     return len(dump), sum(map(len, dump.values()))
 
 
-def _still_fits(plan: _Plan, dump: Mapping[str, Any]) -> bool:
-    if plan.shape != _shape(dump):
-        return False
-    return all(
-        logger.logger in dump
-        and all(dump[logger.logger][i]["labels"] == labels for i, labels, _ in logger.sets)
-        for logger in plan.loggers
-        if len(logger.sets) > 1 or logger.sets[0][1]
-    )
-
-
 def _type_of(key: str, about: Mapping[str, Any]) -> FamilyType:
     kind: int = about["type"]
     if kind & _LONG_RUNNING_AVERAGE:
@@ -278,31 +327,3 @@ def _type_of(key: str, about: Mapping[str, Any]) -> FamilyType:
 def _help(about: Mapping[str, Any]) -> str:
     # Ceph's exporters write the description as it is; a few counters have none.
     return about["description"] or "A perf counter without a description."
-
-
-def _walk(plan: _Plan, dump: Mapping[str, Any]) -> Iterator[Family]:
-    """The hot path: nothing is looked up twice, no text is made."""
-    for logger in plan.loggers:
-        found = dump.get(logger.logger)
-        if found is None:
-            continue
-        sets = [
-            (labels, found[i]["counters"])
-            for i, expected, labels in logger.sets
-            if i < len(found) and found[i]["labels"] == expected
-        ]
-        if len(sets) == 1:
-            labels, values = sets[0]
-            for entry in logger.plain:
-                yield Family(entry.name, entry.type, entry.help, [("", labels, values[entry.key])])
-        elif sets:
-            for entry in logger.plain:
-                samples = [("", labels, values[entry.key]) for labels, values in sets]
-                yield Family(entry.name, entry.type, entry.help, samples)
-        for entry in logger.averages:
-            family = Family(entry.name, "summary", entry.help)
-            for labels, values in sets:
-                average = values[entry.key]
-                family.samples.append(("_sum", labels, average["sum"]))
-                family.samples.append(("_count", labels, average["avgcount"]))
-            yield family
