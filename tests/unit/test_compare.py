@@ -132,6 +132,23 @@ def test_other_environments_are_refused_and_what_differs_is_named(
     assert "the environments differ: Kernel" in capsys.readouterr().out
 
 
+def test_another_limit_of_the_devices_is_another_environment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy(tmp_path)
+    edited(other / "plan.json", lambda plan: plan["points"][0]["lab"].update(device_iops=400))
+    assert run(str(COMMITTED), str(other)) == 2
+    assert "Device limit: not recorded (" in (said := capsys.readouterr().err)
+    assert "400 requests/s per OSD (other)" in said
+
+
+@pytest.mark.parametrize(("rule", "status"), [("attainment < 20", 1), ("attainment < 10", 0)])
+def test_a_rule_may_be_about_what_clients_were_promised(rule: str, status: int) -> None:
+    """A step of the archive's curve kept 17 % on its worst OSD, without demand for more."""
+    assert run(str(COMMITTED), str(COMMITTED), "--fail-if", rule) == status
+    assert run(str(COMMITTED), str(COMMITTED), "--fail-if", "violated_seconds > 0") == 0
+
+
 def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = copy(tmp_path)
 
