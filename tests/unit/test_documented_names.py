@@ -189,6 +189,7 @@ _OF_OTHERS: Final = {
     *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
     *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent"),
     "--data-urlencode",
+    "--reuse-values",
 }
 
 
