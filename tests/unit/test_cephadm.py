@@ -46,7 +46,8 @@ def test_it_has_no_more_rights_than_it_needs(name: str) -> None:
 
 
 def test_the_key_is_the_documented_one() -> None:
-    [command] = re.findall(r"^ceph auth get-or-create .*$", (CEPHADM / "README.md").read_text(), re.MULTILINE)
+    page = (CEPHADM / "README.md").read_text()
+    [command] = re.findall(r"^ceph auth get-or-create .*$", page, re.MULTILINE)
     assert command in (ROOT / "exporter" / "SECURITY.md").read_text()
 
 
