@@ -17,6 +17,7 @@ from cephqos_loadgen.results.figures import Interval, LoadFigures
 from cephqos_loadgen.results.host import (
     BytesAsked,
     CpuUse,
+    CpuUsers,
     DiskUse,
     DiskUsers,
     HostUse,
@@ -86,7 +87,8 @@ class Builder:
     osds: Osds | None = None
     profile_in_force: str = "balanced"
     rate_iops: int | None = None
-    # steal, others: shares of CPU time; disks: that of others in the bytes of a disk always busy
+    # Shares of CPU time: steal, others (all but OSDs and clients), seen (other processes). disks:
+    # that of others in the bytes of a disk that is always busy.
     busy: Mapping[str, float] = field(default_factory=dict)
     points: dict[str, list[SyntheticRepeat]] = field(default_factory=dict)
     axes: Mapping[str, Mapping[str, str]] = field(
@@ -181,7 +183,9 @@ class Builder:
         cpu = CpuUse(2, ours + others, 0.0, 0.0, 0.0, steal, total - ours - others - steal)
         thread = ThreadUse(ours, 0.0, 4, self.busy.get("client", 0.3) * seconds)
         processes = {"client.client.0": ProcessUse(1 << 20, {"fio": thread})}
-        return HostUse(seconds, cpu, *self._disks(seconds, processes))
+        seen = self.busy.get("seen")
+        users = None if seen is None else CpuUsers(ours, seen * total, "make")
+        return HostUse(seconds, cpu, *self._disks(seconds, processes), users)
 
     def _disks(
         self, seconds: float, processes: dict[str, ProcessUse]

@@ -50,7 +50,9 @@ async def recorded(context: Any, file: Path) -> HostUse:
 async def test_a_phase_has_the_users_of_disks_and_knows_which_are_the_osds(
     context: Any, tmp_path: Path
 ) -> None:
-    users = (await recorded(context, tmp_path / "file")).disk_users
+    use = await recorded(context, tmp_path / "file")
+    assert use.cpu_users is not None and use.cpu_users.own_seconds >= 0
+    users = use.disk_users
     assert users is not None
     assert users.osd_disks == ("loop7", "sdz"), "of OSDs here, and those that a lab names"
     assert users.own.written >= 4 * MIB, "or the folder of tests is not on a disk"

@@ -288,6 +288,15 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         "0.0 MiB/s at least on sda, most of it by cp",
         Builder(points={"a": STEADY}, busy={"disks": 0.08}), Builder(points={"a": STEADY}),
     ),
+    "who used the CPUs most": (
+        "Most: 15%, policy=a, most of it by make",
+        Builder(points={"a": STEADY}, busy={"seen": 0.15}),
+        Builder(points={"a": STEADY}, busy={"others": 0.15}),
+    ),
+    "monitors and recording are no others": (
+        "Other processes", Builder(points={"a": STEADY}, busy={"others": 0.3}),
+        Builder(points={"a": STEADY}, busy={"others": 0.3, "seen": 0.02}),
+    ),
     "the client is at its ceiling": (
         "The client limits", Builder(points={"a": STEADY}, busy={"client": 0.95}),
         Builder(points={"a": STEADY}, busy={"client": 0.8}),

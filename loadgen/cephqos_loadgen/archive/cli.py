@@ -162,7 +162,7 @@ def _host(use: HostUse) -> str:
     whole = use.cpu.cpus * use.seconds
     shares = (
         ("CPUs busy", busy_cpu_seconds(use.cpu)),
-        ("by others than OSDs and clients", others_cpu_seconds(use)),
+        ("by others", others_cpu_seconds(use)),
         ("waiting for disks", use.cpu.iowait_seconds),
         ("stolen", use.cpu.steal_seconds),
     )

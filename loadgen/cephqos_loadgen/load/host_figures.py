@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
-from cephqos_loadgen.record.disk_users import (
-    DiskUserState,
+from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
+from cephqos_loadgen.record.host_users import (
+    HostUserState,
     daemons_changed,
     disks_below,
     other_disks,
-    read_disk_users,
+    read_host_users,
     users_between,
 )
-from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
 from cephqos_loadgen.results.host import HostUse, step_name
 
 _CLIENT_LOOK_SECONDS = 1.0
@@ -28,7 +28,7 @@ async def recorded(
 ) -> AsyncIterator[None]:
     """Of a whole phase, with all that its clients used from their start to their end."""
     pids, disks = await context.cluster.pids(), await _osd_disks(context)
-    osds, users = _only_osds(pids), await _disk_users(pids)
+    osds, users = _only_osds(pids), await _users(pids)
     before, started = read_host(osds), time.monotonic()
     seen: dict[str, HostState] = {}
     look = asyncio.create_task(_look_at_clients(context, phase, seen))
@@ -37,11 +37,13 @@ async def recorded(
     look.cancel()
     use = difference(before, read_host(osds), time.monotonic() - started)
     own = {name: client_use(name, state) for name, state in seen.items()}
-    after = await _disk_users(pids)
+    after = await _users(pids)
     if daemons_changed(users, after):
-        after = await _disk_users(await context.cluster.pids())
-    between = users_between(users, after, disks, other_disks(use.disks, disks))
-    found[phase] = replace(use, processes={**use.processes, **own}, disk_users=between)
+        after = await _users(await context.cluster.pids())
+    cpu, bytes_asked = users_between(users, after, disks, other_disks(use.disks, disks))
+    found[phase] = replace(
+        use, processes={**use.processes, **own}, disk_users=bytes_asked, cpu_users=cpu
+    )
 
 
 @asynccontextmanager
@@ -87,9 +89,9 @@ def _only_osds(pids: Mapping[str, int]) -> dict[str, int]:
     return {name: pid for name, pid in pids.items() if name.startswith("osd.")}
 
 
-async def _disk_users(daemons: Mapping[str, int]) -> DiskUserState:
+async def _users(daemons: Mapping[str, int]) -> HostUserState:
     """Beside the event loop: a host may have thousands of processes."""
-    return await asyncio.to_thread(read_disk_users, tuple(daemons.values()))
+    return await asyncio.to_thread(read_host_users, tuple(daemons.values()))
 
 
 async def _osd_disks(context: Context) -> list[str]:

@@ -7,8 +7,7 @@ from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, wo
 from cephqos_loadgen.results.phase import LoadResult, PhaseRecord
 from cephqos_loadgen.results.repeat import MetricsRecording
 
-# Others than the OSDs and clients of a run use CPU too: monitors, the manager, the exporter.
-_OTHERS_SHARE = 0.25
+_OTHERS_SHARE = 0.10
 _STEAL_SHARE = 0.05
 # Of the time of the OSDs' disks. What a quiet host writes beside a lab, its logs, is far below.
 _DISKS_SHARE = 0.05
@@ -62,7 +61,8 @@ def _of_scrubs(phases: Mapping[str, PhaseRecord]) -> Iterator[str]:
 def _of_host(use: HostUse) -> Iterator[str]:
     cpu = cpu_by_others(use)
     if cpu and cpu.others > _OTHERS_SHARE:
-        yield f"other programs used {cpu.others:.0%} of this host's CPUs"
+        by = f", most of it by {cpu.most}" if cpu.most else ""
+        yield f"other programs used {cpu.others:.0%} of this host's CPUs{by}"
     if cpu and cpu.stolen > _STEAL_SHARE:
         yield f"the hypervisor took {cpu.stolen:.0%} of this host's CPUs"
 

@@ -57,6 +57,16 @@ class CpuUse:
 
 
 @dataclass(frozen=True, slots=True)
+class CpuUsers:
+    """CPU time of the cluster's daemons on this host, clients and recording (own), and of all other
+    processes, `most` of it by the one of that name."""
+
+    own_seconds: float
+    others_seconds: float
+    most: str
+
+
+@dataclass(frozen=True, slots=True)
 class BytesAsked:
     """What processes had block devices and file systems read and write, by /proc/PID/io."""
 
@@ -91,6 +101,7 @@ class HostUse:
     disks: Mapping[str, DiskUse]
     processes: Mapping[str, ProcessUse]
     disk_users: DiskUsers | None = None  # None: not recorded
+    cpu_users: CpuUsers | None = None
 
 
 def step_name(phase: str, depth: int) -> str:

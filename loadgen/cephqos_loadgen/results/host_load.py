@@ -24,13 +24,17 @@ Direction = Literal["read", "written"]
 class CpuByOthers:
     """Shares of all CPU time of a host."""
 
-    others: float  # by all but the OSDs and the clients of the phase
+    others: float  # by processes that are not of the run and its cluster
     stolen: float  # by the hypervisor
     throttled: float
+    most: str = ""  # the process of others with the most
 
 
 def others_cpu_seconds(use: HostUse) -> float:
-    """CPU time of all but the OSDs and the clients of the phase."""
+    """CPU time of processes that are neither of the run nor of its cluster. Where these were not
+    recorded: all but the OSDs and the clients of the phase."""
+    if use.cpu_users is not None:
+        return use.cpu_users.others_seconds
     if use.cpu is None:
         return 0.0
     own = sum(
@@ -57,6 +61,7 @@ def cpu_by_others(use: HostUse) -> CpuByOthers | None:
         others_cpu_seconds(use) / total,
         cpu.steal_seconds / total,
         cpu.throttled_seconds / total,
+        use.cpu_users.most if use.cpu_users else "",
     )
 
 

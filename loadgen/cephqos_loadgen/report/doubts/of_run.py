@@ -1,7 +1,8 @@
 """What speaks against how a run went: failed repeats, a busy host, samples that are missing."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -86,19 +87,21 @@ def busy_host(run: ReportRun) -> Iterator[Doubt]:
     stolen: dict[str, float] = {}
     throttled: dict[str, float] = {}
     others: dict[str, float] = {}
+    names: dict[str, str] = {}
     for observed in run.finished:
         point = observed.record.point
         for use in observed.hosts_of_loads:
             if cpu := cpu_by_others(use):
                 stolen[point] = max(stolen.get(point, 0.0), cpu.stolen)
                 throttled[point] = max(throttled.get(point, 0.0), cpu.throttled)
-                others[point] = max(others.get(point, 0.0), cpu.others)
+                if cpu.others >= others.get(point, 0.0):
+                    others[point], names[point] = cpu.others, cpu.most
     yield from _host(run, stolen, _STEAL, "Another virtual machine took CPU time (steal)")
     yield from _host(
         run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
     )
     yield from _host(
-        run, others, _OTHERS, "Other processes than OSDs and clients used the host's CPUs"
+        run, others, _OTHERS, "Other processes than those of the run used the host's CPUs", names
     )
 
 
@@ -123,7 +126,14 @@ def busy_disks(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-def _host(run: ReportRun, shares: dict[str, float], bound: float, words: str) -> Iterator[Doubt]:
+def _host(
+    run: ReportRun,
+    shares: dict[str, float],
+    bound: float,
+    words: str,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[Doubt]:
+    """`names`: by point, who had most."""
     above = {point: share for point, share in shares.items() if share > bound}
     if above:
         point = max(above, key=lambda name: above[name])
@@ -131,7 +141,8 @@ def _host(run: ReportRun, shares: dict[str, float], bound: float, words: str) ->
             "serious" if above[point] > _MUCH else "caution",
             f"{words}: more than {bound:.0%} of all CPU time in {len(above)} of"
             f" {len(shares)} points.",
-            f"Most: {above[point]:.0%}, {point}.",
+            f"Most: {above[point]:.0%}, {point}"
+            + (f", most of it by {names[point]}." if names.get(point) else "."),
             rows_of(run, *above),
         )
 

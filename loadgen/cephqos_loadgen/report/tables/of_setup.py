@@ -84,8 +84,9 @@ def recording_table(subject: Subject) -> Table:
         "Repeats: what recording cost, and what others had of the host",
         columns,
         tuple(lines),
-        "Others: all but OSDs and clients, while a load ran, the most of all loads. Disks: those"
-        " below the OSDs; others than the run and its cluster, at least. A dash: not recorded.",
+        "Others: all processes but those of the run and of its cluster, while a load ran, the most"
+        " of all loads. Disks: those below the OSDs, at least. Older archives do not know them, and"
+        " monitors and recording are others there.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Disks that others use during a run: who asked for what, and what of it was on the OSDs' disks."""
+"""CPUs and disks that others use during a run: who, how much, and what on the OSDs' disks."""
 
 import os
 import subprocess
@@ -10,16 +10,26 @@ import psutil
 import pytest
 
 from cephqos_exporter.model import Host
-from cephqos_loadgen.record.disk_users import (
-    DiskUserState,
+from cephqos_loadgen.record import host_users
+from cephqos_loadgen.record.host_users import (
+    HostUserState,
     daemons_changed,
     disks_below,
     other_disks,
-    read_disk_users,
+    read_host_users,
     users_between,
 )
 from cephqos_loadgen.results.findings import findings
-from cephqos_loadgen.results.host import BytesAsked, CpuUse, DiskUse, DiskUsers, HostUse
+from cephqos_loadgen.results.host import (
+    BytesAsked,
+    CpuUse,
+    CpuUsers,
+    DiskUse,
+    DiskUsers,
+    HostUse,
+    ProcessUse,
+    ThreadUse,
+)
 from cephqos_loadgen.results.host_load import DisksByOthers, disks_by_others
 from cephqos_loadgen.results.repeat import MetricsRecording
 
@@ -42,12 +52,13 @@ class Processes:
 
     def add(
         self, pid: int, name: str, parent: int, *, read: int = 0, written: int = 0,
-        flags: int = 0, start: int = 0,
+        flags: int = 0, start: int = 0, ticks: tuple[int, int, int, int] = (0, 0, 0, 0),
     ) -> None:  # fmt: skip
         folder = self.proc / str(pid)
         folder.mkdir(exist_ok=True)
         rest = [0] * 50
         rest[1], rest[6], rest[19] = parent, flags, start or pid
+        rest[11:15] = ticks  # user and system, then of the children that it waited for
         (folder / "stat").write_text(f"{pid} ({name}) S {' '.join(map(str, rest[1:]))}\n")
         lines = (f"read_bytes: {read}", f"write_bytes: {written}", "cancelled_write_bytes: 0")
         (folder / "io").write_text("rchar: 99\nwchar: 99\n" + "\n".join(lines) + "\n")
@@ -57,8 +68,8 @@ class Processes:
             file.unlink()
         (self.proc / str(pid)).rmdir()
 
-    def read(self, *daemons: int) -> DiskUserState:
-        return read_disk_users(daemons or (OSD,), self.proc, run=RUN)
+    def read(self, *daemons: int) -> HostUserState:
+        return read_host_users(daemons or (OSD,), self.proc, run=RUN)
 
 
 @pytest.fixture(autouse=True)
@@ -72,10 +83,14 @@ def processes(tmp_path: Path) -> Processes:
     return Processes(tmp_path)
 
 
-def between(before: DiskUserState, after: DiskUserState) -> DiskUsers:
-    found = users_between(before, after, ["sda"], [])
+def between(before: HostUserState, after: HostUserState) -> DiskUsers:
+    _, found = users_between(before, after, ["sda"], [])
     assert found is not None
     return found
+
+
+def cpu(before: HostUserState, after: HostUserState) -> CpuUsers:
+    return users_between(before, after, ["sda"], [])[0]
 
 
 def test_what_the_cluster_and_the_run_asked_for_is_own_and_all_else_is_others(
@@ -140,12 +155,63 @@ def test_an_osd_that_started_or_ended_is_noticed(processes: Processes) -> None:
 def test_without_the_kernels_counters_nothing_is_claimed(processes: Processes) -> None:
     for pid in (INIT, SHELL, RUN, LAB, OSD, BACKUP):
         (processes.proc / str(pid) / "io").unlink()
-    state = processes.read()
-    assert users_between(state, state, ["sda"], []) is None
+    before = processes.read()
+    processes.add(BACKUP, "back up) it", SHELL, ticks=(100, 0, 0, 0))
+    (processes.proc / str(BACKUP) / "io").unlink()
+    found, asked = users_between(before, processes.read(), ["sda"], [])
+    assert asked is None and found.others_seconds == 1.0
+
+
+def test_cpu_time_of_monitors_clients_and_recording_is_own(processes: Processes) -> None:
+    """Ticks are hundredths of a second."""
+    processes.add(42, "ceph-mon", LAB)
+    before = processes.read(OSD, 42)
+    processes.add(OSD, "ceph-osd", LAB, ticks=(500, 100, 0, 0))
+    processes.add(42, "ceph-mon", LAB, ticks=(20, 10, 0, 0))
+    processes.add(RUN, "cephqos", SHELL, ticks=(30, 0, 200, 50))  # a client that it waited for
+    processes.add(BACKUP, "back up) it", SHELL, ticks=(300, 100, 0, 0))
+    processes.add(SHELL, "bash", INIT, ticks=(0, 0, 50, 0))
+    found = cpu(before, processes.read(OSD, 42))
+    assert found == CpuUsers(own_seconds=9.1, others_seconds=4.5, most="back up) it")
+
+
+def test_cpu_time_of_threads_of_the_kernel_is_nobody_elses(processes: Processes) -> None:
+    before = processes.read()
+    processes.add(70, "kworker/u8:1-loop0", 2, flags=KERNEL, ticks=(0, 900, 0, 0))
+    assert cpu(before, processes.read()) == CpuUsers(0.0, 0.0, "")
+
+
+def test_an_osd_that_ends_leaves_its_cpu_time_to_nobody_else(processes: Processes) -> None:
+    processes.add(OSD, "ceph-osd", LAB, ticks=(90_000, 0, 0, 0))
+    before = processes.read()
+    processes.end(OSD)
+    processes.add(LAB, "process_one", INIT, ticks=(0, 0, 90_300, 0))
+    processes.add(80, "ceph-osd", LAB, ticks=(100, 0, 0, 0))
+    assert cpu(before, processes.read(80)) == CpuUsers(1.0, 0.0, "")
+
+
+def test_processes_that_hide_their_bytes_are_counted_and_their_cpu_time_is_known(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As all of other users do, for who is not root."""
+    open_bytes = host_users._bytes_asked
+
+    def hidden(proc: Path, pid: int) -> tuple[int, int]:
+        if pid == BACKUP:
+            raise PermissionError(13, "Permission denied")
+        return open_bytes(proc, pid)
+
+    monkeypatch.setattr(host_users, "_bytes_asked", hidden)
+    before = processes.read()
+    processes.add(BACKUP, "back up) it", SHELL, read=900 * MIB, ticks=(100, 0, 0, 0))
+    after = processes.read()
+    found = between(before, after)
+    assert (found.others, found.hidden) == (BytesAsked(0, 0), 1)
+    assert cpu(before, after).others_seconds == 1.0
 
 
 def test_this_process_is_found_in_the_real_proc(tmp_path: Path) -> None:
-    before = read_disk_users([])
+    before = read_host_users([])
     assert os.getpid() in before.own and before.processes[os.getpid()].parent == os.getppid()
 
 
@@ -153,9 +219,9 @@ WRITES = "import os, sys; f = os.open(sys.argv[1], 66); os.write(f, b'x' * 41943
 
 
 def test_what_an_ended_child_wrote_is_its_parents_in_the_real_proc(tmp_path: Path) -> None:
-    before = read_disk_users([], run=0)
+    before = read_host_users([], run=0)
     subprocess.run([sys.executable, "-c", WRITES, str(tmp_path / "file")], check=True)
-    after = read_disk_users([], run=0)
+    after = read_host_users([], run=0)
     grown = after.processes[os.getpid()].written - before.processes[os.getpid()].written
     assert grown >= 4 * MIB, "or the folder of tests is not on a disk"
 
@@ -269,10 +335,27 @@ def test_a_disk_with_nothing_to_do_is_no_finding_whoever_uses_it() -> None:
 
 
 def test_cpus_and_disks_are_said_apart() -> None:
-    cpu = CpuUse(2, 12.0, 0.0, 0.0, 0.0, 3.0, 5.0)
-    found = replace(use({"sda": disk(written=100 * MIB)}, 60 * MIB, 40 * MIB), cpu=cpu)
+    host = CpuUse(2, 12.0, 0.0, 0.0, 0.0, 3.0, 5.0)
+    found = replace(use({"sda": disk(written=100 * MIB)}, 60 * MIB, 40 * MIB), cpu=host)
     assert [line.partition(",")[0] for line in said(found)] == [
         "client: other programs used 60% of this host's CPUs",
         "client: the hypervisor took 15% of this host's CPUs",
         "client: other programs used 20% of the time of the OSDs' disks",
     ]
+
+
+@pytest.mark.parametrize(("others", "said_so"), [(2.5, True), (1.5, False)])
+def test_cpu_by_others_is_what_was_seen_of_them_and_not_all_but_the_osds(
+    others: float, said_so: bool
+) -> None:
+    """Twenty seconds of CPU in all, twelve of them busy, four of the OSDs: the rest is of monitors,
+    recording and the kernel, but for what others used."""
+    host = CpuUse(2, 12.0, 0.0, 0.0, 0.0, 0.0, 8.0)
+    threads = {"tp_osd_tp": ThreadUse(4.0, 0.0, 2, 2.0)}
+    seen = HostUse(
+        SECONDS, host, {}, {"osd.0": ProcessUse(1, threads)},
+        cpu_users=CpuUsers(7.0, others, "make"),
+    )  # fmt: skip
+    share = f"{others / 20:.0%}"
+    words = (f"client: other programs used {share} of this host's CPUs, most of it by make",)
+    assert said(seen) == (words if said_so else ())
