@@ -293,6 +293,11 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         Builder(points={"a": STEADY}, busy={"seen": 0.15}),
         Builder(points={"a": STEADY}, busy={"others": 0.15}),
     ),
+    "monitors and recording may be others": (
+        "Other processes than OSDs and clients (monitors and recording are among them) used",
+        Builder(points={"a": STEADY}, busy={"others": 0.15}),
+        Builder(points={"a": STEADY}, busy={"seen": 0.15}),
+    ),
     "monitors and recording are no others": (
         "Other processes", Builder(points={"a": STEADY}, busy={"others": 0.3}),
         Builder(points={"a": STEADY}, busy={"others": 0.3, "seen": 0.02}),

@@ -100,8 +100,11 @@ def busy_host(run: ReportRun) -> Iterator[Doubt]:
     yield from _host(
         run, throttled, _STEAL, "CPUs were throttled, by heat or by a limit of the control group"
     )
+    seen = all(use.cpu_users for observed in run.finished for use in observed.hosts_of_loads)
+    # Older archives cannot tell the cluster's other daemons and the recording from strangers.
+    but = "those of the run" if seen else "OSDs and clients (monitors and recording are among them)"
     yield from _host(
-        run, others, _OTHERS, "Other processes than those of the run used the host's CPUs", names
+        run, others, _OTHERS, f"Other processes than {but} used the host's CPUs", names
     )
 
 
