@@ -20,9 +20,10 @@ from cephqos_exporter.errors import SourceUnavailable
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.fetch import DaemonFetcher, SharedReplies
 from cephqos_exporter.model import Collector, Daemon, Family, Host
-from cephqos_exporter.rendering import Rendered, render
+from cephqos_exporter.rendering import Rendered, Renderer, render
 from cephqos_exporter.report import DaemonReport, RoundOutcome, ScrapeReport
 from cephqos_exporter.rounds import DaemonRounds, Rounds, Speakers, Waiting, wait_for
+from cephqos_exporter.validity import Seen
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class Scraper:
         self._collectors = collectors
         self._sources = [_SourceRounds(source) for source in sources]
         self._reporter = reporter
+        self._own = Renderer()  # of what it says
         self._patience = patience
         self._max_series = max_series
         self._shared = SharedReplies()
@@ -217,16 +219,13 @@ class Scraper:
 
     def _report(self, page: Page, report: ScrapeReport) -> None:
         """The exporter's own figures; a page without them is better than none."""
-        families = iter(self._reporter.families(report))
-        while True:
-            try:
-                family = next(families)
-            except StopIteration:
-                return
-            except OSError as exc:
-                log.warning("some of the exporter's own figures are missing: %s", exc)
-                return
-            page.add_families([family])
+        families: list[Family] = []
+        try:
+            for family in self._reporter.families(report):
+                families.append(family)  # one by one: those before an error stay
+        except OSError as exc:
+            log.warning("some of the exporter's own figures are missing: %s", exc)
+        page.add(self._own.render(families, Seen()))
 
 
 class _SourceRounds(Rounds):

@@ -75,7 +75,7 @@ class _Axis:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _HistogramPlan:
     """What to make of an OSD's op histograms, which all have the same axes."""
 
     axis: _Axis
@@ -87,7 +87,7 @@ class _Plan:
 class _HistogramsOsd:
     interval: ReadInterval
     families: Iterable[Family] = ()
-    plan: _Plan | None = None
+    plan: _HistogramPlan | None = None
 
 
 class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
@@ -158,7 +158,7 @@ class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
                 values += _counts(plan.axis, (sum(row[first:end]) for row in rows))
         return plan.form.fill(values)
 
-    def _make_plan(self, labels: LabelText, histograms: Mapping[str, Any]) -> _Plan:
+    def _make_plan(self, labels: LabelText, histograms: Mapping[str, Any]) -> _HistogramPlan:
         """The families, their samples in the order in which `_read_all` counts."""
         axes = histograms[OPS["read"][0]]["axes"]
         axis = _latency_axis(axes[0], self._longest)
@@ -178,7 +178,7 @@ class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
             for least in self._size_classes:
                 split.samples += _places(axis, extend_labels(own, {"size_min_bytes": str(least)}))
         columns = [*_size_columns(axes[1], self._size_classes)] if self._size_classes else []
-        return _Plan(axis, columns, Form.of([whole, split] if columns else [whole]))
+        return _HistogramPlan(axis, columns, Form.of([whole, split] if columns else [whole]))
 
 
 def _rows(histogram: Mapping[str, Any], axis: _Axis) -> Sequence[Sequence[int]]:

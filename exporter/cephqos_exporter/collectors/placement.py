@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -69,6 +70,9 @@ EXCLUDED_CPUS: Final[Option[tuple[int, ...]]] = Option(
 
 _TOPOLOGY_SECONDS = 300.0
 
+_CPU: Final = attrgetter("cpu")
+_ALLOWED: Final = attrgetter("allowed")
+
 # A reactor is not disturbed by what Seastar itself starts beside it, on the same CPU: a thread for
 # system calls that would block, which the reactor waits for, and one that watches its time.
 _SEASTARS = re.compile(rb"crimson-osd|(reactor|syscall|timer)-\d+")
@@ -82,7 +86,7 @@ class _PlacementOsd:
     id: str
     seen: bool = False
     allowed: frozenset[int] = frozenset()
-    used: Mapping[int, int] = field(default_factory=dict)  # CPU -> threads that last ran there
+    used: Counter[int] = field(default_factory=Counter)  # CPU -> threads that last ran there
     nodes: Mapping[int, int] = field(default_factory=dict)  # node -> threads
     reactors: Mapping[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
     memory: Mapping[int, int] = field(default_factory=dict)
@@ -93,7 +97,8 @@ class _PlacementOsd:
     def look(self, threads: Iterable[Thread], topology: Topology) -> None:
         """Take up where the threads are now."""
         threads = list(threads)
-        self.used = Counter(thread.cpu for thread in threads if thread.cpu >= 0)
+        self.used = Counter(map(_CPU, threads))
+        self.used.pop(-1, None)  # not known yet
         nodes = dict.fromkeys(sorted(set(topology.node.values())), 0)
         for cpu, count in self.used.items():
             node = topology.node.get(cpu, 0)
@@ -104,7 +109,7 @@ class _PlacementOsd:
             for thread in threads
             if thread.group == "reactor"
         }
-        lists = frozenset(thread.allowed for thread in threads if thread.allowed)
+        lists = frozenset(map(_ALLOWED, threads)) - {""}
         if lists != self._lists:
             self._lists = lists
             self.allowed = frozenset(cpu for text in lists for cpu in parse_cpu_list(text))

@@ -48,6 +48,7 @@ PER_THREAD = flag(
 class _Daemon:
     labels: Labels
     pools_seen: set[str] = field(default_factory=set)
+    pools: tuple[Any, Family] | None = None  # a reply, which is kept for a while, and what it says
 
 
 class ThreadsCollector(DaemonCollector[_Daemon]):
@@ -121,12 +122,19 @@ class ThreadsCollector(DaemonCollector[_Daemon]):
 
 
 def _mempools(view: DaemonView, daemon: _Daemon) -> Family:
+    reply = view.reply(MEMPOOLS)
+    if daemon.pools is None or daemon.pools[0] is not reply:
+        daemon.pools = reply, _read_mempools(reply, daemon)
+    return daemon.pools[1]
+
+
+def _read_mempools(reply: Any, daemon: _Daemon) -> Family:
     family = Family(
         "cephqos_daemon_mempool_bytes",
         "gauge",
         ("Memory in Ceph's memory pools, by pool. A pool appears once it has used memory."),
     )
-    for pool, size in _pool_bytes(view.reply(MEMPOOLS)):
+    for pool, size in _pool_bytes(reply):
         if size:
             daemon.pools_seen.add(pool)
         if pool in daemon.pools_seen:

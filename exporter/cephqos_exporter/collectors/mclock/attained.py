@@ -121,7 +121,7 @@ def _scrubbed(counters: Mapping[str, Any], loggers: Loggers) -> Scrubbed | None:
 def _counted(kind: str, counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Counted:
     latency_by_size = histograms[f"{kind}_latency_in_bytes_histogram"]["values"]
     return Counted(
-        rows=[sum(column) for column in zip(*latency_by_size, strict=True)],
+        rows=list(map(sum, zip(*latency_by_size, strict=True))),
         ops=counters[kind],
         bytes=counters[f"{kind}_in_bytes"],
     )
