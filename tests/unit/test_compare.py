@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_base.errors import UsageError
@@ -147,6 +148,38 @@ def test_a_rule_may_be_about_what_clients_were_promised(rule: str, status: int) 
     """A step of the archive's curve kept 17 % on its worst OSD, without demand for more."""
     assert run(str(COMMITTED), str(COMMITTED), "--fail-if", rule) == status
     assert run(str(COMMITTED), str(COMMITTED), "--fail-if", "violated_seconds > 0") == 0
+
+
+def made(folder: Path, name: str, **more: Any) -> str:
+    points = {"a": [SyntheticRepeat(rate) for rate in (990.0, 1000.0, 1010.0)]}
+    osds = Osds(attained=800.0, waiting=5.0)
+    return str(Builder(run=name, points=points, osds=osds, **more).write(folder / name))
+
+
+def test_what_speaks_against_a_run_is_said_beside_its_differences(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another program had 40 % of the CPUs in one of the runs; the other is sound."""
+    quiet, busy = made(tmp_path, "quiet"), made(tmp_path, "busy", busy={"seen": 0.4})
+    assert run(quiet, busy) == 0
+    (line,) = [it for it in capsys.readouterr().out.splitlines() if it.startswith("doubt")]
+    assert line.startswith("doubt about busy: Other processes than those of the run")
+    assert line.endswith("Most: 40%, policy=a, most of it by make.")
+    assert run(quiet, busy, "--json") == 0
+    found = json.loads(capsys.readouterr().out)["doubts"]
+    assert found["quiet"] == [] and [it["severity"] for it in found["busy"]] == ["serious"]
+    assert run(quiet, busy, "--markdown") == 0
+    assert "busy: Other processes than those of the run" in capsys.readouterr().out
+
+
+def test_lesser_doubts_are_counted_where_there_are_serious_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quiet = made(tmp_path, "quiet", busy={"seen": 0.15})
+    busy = made(tmp_path, "busy", busy={"seen": 0.4, "steal": 0.02})
+    assert run(quiet, busy) == 0
+    lines = [it for it in capsys.readouterr().out.splitlines() if it.startswith("doubt")]
+    assert lines[1:] == ["doubt about busy: 1 more (cephqos report shows them)"]
 
 
 def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

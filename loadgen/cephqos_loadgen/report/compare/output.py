@@ -1,13 +1,34 @@
 """A comparison for the terminal, as Markdown, HTML and JSON."""
 
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any, Final
 
 from cephqos_base.terminal import printable
 from cephqos_loadgen.report.compare.comparison import Comparison, Difference, Verdict, row_name
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn, figure, text
 from cephqos_loadgen.report.words import NONE_FOUND, interval, listed, percent, verdict
+
+_MOST_DOUBTS: Final = 3  # of a run, on the terminal
+
+
+def doubts_of(found: Comparison) -> dict[str, list[Doubt]]:
+    """What speaks against the figures of each run: a difference may come from there."""
+    runs = {run.name: run for run in (found.reference, *found.others)}
+    return {name: doubts(run) for name, run in runs.items()}
+
+
+def _grave_ones(found: Comparison) -> Iterator[str]:
+    """One line each for the serious doubts of each run, and how many more there are."""
+    for name, own in doubts_of(found).items():
+        grave = [doubt for doubt in own if doubt.severity == "serious"][:_MOST_DOUBTS]
+        for doubt in grave:
+            yield f"doubt about {name}: {doubt.text} {doubt.evidence}".rstrip()
+        if grave and len(own) > len(grave):
+            yield f"doubt about {name}: {len(own) - len(grave)} more (cephqos report shows them)"
 
 
 def to_table(found: Comparison) -> Table:
@@ -51,6 +72,8 @@ def to_document(found: Comparison, outcome: Verdict, warnings: list[str]) -> Doc
     names = [run.name for run in found.others]
     findings = [Doubt("caution", "The environments differ.", line) for line in warnings]
     findings += [Doubt("caution", "A row has no counterpart.", u) for u in found.unmatched]
+    for name, own in doubts_of(found).items():
+        findings += [replace(doubt, text=f"{name}: {doubt.text}", rows=()) for doubt in own]
     return Document(
         title=f"{listed(names)} against {found.reference.name}",
         question="",
@@ -95,6 +118,7 @@ def to_terminal(found: Comparison, outcome: Verdict) -> str:
         ]
         lines.append("  ".join(cells).rstrip())
     lines += [f"not compared: {printable(name)}" for name in found.unmatched]
+    lines += map(printable, _grave_ones(found))
     return "\n".join([*lines, *map(printable, summary(found, outcome))])
 
 
@@ -103,11 +127,16 @@ def to_json(found: Comparison, outcome: Verdict, warnings: list[str]) -> dict[st
         "reference": found.reference.name,
         "runs": [run.name for run in found.others],
         "environments_differ": warnings,
+        "doubts": {name: [_doubt(d) for d in own] for name, own in doubts_of(found).items()},
         "differences": [_json(d) for d in found.differences],
         "unmatched": list(found.unmatched),
         "failures": list(outcome.failures),
         "cannot_be_judged": list(outcome.unjudged),
     }
+
+
+def _doubt(found: Doubt) -> dict[str, str]:
+    return {"severity": found.severity, "text": found.text, "evidence": found.evidence}
 
 
 def _json(d: Difference) -> dict[str, Any]:
