@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from cephqos_exporter.model import Host
+from cephqos_loadgen.archive.cli import _host
 from cephqos_loadgen.record import host_users
 from cephqos_loadgen.record.host_users import (
     HostUserState,
@@ -359,3 +360,25 @@ def test_cpu_by_others_is_what_was_seen_of_them_and_not_all_but_the_osds(
     share = f"{others / 20:.0%}"
     words = (f"client: other programs used {share} of this host's CPUs, most of it by make",)
     assert said(seen) == (words if said_so else ())
+
+
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [(1, ""), (12, " (not seen: 12 processes)")],
+)
+def test_a_list_of_an_archive_shows_what_others_had(hidden: int, words: str) -> None:
+    host = CpuUse(2, 12.0, 0.0, 2.0, 0.0, 1.0, 5.0)
+    found = use({"sda": disk(written=100 * MIB)}, 60 * MIB, 40 * MIB)
+    assert found.disk_users is not None
+    seen = replace(
+        found,
+        cpu=host,
+        cpu_users=CpuUsers(9.0, 3.0, "make"),
+        disk_users=replace(found.disk_users, hidden=hidden),
+    )
+    assert _host(seen) == (
+        "60% CPUs busy, 15% by others, 10% waiting for disks, 5% stolen,"
+        f" 20% of the OSDs' disks' time for others{words}"
+    )
+    older = replace(seen, disk_users=None)
+    assert _host(older).endswith("5% stolen")
