@@ -266,6 +266,49 @@ def test_a_damaged_file_of_the_run_is_one_line(
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+SHAPES: tuple[tuple[str, tuple[str | int, ...], object], ...] = (
+    ("environment.json", ("cluster", "osds", 0, "bluestore_bdev_size"), "x"),
+    ("environment.json", ("host",), [1]),
+    ("environment.json", ("host", "cpu_models"), [[1]]),
+    ("environment.json", ("tools",), "x"),
+    ("plan.json", ("points",), "x"),
+    ("plan.json", ("points", 0, "phases", 0), None),
+    ("plan.json", ("points", 0, "phases", 0, "action"), 5),
+    ("plan.json", ("points", 0, "pools", 0), [1]),
+    ("plan.json", ("points", 0, "lab"), {"device_iops": "x"}),
+    ("plan.json", ("variables",), {"a": 1}),
+)
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "baseline"])
+@pytest.mark.parametrize(("name", "place", "value"), SHAPES)
+def test_json_of_another_shape_is_one_line_that_names_the_archive(
+    tmp_path: Path,
+    command: str,
+    name: str,
+    place: tuple[str | int, ...],
+    value: object,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = shutil.copytree(COMMITTED, tmp_path / "strange")
+    data = inside = json.loads((folder / name).read_text())
+    for key in place[:-1]:
+        inside = inside[key]
+    inside[place[-1]] = value
+    (folder / name).write_text(json.dumps(data))
+    out = ["--out", str(tmp_path / "out")]
+    words = {
+        "report": ["report", str(folder), *out],
+        "compare": ["compare", str(COMMITTED), str(folder), "--although-different"],
+        "baseline": ["report", str(COMMITTED), "--baseline", str(folder), *out],
+    }[command]
+    status = main(words)
+    said = capsys.readouterr().err
+    if status:
+        assert "strange" in said and len(said.splitlines()) == 1, said
+    assert status in (0, 1, 2)
+
+
 def test_an_aborted_run_without_a_finished_repeat_says_so(tmp_path: Path) -> None:
     folder = Builder(points={"a": [SyntheticRepeat(100.0)]}, status="aborted").write(tmp_path / "a")
     path = next(folder.glob("repeats/*/repeat.json"))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_loadgen.phase_kinds.registry import RESULTS
@@ -136,12 +136,16 @@ def open_archive(folder: Path) -> Archive:
     return Archive(folder, typed(Manifest, data, folder / MANIFEST))
 
 
+# What code meets in JSON that is not what it was written as.
+WRONG_SHAPES: Final = (ValueError, LookupError, TypeError, AttributeError)
+
+
 @contextlib.contextmanager
 def damage_named(folder: Path) -> Iterator[None]:
     """Reading a damaged archive fails in as many ways as there are formats; all are said alike."""
     try:
         yield
-    except (ValueError, LookupError, TypeError, EOFError, zlib.error, struct.error) as error:
+    except (*WRONG_SHAPES, EOFError, zlib.error, struct.error) as error:
         reason = f"{type(error).__name__}: {error}"
     except OSError as error:
         inside = error.filename and Path(error.filename).is_relative_to(folder)

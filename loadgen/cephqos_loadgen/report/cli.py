@@ -7,11 +7,12 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
-from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.archive.reader import WRONG_SHAPES, damage_named, open_archive
 from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.replay.gather import evaluated
 from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report.build import build
+from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.causes import TIME_SCALE, WANTED, CauseSeen, with_causes
@@ -71,7 +72,7 @@ async def _report(arguments: argparse.Namespace) -> int:
         percentiles=tuple(arguments.percentile),
     )
     check_reference(Subject(runs, settings))
-    document = build(runs, settings)
+    document = built(runs, arguments.archive, settings)
     first = arguments.archive[0]
     folder = arguments.out or first.with_name(f"{first.resolve().name}-report")
     if folder.exists() and not folder.is_dir():
@@ -82,6 +83,19 @@ async def _report(arguments: argparse.Namespace) -> int:
         say(f"Main doubt: {finding.text} {finding.evidence}".rstrip())
     say(folder / PAGE)
     return 0
+
+
+def built(runs: list[ReportRun], folders: list[Path], settings: ReportSettings) -> Document:
+    """The report; ArchiveDamaged names the archive whose plan or environment is no such thing."""
+    try:
+        return build(runs, settings)
+    except WRONG_SHAPES:
+        base = settings.baseline_run
+        sides = [*zip(runs, folders, strict=True), *([(base, Path(base.folder))] if base else [])]
+        for run, folder in sides:
+            with damage_named(folder):
+                build([run], ReportSettings())
+        raise
 
 
 async def evaluate_causes(run: ReportRun, folder: Path) -> ReportRun:

@@ -6,7 +6,7 @@ from pathlib import Path
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable, say, say_json, say_text
-from cephqos_loadgen.archive.reader import ArchiveDamaged
+from cephqos_loadgen.archive.reader import ArchiveDamaged, damage_named
 from cephqos_loadgen.report.cli import read_runs
 from cephqos_loadgen.report.compare.comparison import (
     SHOWN,
@@ -16,6 +16,7 @@ from cephqos_loadgen.report.compare.comparison import (
     run_differences,
 )
 from cephqos_loadgen.report.compare.output import to_document, to_json, to_terminal
+from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.pages.markdown import to_markdown
 from cephqos_loadgen.report.pages.page import to_html
@@ -82,9 +83,17 @@ def read_sides(folders: list[Path], wanted: Path | None) -> tuple[ReportRun, lis
         folders = [folder for folder in folders if folder.resolve() != wanted.resolve()]
     if not folders:
         raise UsageError("give two archives or more: there is nothing to compare with")
-    (reference,) = read_runs([wanted])
+    reference = _read(wanted)
     others = [
-        reference if folder.resolve() == wanted.resolve() else read_runs([folder])[0]
-        for folder in folders
+        reference if folder.resolve() == wanted.resolve() else _read(folder) for folder in folders
     ]
     return reference, others
+
+
+def _read(folder: Path) -> ReportRun:
+    """One run whose plan and environment can be compared, else ArchiveDamaged."""
+    (run,) = read_runs([folder])
+    with damage_named(folder):
+        list(run_differences([run]))
+        doubts(run)
+    return run
