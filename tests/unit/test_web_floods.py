@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from aiohttp.http_parser import DeflateBuffer
 
-from cephqos_exporter.web import auth, server
+from cephqos_exporter.web import auth, connections, server
 from cephqos_exporter.web.auth import BasicAuth, TooManyFailures
 from cephqos_exporter.web.network import network_of
 
@@ -110,6 +110,70 @@ async def test_a_body_is_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
         answer = await client.raw(f"{head}\r\nContent-Encoding: deflate\r\n\r\n".encode() + body)
     assert answer.startswith(b"HTTP/1.1 200")
     assert not unpacked
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "headers": (HEAD, b"h: v\r\n"),
+    "body": (HEAD + b"Content-Length: 1000000000\r\n\r\n", b"x" * 100),
+    "chunks": (CHUNKED, b"1\r\na\r\n"),
+    "trailers": (CHUNKED + b"0\r\n", b"h: v\r\n"),
+    "upgrade": (b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", b"x" * 100),
+    "requests": (b"", b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+async def test_a_request_that_does_not_end_is_cut_off_before_it_takes_memory(kind: str) -> None:
+    """aiohttp 3.11 kept headers, trailers and further requests: 1.6 GB after five seconds."""
+    begun, more = ENDLESS[kind]
+    block = more * (64_000 // len(more))
+    async with serving(Scrapes()) as client:
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(begun)
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(10):
+                while sent < 100_000_000:
+                    writer.write(block)
+                    await writer.drain()
+                    sent += len(block)
+        assert sent < 20_000_000, "more than the buffers of sockets hold"
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(10):
+                await reader.read()
+        writer.close()
+
+
+async def test_requests_that_nobody_waits_for_are_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections, "REQUESTS_AT_ONCE", 5)
+    scrapes = Scrapes()
+    scrapes.hold = asyncio.Event()
+    async with serving(scrapes) as client:
+        reader, writer = await asyncio.open_connection(*client.address)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 5)
+        await asyncio.sleep(0.2)
+        assert not reader.at_eof()
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 5)
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(5):
+                assert await reader.read() == b""
+        writer.close()
+        scrapes.hold.set()
+        assert (await client.get("/metrics"))[0] == 200
+
+
+async def test_an_ordinary_connection_goes_on_for_as_long_as_it_likes() -> None:
+    """What is counted is one request, not the connection."""
+    async with serving(Scrapes()) as client:
+        reader, writer = await asyncio.open_connection(*client.address)
+        for _ in range(100):
+            writer.write(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 2000 + b"\r\n\r\n")
+            assert b"200 OK" in await reader.readuntil(b"healthy\n")
+        writer.close()
 
 
 async def test_a_request_without_a_host_asks_no_name_server(

@@ -25,6 +25,11 @@ HEADER_SECONDS: Final = 10.0
 ANSWER_SECONDS: Final = 60.0
 # Of answers that are on their way, all connections together: some pages of the largest hosts.
 UNSENT_BYTES: Final = 64 << 20
+# Of a request, body included, to the beginning of the next: Prometheus sends less than 1 KiB.
+# Some versions of aiohttp keep headers, trailers and what follows an upgrade without bound.
+REQUEST_BYTES: Final = 32 << 10
+# Requests that came before the first of them was answered. Nobody who scrapes sends them so.
+REQUESTS_AT_ONCE: Final = 100
 # Between requests: longer than any usual interval between scrapes.
 IDLE_SECONDS: Final = 630.0
 _LEAST_CONNECTIONS: Final = 16
@@ -124,7 +129,9 @@ class Connections(web.Server):
 class Connection(RequestHandler):
     """One connection: headers and answers have a deadline, errors take one line of the log."""
 
-    __slots__ = ("_connections", "_timer", "address", "busy", "let_in", "network", "unsent")
+    __slots__ = (
+        *("_connections", "_received", "_timer", "address", "busy", "let_in", "network", "unsent"),
+    )
 
     def __init__(self, connections: Connections, **settings: Any) -> None:
         super().__init__(connections, **settings)
@@ -133,6 +140,7 @@ class Connection(RequestHandler):
         self.busy = False  # a request was read and is not answered yet
         self.let_in = False  # a request of it had the right to be answered
         self.unsent = 0  # bytes of the answer under way
+        self._received = 0  # bytes since the last request began to be answered
         self.address = self.network = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,13 +158,21 @@ class Connection(RequestHandler):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._received > REQUEST_BYTES:
+            self.cut_off("its request is too large")
+            return
         if not self.busy and self._timer is None:  # the first bytes of a further request
             self._start_timer(self._connections.header_seconds)
         super().data_received(data)
+        if len(self._messages) > REQUESTS_AT_ONCE:
+            self._messages.clear()
+            self.cut_off("too many requests at once")
 
     def begin(self) -> None:
         """A whole request has come."""
         self.busy = True
+        self._received = 0
         self._stop_timer()
 
     async def finish_response(
@@ -195,9 +211,11 @@ class Connection(RequestHandler):
 
     def cut_off(self, why: str) -> None:
         """Close at once, whatever was sent or not taken."""
-        log.info("closed a connection from %s: %s", self.address, why)
         self._connections.closed(self)
         transport = self.transport
+        if transport is None:
+            return
+        log.info("closed a connection from %s: %s", self.address, why)
         self.force_close()
         if isinstance(transport, asyncio.Transport):
             transport.abort()
