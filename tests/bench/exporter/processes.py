@@ -3,6 +3,7 @@
 import http.client
 import itertools
 import math
+import re
 import signal
 import statistics
 import subprocess
@@ -99,11 +100,21 @@ def connect(port: int) -> http.client.HTTPConnection:
 
 
 def count_samples(port: int) -> int:
+    return len(_samples(port))
+
+
+def failing_collectors(port: int) -> list[str]:
+    """Collectors that give nothing of some daemon."""
+    failed = re.compile(r'cephqos_collector_success{.*collector="(\w+)"} 0')
+    return sorted({found[1] for found in map(failed.fullmatch, _samples(port)) if found})
+
+
+def _samples(port: int) -> list[str]:
     connection = connect(port)
     connection.request("GET", "/metrics")
-    lines = connection.getresponse().read().splitlines()
+    lines = connection.getresponse().read().decode().splitlines()
     connection.close()
-    return sum(not line.startswith(b"#") for line in lines)
+    return [line for line in lines if not line.startswith("#")]
 
 
 def cpu_seconds(process: psutil.Process) -> float:
