@@ -10,8 +10,8 @@ import pytest
 from tests.exporter_process import exporter
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter.web import connections
-from cephqos_exporter.web.config import TlsConfig
+from cephqos_exporter.web import connections, handshakes
+from cephqos_exporter.web.config import RateLimit, TlsConfig
 from cephqos_exporter.web.connections import Connections
 from cephqos_exporter.web.handshakes import Handshake
 from cephqos_exporter.web.tls import Credentials
@@ -77,6 +77,24 @@ def test_three_hundred_handshakes_at_256_descriptors_end_no_scrape(
         finally:
             for sock_ in held:
                 sock_.close()
+
+
+async def test_handshakes_of_one_address_have_a_rate(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, certificates: Path
+) -> None:
+    """Each takes CPU time of the one thread that answers scrapes too."""
+    monkeypatch.setattr(connections, "HANDSHAKES", RateLimit(interval=3600.0, burst=3))
+    async with serving(Scrapes(), web_config=web_file(tmp_path, certificates)) as client:
+        known = trusting(certificates)
+        assert (await client.get("/metrics", tls=known))[0] == 200
+        flood = [await asyncio.open_connection(*client.address) for _ in range(20)]
+        assert all([await ends(reader) for reader, _ in flood[2:]])
+        # Who keeps a connection needs no other, and other addresses have a rate of their own.
+        assert (await client.get("/metrics", tls=known))[0] == 200
+        monkeypatch.setattr(handshakes, "network_of", lambda _: "elsewhere")
+        assert (await client.get("/metrics", tls=trusting(certificates)))[0] == 200
+        for _, writer in flood:
+            writer.close()
 
 
 async def test_what_failed_is_not_counted_any_more(certificates: Path) -> None:

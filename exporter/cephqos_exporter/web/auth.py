@@ -47,10 +47,8 @@ class BasicAuth:
         self._cost = max((_cost(hashed) for hashed in users.values()), default=_LEAST_COST)
         self._good: set[bytes] = set()  # at most one for each user
         self._bad: OrderedDict[bytes, None] = OrderedDict()  # tried again and again
-        self._limit = limit if limit.interval else FAILURES
         self._salt = secrets.token_bytes(16)  # what is remembered tells nothing about passwords
-        self._clock = clock
-        self._limits: OrderedDict[str, RateLimiter] = OrderedDict()
+        self._limits = RateLimiters(limit if limit.interval else FAILURES, clock)
         self._turns = _Turns()
 
     async def allows(self, header: str | None, address: str = "") -> bool:
@@ -71,7 +69,7 @@ class BasicAuth:
         if key in self._bad:
             return False
         network = network_of(address)
-        limiter = self._limiter(network)
+        limiter = self._limits.of(network)
         if not limiter.allows() or not self._turns.room_for(network):
             raise TooManyFailures
         async with self._turns.of(network):
@@ -86,13 +84,6 @@ class BasicAuth:
             if len(self._bad) > _BAD:
                 self._bad.popitem(last=False)
         return good
-
-    def _limiter(self, network: str) -> "RateLimiter":
-        found = self._limits.setdefault(network, RateLimiter(self._limit, self._clock))
-        self._limits.move_to_end(network)
-        if len(self._limits) > _ADDRESSES:
-            self._limits.popitem(last=False)
-        return found
 
 
 class _Turns:
@@ -189,6 +180,22 @@ def _decode(header: str | None) -> tuple[str, bytes] | None:
         return (user.decode(), password) if colon else None
     except (binascii.Error, ValueError):
         return None
+
+
+class RateLimiters:
+    """One for each network, as many as are remembered."""
+
+    def __init__(self, limit: RateLimit, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._found: OrderedDict[str, RateLimiter] = OrderedDict()
+
+    def of(self, network: str) -> "RateLimiter":
+        found = self._found.setdefault(network, RateLimiter(self._limit, self._clock))
+        self._found.move_to_end(network)
+        if len(self._found) > _ADDRESSES:
+            self._found.popitem(last=False)
+        return found
 
 
 class RateLimiter:

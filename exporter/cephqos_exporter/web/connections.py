@@ -14,6 +14,8 @@ from typing import Any, Final
 from aiohttp import web
 from aiohttp.web_protocol import RequestHandler
 
+from cephqos_exporter.web.auth import RateLimiters
+from cephqos_exporter.web.config import RateLimit
 from cephqos_exporter.web.handshakes import Handshake
 from cephqos_exporter.web.network import network_of
 
@@ -30,6 +32,8 @@ UNSENT_BYTES: Final = 64 << 20
 REQUEST_BYTES: Final = 32 << 10
 # Requests that came before the first of them was answered. Nobody who scrapes sends them so.
 REQUESTS_AT_ONCE: Final = 100
+# TLS handshakes of one address: each takes 0.5 ms of CPU, and some a new context besides.
+HANDSHAKES: Final = RateLimit(interval=0.01, burst=500)
 # Between requests: longer than any usual interval between scrapes.
 IDLE_SECONDS: Final = 630.0
 _LEAST_CONNECTIONS: Final = 16
@@ -52,12 +56,17 @@ class Connections(web.Server):
         self.most = most
         self._everyone: dict[Connection | Handshake, None] = {}  # the oldest first
         self._handshakes: dict[int, Handshake] = {}  # by descriptor
+        self._begun = RateLimiters(HANDSHAKES)
         self._answering: dict[Connection, None] = {}  # those who were to take one longest first
 
     def __call__(self) -> RequestHandler:
         # Nobody reads a body here, so nobody shall unpack one: 10 MB can unpack to 10 GB.
         settings = {"keepalive_timeout": IDLE_SECONDS, "access_log": None, "auto_decompress": False}
         return Connection(self, loop=self._loop, **settings)
+
+    def welcomes(self, network: str) -> bool:
+        """Whether a TLS handshake may begin; a client that scrapes begins one and keeps it."""
+        return self._begun.of(network).allows()
 
     def accepted(self, handshake: Handshake) -> None:
         """Take up a connection that has TLS before it; it counts as an idle one."""

@@ -21,6 +21,7 @@ class HandshakeWatch(Protocol):
 
     header_seconds: float
 
+    def welcomes(self, network: str) -> bool: ...
     def accepted(self, handshake: "Handshake") -> None: ...
     def gave_up(self, handshake: "Handshake") -> None: ...
 
@@ -40,6 +41,10 @@ class Listener(socket.socket):
     def accept(self) -> tuple[socket.socket, Any]:
         connection, address = super().accept()
         peer = address[0] if isinstance(address, tuple) else ""
+        if not self.watch.welcomes(network_of(peer)):
+            connection.close()
+            log.info("closed a connection from %s: too many TLS handshakes", peer)
+            raise ConnectionAbortedError  # which asyncio takes as nobody there
         self.watch.accepted(Handshake(self.watch, connection, peer))
         return connection, address
 
