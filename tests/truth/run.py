@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import random
 import time
 from collections.abc import AsyncIterator
@@ -97,6 +98,9 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
     turn = seed % situation.cluster.osds
     await _quiet_cluster(lab)
     pool = await _pool(lab, situation)
+    await _quiet_cluster(lab)  # so every OSD knows that the pools before are gone
+    # What is left of them is best effort's work, and on 20.2 best effort has a reservation.
+    await until(lambda: _removed(lab), "the pools of situations before removed", 120)
     policy = await _policy(lab, situation, pool)
     async with watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
         stage = Stage(on, situation, turn, pool)
@@ -169,6 +173,15 @@ async def _pool(lab: RunningLab, situation: Situation) -> str:
     await lab.exec([*ceph, "erasure-code-profile", "set", "truth", *profile])
     await lab.exec([*ceph, "pool", "create", name, "32", "32", "erasure", "truth"])
     return name
+
+
+async def _removed(lab: RunningLab) -> bool:
+    for osd in range(lab.spec.osds):
+        argv = ["ceph", "tell", f"osd.{osd}", "perf", "dump", "osd", "numpg_removing"]
+        counters = json.loads((await lab.exec(argv)).stdout)
+        if counters["osd"]["numpg_removing"]:
+            return False
+    return True
 
 
 async def _policy(lab: RunningLab, situation: Situation, pool: str) -> Path | None:
