@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import random
 import time
 from collections.abc import AsyncIterator
@@ -96,11 +95,8 @@ async def run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
 
 async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
     turn = seed % situation.cluster.osds
-    await _quiet_cluster(lab)
     pool = await _pool(lab, situation)
-    await _quiet_cluster(lab)  # so every OSD knows that the pools before are gone
-    # What is left of them is best effort's work, and on 20.2 best effort has a reservation.
-    await until(lambda: _removed(lab), "the pools of situations before removed", 120)
+    await _quiet_cluster(lab)
     policy = await _policy(lab, situation, pool)
     async with watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
         stage = Stage(on, situation, turn, pool)
@@ -158,12 +154,7 @@ def _capacity(situation: Situation) -> str:
 
 
 async def _pool(lab: RunningLab, situation: Situation) -> str:
-    """A pool for the situation alone: others' objects and deletions are none of its work."""
-    name, ceph = f"p{time.monotonic_ns()}", ["ceph", "osd"]
-    for old in (await lab.exec(["rados", "lspools"])).stdout.split():
-        if old.startswith("p") and old[1:].isdigit():
-            sure = [old, "--yes-i-really-really-mean-it"]
-            await lab.exec([*ceph, "pool", "delete", old, *sure])
+    name, ceph = "truth", ["ceph", "osd"]
     if situation.size:
         await lab.exec([*ceph, "pool", "create", name, "32"])
         sure = ["--yes-i-really-mean-it"] if situation.size == 1 else []
@@ -173,15 +164,6 @@ async def _pool(lab: RunningLab, situation: Situation) -> str:
     await lab.exec([*ceph, "erasure-code-profile", "set", "truth", *profile])
     await lab.exec([*ceph, "pool", "create", name, "32", "32", "erasure", "truth"])
     return name
-
-
-async def _removed(lab: RunningLab) -> bool:
-    for osd in range(lab.spec.osds):
-        argv = ["ceph", "tell", f"osd.{osd}", "perf", "dump", "osd", "numpg_removing"]
-        counters = json.loads((await lab.exec(argv)).stdout)
-        if counters["osd"]["numpg_removing"]:
-            return False
-    return True
 
 
 async def _policy(lab: RunningLab, situation: Situation, pool: str) -> Path | None:
