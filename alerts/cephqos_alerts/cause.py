@@ -47,7 +47,8 @@ _COUNTED: Final = f"""
   unless on ({OSD}) (max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND}) == 1)
 """
 
-# Replica work fills the OSD, and without it the class would have had what it is owed.
+# Replica work fills the OSD, and without it the class would have had what it is owed. Whoever waits
+# elsewhere would still wait there.
 _IMMEDIATE: Final = f"""
 {PerClass.WANTS}
   and on ({OSD_CLASS}) (
@@ -63,6 +64,7 @@ _IMMEDIATE: Final = f"""
     > @immediate_share@ * {PerOsd.DELIVERED_OPS}
   )
   and on ({OSD}) ({PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS})
+  unless on ({OSD_CLASS}) {PerClass.AWAY}
 """
 
 _AT_LIMIT: Final = f"""

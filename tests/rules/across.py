@@ -188,6 +188,23 @@ REPLICAS = [
         moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
     ),
     RuleCase(
+        name="replica work that fills an OSD is not what its clients wait for elsewhere",
+        alert=VIOLATED,
+        series=merged(
+            *(
+                replace(
+                    osd(
+                        (10, WELL),
+                        (25, WELL if i else replace(WAITS, client=400, immediate=1000)),
+                    ),
+                    id=i,
+                )
+                for i in range(3)
+            )
+        ),
+        moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
+    ),
+    RuleCase(
         name="an OSD that is slow to its peers for having most of the work pages nobody",
         alert=REPLICA,
         series=three(
