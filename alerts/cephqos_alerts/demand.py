@@ -133,7 +133,8 @@ DEMAND: Final = RuleGroup(
             """,
         ),
         # What comes in bursts, in step with the scrapes, is no demand. A slow device ends many at
-        # once and then none for a while, so the best of some averages counts.
+        # once and then none for a while, so the best of some averages counts, and the store has piled up
+        # if it has in a part of the time.
         RecordedSeries(
             record=PerClass.DEMAND,
             labels={"class": "client"},
@@ -142,7 +143,7 @@ DEMAND: Final = RuleGroup(
               {PerOsd.CLIENT_PRESENT_MIN} >= @in_progress@
               and on ({OSD}) (
                 {PerOsd.CLIENT_WAITING} >= @waiting@
-                or {PerOsd.STORE_PILING_UP} == 1
+                or max_over_time({PerOsd.STORE_PILING_UP}[@sustained@]) == 1
                 or on ({OSD}) ({_KEPT_WAITING.strip()})
               )
               unless on ({OSD}) (

@@ -18,6 +18,10 @@ SLOW = replace(BUSY, client=100, device_latency=0.2, kv_commit=0.3, store_latenc
 # Fifty operations in progress, of which none ends: in its own store, or in that of another OSD.
 STALLED = replace(IDLE, in_progress=(50,), present=0, store_used=0.1)
 STALLED_ELSEWHERE = replace(STALLED, store_used=0)
+# A device that ends what it has taken all at once, and hardly anything before: nobody waits for the
+# scheduler, and what is measured at the end of work comes and goes.
+_AT_ONCE = replace(SLOW, in_progress=(60,), waiting=0, queue=(0, 0, 0, 0))
+_HARDLY = replace(_AT_ONCE, client=1, store=0)
 SHORT = replace(BUSY, client=500)
 RECOVERING = replace(BUSY, client=600, recovery=1400)
 
@@ -52,6 +56,19 @@ RESERVATION = [
             firing(14.75, _SLOW_DEVICE),
             firing(27, _SLOW_DEVICE),
             silent(30),
+        ),
+    ),
+    RuleCase(
+        name="a device that ends its work in bursts pages",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), *((1, _AT_ONCE), (1.5, _HARDLY)) * 8, (12, PROVEN))),
+        moments=(
+            silent(7),
+            firing(18, _SLOW_DEVICE),
+            firing(20, _SLOW_DEVICE),
+            firing(22, _SLOW_DEVICE),
+            firing(27, _SLOW_DEVICE),
+            silent(32),
         ),
     ),
     RuleCase(
