@@ -133,8 +133,8 @@ DEMAND: Final = RuleGroup(
             """,
         ),
         # What comes in bursts, in step with the scrapes, is no demand. A slow device ends many at
-        # once and then none for a while, so the best of some averages counts, and the store has piled up
-        # if it has in a part of the time.
+        # once and then none for a while: so the best of some averages counts, and a store that has
+        # piled up in a part of the time.
         RecordedSeries(
             record=PerClass.DEMAND,
             labels={"class": "client"},
