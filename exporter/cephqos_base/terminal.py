@@ -1,7 +1,7 @@
 """Text on a terminal: the one place that all strings from files, archives and clusters pass.
 
 A name may hold escape sequences that move the cursor, retitle the window or hide what follows. They
-are shown as what they are: `\\x1b[2J`. No other module prints (`tests/unit/test_terminal.py`).
+are shown as what they are: `\\x1b[2J`. No other module prints (`tests/unit/base/test_terminal.py`).
 """
 
 import json

@@ -12,7 +12,7 @@ from cephqos_loadgen.tools import TOOLS, failed_build, find_tool
 RECORDED = Path(__file__).parents[1] / "recordings" / "logs"
 RELEASES = ("pacific", "reef", "tentacle")
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}")
-# As the collector's configuration has it; tests/unit/test_logs_lines.py compares the two.
+# As the collector's configuration has it; tests/unit/alerts/test_logs_lines.py compares the two.
 ENTRY = re.compile(
     r"^(?:\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+[+-]\d{4} |--- begin dump)", re.MULTILINE
 )

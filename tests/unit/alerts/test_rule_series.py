@@ -1,0 +1,112 @@
+"""Every series that a rule reads is one that something of ours shows, and README.md says what."""
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.cli import load_slos
+from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.slo_spec import Slo
+from cephqos_exporter.cluster.source import ClusterSource
+from cephqos_exporter.model import Family
+from cephqos_exporter.probe.model import Measured
+from cephqos_loadgen.live.metrics import families
+
+from ..collectors.test_cluster_poller import Clock, RecordedReader, poller
+from ..mclock_osds import CLUSTER_TARGET, OSD_TARGET, policy
+from ..osd_views import RecordedOsd
+from ..scenario.test_scenario_live import live
+
+README: Final = Path("alerts/README.md").read_text(encoding="utf-8")
+PAGE: Final = Path("tests/golden/example_host.prom")
+# What Prometheus adds to every scrape itself.
+PROMETHEUS: Final = {"up", "scrape_duration_seconds", "scrape_samples_post_metric_relabeling"}
+# What Prometheus adds; the last where its own labels and ours have the same name.
+TARGET: Final = {"job", "instance", "exported_cluster"}
+FIO: Final = Slo(name="fio", source="fio", op="write", threshold=0.016, objective=0.9)
+_SELECTOR: Final = re.compile(r"(?<![\w:])((?:ceph|up\b|scrape)\w*(?![\w:]))(?:\{([^}]*)\})?")
+_LABEL: Final = re.compile(r'(\w+)="')
+
+Shown = dict[str, set[str]]  # series to its labels
+
+
+def _expressions() -> Iterable[str]:
+    slos = [*load_slos(Path("alerts/slo")), FIO]
+    for text in build_rules(RuleSettings(), slos).values():
+        for group in yaml.safe_load(text)["groups"]:
+            for rule in group["rules"]:
+                yield rule["expr"]
+
+
+def _read() -> dict[str, set[str]]:
+    """Series that rules read, and the labels by which they select them."""
+    found: dict[str, set[str]] = {}
+    for name, matchers in _SELECTOR.findall("\n".join(_expressions())):
+        if name != "ceph_daemon":  # a label
+            labels = found.setdefault(name, set())
+            labels |= set(re.findall(r"(\w+)(?:=~|!~|!=|=)\"", matchers or ""))
+    return found
+
+
+def _add(shown: Shown, samples: Iterable[tuple[str, str]]) -> None:
+    for name, labels in samples:
+        shown.setdefault(name, set()).update(_LABEL.findall(labels), TARGET)
+
+
+def _families(families: Iterable[Family]) -> Iterable[tuple[str, str]]:
+    for family in families:
+        for suffix, labels, _ in family.samples:
+            yield family.name + suffix, labels
+
+
+async def _cluster() -> Iterable[tuple[str, str]]:
+    """What the cluster role shows while a cluster rests, scrubs and recovers."""
+    reader, clock = RecordedReader("reef"), Clock()
+    polling = poller(reader, clock)
+    source = ClusterSource(lambda: polling, clock=clock)
+    found: list[tuple[str, str]] = []
+    for reader.moment in ("idle", "scrub", "recovery"):
+        assert await polling.poll()
+        found += _families(await source.collect(float("inf")))
+        clock.now += 10
+    await source.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def shown() -> Mapping[str, set[str]]:
+    found: Shown = {name: set(TARGET) for name in PROMETHEUS}
+    _add(found, re.findall(r"^(\w+)(\{.*\})? ", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
+    targets = policy({**OSD_TARGET, "baseline": 400}, CLUSTER_TARGET)
+    _add(found, _families(RecordedOsd("pacific").scrape(targets)))
+    _add(found, _families(targets.finish()))
+    _add(found, asyncio.run(_cluster()))
+    probe = Measured()
+    probe.took("p", "write", 0.01)
+    _add(found, _families(probe.families("c1")))
+    _add(found, _families(families(live())))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(_read()))
+def test_a_series_that_rules_read_is_shown_with_the_labels_they_select_by(
+    name: str, shown: Mapping[str, set[str]]
+) -> None:
+    assert name in shown, f"nothing shows {name}"
+    assert _read()[name] <= shown[name]
+
+
+def test_rules_read_no_series_that_bears_a_name_of_cephs_own() -> None:
+    """Where Ceph's exporter is scraped as well, ours are dropped, and its own have other labels."""
+    assert not [name for name in _read() if name.startswith("ceph_")]
+
+
+@pytest.mark.parametrize("name", sorted(set(_read()) - PROMETHEUS))
+def test_the_documentation_says_who_shows_a_series_that_rules_read(name: str) -> None:
+    assert re.search(rf"`{name}`", README), f"alerts/README.md does not say who shows {name}"

@@ -1,0 +1,63 @@
+"""Every name of a series is one that something of ours shows, and the other way round."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+from cephqos_base import recorded, series
+
+from ..alerts.test_rule_series import shown as shown
+
+PAGES = sorted(Path("tests/golden").glob("*.prom"))
+RULES = sorted(Path("alerts/rules").glob("*.yml"))
+# Only with settings, work or failures that no recorded page has.
+_ON_REQUEST = {
+    series.ClusterSeries.COMMANDS,
+    series.ClusterSeries.COMMAND_BYTES,
+    series.ClusterSeries.COMMAND_SECONDS,
+    series.OpSeries.SIZE_LATENCY_SECONDS,
+    series.CrimsonSeries.SEASTORE_RECLAIMED_BYTES,
+    series.OpsSeries.SLOW_BY_STAGE,
+    series.PlacementSeries.CPU_THREADS,
+    series.PlacementSeries.MEMORY_BYTES,
+    series.ProbeSeries.FAILURES,
+    series.ProbeSeries.UP,
+    series.ThreadsSeries.THREAD_CPU_SECONDS,
+}
+
+
+def names(module: ModuleType) -> set[str]:
+    """The constants of all classes of the module that name a series."""
+    groups = [it for it in vars(module).values() if isinstance(it, type)]
+    assert groups
+    return {text for group in groups for name, text in vars(group).items() if name.isupper()}
+
+
+def _families(shown: Mapping[str, set[str]]) -> set[str]:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    found = set(re.findall(r"^# TYPE (cephqos_\w+) ", pages, re.MULTILINE))
+    samples = {re.sub(r"_(bucket|count|sum)$", "", name) for name in shown}
+    return found | {name for name in samples if name.startswith("cephqos_")}
+
+
+def test_names_of_series_are_those_that_are_shown(shown: Mapping[str, set[str]]) -> None:
+    assert names(series) - _ON_REQUEST == _families(shown) - _ON_REQUEST
+
+
+def test_names_of_series_shown_on_request_stand_in_the_code_that_shows_them() -> None:
+    files = [*Path("exporter/cephqos_exporter").rglob("*.py")]
+    code = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    assert not [name for name in _ON_REQUEST if f'"{name}"' not in code]
+
+
+def test_names_of_recorded_series_are_those_that_rules_record() -> None:
+    rules = "\n".join(file.read_text(encoding="utf-8") for file in RULES)
+    assert names(recorded) == set(re.findall(r"- record: (\S+)", rules))
+
+
+def test_no_name_stands_twice() -> None:
+    for module in (series, recorded):
+        groups = [it for it in vars(module).values() if isinstance(it, type)]
+        every = [text for g in groups for name, text in vars(g).items() if name.isupper()]
+        assert len(every) == len(set(every))

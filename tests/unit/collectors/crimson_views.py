@@ -1,0 +1,66 @@
+"""Replies of Crimson OSDs of three builds, and what the collector makes of them."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from tests.replay.daemons import RecordedDaemon
+
+from cephqos_exporter.collectors.crimson import METRICS, CrimsonCollector
+from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "crimson"
+DOCUMENTATION = Path(__file__).parents[3] / "exporter" / "CRIMSON.md"
+SEGMENTS, BLOCKS, BLUESTORE = "spring-segments", "autumn-random-blocks", "spring-bluestore"
+BUILDS = (SEGMENTS, BLOCKS, BLUESTORE)
+
+
+def view(reply: object, *, kind: str = "osd", error: str = "") -> DaemonView:
+    daemon = Daemon(kind, "0", "c", Path("/run/osd.0.asok"))
+    replies: dict[str, Any] = {} if error else {METRICS: reply}
+    errors = {METRICS: error} if error else {}
+    return DaemonView(daemon, render_labels(daemon.labels), replies, errors, 1.0, Host())
+
+
+def samples(families: Iterable[Family]) -> dict[str, float]:
+    """Without the count of what was unread, and without the labels that all have."""
+    own = 'ceph_daemon="osd.0",cluster="c"'
+    return {
+        f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}": value
+        for family in families
+        for suffix, labels, value in family.samples
+        if not family.name.endswith("_unread")
+    }
+
+
+def collected(reply: object, **options: Any) -> dict[str, float]:
+    return samples(CrimsonCollector(**options).collect(view(reply)))
+
+
+def unread(reply: object, **options: Any) -> float:
+    families = CrimsonCollector(**options).collect(view(reply))
+    return next(f.samples[0][2] for f in families if f.name == "cephqos_crimson_metrics_unread")
+
+
+def recorded(build: str) -> Any:
+    return orjson.loads(RecordedDaemon.load(RECORDINGS / build).replies[METRICS])
+
+
+def entry(name: str, value: object, **labels: object) -> dict[str, Any]:
+    return {name: {**labels, "value": value}}
+
+
+def one(name: str, value: object, **labels: object) -> dict[str, Any]:
+    return {"metrics": [entry(name, value, **labels)]}
+
+
+def histogram(
+    counts: Mapping[float, int] | Mapping[int, int], count: int, total: float = 0
+) -> dict[str, Any]:
+    buckets: list[dict[str, Any]] = [{"le": le, "count": n} for le, n in counts.items()]
+    return {"sum": total, "count": count, "buckets": [*buckets, {"le": "+Inf", "count": count}]}
+
+
+def buckets(found: dict[str, float], name: str) -> list[float]:
+    return [value for key, value in found.items() if key.startswith(f"{name}_bucket")]

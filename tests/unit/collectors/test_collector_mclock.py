@@ -1,0 +1,217 @@
+"""The mclock collector on recordings of three releases, changed as daemons change."""
+
+from pathlib import Path
+
+import pytest
+from tests.replay.host_tree import HostTree
+
+from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.model import Daemon, ReplyMissing
+
+from ..mclock_osds import (
+    CAPACITY,
+    CLUSTER_TARGET,
+    DELIVERED,
+    DONE,
+    HDD_COST_PER_IO,
+    LAG,
+    LIMITED,
+    MIB,
+    OSD_TARGET,
+    RESERVED,
+    four_shards,
+    info,
+    pacific_mclock,
+    policy,
+)
+from ..osd_views import OSD, RELEASES, RecordedOsd, by_name, value, values
+
+
+@pytest.mark.parametrize("release", ["reef", "tentacle"])
+def test_a_recorded_osd_says_what_runs_and_what_it_promises(release: str) -> None:
+    families = RecordedOsd(release).scrape(MclockCollector())
+    assert info(families) == {
+        "in_force": "mclock_scheduler",
+        "configured": "mclock_scheduler",
+        "profile": "balanced",
+        "model": "bandwidth",
+        "media": "hdd",
+        "capacity_origin": "default",
+        "promise": "config",
+    }
+    best_effort = 0.05 if release == "tentacle" else 0
+    assert value(families, CAPACITY) == 315
+    assert value(families, "cephqos_qos_cost_per_io_bytes") == pytest.approx(499_322, abs=1)
+    assert value(families, RESERVED, class_="client") == 157.5
+    assert value(families, RESERVED, class_="background_best_effort") == best_effort * 315
+    assert value(families, "cephqos_qos_reservation_bytes_per_second", class_="client") == (
+        75 * MIB
+    )
+    # 90 % for best effort; the others have no limit, so no series.
+    assert list(values(families, LIMITED).values()) == [283.5]
+    assert value(families, "cephqos_qos_shards") == 1
+
+
+@pytest.mark.parametrize(("rotational", "media"), [(True, "hdd"), (False, "ssd")])
+def test_where_shards_and_capacity_tell_nothing_the_device_tells_once(
+    rotational: bool, media: str, tmp_path: Path
+) -> None:
+    tree = HostTree(tmp_path)
+    tree.disk("sda", "8:0", rotational=rotational)
+    assert OSD.pid is not None
+    osd = four_shards(RecordedOsd("reef", host=tree.host))
+    data = osd.replies["config show"]["osd_data"]
+    tree.data_directory(OSD.pid, data, {"block": "/dev/sda"})
+    collector = MclockCollector()
+    assert info(osd.scrape(collector))["media"] == media
+    # What the OSD found at its start holds, and the device is not looked at for each new setting.
+    queue = tree.host.sys / "class/block/sda/queue"
+    assert (queue / "rotational").read_text().strip() == str(int(rotational))
+    (queue / "rotational").write_text(str(int(not rotational)))
+    osd.set_option("osd_mclock_max_sequential_bandwidth_hdd", 100 * MIB)
+    assert info(osd.scrape(collector))["media"] == media
+
+
+def test_where_the_device_cannot_be_seen_either_nothing_is_promised() -> None:
+    osd = four_shards(RecordedOsd("reef"))
+    families = osd.scrape(MclockCollector(data_dirs=()))
+    assert "media" not in info(families) or not info(families)["media"]
+    assert not values(families, CAPACITY)
+
+
+def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:
+    osd = RecordedOsd("reef")
+    (body,) = osd.replies["dump_op_pq_state"].values()
+    osd.replies["dump_op_pq_state"] = {f"OSD:ShardedOpWQ:{i}": body for i in range(8)}
+    families = osd.scrape(MclockCollector())
+    assert info(families)["media"] == "ssd"
+    assert value(families, RESERVED, class_="client") == 10_750
+    per_shard = "cephqos_qos_reservation_per_shard_normalised_ops_per_second"
+    assert value(families, per_shard, class_="client") == 10_750 / 8
+    per_shard = "cephqos_qos_reservation_per_shard_bytes_per_second"
+    assert value(families, per_shard, class_="client") == 600 * MIB / 8
+    assert len(values(families, LAG)) == 16
+
+
+def test_a_16_2_osd_under_mclock_promises_but_shows_no_queues() -> None:
+    families = pacific_mclock().scrape(MclockCollector())
+    about = info(families)
+    assert (about["in_force"], about["model"], about["capacity_origin"]) == (
+        "mclock_scheduler",
+        "early",
+        "mon",
+    )
+    assert value(families, RESERVED, class_="client") == 16_470
+    assert list(values(families, LIMITED).values()) == [32_940]
+    per_shard = "cephqos_qos_reservation_per_shard_normalised_ops_per_second"
+    assert value(families, per_shard, class_="background_recovery") == 1647
+    names = by_name(f for f in families if f.samples)
+    for absent in (LAG, "cephqos_qos_queue_length", "cephqos_qos_reservation_bytes_per_second"):
+        assert absent not in names
+
+
+def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
+    families = RecordedOsd("pacific").scrape(MclockCollector())
+    about = info(families)
+    assert (about["in_force"], about["promise"], about["profile"]) == ("wpq", "none", "")
+    names = by_name(f for f in families if f.samples)
+    for absent in (RESERVED, LIMITED, CAPACITY, LAG, "cephqos_qos_weight"):
+        assert absent not in names
+    assert value(families, DONE, class_="client") == 0
+    assert value(families, "cephqos_qos_client_wait_seconds_total") > 0
+
+
+def test_under_wpq_a_policy_is_the_promise() -> None:
+    families = RecordedOsd("pacific").scrape(policy({**OSD_TARGET, "baseline": 400}))
+    assert info(families)["promise"] == "policy"
+    assert values(families, RESERVED) == {
+        f'ceph_daemon="osd.3",cluster="{OSD.cluster}",class="client"': 200
+    }
+    assert value(families, LIMITED, class_="client") == 360
+    target = "cephqos_qos_target_reservation_normalised_ops_per_second"
+    assert value(families, target, class_="client") == 200
+
+
+def test_under_mclock_a_policy_is_a_target_beside_the_promise() -> None:
+    families = RecordedOsd("reef").scrape(policy({**OSD_TARGET, "reservation": 0.8}))
+    assert info(families)["promise"] == "config"
+    assert value(families, RESERVED, class_="client") == 157.5
+    target = "cephqos_qos_target_reservation_normalised_ops_per_second"
+    assert value(families, target, class_="client") == pytest.approx(0.8 * 315)
+
+
+def test_a_target_for_other_osds_changes_nothing() -> None:
+    families = RecordedOsd("pacific").scrape(policy({**OSD_TARGET, "osds": [1, 2]}))
+    assert info(families)["promise"] == "none"
+
+
+def test_a_cluster_target_is_said_once_per_cluster() -> None:
+    collector = policy(CLUSTER_TARGET)
+    other = Daemon("osd", "4", OSD.cluster, OSD.socket)
+    RecordedOsd("reef").scrape(collector)
+    RecordedOsd("reef", daemon=other).scrape(collector)
+    target = "cephqos_qos_cluster_target_reservation_normalised_ops_per_second"
+    found = values(collector.finish(), target)
+    assert found == {f'cluster="{OSD.cluster}",class="client"': 30_000}
+
+
+@pytest.mark.parametrize("size", [4096, 65536, MIB])
+@pytest.mark.parametrize("release", RELEASES)
+def test_client_writes_are_worth_what_the_scheduler_charges(release: str, size: int) -> None:
+    osd, collector = RecordedOsd(release), MclockCollector()
+    assert value(osd.scrape(collector), DONE, class_="client") == 0
+    osd.add_ops("op_w", size, 1000)
+    families = osd.scrape(collector)
+    charge = max(1, size / HDD_COST_PER_IO)
+    if release == "pacific":
+        charge = max(1, round(0.025 + 5.2e-6 * size))
+    assert value(families, DONE, class_="client") == pytest.approx(1000 * charge)
+    assert value(families, DELIVERED) == pytest.approx(1000 * charge)
+
+
+def test_the_full_configuration_is_read_once() -> None:
+    osd, collector = RecordedOsd("tentacle"), MclockCollector()
+    osd.scrape(collector)
+    osd.scrape(collector)
+    assert "config show" in osd.asked[0]
+    assert sorted(osd.asked[1]) == [
+        "config diff",
+        "counter dump",
+        "dump_op_pq_state",
+        "dump_recovery_reservations",
+        "dump_scrubs",
+        "get_mapped_pools",
+        "perf histogram dump",
+    ]
+
+
+def test_a_missing_reply_is_named() -> None:
+    osd = RecordedOsd("reef")
+    del osd.replies["config diff"]
+    with pytest.raises(ReplyMissing, match="config diff"):
+        osd.scrape(MclockCollector())
+
+
+def test_without_recovery_reservations_the_rest_is_there() -> None:
+    osd = RecordedOsd("reef")
+    del osd.replies["dump_recovery_reservations"]
+    assert value(osd.scrape(MclockCollector()), DONE, class_="client") == 0
+
+
+@pytest.mark.parametrize(("release", "shards"), [("reef", 1), ("reef", 8), ("tentacle", 8)])
+def test_the_series_stay_within_their_share_of_the_budget(release: str, shards: int) -> None:
+    osd = RecordedOsd(release)
+    (body,) = osd.replies["dump_op_pq_state"].values()
+    osd.replies["dump_op_pq_state"] = {f"OSD:ShardedOpWQ:{i}": body for i in range(shards)}
+    (queue,) = osd.replies["counter dump"]["mclock-shard-queue-0"]
+    for i in range(shards):
+        osd.replies["counter dump"][f"mclock-shard-queue-{i}"] = [queue]
+    families = osd.scrape(MclockCollector())
+    by_name(families)
+    assert sum(len(family.samples) for family in families) <= (60 if shards == 1 else 120)
+
+
+def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
+    osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
+    assert osd.scrape(MclockCollector()) == []
+    assert osd.asked == [[]]

@@ -1,0 +1,198 @@
+"""The work of each class under mClock: done, queued, late."""
+
+import pytest
+
+from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.model import ReplyMissing
+
+from ..mclock_osds import (
+    CAPACITY,
+    DELIVERED,
+    DONE,
+    HDD_COST_PER_IO,
+    HISTOGRAM_DUMP,
+    LAG,
+    MIB,
+    RESERVED,
+    info,
+)
+from ..osd_views import OSD, RecordedOsd, value, values
+
+
+def test_reads_and_replica_writes_are_counted_for_their_classes() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd.scrape(collector)
+    osd.add_ops("op_r", 4 * MIB, 50)
+    osd.counters("osd")["subop_w"] += 30
+    osd.counters("osd")["subop_w_in_bytes"] += 30 * 4096
+    families = osd.scrape(collector)
+    assert value(families, DONE, class_="client") == 50
+    assert value(families, DONE, class_="immediate") == 30
+    assert value(families, DELIVERED) == 80
+
+
+def test_best_effort_is_absent_where_scrubs_are_not_counted() -> None:
+    for release, known in (("pacific", False), ("reef", False), ("tentacle", True)):
+        families = RecordedOsd(release).scrape(MclockCollector())
+        found = values(families, DONE, {"class": "background_best_effort"})
+        assert bool(found) is known
+
+
+def test_a_scrub_is_best_effort_where_it_is_counted() -> None:
+    osd, collector = RecordedOsd("tentacle"), MclockCollector()
+    osd.scrape(collector)
+    osd.counters("osd")["scrub_replicated_stats_cnt"] += 100
+    osd.counters("osd")["scrub_ec_stats_cnt"] += 10
+    osd.counters("osd")["scrub_replicated_read_bytes"] += 100 * MIB
+    for logger in ("osd_scrub_dp_repl", "osd_scrub_sh_ec"):
+        osd.replies["counter dump"][logger][0]["counters"]["chunk_selected"] += 2
+    families = osd.scrape(collector)
+    expected = 110 + 100 * MIB / HDD_COST_PER_IO + 4 * 6
+    assert value(families, DONE, class_="background_best_effort") == pytest.approx(expected)
+
+
+def recover(osd: RecordedOsd, *, starts: int, pushes: int, replies: int, pulls: int) -> None:
+    """Dequeue recovery items as releases without a `break` count them: each for all that follow."""
+    counters = osd.counters("osd")
+
+    def add(kind: str, count: int) -> None:
+        counters[f"l_osd_recovery_{kind}queue_latency"]["avgcount"] += count
+
+    add("", starts)
+    add("push_", pushes)
+    add("push_reply_", pushes + replies)
+    for kind in ("pull_", "backfill_", "backfill_remove_", "scan_"):
+        add(kind, pushes + replies + pulls)
+
+
+def test_recovery_goes_to_the_class_that_the_reservations_tell() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    reservations = osd.replies["dump_recovery_reservations"]["local_reservations"]
+    reservations["in_progress"] = [{"item": "1.3", "prio": 190, "can_preempt": True}]
+    osd.scrape(collector)
+    recover(osd, starts=4, pushes=3, replies=2, pulls=0)
+    families = osd.scrape(collector)
+    assert value(families, DONE, class_="background_recovery") == 9
+    reservations["in_progress"][0]["prio"] = 110
+    recover(osd, starts=4, pushes=3, replies=2, pulls=1)
+    families = osd.scrape(collector)
+    assert value(families, DONE, class_="background_recovery") == 9
+    assert value(families, DELIVERED) == pytest.approx(18 + 8 * MIB / HDD_COST_PER_IO)
+
+
+def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd.scrape(collector)
+    osd.add_ops("op_w", MIB, 100)
+    before = osd.scrape(collector)
+    osd.set_option("osd_mclock_max_capacity_iops_hdd", 630)
+    after = osd.scrape(collector)
+    assert "config show" not in osd.asked[-1]
+    assert value(after, CAPACITY) == 630
+    assert value(after, RESERVED, class_="client") == 315
+    assert info(after)["capacity_origin"] == "mon"
+    assert values(before, DONE) == values(after, DONE)
+    osd.add_ops("op_w", MIB, 100)
+    gained = value(osd.scrape(collector), DONE, class_="client") - value(
+        after, DONE, class_="client"
+    )
+    assert gained == pytest.approx(100 * MIB / (HDD_COST_PER_IO / 2))
+
+
+def test_a_change_of_profile_is_seen_at_once() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd.scrape(collector)
+    osd.set_option("osd_mclock_profile", "high_client_ops")
+    diff = osd.replies["config diff"]["diff"]
+    diff["osd_mclock_scheduler_client_res"] = {"default": 0.6, "final": 0.6}
+    families = osd.scrape(collector)
+    assert info(families)["profile"] == "high_client_ops"
+    assert value(families, RESERVED, class_="client") == pytest.approx(189)
+
+
+def test_the_lag_is_the_overdue_time_of_the_head_at_the_moment_of_the_reply() -> None:
+    osd = RecordedOsd("reef")
+    who = "{ class_id: 3 client_id: 0 profile_id: 0 }"
+    osd.replies["dump_op_pq_state"]["OSD:ShardedOpWQ:0"]["mClockClients"]["clients"] = (
+        f"{{ PriorityQueue::  {{ client:{who}, record:{{ ClientRec:: client:{who} prev_tag:"
+        "{ RequestTag:: ready:false r:229186.3301 p:704238.6 l:0.0 } req_count:119 top_req:"
+        "{ ClientReq:: tag:{ RequestTag:: ready:false r:229186.3300 p:704238.6 l:min } "
+        f"client:{who} }} }} }} }}"
+    )
+    osd.time = 1_795_229_186.65
+    families = osd.scrape(MclockCollector())
+    assert value(families, LAG, class_="client", shard="0") == pytest.approx(0.32, abs=1e-3)
+    assert value(families, LAG, class_="background_recovery", shard="0") == 0
+    # Best effort has no reservation in this release: nothing to be behind of.
+    assert not values(families, LAG, {"class": "background_best_effort"})
+
+
+def test_queue_lengths_come_from_the_counters_of_each_shard() -> None:
+    osd = RecordedOsd("tentacle")
+    queue = osd.counters("mclock-shard-queue-0")
+    queue |= {"mclock_client_queue_len": 119, "mclock_immediate_queue_len": 7}
+    families = osd.scrape(MclockCollector())
+    name = "cephqos_qos_queue_length"
+    assert value(families, name, class_="client", shard="0") == 119
+    assert value(families, name, class_="immediate", shard="0") == 7
+    assert len(values(families, name)) == 4
+
+
+def test_a_wait_that_shrinks_between_two_replies_is_no_restart() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    counters = osd.counters("osd")
+    counters["op_latency"]["sum"], counters["op_process_latency"]["sum"] = 10.0, 4.0
+    name = "cephqos_qos_client_wait_seconds_total"
+    assert value(osd.scrape(collector), name) == 6.0
+    counters["op_process_latency"]["sum"] = 4.001
+    assert value(osd.scrape(collector), name) == 6.0
+    counters["op_latency"]["sum"] = 10.5
+    assert value(osd.scrape(collector), name) == pytest.approx(6.499)
+    counters["op_latency"]["sum"], counters["op_process_latency"]["sum"] = 0.2, 0.1
+    assert value(osd.scrape(collector), name) == pytest.approx(0.1)
+    counters["op_latency"]["sum"], counters["op_process_latency"]["sum"] = 0.0, 0.1
+    assert value(osd.scrape(collector), name) == 0
+
+
+def test_throttles_tell_how_full_they_are_and_how_long_ops_waited() -> None:
+    osd = RecordedOsd("reef")
+    throttle = osd.counters("throttle-osd_client_messages")
+    throttle |= {"val": 64, "max": 256, "wait": {"avgcount": 3, "sum": 1.5, "avgtime": 0.5}}
+    osd.counters("throttle-osd_client_bytes")["max"] = 0
+    families = osd.scrape(MclockCollector())
+    used, waited = "cephqos_qos_throttle_used_ratio", "cephqos_qos_throttle_wait_seconds_total"
+    assert value(families, used, throttle="osd_client_messages") == 0.25
+    assert value(families, waited, throttle="osd_client_messages") == 1.5
+    assert not values(families, used, {"throttle": "osd_client_bytes"})
+
+
+def test_a_restarted_daemon_starts_its_work_from_nothing() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd.scrape(collector)
+    osd.add_ops("op_w", 4096, 10)
+    assert value(osd.scrape(collector), DONE, class_="client") == 10
+    collector.forget(OSD)
+    assert value(osd.scrape(collector), DONE, class_="client") == 0
+    assert "config show" in osd.asked[-1]
+
+
+def test_work_is_counted_when_the_histograms_come_and_shown_until_the_next() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=5)
+    shown = []
+    for second in range(12):
+        osd.time = 1000.0 + second
+        shown.append(value(osd.scrape(collector), DONE, class_="client"))
+        osd.add_ops("op_w", 4096, 10)
+    read = [second for second, asked in enumerate(osd.asked) if HISTOGRAM_DUMP in asked]
+    assert read == [0, 5, 10]
+    assert shown == [0] * 5 + [50] * 5 + [100] * 2  # nothing is lost, and nothing counted twice
+
+
+def test_histograms_that_were_due_and_did_not_come_are_asked_for_again() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=5)
+    reply = osd.replies.pop(HISTOGRAM_DUMP)
+    for _ in range(2):
+        with pytest.raises(ReplyMissing, match=HISTOGRAM_DUMP):
+            osd.scrape(collector)
+    osd.replies[HISTOGRAM_DUMP] = reply
+    assert value(osd.scrape(collector), DONE, class_="client") == 0

@@ -1,0 +1,258 @@
+"""Operations that take long, without ever listing many."""
+
+from typing import Any
+
+import pytest
+
+from cephqos_exporter.collectors.ops import OpsCollector, longest_stage
+from cephqos_exporter.model import Daemon
+
+from ..osd_views import OSD, RELEASES, RecordedOsd, by_name, recorded_ops, value, values
+
+OLDEST = "cephqos_ops_oldest_age_seconds"
+BY_STAGE = "cephqos_ops_slow_by_stage_total"
+
+
+def op(number: int, *events: tuple[str, float]) -> dict[str, Any]:
+    """A completed operation; events with seconds since it began."""
+    return {
+        "description": f"osd_op(client.4105.0:{number} ...)",
+        "initiated_at": "2026-11-21T02:57:38.000000+0000",
+        "age": 60.0,
+        "duration": events[-1][1],
+        "type_data": {
+            "events": [
+                # The durations that some releases print are wrong; the times are right.
+                {"event": name, "time": f"2026-11-21T02:57:{38 + at:09.6f}+0000", "duration": 4e9}
+                for name, at in events
+            ]
+        },
+    }
+
+
+def slow(*ops: dict[str, Any]) -> dict[str, Any]:
+    return {"num to keep": 20, "threshold to keep": 10, "Ops": list(ops)}
+
+
+QUEUED = op(1, ("initiated", 0), ("queued_for_pg", 0.1), ("reached_pg", 12), ("done", 12.1))
+SUBOPS = op(2, ("initiated", 0), ("waiting for subops from 2,5", 1), ("sub_op_commit_rec", 15))
+
+
+def idle(release: str = "reef") -> RecordedOsd:
+    osd = RecordedOsd(release, "idle")
+    osd.counters("osd")["op_wip"] = 0
+    return osd
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_an_idle_osd_has_nothing_in_progress_and_that_is_known(release: str) -> None:
+    families = idle(release).scrape(OpsCollector())
+    assert value(families, "cephqos_ops_in_progress") == 0
+    assert value(families, OLDEST) == 0
+    names = by_name(families)
+    # 16.2 has neither the count of blocked operations nor that of slow ones.
+    assert ("cephqos_ops_blocked" in names) is (release != "pacific")
+    assert ("cephqos_ops_slow_total" in names) is (release != "pacific")
+
+
+def test_blocked_operations_come_with_the_age_that_makes_them_so() -> None:
+    osd = idle()
+    osd.replies["dump_blocked_ops_count"] = {"complaint_time": 30, "num_blocked_ops": 4}
+    families = osd.scrape(OpsCollector())
+    assert value(families, "cephqos_ops_blocked") == 4
+    assert value(families, "cephqos_ops_blocked_after_seconds") == 30
+
+
+def test_few_operations_are_listed_to_find_the_oldest() -> None:
+    osd, collector = idle(), OpsCollector()
+    osd.counters("osd")["op_wip"] = 3
+    listed = [{**op(1, ("initiated", 0)), "age": age} for age in (0.1, 7.5)]
+    osd.replies["ops"] = {"ops": listed, "num_ops": 2}
+    assert not values(osd.scrape(collector), OLDEST)
+    assert value(osd.scrape(collector), OLDEST) == 7.5
+
+
+def test_the_few_are_listed_every_five_seconds_and_the_age_is_that_of_the_last_list() -> None:
+    osd, collector = idle(), OpsCollector(sample_at_most=0)
+    osd.counters("osd")["op_wip"] = 3
+    asked, shown = [], []
+    for second in range(13):
+        osd.time = 1000.0 + second
+        osd.replies["ops"] = {"ops": [{**op(1, ("initiated", 0)), "age": second + 0.5}]}
+        shown.append(list(values(osd.scrape(collector), OLDEST).values()))
+        asked.append("ops" in osd.asked[-1])
+    assert [second for second in range(13) if asked[second]] == [1, 6, 11]
+    assert shown == [[]] + [[1.5]] * 5 + [[6.5]] * 5 + [[11.5]] * 2
+
+
+def test_an_age_is_not_shown_any_longer_than_it_is_known() -> None:
+    osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=0)
+    osd.replies["ops"] = {"ops": [{**op(1, ("initiated", 0)), "age": 7.5}]}
+
+    def oldest(in_progress: int) -> list[float]:
+        osd.counters("osd")["op_wip"] = in_progress
+        osd.time += 1
+        return list(values(osd.scrape(collector), OLDEST).values())
+
+    assert [oldest(n) for n in (0, 3, 3, 3)] == [[0], [], [7.5], [7.5]]
+    assert [oldest(n) for n in (0, 3)] == [[0], []], "those that it was of have ended"
+    assert "ops" not in osd.asked[-1]
+    assert oldest(3) == [7.5]
+    assert oldest(33) == [7.5], "as of the last list"
+    assert [oldest(n) for n in (33, 3, 3)] == [[], [], [7.5]]
+    del osd.replies["ops"]
+    assert [oldest(3) for _ in range(6)] == [[7.5]] * 4 + [[], []], "asked for in vain"
+    assert "ops" in osd.asked[-1]
+
+
+def test_what_tells_of_long_times_is_asked_for_every_five_seconds() -> None:
+    commands = {c.prefix: c.ttl for c in OpsCollector().commands(OSD)}
+    assert 4 <= commands["dump_blocked_ops_count"] < 5
+
+
+def test_many_operations_are_never_listed_and_their_age_is_absent() -> None:
+    osd, collector = idle(), OpsCollector(list_at_most=32, sample_at_most=32)
+    osd.counters("osd")["op_wip"] = 33
+    for _ in range(3):
+        families = osd.scrape(collector)
+        assert not values(families, OLDEST)
+        assert "ops" not in osd.asked[-1]
+        assert value(families, "cephqos_ops_in_progress") == 33
+
+
+def test_an_operation_that_came_while_the_list_was_made_has_no_age() -> None:
+    """Its age is negative, and a release prints it as an unsigned number of 32 bits."""
+    osd, collector = idle(), OpsCollector()
+    osd.counters("osd")["op_wip"] = 16
+    osd.replies["ops"] = recorded_ops("pacific", "ec_read", 0)
+    assert max(o["age"] for o in osd.replies["ops"]["ops"]) > 4e9
+    osd.scrape(collector)
+    assert value(osd.scrape(collector), OLDEST) < 1
+
+
+def test_where_operations_wait_is_sampled_at_intervals_while_they_are_many() -> None:
+    osd, collector = idle(), OpsCollector(list_at_most=4, sample_interval=10)
+    osd.counters("osd")["op_wip"] = 40
+    osd.replies["ops"] = recorded_ops("reef", "slow_replica", 0)
+    asked, series = [], "cephqos_ops_sampled_wait_seconds_total"
+    for _ in range(9):
+        families = osd.scrape(collector)
+        asked.append("ops" in osd.asked[-1])
+        osd.time += 5
+    assert asked == [False, True, False, True, False, True, False, True, False]
+    # Three intervals of 10 s between four samples, in each of which 8 operations wait.
+    assert value(families, "cephqos_ops_sampled_total", kind="client") == 32
+    assert sum(values(families, series).values()) == pytest.approx(3 * 10 * 8)
+    osd.counters("osd")["op_wip"] = 513
+    osd.scrape(collector)
+    osd.time += 15
+    osd.scrape(collector)
+    assert "ops" not in osd.asked[-1]
+
+
+def test_an_osd_that_only_has_replica_writes_is_sampled_too() -> None:
+    osd, collector = idle(), OpsCollector()
+    osd.replies["ops"] = recorded_ops("reef", "slow_replica", 1)
+    for _ in range(3):
+        osd.counters("osd")["subop_w_latency"]["sum"] += 30.0
+        families = osd.scrape(collector)
+        osd.time += 15
+    assert "ops" in osd.asked[-1]
+    assert value(families, "cephqos_ops_sampled_total", kind="replica") == 27
+
+
+def test_an_osd_without_operations_has_no_samples() -> None:
+    osd, collector = idle(), OpsCollector()
+    for _ in range(3):
+        families = osd.scrape(collector)
+        osd.time += 15
+    assert "cephqos_ops_sampled_total" not in by_name(families)
+
+
+def test_slow_operations_are_counted_once_by_the_stage_they_waited_in() -> None:
+    osd, collector = idle(), OpsCollector()
+    osd.replies["dump_historic_slow_ops"] = slow()
+    osd.scrape(collector)
+    counters = osd.counters("trackedop")
+    counters["slow_ops_count"] = 2
+    osd.scrape(collector)
+    osd.replies["dump_historic_slow_ops"] = slow(QUEUED, SUBOPS)
+    families = osd.scrape(collector)
+    assert value(families, "cephqos_ops_slow_total") == 2
+    assert value(families, BY_STAGE, stage="queued_for_pg") == 1
+    assert value(families, BY_STAGE, stage="waiting_for_subops") == 1
+    counters["slow_ops_count"] = 3
+    third = op(3, *[(e, t) for e, t in (("initiated", 0.0), ("queued_for_pg", 0.1), ("done", 20))])
+    osd.scrape(collector)
+    osd.replies["dump_historic_slow_ops"] = slow(SUBOPS, third)
+    assert value(osd.scrape(collector), BY_STAGE, stage="queued_for_pg") == 2
+
+
+def test_what_was_slow_before_the_first_look_is_not_counted() -> None:
+    osd, collector = idle(), OpsCollector()
+    osd.replies["dump_historic_slow_ops"] = slow(QUEUED)
+    osd.counters("trackedop")["slow_ops_count"] = 1
+    for _ in range(3):
+        assert not values(osd.scrape(collector), BY_STAGE)
+
+
+def test_the_record_of_slow_operations_is_read_only_when_there_are_new_ones() -> None:
+    osd, collector = idle(), OpsCollector()
+    for _ in range(3):
+        osd.scrape(collector)
+    assert "dump_historic_slow_ops" in osd.asked[0]
+    assert "dump_historic_slow_ops" not in osd.asked[1] + osd.asked[2]
+    osd.counters("trackedop")["slow_ops_count"] += 1
+    osd.scrape(collector)
+    osd.scrape(collector)
+    osd.scrape(collector)
+    assert "dump_historic_slow_ops" in osd.asked[4]
+    assert "dump_historic_slow_ops" not in osd.asked[5]
+
+
+def test_where_nothing_counts_slow_operations_their_record_is_read_now_and_then() -> None:
+    osd, collector = idle("pacific"), OpsCollector()
+    osd.scrape(collector)
+    (command,) = [c for c in collector.commands(OSD) if c.prefix == "dump_historic_slow_ops"]
+    assert command.ttl == 60
+
+
+@pytest.mark.parametrize(
+    ("event", "stage"),
+    [
+        ("waiting for subops from 2,5", "waiting_for_subops"),
+        ("sub_op_commit_rec from 3", "sub_op_commit_rec"),
+        ("commit_queued_for_journal_write", "commit_queued_for_journal_write"),
+        ("waiting for rw locks", "waiting_for_rw_locks"),
+        ("reached_pg", "reached_pg"),
+        ("waiting for degraded object", "waiting_for_degraded_object"),
+        ("42", "unknown"),
+    ],
+)
+def test_a_stage_is_named_without_the_particulars_of_one_operation(event: str, stage: str) -> None:
+    assert longest_stage(op(1, ("initiated", 0), (event, 1), ("done", 9))) == stage
+
+
+def test_an_operation_with_no_events_waited_in_an_unknown_stage() -> None:
+    assert longest_stage(op(1, ("initiated", 0))) == "unknown"
+
+
+def test_stages_that_never_end_are_put_together_as_other() -> None:
+    osd, collector = idle(), OpsCollector()
+    osd.replies["dump_historic_slow_ops"] = slow()
+    osd.scrape(collector)
+    osd.counters("trackedop")["slow_ops_count"] += 1
+    osd.scrape(collector)
+    letters = [a + b for a in "abcdefgh" for b in "abcdefgh"]
+    osd.replies["dump_historic_slow_ops"] = slow(
+        *(op(i, ("initiated", 0), (name, 1), ("done", 9)) for i, name in enumerate(letters))
+    )
+    found = values(osd.scrape(collector), BY_STAGE)
+    assert len(found) == 41
+    assert sum(found.values()) == len(letters)
+
+
+def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
+    osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
+    assert osd.scrape(OpsCollector()) == []
+    assert osd.asked == [[]]

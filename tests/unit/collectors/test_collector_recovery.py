@@ -1,0 +1,82 @@
+"""Recovery per OSD, on recordings of three releases."""
+
+import json
+
+import pytest
+
+from cephqos_exporter.collectors.recovery import RecoveryCollector
+
+from ..osd_views import OSD, RECORDINGS, RELEASES, RecordedOsd, value, values
+
+NAME = "cephqos_recovery_reservations"
+
+
+def recovering_osd(release: str, osd: int) -> RecordedOsd:
+    """An OSD while another one's data is spread again."""
+    recorded = RecordedOsd(release)
+    path = (
+        RECORDINGS / "cluster" / release / "recovery" / f"osd{osd}_dump_recovery_reservations.json"
+    )
+    recorded.replies["dump_recovery_reservations"] = json.loads(path.read_text())
+    return recorded
+
+
+@pytest.mark.parametrize("release", ["reef", "tentacle"])
+def test_the_primary_holds_a_local_and_its_peer_a_remote_reservation(release: str) -> None:
+    primary = recovering_osd(release, 0).scrape(RecoveryCollector())
+    peer = recovering_osd(release, 2).scrape(RecoveryCollector())
+    held = {"state": "in_progress", "kind": "recovery"}
+    assert value(primary, NAME, side="local", **held) == 1
+    assert value(primary, NAME, side="remote", **held) == 0
+    assert value(peer, NAME, side="local", **held) == 0
+    assert value(peer, NAME, side="remote", **held) == 1
+    assert value(primary, "cephqos_recovery_reservations_max", side="local") == 1
+
+
+def test_reservations_that_wait_are_queued() -> None:
+    families = recovering_osd("reef", 0).scrape(RecoveryCollector())
+    assert value(families, NAME, side="local", state="queued", kind="recovery") == 1
+    assert value(families, NAME, side="local", state="queued", kind="backfill") == 0
+
+
+def test_a_rare_kind_shows_from_its_first_time_on_and_then_falls_to_zero() -> None:
+    osd, collector = RecordedOsd("reef"), RecoveryCollector()
+    assert not values(osd.scrape(collector), NAME, {"kind": "inactive"})
+    local = osd.replies["dump_recovery_reservations"]["local_reservations"]
+    kept = local["in_progress"]
+    local["in_progress"] = [{"item": "2.1", "prio": 223, "can_preempt": True}]
+    labels = {"side": "local", "state": "in_progress", "kind": "inactive"}
+    assert value(osd.scrape(collector), NAME, **labels) == 1
+    local["in_progress"] = kept
+    assert value(osd.scrape(collector), NAME, **labels) == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_counters_and_times_are_the_daemons_own(release: str) -> None:
+    osd = RecordedOsd(release)
+    osd.counters("osd").update(recovery_ops=4321, recovery_bytes=283115544, push=4320)
+    osd.counters("recoverystate_perf")["waitlocalbackfillreserved_latency"] = {
+        "avgcount": 5,
+        "sum": 109.3,
+        "avgtime": 21.86,
+    }
+    families = osd.scrape(RecoveryCollector())
+    assert value(families, "cephqos_recovery_ops_total") == 4321
+    assert value(families, "cephqos_recovery_bytes_total") == 283115544
+    assert value(families, "cephqos_recovery_pushes_total") == 4320
+    waited = {"state": "backfill_wait_local"}
+    assert value(families, "cephqos_recovery_state_seconds_sum", **waited) == 109.3
+    assert value(families, "cephqos_recovery_state_seconds_count", **waited) == 5
+    assert sum(len(family.samples) for family in families) <= 35
+
+
+def test_what_an_osd_receives_is_not_shown_as_zero() -> None:
+    """subop_push is declared and never counted: a series of it would say that nothing comes in."""
+    families = RecordedOsd("reef").scrape(RecoveryCollector())
+    assert not [family.name for family in families if "subop" in family.name]
+
+
+def test_a_daemon_that_is_no_osd_is_asked_nothing() -> None:
+    monitor = RecordedOsd("reef", daemon=OSD.__class__("mon", "a", OSD.cluster, OSD.socket))
+    assert monitor.scrape(RecoveryCollector()) == []
+    assert monitor.asked == [[]]

@@ -1,0 +1,144 @@
+"""Scrubbing per OSD, on recordings of three releases."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cephqos_exporter.collectors.scrub import ScrubCollector
+
+from ..osd_views import OSD, RECORDINGS, RELEASES, RecordedOsd, by_name, value, values
+
+CLUSTER = RECORDINGS / "cluster"
+
+
+def scrubbing_osd(release: str, osd: int = 1) -> RecordedOsd:
+    """An OSD in the middle of the deep scrub of a pool that someone asked for."""
+    recorded = RecordedOsd(release)
+    for command in ("dump_scrubs", "dump_scrub_reservations"):
+        path: Path = CLUSTER / release / "scrub" / f"osd{osd}_{command}.json"
+        recorded.replies[command] = json.loads(path.read_text())
+    return recorded
+
+
+@pytest.mark.parametrize(
+    ("release", "local", "remote", "most"),
+    [("pacific", 0, 0, 1), ("reef", 2, 1, 3), ("tentacle", 4, 0, 3)],
+)
+def test_reservations_are_read_in_each_releases_form(
+    release: str, local: int, remote: int, most: int
+) -> None:
+    families = scrubbing_osd(release).scrape(ScrubCollector())
+    assert value(families, "cephqos_scrub_reservations", side="local") == local
+    assert value(families, "cephqos_scrub_reservations", side="remote") == remote
+    assert value(families, "cephqos_scrub_reservations_max") == most
+
+
+def test_remote_reservations_of_20_x_are_those_in_progress() -> None:
+    osd = scrubbing_osd("tentacle")
+    reserver = osd.replies["dump_scrub_reservations"]["remote_scrub_reservations"]
+    reserver["in_progress"] = [{"item": "2.1", "prio": 1, "can_preempt": False}] * 2
+    reserver["queues"] = [{"priority": 1, "items": [{"item": "2.2", "prio": 1}]}]
+    families = osd.scrape(ScrubCollector())
+    assert value(families, "cephqos_scrub_reservations", side="remote") == 2
+
+
+@pytest.mark.parametrize("release", ["pacific", "reef"])
+def test_before_20_x_the_queue_has_one_undecided_entry_per_placement_group(release: str) -> None:
+    osd = scrubbing_osd(release)
+    entries = osd.replies["dump_scrubs"]
+    requested = sum(entry["forced"] for entry in entries)
+    assert requested >= 5
+    found = values(osd.scrape(ScrubCollector()), "cephqos_scrub_queue_pgs")
+    assert all('level="either"' in labels for labels in found)
+    assert sum(found.values()) == len(entries)
+    assert value(osd.scrape(ScrubCollector()), "cephqos_scrub_queue_pgs", state="requested") == (
+        requested
+    )
+
+
+def test_from_20_x_on_the_queue_tells_shallow_from_deep() -> None:
+    osd = scrubbing_osd("tentacle")
+    families = osd.scrape(ScrubCollector())
+    deep = [e for e in osd.replies["dump_scrubs"] if e["level"] == "deep"]
+    asked_for = sum(entry["urgency"] == "operator-requested" for entry in deep)
+    assert asked_for >= 3
+    found = value(families, "cephqos_scrub_queue_pgs", level="deep", state="requested")
+    assert found == asked_for
+    assert sum(values(families, "cephqos_scrub_queue_pgs", {"level": "deep"}).values()) == len(deep)
+
+
+def test_an_entry_is_waiting_then_due_then_late() -> None:
+    osd = RecordedOsd("reef")
+    osd.replies["dump_scrubs"] = [
+        {
+            "pgid": "1.0",
+            "sched_time": "2026-11-22T00:00:00.000000+0000",
+            "deadline": "2026-11-28T00:00:00.000000+0000",
+            "forced": False,
+        }
+    ]
+    sched = 1795305600.0
+    for now, state in ((sched - 1, "waiting"), (sched, "due"), (sched + 6 * 86400, "late")):
+        osd.time = now
+        found = values(osd.scrape(ScrubCollector()), "cephqos_scrub_queue_pgs")
+        assert [labels for labels, count in found.items() if count] == [
+            label for label in found if f'state="{state}"' in label
+        ]
+
+
+def test_an_empty_queue_is_zeros_and_not_absent() -> None:
+    for release, levels in (("reef", 1), ("tentacle", 2)):
+        osd = scrubbing_osd(release)
+        osd.replies["dump_scrubs"] = []
+        found = values(osd.scrape(ScrubCollector()), "cephqos_scrub_queue_pgs")
+        assert len(found) == 4 * levels
+        assert set(found.values()) == {0}
+
+
+@pytest.mark.parametrize("release", ["pacific", "reef"])
+def test_what_an_osd_scrubs_is_absent_where_nothing_counts_it(release: str) -> None:
+    families = by_name(RecordedOsd(release).scrape(ScrubCollector()))
+    assert set(families) == {
+        "cephqos_scrub_reservations",
+        "cephqos_scrub_reservations_max",
+        "cephqos_scrub_queue_pgs",
+    }
+
+
+def test_20_x_counts_scrub_work_and_what_it_cost_clients() -> None:
+    osd = RecordedOsd("tentacle")
+    counters = osd.counters("osd")
+    counters["scrub_replicated_read_bytes"] = 331612208
+    counters["successful_scrubs_replicated_elapsed"] = {"avgcount": 2, "sum": 23.2, "avgtime": 11.6}
+    for entry in osd.replies["counter dump"]["osd_scrub_dp_repl"]:
+        entry["counters"]["write_blocked_by_scrub"] = 7
+    families = osd.scrape(ScrubCollector())
+    assert value(families, "cephqos_scrub_read_bytes_total", pool_type="replicated") == 331612208
+    assert value(families, "cephqos_scrub_duration_seconds_sum", result="success") == 23.2
+    assert value(families, "cephqos_scrub_duration_seconds_count", result="success") == 2
+    assert value(families, "cephqos_scrub_writes_blocked_total", level="deep") == 7
+    assert value(families, "cephqos_scrub_writes_blocked_total", level="shallow") == 0
+
+
+def test_erasure_coded_pools_show_once_one_was_scrubbed() -> None:
+    osd = RecordedOsd("tentacle")
+    before = osd.scrape(ScrubCollector())
+    assert not values(before, "cephqos_scrub_started_total", {"pool_type": "ec"})
+    osd.counters("osd")["num_scrubs_started_ec"] = 3
+    after = osd.scrape(ScrubCollector())
+    assert value(after, "cephqos_scrub_started_total", pool_type="ec") == 3
+    assert value(after, "cephqos_scrub_chunks_total", pool_type="ec", level="deep") == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_scrub_costs_an_osd_few_series(release: str) -> None:
+    families = RecordedOsd(release).scrape(ScrubCollector())
+    assert sum(len(family.samples) for family in families) <= 30
+
+
+def test_a_forgotten_daemon_leaves_nothing_behind() -> None:
+    collector = ScrubCollector()
+    RecordedOsd("reef").scrape(collector)
+    collector.forget(OSD)
+    assert not collector.states and not collector.counters._known

@@ -1,0 +1,225 @@
+"""What can be said of deploy/compose without Docker. tests/compose runs it."""
+
+import configparser
+import importlib.util
+import io
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+STACK = Path(__file__).parents[3] / "deploy/compose"
+FILES = ("common.yml", "monitoring.yml", "compose.yml", "compose.attach.yml")
+TEXT = "".join((STACK / name).read_text() for name in FILES)
+
+
+def services(name: str) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = yaml.safe_load((STACK / name).read_text())["services"]
+    return found
+
+
+def module(name: str) -> ModuleType:
+    """A program of the stack, which is in no package."""
+    spec = importlib.util.spec_from_file_location(name, STACK / f"{name}.py")
+    assert spec and spec.loader
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_every_folder_and_file_that_is_mounted_is_in_the_repository() -> None:
+    own = re.findall(r"^ +- (\.{1,2}/[^:}]+):", TEXT, re.MULTILINE)
+    defaults = re.findall(r"source: \"?\$\{\w+:-(\.{1,2}/[^:}]+)\}", TEXT)
+    assert len(own) >= 9 and len(defaults) >= 2
+    assert [path for path in [*own, *defaults] if not (STACK / path).exists()] == []
+    for name in ("lab.env", "attach.env"):
+        folder = STACK / (STACK / name).read_text().strip().partition("=")[2]
+        assert [file.suffix for file in folder.iterdir()] == [".yml"]
+
+
+def test_docker_makes_no_folder_where_a_path_of_the_user_is_missing() -> None:
+    """A mount in one line would: `/etc/ceph/ceph.conf` would become a folder."""
+    short = re.findall(r"^ +- [^\n]*\$\{\w+:?-?[^}\n]*\}:/", TEXT, re.MULTILINE)
+    assert short == []
+    assert TEXT.count("type: bind") == TEXT.count("create_host_path: false") + TEXT.count(
+        "bind: *must_exist"
+    )
+
+
+def test_the_readme_has_every_variable() -> None:
+    readme = (STACK / "README.md").read_text()
+    used = set(re.findall(r"\$\{(\w+)", TEXT))
+    limits = {name for name in used if name.endswith(("_MEMORY", "_CPUS"))}
+    assert {name for name in used - limits if f"`{name}`" not in readme} == set()
+
+
+def test_grafana_finds_what_its_provisioning_files_name() -> None:
+    grafana = services("monitoring.yml")["grafana"]
+    mounts = {v.split(":")[-2]: STACK / v.split(":")[0] for v in grafana["volumes"][:-1]}
+    provisioning = mounts["/etc/grafana/provisioning"]
+    provider = yaml.safe_load((provisioning / "dashboards/cephqos.yml").read_text())["providers"][0]
+    dashboards = mounts[provider["options"]["path"]]
+    assert len([json.loads(f.read_text()) for f in dashboards.glob("*.json")]) >= 8
+    settings = configparser.ConfigParser()
+    settings.read(STACK / "grafana.ini")
+    home = Path(settings["dashboards"]["default_home_dashboard_path"])
+    assert (mounts[str(home.parent)] / home.name).is_file()
+    sources = yaml.safe_load((provisioning / "datasources/cephqos.yml").read_text())["datasources"]
+    ports = {source["type"]: source["url"].rpartition(":")[2] for source in sources}
+    assert ports == {"prometheus": "9090", "loki": "3100"}
+
+
+def test_grafana_listens_beyond_loopback_only_with_a_password_and_without_anonymous_users() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(STACK / "grafana.ini")
+    assert settings["server"]["http_addr"] == "127.0.0.1"
+    assert settings["security"]["disable_initial_admin_creation"] == "true"
+    environment = services("monitoring.yml")["grafana"]["environment"]
+    for name in (
+        "GF_SERVER_HTTP_ADDR",
+        "GF_AUTH_ANONYMOUS_ENABLED",
+        "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION",
+    ):
+        assert environment[name].startswith("${GRAFANA_PASSWORD_FILE:+"), name
+
+
+def test_public_images_are_pinned_and_replaceable() -> None:
+    images = re.findall(r"(?:image|IMAGE): (.+)$", TEXT, re.MULTILINE)
+    assert len(images) >= 10
+    for image in images:
+        assert re.fullmatch(r"\$\{\w+:-[\w./-]+:[\w.-]+\}", image), image
+        assert ":latest" not in image
+
+
+def test_the_lab_gives_its_exporters_the_documented_capabilities() -> None:
+    lab = module("lab")
+    text = (STACK.parents[1] / "exporter/SECURITY.md").read_text()
+    for user, caps in lab.USERS.items():
+        start = f"ceph auth get-or-create {user} "
+        line = next(line for line in text.splitlines() if line.startswith(start))
+        words = shlex.split(line.replace("POOL", "probe"))[4:-2]
+        assert dict(zip(words[::2], words[1::2], strict=True)) == caps
+
+
+def test_the_attached_stack_has_neither_lab_nor_load() -> None:
+    attached = services("compose.attach.yml")
+    assert not {"lab", "load"} & set(attached)
+    assert not any(service.get("privileged") for service in attached.values())
+
+
+_LOAD = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {stack!r})
+import load
+load.ARCHIVES = load.BEAT = Path({folder!r})
+load.repeat()
+"""
+_RUN = """#!/bin/sh
+trap 'echo interrupted; exit 130' INT
+echo started
+while :; do sleep 0.1; done
+"""
+
+
+def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path: Path) -> None:
+    program = tmp_path / "bin/cephqos"
+    program.parent.mkdir()
+    program.write_text(_RUN)
+    program.chmod(0o755)
+    settings = {"LOAD_SCENARIO": "x", "LOAD_SCALE": "x", "LOAD_KEEP": "1", "LAB_FSID": "x"}
+    archives = tmp_path / "archives"
+    archives.mkdir()
+    script = _LOAD.format(stack=str(STACK), folder=str(archives))
+    load = subprocess.Popen(
+        [sys.executable, "-c", script],
+        env={**os.environ, **settings, "PATH": f"{program.parent}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert load.stdout and load.stdout.readline() == "started\n"
+    load.terminate()
+    try:
+        said, _ = load.communicate(timeout=20)
+    finally:
+        load.kill()
+    assert said == "interrupted\ncephqos run ended with status 130\n"
+    assert load.returncode == 0
+
+
+def test_a_load_that_is_told_to_end_while_its_run_starts_interrupts_it_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = module("load")
+    monkeypatch.setattr(load, "ARCHIVES", tmp_path)
+    monkeypatch.setattr(load, "BEAT", tmp_path / "beat")
+    monkeypatch.setenv("LOAD_KEEP", "1")
+    monkeypatch.setattr(load, "argv", lambda: ["sleep", "60"])
+    begun: list[subprocess.Popen[bytes]] = []
+    really = subprocess.Popen
+
+    def popen(argv: list[str]) -> subprocess.Popen[bytes]:
+        begun.append(really(argv))
+        os.kill(os.getpid(), signal.SIGTERM)  # before anybody has the run
+        return begun[0]
+
+    monkeypatch.setattr(load.subprocess, "Popen", popen)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        load.repeat()
+        assert begun[0].returncode == -signal.SIGINT
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        for run in begun:
+            run.kill()
+            run.wait()
+
+
+@pytest.fixture
+def webhook() -> ModuleType:
+    return module("webhook")
+
+
+def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:
+    alert = {"status": "firing", "labels": {"alertname": "A", "pool": "\x1b[2J\n"}}
+    line = webhook.line_of(alert, "page")
+    assert line.startswith("firing A to page") and line.isprintable()
+
+
+def test_the_webhook_keeps_alerts_and_refuses_what_is_none(
+    webhook: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    webhook.Receiver.file = tmp_path / "alerts.jsonl"
+    server = ThreadingHTTPServer(("127.0.0.1", 0), webhook.Receiver)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_port}/page"
+    try:
+        good = {"receiver": "page", "alerts": [{"status": "firing", "labels": {"alertname": "A"}}]}
+        with urllib.request.urlopen(url, json.dumps(good).encode(), timeout=5) as reply:
+            assert reply.status == 200
+        for bad in (b"{", b"[]", b'{"alerts": [1]}'):
+            with pytest.raises(urllib.error.HTTPError) as refused:
+                urllib.request.urlopen(url, io.BytesIO(bad).read(), timeout=5)
+            refused.value.close()
+            assert refused.value.code == 400
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    kept = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
+    assert [alert["labels"]["alertname"] for alert in kept] == ["A"]
+    assert "firing A to page" in capsys.readouterr().out

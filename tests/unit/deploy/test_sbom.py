@@ -1,0 +1,53 @@
+"""The bill of materials and the list of licences are those of the lock."""
+
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cephqos_base.version import __version__
+
+ROOT = Path(__file__).parents[3]
+
+
+def sbom() -> Any:
+    spec = importlib.util.spec_from_file_location("sbom", ROOT / "deploy" / "sbom.py")
+    assert spec
+    assert spec.loader
+    module = sys.modules["sbom"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_they_are_what_the_lock_gives(request: pytest.FixtureRequest) -> None:
+    for file, text in sbom().generated(__version__).items():
+        if request.config.getoption("--regenerate"):
+            file.write_text(text)
+        assert file.read_text() == text, f"{file}: run deploy/sbom.py"
+
+
+def test_every_line_of_the_lock_is_a_component_with_its_hashes_and_a_licence() -> None:
+    lock = (ROOT / "requirements-dev.txt").read_text()
+    components = json.loads((ROOT / "docs" / "sbom.cdx.json").read_text())["components"]
+    assert len(components) == len(re.findall(r"^\S+==", lock, re.MULTILINE))
+    hashes = {one["content"] for component in components for one in component["hashes"]}
+    assert hashes == set(re.findall(r"sha256:([0-9a-f]{64})", lock))
+    assert all(component["licenses"][0]["expression"] for component in components)
+
+
+def test_what_runs_beside_osds_is_named_so() -> None:
+    components = json.loads((ROOT / "docs" / "sbom.cdx.json").read_text())["components"]
+    required = {one["name"] for one in components if one["scope"] == "required"}
+    assert {"aiohttp", "bcrypt", "orjson", "prometheus-client", "psutil", "pyyaml"} <= required
+    assert not required & {"textual", "numpy", "pytest", "mypy", "ruff"}
+
+
+def test_no_licence_of_what_runs_beside_osds_is_a_strong_copyleft() -> None:
+    components = json.loads((ROOT / "docs" / "sbom.cdx.json").read_text())["components"]
+    for one in components:
+        if one["scope"] == "required":
+            assert not re.search(r"\b[AL]?GPL", one["licenses"][0]["expression"]), one["name"]

@@ -1,0 +1,131 @@
+"""Each check of `cephqos doctor`: the finding appears, and it stays away."""
+
+import dataclasses
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
+
+from cephqos_base.command import main
+from cephqos_doctor import key, sockets
+from cephqos_doctor.cli import CLUSTER_CHECKS, HOST_CHECKS, PROMETHEUS_CHECKS
+from cephqos_doctor.cluster_facts import NEEDED, ClusterFacts
+from cephqos_doctor.finding import Diagnosis, Finding, diagnose, quoted
+from cephqos_doctor.host_facts import (
+    gather,
+)
+from cephqos_exporter.ceph import cluster
+from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
+from cephqos_exporter.cli import read_settings
+
+from .doctor_facts import RECORDINGS, found, host
+
+SECURITY = Path(__file__).parents[3] / "exporter" / "SECURITY.md"
+
+
+def reachable(**changed: Any) -> ClusterFacts:
+    return ClusterFacts(**({"name": "client.cephqos", "status": {"health": {}}} | changed))
+
+
+SKEW = {"health": {"checks": {"MON_CLOCK_SKEW": {"summary": {"message": "skew on mon.b"}}}}}
+
+
+@pytest.mark.parametrize(
+    ("changed", "check", "said", "mend"),
+    [
+        ({}, "", "", ""),
+        ({"failure": "timed out"}, "cluster-reachable", "timed out", "ceph auth get-or-create"),
+        (
+            {"failure": "no module", "bindings_missing": True},
+            "cluster-reachable",
+            "rados module",
+            "python3-rados",
+        ),
+        ({"denied": ("mgr 'x'",)}, "caps-sufficient", "mgr 'x'", "ceph auth caps client.cephqos"),
+        ({"powers": ("read keys",)}, "caps-minimal", "read keys", "ceph auth caps"),
+        (
+            {"powers": ("read keys",), "name": "client.admin"},
+            "caps-minimal",
+            "read keys",
+            "make an own key",
+        ),
+        ({"status": SKEW}, "monitor-clocks", "skew on mon.b", "chronyc"),
+        ({"status": {"mgrmap": {"available": False}}}, "manager-active", "no manager", "mgr"),
+        ({"status": {"mgrmap": {"available": True}}}, "", "", ""),
+    ],
+)
+def test_what_is_wrong_with_a_cluster_is_found_by_one_check(
+    changed: dict[str, Any], check: str, said: str, mend: str
+) -> None:
+    findings = found(CLUSTER_CHECKS, reachable(**changed))
+    assert list(findings) == ([check] if check else [])
+    for [finding] in findings.values():
+        assert said in finding.problem
+        assert mend in finding.mend
+
+
+def test_the_caps_are_those_that_are_documented_and_cover_every_command_of_the_role() -> None:
+    assert f"mon '{key.MON_CAPS}' mgr '{key.MGR_CAPS}'" in SECURITY.read_text()
+    assert {query.prefix for query, _ in NEEDED} == cluster.READ_ONLY_COMMANDS
+    given = f"mon '{key.MON_CAPS}' mgr '{key.MGR_CAPS}'"
+    for _, cap in NEEDED:
+        daemon, words = shlex.split(cap)
+        assert re.search(rf"{daemon} '[^']*{re.escape(words)}", given), cap
+
+
+def test_names_from_a_cluster_cannot_command_a_terminal_or_a_shell() -> None:
+    finding = Finding("osd.\x1b[2J", "a\nb\x07", f"ceph {quoted('x; rm -rf /')}")
+    text = Diagnosis("host", ("c",), (("c", finding),)).text()
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "'x; rm -rf /'" in text
+    assert "osd.\\x1b[2J" in text
+
+
+def test_findings_as_json_name_check_subject_problem_and_mend() -> None:
+    document = diagnose("host", HOST_CHECKS, host(clock_synchronised=False)).document()
+    assert document["looked_at"] == "host"
+    assert len(document["checks"]) == len(HOST_CHECKS)
+    [one] = document["findings"]
+    assert set(one) == {"check", "subject", "problem", "mend"}
+
+
+def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
+    names = [check.name for check in (*HOST_CHECKS, *CLUSTER_CHECKS, *PROMETHEUS_CHECKS)]
+    assert len(names) == len(set(names))
+    page = (SECURITY.parent / "DOCTOR.md").read_text()
+    assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == names
+
+
+async def test_replayed_osds_are_gathered_and_only_asked_what_reads(tmp_path: Path) -> None:
+    recording = RecordedDaemon.load(RECORDINGS / "reef" / "idle")
+    host = ReplayedHost(tmp_path)
+    host.add(recording)
+    host.add(recording).fault = Fault.GARBAGE
+    async with host:
+        read = read_settings({"discovery.sockets": f"{tmp_path}/*.asok"}, {})
+        facts = await gather(read)
+    assert [osd.osd for osd in facts.osds] == ["osd.0"]
+    assert [socket.failure for socket in facts.sockets] == ["", "malformed"]
+    assert set(host.asked) <= READ_ONLY_COMMANDS
+    silent = found(sockets.CHECKS, dataclasses.replace(facts, processes=()))["osds-answer"]
+    assert "(malformed)" in silent[0].problem
+
+
+def test_a_mistake_ends_with_status_2_and_shows_no_password(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", "host", "--bogus"])
+    assert ended.value.code == 2
+    assert main(["doctor", "host", "--config.file=/nowhere.yml"]) == 2
+    for url in ("http://user:secret@host", "http://user:a/secret@host", "http://h/?a=@secret"):
+        assert main(["doctor", "prometheus", url]) == 2
+    header = tmp_path / "header"
+    header.write_text("a secret\n")
+    assert main(["doctor", "prometheus", "http://host", f"--header={header}"]) == 2
+    said = capsys.readouterr()
+    assert "secret" not in said.err + said.out

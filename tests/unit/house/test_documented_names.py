@@ -1,0 +1,315 @@
+"""What pages name is there: links, commands and their options, make targets, files, alerts, series,
+variables, tests. A page that names something that has gone would cost its reader an evening."""
+
+import argparse
+import itertools
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from cephqos_base.command import COMMANDS, Parser, load
+from cephqos_exporter.cli import every_option
+
+from ..alerts.test_rules import NAMES, RECORDED, recorded_names
+
+# Those that people write: `cephqos report` writes a report.md.
+PAGES: Final = sorted(
+    path
+    for path in Path().glob("**/*.md")
+    if not {"tests", "build", "report.md"} & set(path.parts)
+    and not any(part.startswith(".") for part in path.parts)
+)
+_PACKAGES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy", "docs", "tests")
+# Of other programs, and what a reader fills in.
+_FOREIGN: Final = {"LOKI_ADDR", "LOKI_HOST", "PROMETHEUS_HOST", "GRAFANA_HOST"}
+_VARIABLE: Final = re.compile(
+    r"\b(?:CEPH|CEPHQOS|GRAFANA|LOKI|LAB|LOAD|COLLECTOR|PROMETHEUS|PROBE|ALERTMANAGER)_[A-Z_]+\b"
+)
+# The longest paragraph: six lines of 110 characters.
+_PARAGRAPH: Final = 660
+
+
+def _read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+_FENCE: Final = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+
+
+def _prose(page: Path) -> str:
+    return _FENCE.sub("", _read(page))
+
+
+def _code(page: Path) -> list[str]:
+    """Lines of blocks, with those that go on joined, and what stands in backticks."""
+    blocks = [text.replace("\\\n", " ") for _, text in _FENCE.findall(_read(page))]
+    return [*"".join(blocks).splitlines(), *re.findall(r"`([^`\n]+)`", _prose(page))]
+
+
+@cache
+def _sources() -> str:
+    """Everything that is no page: packages, files of deployments, tests."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--", *_PACKAGES, "Makefile", "pyproject.toml"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout.split()
+    left_out = (".md", ".gz", ".png", ".sum", ".cdx.json")
+    files = [Path(name) for name in listed if not name.endswith(left_out)]
+    return "\n".join(
+        file.read_text(encoding="utf-8", errors="replace")
+        for file in files
+        if file.is_file() and "recordings" not in file.parts and file.name != Path(__file__).name
+    )
+
+
+def _anchors(page: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower().strip()).replace(" ", "-") for head in heads}
+
+
+def test_there_are_pages() -> None:
+    assert len(PAGES) > 30
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_links_lead_somewhere(page: Path) -> None:
+    lost = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", _prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = page.parent / path if path else page
+        if not file.exists() or (anchor and anchor not in _anchors(file)):
+            lost.append(target)
+    assert lost == []
+
+
+def _options(parser: argparse.ArgumentParser, words: list[str]) -> set[str]:
+    """The options of a command; each word leads to a command below, as far as there is one."""
+    known = {name for action in parser._actions for name in action.option_strings}
+    below = [it for it in parser._actions if isinstance(it, argparse._SubParsersAction)]
+    if not below:
+        return known
+    choices = below[0].choices
+    if words and words[0] in choices:
+        return known | _options(choices[words[0]], words[1:])
+    assert not words or not re.fullmatch(r"[a-z]+", words[0]), f"no such command: {words[0]}"
+    return known.union(*(_options(choice, []) for choice in choices.values()))
+
+
+@cache
+def _command(name: str) -> Parser:
+    """A command of cephqos with all that it takes."""
+    parser = Parser(prog=name)
+    load(next(entry for entry in COMMANDS if entry.name == name))(parser)
+    return parser
+
+
+@cache
+def _of_exporter() -> frozenset[str]:
+    names = {option.name for option in every_option()} | {"config.file", "config.check", "help"}
+    return frozenset(f"--{no}{name}" for name in names for no in ("", "no-")) | {"--version"}
+
+
+def _allowed(line: str) -> set[str] | None:
+    """What may stand behind a command of ours; None if it is no such command."""
+    words = re.sub(r"^(?:[A-Z_]+=\S* |sudo (?:-u \w+ )?|\.venv/bin/|\S+/bin/)*", "", line).split()
+    if not words or words[0] not in ("cephqos", "cephqos-exporter"):
+        return None
+    if words[0] == "cephqos-exporter":
+        return set(_of_exporter())
+    if len(words) == 1 or words[1].startswith("-"):
+        return {"--help", "--version"}
+    assert words[1] in {entry.name for entry in COMMANDS} | {"…"}, f"no command {words[1]}"
+    if words[1] == "…":
+        return None
+    known = _options(_command(words[1]), words[2:])
+    # `doctor host` and `doctor cluster` take the exporter's own.
+    return known | (set(_of_exporter()) if words[1] == "doctor" else set())
+
+
+# Where the options of a command are explained.
+_PAGE_OF: Final = {
+    "demo": "README.md",
+    "lab": "loadgen/LAB.md",
+    "top": "loadgen/TOP.md",
+    "run": "loadgen/README.md",
+    "scenarios": "loadgen/README.md",
+    "archive": "loadgen/README.md",
+    "report": "loadgen/REPORT.md",
+    "compare": "loadgen/REPORT.md",
+    "replay": "loadgen/REPLAY.md",
+    "rules": "alerts/README.md",
+    "dashboards": "dashboards/README.md",
+    "doctor": "exporter/DOCTOR.md",
+}
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
+def test_every_option_of_a_command_stands_on_its_page(name: str) -> None:
+    named = {it for line in _code(Path(_PAGE_OF[name])) for it in _OPTION.findall(line)}
+    # The doctor takes some of the exporter's, whose page has a table of all.
+    elsewhere = {"--help"} | (_of_exporter() if name == "doctor" else set())
+    options = {it for it in _options(_command(name), []) if it.startswith("--")}
+    assert options - elsewhere - named == set()
+
+
+_OPTION: Final = re.compile(r"(?<![\w/-])--[a-z][\w.-]*[a-z0-9]")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_commands_of_ours_have_the_options_that_a_page_gives_them(page: Path) -> None:
+    wrong = []
+    for line in _code(page):
+        unquoted = re.sub(r"'[^']*'", "''", line.strip())
+        part = re.split(r" \| | -- |  #| && ", unquoted)[0]
+        allowed = _allowed(part)
+        if allowed is not None:
+            wrong += [f"{name} in: {line}" for name in _OPTION.findall(part) if name not in allowed]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -> None:
+    ours = _of_exporter().union(*(_options(_command(entry.name), []) for entry in COMMANDS))
+    named = {name for line in _code(page) for name in _OPTION.findall(line)}
+    assert {name for name in named - ours if name not in _sources()} - _OF_OTHERS == set()
+
+
+# Of programs that a page tells the reader to run, and that nothing of ours runs.
+_OF_OTHERS: Final = {
+    *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
+    *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent"),
+    "--data-urlencode",
+    "--reuse-values",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_make_targets_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
+    make = re.compile(r"(?:^|sudo )make ([a-z][a-z-]+)")
+    named = {name for line in _code(page) for name in make.findall(line)}
+    assert {name for name in named - targets if not name.endswith("-")} == set()
+
+
+def _looks_like_ours(name: str) -> bool:
+    first = name.split("/")[0]
+    return first in _PACKAGES or first.startswith("cephqos_")
+
+
+def _is_there(name: str, page: Path) -> bool:
+    roots = [Path(), page.parent, *(Path(package) for package in _PACKAGES)]
+    return any(next(root.glob(name), None) is not None for root in roots)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_files_of_ours_exist(page: Path) -> None:
+    named = {
+        name.rstrip("./")
+        for line in _code(page)
+        for name in re.findall(r"(?<![\w./$~{:@-])(?:[\w.-]+/)+[\w.*-]*", line)
+    }
+    assert {it for it in named if _looks_like_ours(it) and not _is_there(it, page)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_alerts_exist(page: Path) -> None:
+    named = set(re.findall(r"\bCephQos\w+", _read(page)))
+    assert named - {*NAMES, *re.findall(r"alert: (\w+)", _sources())} == set()
+
+
+def _expanded(text: str) -> str:
+    """`a_{b,c}_total` as `a_b_total a_c_total`."""
+
+    def each(match: re.Match[str]) -> str:
+        parts = [part.strip("{}").split(",") for part in re.split(r"(\{[\w,]+\})", match[0])]
+        return " ".join("".join(it) for it in itertools.product(*parts))
+
+    return re.sub(r"\bcephqos_\w*(?:\{[a-z_]+(?:,[a-z_]+)+\}_\w*)+", each, text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_series_and_packages_exist(page: Path) -> None:
+    # One that ends in an underscore, an ellipsis or a star stands for several.
+    text = re.sub(r"cephqos_\w*(?:_\b|[…*{]|\\_)\S*", "", _expanded(_read(page)))
+    named = set(re.findall(r"\bcephqos_\w+", text))
+    suffix = re.compile(r"_(?:bucket|count|sum|total)$")
+    sources = _sources()
+    lost = {name for name in named if name not in sources}
+    assert {name for name in lost if suffix.sub("", name) not in sources} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_recorded_series_exist(page: Path) -> None:
+    text = re.sub(r"\S*…\S*", "", _read(page))
+    assert recorded_names(text) - RECORDED == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_variables_of_the_environment_exist(page: Path) -> None:
+    named = {name for line in _code(page) for name in _VARIABLE.findall(line)}
+    exporter = {f"CEPHQOS_EXPORTER_{re.sub('[.-]', '_', o.name).upper()}" for o in every_option()}
+    lost = {name for name in named - exporter - _FOREIGN if name not in _sources()}
+    assert {name for name in lost if not name.endswith("_")} == set()
+
+
+def _picked(command: str) -> tuple[list[Path], str]:
+    words = command.removeprefix("pytest ").split(" -k ")
+    files = [Path(word) for word in words[0].split() if word.startswith("tests/")]
+    return files, words[1].strip("\"'") if len(words) > 1 else ""
+
+
+def _pytests() -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for line in _code(page):
+            if line.startswith("pytest tests/") and "--regenerate" not in line:
+                yield f"{page}", line
+
+
+@pytest.mark.parametrize(("page", "command"), list(_pytests()))
+def test_a_test_that_a_page_names_is_one_that_pytest_would_pick(page: str, command: str) -> None:
+    files, expression = _picked(command)
+    assert files, page
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    names = re.findall(r"def (test_\w+)", text)
+    assert names
+    for word in set(re.findall(r"\w+", expression)) - {"or", "and", "not"}:
+        # Ids of parameters are picked by as well: a file has to hold the word then.
+        known = any(word in name for name in names) or re.search(rf"\b{word}\b", text)
+        assert known, f"{word} picks nothing"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_blocks_of_shell_are_shell(page: Path) -> None:
+    for language, text in _FENCE.findall(_read(page)):
+        if language == "sh":
+            done = subprocess.run(
+                ["bash", "-n"], input=text, capture_output=True, text=True, check=False, timeout=10
+            )
+            assert done.returncode == 0, f"{done.stderr}\n{text}"
+
+
+@pytest.mark.parametrize("page", [it for it in PAGES if it.name != "report.md"], ids=str)
+def test_no_paragraph_is_a_wall_of_text(page: Path) -> None:
+    """Reports are left out: they are made, and begin with what a scenario says of itself."""
+    paragraphs = re.split(r"\n\s*\n|\n(?= *(?:[-*|#]|\d+\.) ?)", _prose(page))
+    long = [it for it in paragraphs if len(it) > _PARAGRAPH and not it.lstrip().startswith("|")]
+    assert long == []
+
+
+def test_make_and_contributing_tell_the_same_time_for_a_target() -> None:
+    helps = dict(re.findall(r"^([a-z-]+):.*?## (.*)$", Path("Makefile").read_text(), re.MULTILINE))
+    page = _read(Path("CONTRIBUTING.md"))
+    rows = re.findall(r"^\| `make ([a-z-]+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE)
+    rows += re.findall(r"^make (test-fast|test) .*?(about two minutes|half an hour)", page, re.M)
+    assert len(rows) >= 10
+    assert {name: time for name, time in rows if time not in helps[name]} == {}

@@ -1,0 +1,161 @@
+"""Which package may import which: a lower floor knows nothing of a higher one. How long files and
+functions are, and how many files a folder has."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+# What each package may import of ours, besides itself.
+MAY_IMPORT = {
+    "exporter/cephqos_base": set(),
+    "exporter/cephqos_exporter": {"cephqos_base"},
+    "exporter/cephqos_doctor": {
+        *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),
+    },
+    "alerts/cephqos_alerts": {"cephqos_base"},
+    "dashboards/cephqos_dashboards": {"cephqos_base"},
+    "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
+}
+
+# The rooms of a report, lowest first: each may import those before it, and itself.
+REPORT = "cephqos_loadgen.report."
+REPORT_ROOMS = ("figures", "doubts", "tables", "charts", "pages", "compare")
+
+
+def imported(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_a_package_imports_only_lower_floors(package: str) -> None:
+    allowed = MAY_IMPORT[package] | {Path(package).name}
+    files = sorted(Path(package).rglob("*.py"))
+    assert files
+    wrong = [
+        f"{file} imports {name}"
+        for file in files
+        for name in imported(file)
+        if name.startswith("cephqos_") and name not in allowed
+    ]
+    assert not wrong
+
+
+def modules_of_report(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(REPORT):
+            yield str(node.module).removeprefix(REPORT).partition(".")[0]
+
+
+@pytest.mark.parametrize("room", REPORT_ROOMS)
+def test_a_room_of_the_report_imports_only_rooms_before_it(room: str) -> None:
+    later = REPORT_ROOMS[REPORT_ROOMS.index(room) + 1 :]
+    files = sorted(Path("loadgen/cephqos_loadgen/report", room).glob("*.py"))
+    assert 1 < len(files) <= 13
+    wrong = [f"{f} imports {name}" for f in files for name in modules_of_report(f) if name in later]
+    assert not wrong
+
+
+LOADGEN = Path("loadgen/cephqos_loadgen")
+MOST_FILES_OF_A_ROOM = 12
+# Its twelve kinds, and the list of them.
+LARGER_ROOMS = {"phase_kinds": 13}
+
+
+def room_of(module: str) -> str:
+    """The room of `cephqos_loadgen.room.…`; a module outside of rooms is one of its own."""
+    return module.split(".")[1]
+
+
+def test_the_rooms_of_loadgen_import_one_another_without_a_circle() -> None:
+    rooms: dict[str, set[str]] = defaultdict(set)
+    for file in sorted(LOADGEN.rglob("*.py")):
+        own = file.relative_to(LOADGEN).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cephqos_load"):
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+                rooms[own] |= {room_of(name) for name in names} - {own}
+    order = list(TopologicalSorter(rooms).static_order())  # CycleError names a circle
+    assert order.index("plan") < order.index("cluster") < order.index("load") < order.index("run")
+
+
+def test_a_room_of_loadgen_has_a_dozen_files_at_most_and_says_what_belongs_there() -> None:
+    rooms = [file.parent for file in LOADGEN.rglob("__init__.py") if file.parent != LOADGEN]
+    assert len(rooms) > 20
+    for room in rooms:
+        files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
+        assert len(files) <= LARGER_ROOMS.get(room.name, MOST_FILES_OF_A_ROOM), room
+        said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+        assert said and len(said) > 60, room
+
+
+READS_YAML = re.compile(
+    r"\byaml\.(safe_|full_|unsafe_)?(load|load_all|compose|compose_all|parse)\("
+)
+
+
+def test_unit_tests_are_in_rooms_that_a_person_can_take_in() -> None:
+    folder = Path("tests/unit")
+    assert [file.name for file in folder.glob("test_*.py")] == [], "each belongs to a room"
+    full = {room.name: len(list(room.glob("*.py"))) for room in folder.iterdir() if room.is_dir()}
+    assert {room: count for room, count in full.items() if count > 36} == {}
+
+
+def test_one_module_reads_yaml() -> None:
+    """It refuses keys given twice, bounds depth and size, and says file and line."""
+    files = [file for package in MAY_IMPORT for file in sorted(Path(package).rglob("*.py"))]
+    assert READS_YAML.search("yaml.safe_load(text)")
+    found = [str(f) for f in files if READS_YAML.search(f.read_text(encoding="utf-8"))]
+    assert set(found) <= {"exporter/cephqos_base/yamlfile.py"}
+
+
+def test_a_class_name_means_one_thing() -> None:
+    found = defaultdict(list)
+    for package in MAY_IMPORT:
+        for file in sorted(Path(package).rglob("*.py")):
+            for node in ast.parse(file.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(str(file))
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+# -- lengths ---------------------------------------------------------------------------------------
+
+FOLDERS = ("exporter", "loadgen", "alerts", "dashboards", "deploy", "tests")
+# CONTRIBUTING says about 400 and about 40: a tenth more is still that.
+MOST_LINES_OF_A_FILE = 440
+MOST_LINES_OF_A_FUNCTION = 44
+LONGER_FUNCTIONS = {("tests/unit/top_samples.py", "_example"): "a table of figures"}
+
+
+def sources() -> Iterator[Path]:
+    for folder in FOLDERS:
+        yield from sorted(Path(folder).rglob("*.py"))
+
+
+def test_files_are_of_about_400_lines_at_most() -> None:
+    long = {
+        str(file)
+        for file in sources()
+        if len(file.read_text(encoding="utf-8").splitlines()) > MOST_LINES_OF_A_FILE
+    }
+    assert not long
+
+
+def test_functions_are_of_about_40_lines_at_most() -> None:
+    long = {
+        (str(file), node.name)
+        for file in sources()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_A_FUNCTION
+    }
+    assert long == set(LONGER_FUNCTIONS)

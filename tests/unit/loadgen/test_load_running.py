@@ -1,0 +1,134 @@
+"""Clients that run: what is said of several jobs together, and how long they may take."""
+
+import asyncio
+import gzip
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus, read_status
+from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_loadgen.load import clients
+from cephqos_loadgen.load.clients import step_of
+from cephqos_loadgen.load.phase_runner import limit_of
+from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
+from cephqos_loadgen.plan.errors import RunError
+from cephqos_loadgen.plan.model import Phase, Start, Until
+from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.record.child import ChildFailed
+from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.results.rates import DoneSoFar
+
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
+
+
+def job(ios: int, seconds: float) -> JobStatus:
+    done = IoTotals(ios, ios * 4096, ios, ios * 0.001, ios * 1e-6, 0.002, {1_000_000: ios})
+    return JobStatus({"read": done, "write": IoTotals()}, 0.0, seconds)
+
+
+def points(ios: int, seconds: float) -> list[DoneSoFar]:
+    """What a job of an even rate says once a second."""
+    return [
+        DoneSoFar(
+            at, {"read": round(ios * at / seconds)}, {"read": round(4096 * ios * at / seconds)}
+        )
+        for at in range(int(seconds) + 1)
+    ]
+
+
+def follower(client: str, **jobs: tuple[int, float]) -> Any:
+    status = ClientStatus(10.0, {name: job(*each) for name, each in jobs.items()})
+    done = {name: points(*each) for name, each in jobs.items()}
+    return SimpleNamespace(client=client, last=status, points=done)
+
+
+def test_rates_of_jobs_are_over_the_time_in_which_all_ran() -> None:
+    """One job of 100 per second for ten seconds, one for five: that is 200, and neither the 150 of
+    all I/Os by the longest time nor more."""
+    together = step_of([follower("a", v0=(1000, 10.0), v1=(500, 5.0))], 4, 0.0)
+    apart = step_of([follower("a", v0=(1000, 10.0)), follower("b", v0=(500, 5.0))], 4, 0.0)
+    for step in (together, apart):
+        assert step.total.iops == pytest.approx(200)
+        assert step.total.bytes_per_second == pytest.approx(200 * 4096)
+        assert step.seconds == 5.0
+        assert step.total.ios == 1500, "all that they did"
+        assert sum(each.ios for each in step.jobs.values()) == 1500
+
+
+def test_two_jobs_of_one_name_are_an_error_and_not_one_job() -> None:
+    text = gzip.decompress((RECORDINGS / "reef" / "two_jobs.out.gz").read_bytes())
+    document = orjson.loads(text[text.rindex(b'\n{\n  "fio version"') :].strip())
+    assert len(read_status(document).jobs) == 2
+    document["jobs"][1]["jobname"] = document["jobs"][0]["jobname"]
+    with pytest.raises(RunError, match="2 jobs with 1 names"):
+        read_status(document)
+
+
+def phase(until: str, seconds: float, **options: str) -> Phase:
+    action = Fio(
+        engine="libaio",
+        rw="read",
+        block_size=4096,
+        depth=1,
+        path="/x",
+        options=tuple(options.items()),
+    )
+    end = Until(until, seconds, seconds)  # type: ignore[arg-type]
+    return Phase("load", action, Start("at"), end)
+
+
+def test_a_phase_may_take_its_ramp_in_addition() -> None:
+    plain = limit_of(phase("duration", 10.0))
+    assert plain > 10.0
+    assert limit_of(phase("duration", 10.0, ramp_time="90s")) == plain + 90.0
+
+
+FIO = """\
+#!/usr/bin/python3
+import sys, time
+time.sleep({seconds})
+print(open({output!r}).read())
+"""
+
+
+async def run_fio(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, takes: float, ramp: str
+) -> FioResult:
+    """A program that says what fio once said, after so many seconds; 0.1 s are asked for."""
+    said = folder / "said.json"
+    said.write_bytes(gzip.decompress((RECORDINGS / "reef" / "two_jobs.out.gz").read_bytes()))
+    program = folder / "bin" / "fio"
+    program.parent.mkdir()
+    program.write_text(FIO.format(seconds=takes, output=str(said)))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    monkeypatch.setattr(clients, "_GRACE", 0.5)
+    recorder = RepeatRecorder(folder / "repeat")
+    context = SimpleNamespace(
+        recorder=recorder, live=Live(RunPlace()), rates={}, place=ProgramPaths()
+    )
+    loading = phase("duration", 0.1, ramp_time=ramp)
+    assert isinstance(loading.action, Fio)
+    try:
+        async with asyncio.timeout(20):
+            return await loading.action.carry_out(context, loading, None)  # type: ignore[arg-type]
+    finally:
+        recorder.close_files()
+
+
+async def test_a_ramp_longer_than_all_grace_does_not_end_the_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = await run_fio(tmp_path, monkeypatch, takes=2.0, ramp="10s")
+    assert result.total.ios > 0
+
+
+async def test_clients_that_do_not_end_are_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ChildFailed, match=r"load.client.0: not done within 0\.6 s"):
+        await run_fio(tmp_path, monkeypatch, takes=30.0, ramp="0s")

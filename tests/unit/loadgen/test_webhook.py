@@ -1,0 +1,85 @@
+"""The webhook of the compose stack, asked over real sockets by whoever is no Alertmanager."""
+
+import http.client
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SOURCE = Path(__file__).parents[3] / "deploy" / "compose" / "webhook.py"
+
+
+@pytest.fixture
+def webhook() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("webhook", SOURCE)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def port(webhook: ModuleType, tmp_path: Path) -> Iterator[int]:
+    webhook.Receiver.file = tmp_path / "alerts.jsonl"
+    webhook.Receiver.timeout = 0.5
+    server = ThreadingHTTPServer(("127.0.0.1", 0), webhook.Receiver)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def posted(port: int, body: bytes, length: str | None = None) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    headers = {"Content-Length": str(len(body)) if length is None else length}
+    try:
+        connection.request("POST", "/", body, headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("body", "length", "status"),
+    [
+        (b"{}", "abc", 413),
+        (b"{}", "-1", 413),
+        (b"{}", "\N{SUPERSCRIPT TWO}", 413),
+        (b"{}", "9" * 5000, 413),
+        (b"{}", None, 400),
+        (b"[" * 100_000, None, 400),
+        (b'{"alerts": [1]}', None, 400),
+        (b'{"alerts": [{"labels": {"alertname": "A\\u001b[2J"}}]}', None, 200),
+    ],
+)
+def test_what_is_no_message_of_alertmanager_is_refused_in_silence(
+    port: int,
+    body: bytes,
+    length: str | None,
+    status: int,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    assert posted(port, body, length) == status
+    out, error = capfd.readouterr()
+    assert not error
+    assert "\x1b" not in out
+    kept = tmp_path / "alerts.jsonl"
+    assert kept.exists() == (status == 200)
+    if status == 200:
+        assert json.loads(kept.read_text())["labels"]["alertname"] == "A\x1b[2J"
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    port: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        posted(port, b"{", "100")
+    assert not capfd.readouterr().err

@@ -1,0 +1,215 @@
+"""The screen of `cephqos top` as Textual shows it, compared as a whole with tests/golden/top.
+
+`CEPHQOS_WRITE_SCREENS=1` writes them instead; read the difference before it is committed.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+
+from cephqos_loadgen.servers import SourceDown
+from cephqos_loadgen.top.model import TopSamples
+from cephqos_loadgen.top.screen.app import Top
+from cephqos_loadgen.top.screen.view import View
+from cephqos_loadgen.top.watch import Watch
+
+from ..top_samples import NOW, FakeSource, example, without
+
+SCREENS = Path(__file__).parents[2] / "golden" / "top"
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The screen has the local time."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def top(source: FakeSource, view: View | None = None, age: float = 1.0) -> Top:
+    watch = Watch(source, interval=0.2, now=lambda: NOW + age)
+    return Top(watch, view or View())
+
+
+def shown(app: App[None]) -> str:
+    """The characters on the screen."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    """Let the app work until it is so: a busy machine takes its time."""
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, shown(pilot.app)
+        await pilot.pause(0.05)
+    await pilot.pause()
+
+
+async def fetched(pilot: Pilot[None], app: Top, osd: str | None = None) -> None:
+    """Until the answer for what is selected now has come and is drawn."""
+    source = app.feed.source
+    assert isinstance(source, FakeSource)
+
+    def came() -> bool:
+        answered = app.feed.model is not None or bool(app.feed.trouble)
+        return answered and app.feed.selection.osd == osd == source.asked[-1].osd and app.idle
+
+    await until(pilot, came)
+
+
+def compare(name: str, screen: str) -> None:
+    file = SCREENS / f"{name}.txt"
+    if os.environ.get("CEPHQOS_WRITE_SCREENS"):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(screen, encoding="utf-8")
+    assert screen == file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=["80x24", "160x50"])
+@pytest.mark.parametrize(
+    ("name", "keys", "samples"),
+    [
+        ("main", [], example()),
+        ("filtered", ["slash", *"violated", "enter"], example()),
+        ("osd", ["down", "enter"], example()),
+        ("help", ["question_mark"], example()),
+        ("without-rules", [], without("violated", "demand", "cause", rules=False)),
+        ("nothing", ["n"], TopSamples(time=NOW, values={}, rules=False)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_the_screen_is(
+    name: str, keys: list[str], samples: TopSamples, size: tuple[int, int]
+) -> None:
+    app = top(FakeSource(samples))
+    async with app.run_test(size=size) as pilot:
+        await fetched(pilot, app)
+        await pilot.press(*keys)
+        await fetched(pilot, app, "osd.3" if name == "osd" else None)
+        screen = shown(app)
+    compare(f"{name}-{size[0]}x{size[1]}", screen)
+
+
+async def test_prometheus_going_away_and_coming_back() -> None:
+    source = FakeSource()
+    app = top(source, age=34)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        source.answer = SourceDown("connection refused")
+        await until(pilot, lambda: "NO ANSWER" in shown(app))
+        gone = shown(app)
+        assert "NO ANSWER. Values are 34 s old. Asking every 0.2 s: connection refused" in gone
+        assert "osd.3   client      violated" in gone
+        source.answer = example()
+        await until(pilot, lambda: "NO ANSWER" not in shown(app))
+        assert "BROKEN: client on 2 OSDs" in shown(app)
+
+
+async def test_a_prometheus_that_was_never_there_is_told_with_the_reason() -> None:
+    app = top(FakeSource(SourceDown("connection refused")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        assert "NO ANSWER. Asking every 0.2 s: connection refused" in shown(app)
+
+
+async def test_no_osd_is_a_fault_only_when_there_was_time_for_a_first_scrape() -> None:
+    source, clock = FakeSource(TopSamples(time=NOW, values={}, rules=False)), [NOW]
+    watch = Watch(source, interval=0.2, now=lambda: clock[0], patience=30.0)
+    app = Top(watch, View())
+    async with app.run_test(size=(100, 24)) as pilot:
+        await until(pilot, lambda: len(source.asked) > 1)
+        assert "waiting for the first scrape" in shown(app)
+        assert "NO DATA" not in shown(app)
+        clock[0] += 31
+        await until(pilot, lambda: "NO DATA: no OSD is known" in shown(app))
+        source.answer = example()
+        await until(pilot, lambda: "BROKEN: client on 2 OSDs" in shown(app))
+
+
+async def test_while_paused_nothing_is_asked_and_the_screen_says_so() -> None:
+    source = FakeSource()
+    app = top(source)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        await pilot.press("p")
+        await until(pilot, lambda: "PAUSED" in shown(app) and app.idle)
+        asked = len(source.asked)
+        await pilot.pause(0.6)
+        assert len(source.asked) == asked
+        await pilot.press("p")
+        await until(pilot, lambda: len(source.asked) > asked)
+
+
+async def test_values_that_grow_old_without_a_failure_are_marked_with_their_age() -> None:
+    app = top(FakeSource(), age=12)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        assert "cephqos top  12 s old" in shown(app).split("\n")[0]
+
+
+async def test_an_opened_osd_is_asked_for_at_once() -> None:
+    source = FakeSource()
+    app = top(source)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        await pilot.press("down", "enter")
+        await fetched(pilot, app, "osd.3")
+        assert "THROTTLES   bluestore 100%" in shown(app)
+        await pilot.press("escape")
+        await fetched(pilot, app)
+
+
+async def test_a_key_that_quits_ends_the_app() -> None:
+    for key in ("q", "ctrl+c"):
+        app = top(FakeSource())
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press(key)
+            await pilot.pause(0.2)
+        assert not app.is_running
+
+
+@pytest.mark.parametrize("size", [(20, 5), (60, 12), (300, 100)])
+async def test_every_size_of_terminal_is_filled_and_none_breaks_it(size: tuple[int, int]) -> None:
+    app = top(FakeSource())
+    async with app.run_test(size=size) as pilot:
+        await fetched(pilot, app)
+        lines = shown(app).split("\n")
+        assert len(lines) == size[1] + 1
+        assert "cephqos" in lines[0]
+
+
+async def test_the_list_scrolls_with_the_cursor() -> None:
+    app = top(FakeSource(), View(sort="name"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        assert "osd.10" not in shown(app)
+        await pilot.press("end")
+        await until(pilot, lambda: ">osd.11" in shown(app))
+
+
+async def test_without_colour_the_screen_has_the_same_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = top(FakeSource())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        compare("main-80x24", shown(app))
+
+
+async def test_hostile_names_do_not_reach_the_terminal() -> None:
+    hostile = replace(example(), alerts=({"alertname": "\x1b]0;x\x07[red]", "severity": "page"},))
+    app = top(FakeSource(hostile))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await fetched(pilot, app)
+        assert "\x1b" not in shown(app)
+        assert r"\x1b]0;x\x07[red]" in shown(app)
