@@ -144,9 +144,18 @@ label_replace(
 )
 """
 
-_SICK: Final = f"""
-label_replace(
-  {PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT}, "by", "$1", "ceph_daemon", "(.+)"
+def _as_by(series: str) -> str:
+    """OSDs, named as the one that others wait for."""
+    return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
+
+
+_SICK: Final = _as_by(f"{PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT}")
+
+# It holds up others with what it recovers.
+_RECOVERS: Final = f"""
+{PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) (
+  {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
+  > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
 )
 """
 
@@ -283,15 +292,20 @@ CAUSE: Final = RuleGroup(
             record=PerClass.MAIN_CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
         ),
-        # How many OSDs wait for this one. A flood of recovery slows replica writes too: then only
-        # one whose device or CPU has failed is waited for.
+        # How many OSDs wait for this one. A flood of recovery slows replica writes too, and takes the
+        # CPU: then only one whose device has failed is waited for, or whose CPU, if it recovers
+        # nothing itself.
         RecordedSeries(
             record=PerOsd.WAITED_FOR,
             expr=f"""
             label_replace(
               count by (cluster, by) (
-                {_NAMED} unless on ({OSD_CLASS}) {PerClass.EVIDENCE}{{cause="interference"}}
-                or {_NAMED} and on (cluster, by) ({_SICK.strip()})
+                (
+                  {_NAMED} unless on ({OSD_CLASS}) {PerClass.EVIDENCE}{{cause="interference"}}
+                  or {_NAMED} and on (cluster, by) ({_SICK})
+                )
+                unless on (cluster, by) ({_as_by(_RECOVERS.strip())})
+                or {_NAMED} and on (cluster, by) ({_as_by(PerOsd.DEVICE_FAILING)})
               ),
               "ceph_daemon", "$1", "by", "(.+)"
             )

@@ -54,6 +54,7 @@ class Thresholds:
     device_latency_hdd: float = 0.15
     device_history: float = 5  # times its own median of a day
     device_peers: float = 5  # times the median of the OSDs on the same media
+    flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
     busier: float = 2  # times the median of what peers deliver: then it is slow for being busy
     device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
     collapsed: float = 0.4  # of the most that was delivered in a day

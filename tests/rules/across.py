@@ -139,6 +139,27 @@ REPLICAS = [
         values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
     ),
     RuleCase(
+        name="an OSD that recovers itself, with threads that wait for a CPU, pages no one",
+        alert=REPLICA,
+        series=three(
+            (10, WELL),
+            culprit=replace(_HOLDS_SOME, recovery=20, immediate=100, cpu_waiting=12),
+            others=WAITS,
+        ),
+        moments=(silent(15), silent(25)),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
+    ),
+    RuleCase(
+        name="an OSD that recovers nothing and has threads that wait for a CPU is paged",
+        alert=REPLICA,
+        series=three(
+            (10, WELL),
+            culprit=replace(_HOLDS_SOME, immediate=100, cpu_waiting=12),
+            others=WAITS,
+        ),
+        moments=(firing(25, _SLOW_1),),
+    ),
+    RuleCase(
         name="a failed device is waited for in a flood of recovery too",
         alert=REPLICA,
         series=three((10, WELL), culprit=_CULPRIT_OF_OTHERS, others=_FLOODED),
