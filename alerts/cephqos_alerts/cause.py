@@ -292,7 +292,7 @@ CAUSE: Final = RuleGroup(
             record=PerClass.MAIN_CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
         ),
-        # How many OSDs wait for this one. A flood of recovery slows replica writes too, and takes the
+        # How many OSDs wait for this one. A flood of recovery slows replica writes, and takes the
         # CPU: then only one whose device has failed is waited for, or whose CPU, if it recovers
         # nothing itself.
         RecordedSeries(
