@@ -144,6 +144,7 @@ label_replace(
 )
 """
 
+
 def _as_by(series: str) -> str:
     """OSDs, named as the one that others wait for."""
     return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
