@@ -10,14 +10,10 @@ from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 # Causes that an operator can end at night. All others can wait until morning.
 _PAGING: Final = "interference|limit|skew|device|cpu|network"
 _PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
-# Time spent on another OSD is told there; who is to blame may take a while to be seen.
-_TICKETED: Final = (
-    f'class="client", cause!~"{_PAGING}|replica"',
-    'class="client", cause="replica", by!=""',
-    'class=~"background_.*"',
-)
-_AWAY: Final = 'class="client", cause="replica", by=""'
-_TICKETED_WIDE: Final = (_TICKETED[0], _TICKETED[2])
+_TICKETED: Final = (f'class="client", cause!~"{_PAGING}|replica"', 'class=~"background_.*"')
+# Time spent on another OSD is told there, by a page that silences these; who is to blame may take a
+# while to be seen.
+_AWAY: Final = 'class="client", cause="replica"'
 
 
 def _lasting(series: str, window: str = "hold") -> str:
@@ -311,7 +307,7 @@ QOS: Final = RuleGroup(
         _REPLICA_SLOW,
         _REPEATED,
         _cluster_wide("page", *_PAGED),
-        _cluster_wide("ticket", *_TICKETED_WIDE),
+        _cluster_wide("ticket", *_TICKETED),
         *_TARGETS,
         *_LIMIT,
         *CAPACITY,

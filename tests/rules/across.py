@@ -76,7 +76,11 @@ REPLICAS = [
         name="OSDs that wait for a slow one are tickets that name it, beside its own page",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=WAITS),
-        moments=(silent(14), firing(25, PAGE_1, _waiting(0), _waiting(2))),
+        moments=(
+            silent(14),
+            firing(22, PAGE_1),
+            firing(28, PAGE_1, _waiting(0), _waiting(2)),
+        ),
     ),
     RuleCase(
         name="who waits for a slow OSD is told so, also where replica work fills it",
@@ -86,7 +90,7 @@ REPLICAS = [
             culprit=CULPRIT,
             others=replace(WAITS, client=400, immediate=1000),
         ),
-        moments=(firing(25, PAGE_1, _waiting(0), _waiting(2)),),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
     ),
     RuleCase(
         name="a slow OSD that holds replicas only is paged though it has no clients",
@@ -190,7 +194,7 @@ REPLICAS = [
         ),
         moments=(
             firing(
-                25,
+                28,
                 PAGE_1,
                 {**PAGE_1, "ceph_daemon": "osd.3"},
                 _waiting(4),
@@ -318,7 +322,7 @@ NETWORK = [
         series=three(
             (10, WELL), culprit=_CULPRIT_OF_OTHERS, others=replace(WAITS, queue=(3, 0, 0, 0))
         ),
-        moments=(firing(25, _waiting(0), _waiting(2)),),
+        moments=(silent(22), firing(28, _waiting(0), _waiting(2))),
     ),
     RuleCase(
         name="who waits for another OSD is owed its whole reservation, whatever its queues show",
@@ -328,7 +332,7 @@ NETWORK = [
             culprit=_CULPRIT_OF_OTHERS,
             others=replace(WAITS, client=300, queue=(3, 0, 0, 0)),
         ),
-        moments=(firing(25, _waiting(0), _waiting(2)),),
+        moments=(silent(22), firing(28, _waiting(0), _waiting(2))),
     ),
     RuleCase(
         name="slow heartbeats of an OSD whose clients do not wait elsewhere are nobody's cause",

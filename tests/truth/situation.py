@@ -24,6 +24,7 @@ class StagedCluster:
     osds: int = 3
     media: str = "ssd"
     op_queue: str | None = "mclock_scheduler"
+    device_iops: int | None = None  # what every device is held to
     settings: tuple[tuple[str, str], ...] = ()  # in ceph.conf, for [osd]
 
     def spec(self, name: str) -> LabSpec:
@@ -42,6 +43,7 @@ class StagedCluster:
             backing="loop",
             rotational=self.media == "hdd",
             op_queue=self.op_queue,
+            device_iops=self.device_iops,
             settings=settings,
         )
 
