@@ -268,10 +268,10 @@ async def test_a_curve_has_a_step_per_depth_and_throughput_grows(
 async def test_a_latency_target_is_kept_by_what_is_reported(
     lab: RunningLab, tmp_path: Path
 ) -> None:
-    archive = await run("latency-target", lab, tmp_path, target="100ms", most="4", dwell="2s")
+    archive = await run("latency-target", lab, tmp_path, target="2s", most="4", dwell="2s")
     search = load(archive.repeats[0], "search")
     assert search.reached
-    assert search.total.latency_percentiles_seconds["95"] <= 0.1
+    assert search.total.latency_percentiles_seconds["95"] <= 2
     tried = {step.depth: step.within_target for step in search.steps}
     assert tried[search.chosen.depth]
 

@@ -1,7 +1,9 @@
 """Injected faults, each with a way to end it."""
 
+import asyncio
 import os
 import signal
+import time
 from typing import Any
 
 from cephqos_base.errors import UsageError
@@ -19,6 +21,7 @@ _DELAY_OPTIONS = {
     "probability": "osd_debug_inject_dispatch_delay_probability",
 }
 _ASK_SECONDS = 1.0
+_STOP_SECONDS = 10.0
 FULL_STATES = ("none", "nearfull", "backfillfull", "full", "failsafe")
 
 
@@ -31,6 +34,11 @@ class Faults:
     async def stop(self, osd: int) -> None:
         """SIGSTOP: the OSD keeps its connections and answers nothing."""
         await self._signal(osd, signal.SIGSTOP)
+        pid, deadline = await self._pid(osd), time.monotonic() + _STOP_SECONDS
+        while not process.is_stopped(pid):  # a thread in the kernel stops when it comes back
+            if time.monotonic() > deadline:
+                raise LabError(f"osd.{osd} has threads that did not stop in {_STOP_SECONDS:g} s")
+            await asyncio.sleep(0.01)
 
     async def resume(self, osd: int) -> None:
         await self._signal(osd, signal.SIGCONT)

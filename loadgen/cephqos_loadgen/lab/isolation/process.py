@@ -103,12 +103,12 @@ def children(pid: int) -> list[int]:
 
 
 def is_stopped(pid: int | None) -> bool:
-    """Whether a process is stopped by SIGSTOP."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return text.rpartition(")")[2].split()[0] == "T"
+    """Whether all threads of a process are stopped by SIGSTOP."""
+    states = []
+    for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+            states.append(stat.read_text().rpartition(")")[2].split()[0])
+    return bool(states) and all(state in "TZX" for state in states) and "T" in states
 
 
 def host_pid(init_pid: int, inner: int) -> int | None:

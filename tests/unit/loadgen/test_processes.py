@@ -1,0 +1,43 @@
+"""Processes of a lab as the kernel shows them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from cephqos_loadgen.lab.isolation.process import is_stopped
+
+THREADS = """
+import threading, time
+for _ in range(3):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def _becomes(pid: int, stopped: bool) -> bool:
+    deadline = time.monotonic() + 10
+    while is_stopped(pid) is not stopped and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return is_stopped(pid) is stopped
+
+
+def test_a_process_is_stopped_when_all_its_threads_are() -> None:
+    with subprocess.Popen([sys.executable, "-c", THREADS], stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            assert not is_stopped(child.pid)
+            os.kill(child.pid, signal.SIGSTOP)
+            assert _becomes(child.pid, stopped=True)
+            os.kill(child.pid, signal.SIGCONT)
+            assert _becomes(child.pid, stopped=False)
+        finally:
+            child.kill()
+
+
+def test_no_process_is_not_stopped() -> None:
+    assert not is_stopped(None)
+    assert not is_stopped(2**22 + 1)
