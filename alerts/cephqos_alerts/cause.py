@@ -31,7 +31,8 @@ RANKS: Final = {
 ELSEWHERE: Final = "replica"
 # An OSD whose threads are busy, and that still does its usual work.
 _BUSY_CPU_RANK: Final = 35
-# Slow heartbeats to an OSD that is well: replica writes on it wait for the link.
+# Slow heartbeats to an OSD that is well, where nobody waits for one that is not: replica writes on it
+# wait for the link.
 _ONLY_NETWORK_RANK: Final = 67
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
@@ -215,6 +216,10 @@ def _evidence() -> str:
     immediate = f'label_replace({_IMMEDIATE}, "by", "immediate", "", "")'
     named = f"sum by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF})"
     network = f"sum by ({OSD_CLASS}, by) ({_NETWORK})"
+    only = (
+        f"{network} unless on (cluster, by) {_SICK}"
+        f" unless on ({OSD_CLASS}) ({named} and on (cluster, by) {_SICK})"
+    )
     away = _ranked("replica", PerClass.AWAY, _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
@@ -223,8 +228,7 @@ def _evidence() -> str:
         _ranked("skew", _SKEW),
         _ranked("interference", interference),
         f"({_ranked('replica', named)} or on ({OSD_CLASS}) {away})",
-        f"({_ranked('network', f'{network} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
-        f" or {_ranked('network', network)})",
+        f"({_ranked('network', only, _ONLY_NETWORK_RANK)} or {_ranked('network', network)})",
         _ranked("immediate", immediate),
         _ranked("capacity", _CAPACITY),
         _ranked("unknown", _UNKNOWN),

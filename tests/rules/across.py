@@ -289,6 +289,16 @@ NETWORK = [
         moments=(silent(14), firing(18, violated("page", "network", by="osd.2"))),
     ),
     RuleCase(
+        name="who waits for an OSD whose device has failed is not told of a slow link to another",
+        alert=VIOLATED,
+        series=merged(
+            three((10, WELL), culprit=CULPRIT, others=WAITS),
+            with_more(0, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
+            with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
+        ),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
+    ),
+    RuleCase(
         name="a slow link to an OSD that holds replica writes for that reason pages as network",
         alert=VIOLATED,
         series=merged(
