@@ -31,8 +31,8 @@ RANKS: Final = {
 ELSEWHERE: Final = "replica"
 # An OSD whose threads are busy, and that still does its usual work.
 _BUSY_CPU_RANK: Final = 35
-# Slow heartbeats to an OSD that is well, by one that waits for none that is not: replica writes wait
-# for the link.
+# Slow heartbeats to an OSD that is well, by one that waits for none that is not: replica writes
+# wait for the link.
 _ONLY_NETWORK_RANK: Final = 67
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
