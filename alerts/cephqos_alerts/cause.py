@@ -115,17 +115,22 @@ or on (cluster) {PerOsd.DEVICE_FAILING}
 """
 
 
+def _as_by(series: str) -> str:
+    """OSDs, named as the one that others wait for."""
+    return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
+
+
 # Those that wait for others, with `by`: the one they were seen to wait for, or the worst.
 _AWAY_BECAUSE_OF: Final = f"""
     (
       {PerClass.AWAY} * on ({OSD}) group_left (by) (
         ({PerOsdPeer.WAITS_FOR} * 0 + 1)
           and on (cluster, by)
-          label_replace({PerOsd.HOLDS_UP_OTHERS}, "by", "$1", "ceph_daemon", "(.+)")
+          {_as_by(PerOsd.HOLDS_UP_OTHERS)}
       )
       or on ({OSD_CLASS})
       {PerClass.AWAY} * on (cluster) group_left (by) (
-        topk by (cluster) (1, label_replace({_WORST}, "by", "$1", "ceph_daemon", "(.+)")) * 0 + 1
+        topk by (cluster) (1, {_as_by(_WORST)}) * 0 + 1
       )
     )
     unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
@@ -144,12 +149,6 @@ label_replace(
   "by", "$1", "peer", "(.+)"
 )
 """
-
-
-def _as_by(series: str) -> str:
-    """OSDs, named as the one that others wait for."""
-    return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
-
 
 _SICK: Final = _as_by(f"{PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT}")
 

@@ -33,8 +33,8 @@ class Faults:
 
     async def stop(self, osd: int) -> None:
         """SIGSTOP: the OSD keeps its connections and answers nothing."""
-        await self._signal(osd, signal.SIGSTOP)
         pid, deadline = await self._pid(osd), time.monotonic() + _STOP_SECONDS
+        os.kill(pid, signal.SIGSTOP)
         while not process.is_stopped(pid):  # a thread in the kernel stops when it comes back
             if time.monotonic() > deadline:
                 raise LabError(f"osd.{osd} has threads that did not stop in {_STOP_SECONDS:g} s")
