@@ -15,6 +15,7 @@ from cephqos_alerts.build import FILES
 from cephqos_alerts.rules import render
 from cephqos_alerts.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards, yamlfile
+from cephqos_base.answers import AnswerTooLarge, body_within
 from cephqos_base.errors import CephqosError, ConfigError, UsageError
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.units import parse_seconds
@@ -114,19 +115,11 @@ class _PrometheusApi:
                     return None
                 if reply.status != 200:
                     raise _Failed(f"HTTP {reply.status} for {path}")
-                return orjson.loads(await _bounded(reply, path))
-        except (aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError) as exc:
+                return orjson.loads(await body_within(reply, MAX_BYTES))
+        except (
+            *(aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError, AnswerTooLarge),
+        ) as exc:
             raise _Failed(f"{path}: {exc or 'no answer in time'}") from exc
-
-
-async def _bounded(reply: aiohttp.ClientResponse, path: str) -> bytes:
-    """The body, unpacked; an answer of a few bytes can unpack to more than the memory holds."""
-    body = bytearray()
-    async for part in reply.content.iter_any():
-        body += part
-        if len(body) > MAX_BYTES:
-            raise _Failed(f"{path}: the answer is larger than {MAX_BYTES >> 20} MiB")
-    return bytes(body)
 
 
 async def gather(

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -12,6 +13,12 @@ from pathlib import Path
 # Put before a command line: the kernel kills the process when its parent ends.
 ENDS_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL")
 _SECONDS_TO_END = 3.0
+
+
+def own_module(name: str) -> list[str]:
+    """The start of a command line: a module of ours, which imports nothing from the directory that
+    we run in. That may hold files of others, such as an archive."""
+    return [sys.executable, "-P", "-m", name]
 
 
 @asynccontextmanager

@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import shutil
-import sys
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.background import in_background
+from cephqos_loadgen.background import in_background, own_module
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import RELEASES, Release
@@ -53,12 +52,6 @@ async def run_program(name: str, argv: Sequence[str], log: Path) -> None:
             raise LabError(f"{name} did not end within {_TOOL_SECONDS:.0f} s") from None
     if status:
         raise LabError(f"{name} failed: {last_words(log)}")
-
-
-def own_module(name: str) -> list[str]:
-    """The start of a command line: a module of ours, which imports nothing from the directory that
-    we run in. That may hold files of others, such as an archive."""
-    return [sys.executable, "-P", "-m", name]
 
 
 async def run_cephqos(arguments: Sequence[str], log: Path) -> None:

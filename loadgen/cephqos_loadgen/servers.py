@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import aiohttp
 
+from cephqos_base.answers import AnswerTooLarge, body_within
 from cephqos_base.errors import UsageError
 from cephqos_base.urls import without_password
 
@@ -136,13 +137,10 @@ class HttpServer:
 
 async def body_of(reply: aiohttp.ClientResponse) -> bytes:
     """The body of an answer; SourceDown if it is too large, packed or not."""
-    parts, size = [], 0
-    async for part in reply.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > _MAX_BYTES:
-            raise SourceDown(f"the answer is larger than {_MAX_BYTES >> 20} MiB")
-    return b"".join(parts)
+    try:
+        return await body_within(reply, _MAX_BYTES)
+    except AnswerTooLarge as error:
+        raise SourceDown(str(error)) from None
 
 
 def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:

@@ -18,11 +18,11 @@ from typing import Any, Self
 import yaml
 
 from cephqos_base.units import duration
-from cephqos_loadgen.background import in_background
+from cephqos_loadgen.background import in_background, own_module
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.programs import own_module, until_answers
+from cephqos_loadgen.programs import until_answers
 
 _START_TIMEOUT = 30.0
 

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_loadgen.background import own_module
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
@@ -50,7 +51,7 @@ async def start(spec: LabSpec, progress: Progress) -> None:
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as pipe:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "cephqos_loadgen.lab.keeper"),
+            *own_module("cephqos_loadgen.lab.keeper"),
             json.dumps(spec.to_json()),
             str(write_end),
             stdin=asyncio.subprocess.DEVNULL,

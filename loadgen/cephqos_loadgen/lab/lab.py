@@ -9,11 +9,11 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import uuid
 from typing import Any, Self
 
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.background import own_module
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.daemons.bringup import BringUp
@@ -150,7 +150,7 @@ class Lab(RunningLab):
         read_end, write_end = os.pipe()
         self._lifeline = write_end
         isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
-        module = [sys.executable, "-P", "-m", "cephqos_loadgen.lab.isolation.process_one"]
+        module = own_module("cephqos_loadgen.lab.isolation.process_one")
         where = [str(self.paths.base), self.paths.name, self.state.tree]
         with (self.paths.logs / "process-1.out").open("wb") as output:
             unshare = await asyncio.create_subprocess_exec(

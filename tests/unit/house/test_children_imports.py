@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from cephqos_loadgen.background import own_module
 from cephqos_loadgen.plan.place import ProgramPaths
-from cephqos_loadgen.programs import own_module
 from cephqos_loadgen.record import own_exporter
 from cephqos_loadgen.stack import StackSpec
 
