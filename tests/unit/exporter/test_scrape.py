@@ -4,7 +4,6 @@ import asyncio
 import re
 import time
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
@@ -18,17 +17,11 @@ from .scraping import (
     RaisingCollector,
     SchemaCollector,
     StatusCollector,
-    four_daemons,
     names,
     scraping,
     text,
     up,
 )
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> ReplayedHost:
-    return four_daemons(tmp_path)
 
 
 async def test_every_daemon_is_up_and_has_its_samples(host: ReplayedHost) -> None:

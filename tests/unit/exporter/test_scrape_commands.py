@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from pathlib import Path
 
 import pytest
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
@@ -15,17 +14,11 @@ from .scraping import (
     RaisingCollector,
     SchemaCollector,
     StatusCollector,
-    four_daemons,
     names,
     scraping,
     text,
     up,
 )
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> ReplayedHost:
-    return four_daemons(tmp_path)
 
 
 async def test_what_never_changes_is_fetched_once_until_the_daemon_restarts(
