@@ -282,3 +282,10 @@ def test_too_little_disk_is_refused_with_the_need(
     monkeypatch.setattr(checks, "DISK_PER_OSD", 1 << 60)
     with pytest.raises(UsageError, match=r"GiB free; 4 OSDs need"):
         checks.check_disk(LabSpec(), tmp_path)
+
+
+def test_a_device_held_to_requests_is_priced_by_the_blobs_that_it_can_write() -> None:
+    limited = conf(backing="loop", device_iops=600)["osd"]
+    assert limited["osd_mclock_max_sequential_bandwidth_ssd"] == str(600 * 64 * 1024)
+    assert limited["osd_mclock_max_sequential_bandwidth_hdd"] == str(600 * 64 * 1024)
+    assert "osd_mclock_max_sequential_bandwidth_ssd" not in conf(backing="loop")["osd"]

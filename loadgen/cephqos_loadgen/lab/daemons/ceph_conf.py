@@ -1,11 +1,15 @@
 """The lab's ceph.conf, as text from a spec."""
 
+from typing import Final
+
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.ceph_options import conf_line
 
 Sections = dict[str, dict[str, str]]
+
+_BLOB: Final = 65536  # bluestore_max_blob_size_* of all releases
 
 
 def render_conf(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> str:
@@ -105,4 +109,10 @@ def _osd_defaults(spec: LabSpec, paths: LabPaths) -> dict[str, str]:
         options["bluestore_block_size"] = str(spec.osd_size)
     if spec.op_queue:
         options["osd_op_queue"] = spec.op_queue
+    if spec.device_iops:
+        # BlueStore writes blobs, each a request of its own: a device held to requests is held to
+        # so many bytes, and mClock has to price large operations by them. 16.2 has no such option.
+        bandwidth = str(spec.device_iops * _BLOB)
+        options["osd_mclock_max_sequential_bandwidth_ssd"] = bandwidth
+        options["osd_mclock_max_sequential_bandwidth_hdd"] = bandwidth
     return options
