@@ -103,12 +103,13 @@ def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
 
 
 def _figures(figures: LoadFigures) -> Row:
+    """A latency of nothing is none, and not 0."""
     percentiles = figures.latency_percentiles_seconds
     return {
         "ios": figures.ios,
         "iops": figures.iops,
         "bytes_per_second": figures.bytes_per_second,
-        "latency_mean_seconds": figures.latency_mean_seconds,
+        "latency_mean_seconds": figures.latency_mean_seconds if figures.ios else None,
         "latency_deviation_seconds": figures.latency_deviation_seconds,
         "latency_max_seconds": figures.latency_max_seconds,
         **{f"latency_p{p}_seconds": percentiles.get(p) for p in PERCENTILES},

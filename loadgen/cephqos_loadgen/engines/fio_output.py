@@ -117,6 +117,16 @@ class ClientStatus:
     def of(self, direction: str) -> IoTotals:
         return add(job.totals[direction] for job in self.jobs.values())
 
+    def counted_on(self, before: "ClientStatus | None") -> dict[str, JobStatus]:
+        """The jobs of an earlier document whose counts did not begin again at zero since (as they
+        do when a ramp is over)."""
+        earlier = before.jobs if before else {}
+        return {
+            name: earlier[name]
+            for name, job in self.jobs.items()
+            if name in earlier and not job.counts_anew(earlier[name])
+        }
+
 
 def read_status(document: Mapping[str, Any]) -> ClientStatus:
     """A document as figures. Field names are the same in fio 3.33, 3.39 and 3.41; only the first
@@ -137,11 +147,13 @@ def _read_job(job: Mapping[str, Any], written: float) -> JobStatus:
 
 
 def _totals(entry: Mapping[str, Any]) -> IoTotals:
+    """What completed. fio's `total_ios` is what was submitted: while it runs that is up to a whole
+    queue more, and at the end of a load, when the queue drains, nothing is submitted any more."""
     latency = entry["clat_ns"]
     count = latency["N"]
     mean, deviation = latency["mean"] * _NS, latency["stddev"] * _NS
     return IoTotals(
-        ios=entry["total_ios"],
+        ios=count,
         bytes=entry["io_bytes"],
         latency_count=count,
         latency_sum=mean * count,
@@ -186,8 +198,9 @@ def since(later: IoTotals, earlier: IoTotals) -> IoTotals:
 
 
 def figures(totals: IoTotals, iops: float, bytes_per_second: float) -> LoadFigures:
-    """As they are recorded. An engine without bins knows neither spread nor percentiles."""
-    known = bool(totals.bins_ns) or not totals.ios
+    """As they are recorded. Without bins (another engine, or nothing completed) neither spread nor
+    percentiles are known."""
+    known = bool(totals.bins_ns)
     return LoadFigures(
         ios=totals.ios,
         iops=iops,

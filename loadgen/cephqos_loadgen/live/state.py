@@ -11,6 +11,9 @@ from cephqos_loadgen.plan.model import Phase
 _RATE_SECONDS = 10.0
 # Clients report every second. After this long their last figures no longer say what happens.
 _SILENT_SECONDS = 3.0
+# The last status of a client comes milliseconds after the one before it: what its queue still did
+# in them is no rate. Such an interval is shown together with the one before it.
+_SHORTEST_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -20,6 +23,7 @@ class LiveClient:
     engine: str
     before: dict[str, IoTotals] = field(default_factory=dict)
     last: ClientStatus | None = None
+    since: ClientStatus | None = None  # where the present interval begins; None: at the start
     interval: dict[str, IoTotals] = field(default_factory=dict)
     seconds: float = 0.0
     taken: float = 0.0  # when the last status came
@@ -155,18 +159,30 @@ class Live:
         figures = self.clients.setdefault((phase, client), LiveClient(engine))
         if figures.last is not None:
             figures.before = {direction: figures.total(direction) for direction in DIRECTIONS}
-        figures.last, figures.interval, figures.seconds = None, {}, 0.0
+        figures.last = figures.since = None
+        figures.interval, figures.seconds = {}, 0.0
 
     def status(self, phase: str, client: str, status: ClientStatus) -> IoTotals:
         """A status document came; what happened since the one before it."""
         figures = self.clients[phase, client]
-        previous = figures.last
-        if previous and status.total.ios < previous.total.ios:
-            previous = None  # a ramp is over: fio counts from zero again
+        last = figures.last
+        if last is None or not 0 <= status.runtime - last.runtime < _SHORTEST_SECONDS:
+            figures.since = last
+        before = status.counted_on(figures.since)
         for direction in DIRECTIONS:
-            earlier = previous.of(direction) if previous else IoTotals()
-            figures.interval[direction] = since(status.of(direction), earlier)
-        figures.seconds = status.runtime - (previous.runtime if previous else 0.0)
+            figures.interval[direction] = add(
+                since(job.totals[direction], before[name].totals[direction])
+                if name in before
+                else job.totals[direction]
+                for name, job in status.jobs.items()
+            )
+        figures.seconds = max(
+            (
+                job.runtime - (before[name].runtime if name in before else 0.0)
+                for name, job in status.jobs.items()
+            ),
+            default=0.0,
+        )
         figures.last, figures.taken = status, time.time()
         return figures.together
 

@@ -98,11 +98,13 @@ class Follower:
         parts = {
             d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
         }
-        if not any(part.ios for part in parts.values()):
-            return
-        seconds = max(0.001, job.runtime - (before.runtime if before else 0.0))
+        seconds = job.runtime - (before.runtime if before else 0.0)
+        if seconds <= 0 and not any(part.ios for part in parts.values()):
+            return  # the same again, as at the end
+        seconds = max(0.001, seconds)
+        # A direction that has begun stays: a second in which nothing completed is a second too.
         read, write = (
-            figures_over(parts[d], seconds) if parts[d].ios else None for d in DIRECTIONS
+            figures_over(parts[d], seconds) if job.totals[d].ios else None for d in DIRECTIONS
         )
         interval = Interval(
             end_unix_seconds=time,

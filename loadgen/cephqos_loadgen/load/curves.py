@@ -85,7 +85,8 @@ async def search(spec: Search, run: Run, note: Callable[..., None]) -> tuple[Ste
     async def measure(depth: int) -> bool:
         step = await run(depth, spec.dwell)
         latency = latency_of(spec, step.total)
-        within = latency <= spec.target
+        # Where nothing completed, its latency of 0 is none.
+        within = bool(step.total.ios) and latency <= spec.target
         steps[depth] = replace(step, within_target=within)
         note("search_step", depth=depth, latency=latency, within=within)
         return within

@@ -6,8 +6,11 @@ from typing import Any
 
 from cephqos_loadgen.results.phase import RecoveryFigures
 
-_RECOVERING = ("recovering", "backfilling")
+_RECOVERING = frozenset({"recovering", "backfilling"})
 _WAITING = ("recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull")
+# Nobody knows what such a placement group lacks: all are unknown while a manager starts, and then
+# nothing is misplaced, and nothing was ever recovered.
+_NOT_KNOWN = ("unknown", "stale", "creating", "down", "incomplete", "peered", "activating")
 # Recovery counts as over when two looks in a row find nothing left of it.
 _CALM_LOOKS = 2
 
@@ -26,14 +29,24 @@ class ClusterLook:
 
     @property
     def recovering(self) -> bool:
-        return any(part in _RECOVERING for state in self.states for part in state.split("+"))
+        return bool(self._parts.intersection(_RECOVERING))
 
     @property
     def calm(self) -> bool:
         """Nothing recovers, waits to, or ought to."""
-        parts = {part for state in self.states for part in state.split("+")}
-        busy = {*_RECOVERING, *_WAITING, "degraded", "undersized", "peering", "remapped"}
+        parts = self._parts
+        busy = {*_RECOVERING, *_WAITING, *_NOT_KNOWN, "degraded", "undersized", "peering"}
+        busy.add("remapped")
         return bool(parts) and not parts & busy and not self.misplaced and not self.degraded
+
+    @property
+    def whole(self) -> bool:
+        """The sums are of all placement groups: the manager has heard of each."""
+        return bool(self._parts) and "unknown" not in self._parts
+
+    @property
+    def _parts(self) -> set[str]:
+        return {part for state in self.states for part in state.split("+")}
 
 
 def read_look(now: float, status: Mapping[str, Any], dump: Mapping[str, Any]) -> ClusterLook:
@@ -107,8 +120,10 @@ class RecoveryFollower:
     def take(self, look: ClusterLook) -> str:
         """Take a look; the event that it makes, or nothing."""
         before, self.now = self.now, look
-        grown = self._objects.follow(look.objects)
-        self._bytes.follow(look.bytes)
+        grown = 0
+        if look.whole:  # or all that was ever recovered would count again when it is
+            grown = self._objects.follow(look.objects)
+            self._bytes.follow(look.bytes)
         event = ""
         if look.recovering or grown:
             if not self._began:

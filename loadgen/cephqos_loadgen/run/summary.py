@@ -34,7 +34,7 @@ def _over_repeats(rows: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
 
 def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
     """The first value of the axis (in the order of the scenario, smallest first) that keeps the
-    share of the best throughput; None while not all points have run."""
+    share of the best throughput; None while not all points have run, or where nothing was done."""
     rates: dict[str, float] = {}
     for point in plan.points:
         figures = points.get(point.name, {}).get(wanted.phase, {})
@@ -43,5 +43,7 @@ def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
         label = dict(point.axes)[wanted.axis]
         rates[label] = max(rates.get(label, 0.0), figures["iops"].mean)
     best = max(rates.values())
+    if not best:
+        return None  # every value keeps all of nothing
     kept = next(label for label, rate in rates.items() if rate >= wanted.keeping * best)
     return Found(wanted.axis, kept, rates, wanted.keeping)

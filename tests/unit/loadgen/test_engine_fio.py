@@ -135,6 +135,21 @@ def test_every_interval_of_every_version_is_read(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_ios_are_those_that_completed_and_not_those_that_are_in_the_queue(release: str) -> None:
+    """Eight were in flight at each status; at the end none is."""
+    documents = fio_output.documents(recorded(release, "rados"))
+    submitted = [document["jobs"][0]["write"]["total_ios"] for document in documents]
+    found = [fio_output.read_status(document).of("write") for document in documents]
+    assert [figures.ios for figures in found] == [
+        sum(figures.bins_ns.values()) for figures in found
+    ]
+    waiting = [had - figures.ios for had, figures in zip(submitted, found, strict=True)]
+    assert min(waiting[:-1]) >= 7
+    assert waiting[-1] == 0
+    assert all(figures.bytes <= figures.ios * 65536 for figures in found)
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_bins_hold_every_completion_and_agree_with_fios_own_percentiles(release: str) -> None:
     document = fio_output.documents(recorded(release, "interrupted"))[-1]
     entry = document["jobs"][0]["write"]["clat_ns"]

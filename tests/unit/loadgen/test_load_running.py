@@ -12,14 +12,16 @@ import pytest
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus, read_status
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import clients
-from cephqos_loadgen.load.clients import step_of
+from cephqos_loadgen.load.clients import Follower, step_of
 from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record.child import ChildFailed
+from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.report.figures.intervals import read_intervals
 from cephqos_loadgen.results.rates import DoneSoFar
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
@@ -132,3 +134,25 @@ async def test_clients_that_do_not_end_are_ended(
 ) -> None:
     with pytest.raises(ChildFailed, match=r"load.client.0: not done within 0\.6 s"):
         await run_fio(tmp_path, monkeypatch, takes=30.0, ramp="0s")
+
+
+def test_a_second_in_which_nothing_completed_is_recorded_too(tmp_path: Path) -> None:
+    """Or the rate of a load that stood still would be that of the seconds in which it went on."""
+    recorder = RepeatRecorder(tmp_path / "repeat")
+    context = SimpleNamespace(recorder=recorder, live=Live(RunPlace()), rates={})
+    follower = Said(context, "load", "client.0", "rbd", 4)  # type: ignore[arg-type]
+    for second, ios in enumerate((100, 100, 100, 150, 150), start=1):
+        follower.take(ClientStatus(1000.0 + second, {"v": job(ios, float(second))}))
+    follower.take(ClientStatus(1005.0, {"v": job(150, 5.0)}))  # the same again, at the end
+    recorder.close_files()
+    lines = list(read_lines(tmp_path / "repeat" / "intervals.jsonl.gz"))
+    assert [line["seconds"] for line in lines] == [1.0] * 5
+    assert [line["read"]["ios"] for line in lines] == [100, 0, 0, 50, 0]
+    assert lines[1]["read"]["latency_percentiles_seconds"] == {}, "a latency of nothing is none"
+    assert {line["write"] for line in lines} == {None}
+    found = read_intervals(lines)
+    assert found.rate(found.of("load")) == pytest.approx(30.0)
+
+
+class Said(Follower):
+    """A client whose status is given by the test."""

@@ -371,6 +371,22 @@ def test_a_doubt_of_a_load_appears_and_stays_away(tmp_path: Path, name: str) -> 
         assert any(words in f"{f.text} {f.evidence}" for f in found) is said
 
 
+def test_the_short_last_interval_of_a_load_is_no_drift(tmp_path: Path) -> None:
+    """A queue of 64 drains in 5 ms: as a second of its own it would be one of 64 I/Os."""
+
+    def drained(archive: Path) -> None:
+        for path in archive.glob("repeats/*/intervals.jsonl.gz"):
+            lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+            last = json.loads(json.dumps(lines.pop()))
+            last.update(seconds=0.005, end_unix_seconds=last["end_unix_seconds"] - 0.4)
+            last["write"].update(ios=64, latency_bins_ns={"5000000": 64})
+            text = "".join(json.dumps(line) + "\n" for line in [*lines, last])
+            path.write_bytes(gzip.compress(text.encode()))
+
+    short = [SyntheticRepeat(1000.0, seconds=10)] * 3
+    assert not [d for d in doubts(run(tmp_path / "a", drained, short)) if "drifts" in d.text]
+
+
 def test_a_restart_is_seen_by_the_counters_of_an_osd(tmp_path: Path) -> None:
     for restart_at, said in ((15, True), (None, False)):
         builder = Builder(points={"a": STEADY}, osds=Osds(attained=800, restart_at=restart_at))

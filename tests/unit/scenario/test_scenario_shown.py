@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import annotation, push
@@ -32,6 +34,30 @@ def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
     live.status("load", "client.0", status(10, 1.0))
     assert samples(live, "cephqos_client_ops_total") == [260]
     assert max(samples(live, "cephqos_client_latency_seconds")) == 260
+
+
+def test_what_a_queue_still_does_at_the_end_of_a_load_is_no_rate() -> None:
+    """The last status comes 5 ms after the one before it, with the 64 I/Os that were in flight: a
+    terminal once said "0 IOPS, 49.2 MiB/s"."""
+    live = Live(RunPlace("r", "s", "fsid"))
+    live.start_client("load", "client.0", "rbd")
+    for ios, runtime in ((1000, 10.0), (1200, 11.0), (1264, 11.005)):
+        live.status("load", "client.0", status(ios, runtime))
+    client = live.clients["load", "client.0"]
+    assert live.iops("load") == pytest.approx(264 / 1.005)
+    assert client.bytes_per_second() == pytest.approx(live.iops("load") * 4096)
+    assert client.together.latency_count == 264
+    live.status("load", "client.0", status(1264, 11.005))  # fio's last document comes twice
+    assert live.iops("load") == pytest.approx(264 / 1.005)
+
+
+def test_a_job_that_counts_anew_after_its_ramp_does_not_change_the_rate_of_the_others() -> None:
+    """A slow cluster did less in all of the ramp than in the second after it."""
+    live = Live(RunPlace("r", "s", "fsid"))
+    live.start_client("load", "client.0", "rbd")
+    live.status("load", "client.0", status(3, 30.0))
+    live.status("load", "client.0", status(5, 1.0))
+    assert live.iops("load") == 5.0
 
 
 def test_progress_is_read_from_status_and_pools() -> None:

@@ -194,12 +194,17 @@ def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Trac
     table = observed.intervals
     since = table.middles - observed.record.start_unix_seconds
     slot = np.clip(np.floor(since / step), 0, len(times) - 1).astype(np.int64)
-    rates = np.bincount(slot, table.ios / step, minlength=len(times))
     there = np.bincount(slot, minlength=len(times)) > 0
-    # The end of a load that fills a small part of its step has no rate: it would look like a fall.
     jobs = max(1, len(table.jobs))
-    took = np.bincount(slot * jobs + table.job, table.seconds, len(times) * jobs)
-    whole = took.reshape(len(times), jobs).max(axis=1) >= step / 2
+    of_job = slot * jobs + table.job
+    done, took = (
+        np.bincount(of_job, amounts, len(times) * jobs).reshape(len(times), jobs)
+        for amounts in (table.ios, table.seconds)
+    )
+    # Intervals are not in step with ours: two may end in one, which is no doubled rate.
+    rates = (done / np.maximum(took, step)).sum(axis=1)
+    # The end of a load that fills a small part of its step has no rate: it would look like a fall.
+    whole = took.max(axis=1) >= step / 2
     yield Track("throughput", "clients", "IOPS", np.where(there & whole, rates, np.nan))
     owner_slot = slot[table.owner]
     order = np.argsort(owner_slot, kind="stable")

@@ -106,11 +106,13 @@ def _moved(observed: Observation, part: LoadPart) -> float | None:
         return None
     start = float(table.middles[chosen].min())
     seconds = np.floor(table.middles[chosen] - start).astype(np.int64)
-    per_second = np.bincount(seconds, table.ios[chosen].astype(np.float64))
-    per_second = per_second[np.bincount(seconds) > 0]
-    third = len(per_second) // 3
-    first = float(per_second[:third].mean()) if third >= 3 else 0.0
-    return float(per_second[-third:].mean()) / first - 1 if first else None
+    done = np.bincount(seconds, table.ios[chosen].astype(np.float64))
+    # The last interval of a load is short: its I/Os count for its time, not for a second.
+    took = np.bincount(seconds, table.seconds[chosen])
+    done, took = done[took > 0], took[took > 0]
+    third = len(done) // 3
+    first = float(done[:third].sum() / took[:third].sum()) if third >= 3 else 0.0
+    return float(done[-third:].sum() / took[-third:].sum()) / first - 1 if first else None
 
 
 def _row_key(run: ReportRun, observed: Observation, part: LoadPart) -> Key | None:

@@ -67,6 +67,11 @@ class Intervals:
         return float(np.sum(done[took > 0] / took[took > 0]))
 
 
+def _completed(part: Mapping[str, Any]) -> int:
+    """What completed: older archives say what was submitted, but their bins are right."""
+    return sum(part["latency_bins_ns"].values()) or int(part["ios"])
+
+
 def read_intervals(lines: Iterable[Mapping[str, Any]]) -> Intervals:
     """The lines of intervals.jsonl.gz. Not as typed objects: an hour of many jobs has millions of
     bins. A line that is something else raises LookupError, TypeError or ValueError."""
@@ -77,9 +82,13 @@ def read_intervals(lines: Iterable[Mapping[str, Any]]) -> Intervals:
     counts: list[int] = []
     for number, line in enumerate(lines):
         parts = [figures for figures in (line["read"], line["write"]) if figures is not None]
-        ios = sum(part["ios"] for part in parts)
+        counts_of = [_completed(part) for part in parts]
+        ios = sum(counts_of)
         moved = sum(part["bytes_per_second"] for part in parts) * line["seconds"]
-        summed = sum(part["latency_mean_seconds"] * part["ios"] for part in parts)
+        summed = sum(
+            part["latency_mean_seconds"] * count
+            for part, count in zip(parts, counts_of, strict=True)
+        )
         for bins in (part["latency_bins_ns"] for part in parts):
             centres.extend(map(int, bins))
             counts.extend(bins.values())
