@@ -316,4 +316,4 @@ class ClusterConnection:
 
 def _settled(state: str, clean: bool) -> bool:
     parts = set(state.split("+"))
-    return "active" in parts and (not clean or "clean" in parts) and "peering" not in parts
+    return "active" in parts and (not clean or "clean" in parts) and not parts & {"peering", "stale"}

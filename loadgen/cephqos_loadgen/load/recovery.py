@@ -7,10 +7,12 @@ from typing import Any
 from cephqos_loadgen.results.phase import RecoveryFigures
 
 _RECOVERING = frozenset({"recovering", "backfilling"})
-_WAITING = ("recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull")
 # Nobody knows what such a placement group lacks: all are unknown while a manager starts, and then
 # nothing is misplaced, and nothing was ever recovered.
-_NOT_KNOWN = ("unknown", "stale", "creating", "down", "incomplete", "peered", "activating")
+_NOT_KNOWN = {"unknown", "stale", "creating", "down", "incomplete", "peered", "activating"}
+_WAITING = {"recovery_wait", "backfill_wait", "recovery_toofull", "backfill_toofull"}
+_UNFIT = {"degraded", "undersized", "peering", "remapped"}
+_BUSY = _RECOVERING | _WAITING | _UNFIT | _NOT_KNOWN
 # Recovery counts as over when two looks in a row find nothing left of it.
 _CALM_LOOKS = 2
 
@@ -35,9 +37,7 @@ class ClusterLook:
     def calm(self) -> bool:
         """Nothing recovers, waits to, or ought to."""
         parts = self._parts
-        busy = {*_RECOVERING, *_WAITING, *_NOT_KNOWN, "degraded", "undersized", "peering"}
-        busy.add("remapped")
-        return bool(parts) and not parts & busy and not self.misplaced and not self.degraded
+        return bool(parts) and not parts & _BUSY and not self.misplaced and not self.degraded
 
     @property
     def whole(self) -> bool:

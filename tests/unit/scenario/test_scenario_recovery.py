@@ -43,6 +43,35 @@ def test_a_sum_that_falls_when_a_primary_changes_takes_nothing_away() -> None:
     assert recovery.bytes == recovery.objects * 4096
 
 
+UNKNOWN = {"unknown": 8}
+SOME_KNOWN = {"unknown": 3, "active+clean": 5}
+
+
+def test_another_manager_neither_ends_a_recovery_nor_counts_all_of_it_again() -> None:
+    """It hears of placement groups one by one: until then their sums are 0, and nothing is said to
+    be misplaced."""
+    follower, events = followed(
+        look(0, CLEAN, {1: 1000}),
+        look(1, MOVING, {1: 1010}),
+        look(2, UNKNOWN, {}),
+        look(3, UNKNOWN, {1: 0}),
+        look(4, SOME_KNOWN, {1: 600}),
+        look(5, MOVING, {1: 1030}),
+        look(6, CLEAN, {1: 1040}),
+        look(7, CLEAN, {1: 1040}),
+    )
+    recovery = follower.recovery()
+    assert (recovery.objects, recovery.bytes) == (40, 40 * 4096)
+    assert (recovery.seconds, recovery.finished) == (5.0, True)
+    assert events == ["recovery_started", "recovery_done"]
+
+
+@pytest.mark.parametrize("state", ["unknown", "down", "stale+active+clean", "peered", "incomplete"])
+def test_a_placement_group_of_which_nothing_is_known_is_not_calm(state: str) -> None:
+    assert not look(0, {"active+clean": 7, state: 1}, {}).calm
+    assert look(0, {"active+clean": 7, "active+clean+scrubbing+deep": 1}, {}).calm
+
+
 def test_recovery_lasts_to_the_first_calm_look_and_is_done_with_the_second() -> None:
     follower, events = followed(
         look(0, CLEAN, {1: 0}),
