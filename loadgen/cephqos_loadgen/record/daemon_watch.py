@@ -25,7 +25,7 @@ class DaemonWatch:
     def __init__(self, note: Note) -> None:
         self._note = note
         self._answered: dict[str, float] = {}
-        self._silent: set[str] = set()
+        self._silent: dict[str, str] = {}  # why
         self.gaps: dict[str, list[Gap]] = {}
 
     def look(self, values: Mapping[str, float], now: float, least: float) -> None:
@@ -37,10 +37,10 @@ class DaemonWatch:
                     self._came(name, now, least)
                 elif reason in _ENDED:
                     self._answered.pop(name, None)
-                    self._silent.discard(name)
+                    self._silent.pop(name, None)
                 else:
                     self._answered.setdefault(name, now)
-                    self._silent.add(name)
+                    self._silent[name] = reason
 
     def finish(self, now: float, least: float) -> None:
         """Those that are silent to the end."""
@@ -49,10 +49,10 @@ class DaemonWatch:
 
     def _came(self, name: str, now: float, least: float) -> None:
         seconds = now - self._answered.get(name, now)
-        if name in self._silent and seconds > least:
-            self.gaps.setdefault(name, []).append(Gap(self._answered[name], seconds))
-            self._note("recording_gap", source=name, seconds=seconds)
-        self._silent.discard(name)
+        why = self._silent.pop(name, None)
+        if why is not None and seconds > least:
+            self.gaps.setdefault(name, []).append(Gap(self._answered[name], seconds, why))
+            self._note("recording_gap", source=name, seconds=seconds, reason=why)
         self._answered[name] = now
 
 

@@ -10,6 +10,7 @@ import aiohttp
 
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
+from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 from cephqos_loadgen.servers import Address, SourceDown, body_of, in_one_line
 
@@ -22,6 +23,8 @@ _WITHIN_HEADER = "X-Prometheus-Scrape-Timeout-Seconds"
 _TICK_SECONDS = 0.8
 # Without an answer for longer than this, metrics are missing: that is a gap.
 _GAP_SECONDS = 2.5
+# It may have waited for an OSD that did not answer it.
+_LATE = "its answer came late"
 # More than this share of a repeat without metrics of a source, or of a daemon, and at least so many
 # seconds, fails the repeat. A benchmark of its store silences an OSD for a while.
 _MISSING_SHARE = 0.1
@@ -73,6 +76,7 @@ class _Source:
     answered: float  # when it last did
     pending: asyncio.Task[str] | None = None
     failures: int = 0
+    why: str = ""  # it does not answer
     gaps: list[Gap] = field(default_factory=list)
 
 
@@ -95,10 +99,13 @@ class MetricsRecorder:
         self._daemons = DaemonWatch(note)
         self.scrapes = 0
         self.last_error = ""
+        self._began: float | None = None
+        self._seconds: float | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
+        self._began = self._began or loop.time()
         for source in self._sources:
             source.answered = time.time()
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
@@ -131,6 +138,8 @@ class MetricsRecorder:
                     self._daemons.look(found, now, _GAP_SECONDS)
                     values |= self._own(source.name, found)
         self.scrapes += 1
+        if self._began is not None:
+            self._seconds = round(asyncio.get_running_loop().time() - self._began, 3)
         self._writer.add(now, values)
 
     def _samples(self, source: _Source, page: str) -> dict[str, float]:
@@ -143,6 +152,7 @@ class MetricsRecorder:
 
     def _failed(self, source: _Source, why: str) -> None:
         source.failures += 1
+        source.why = why
         self.last_error = f"{source.name}: {why}"
 
     def _own(self, name: str, values: Mapping[str, float]) -> dict[str, float]:
@@ -155,9 +165,10 @@ class MetricsRecorder:
     def _answered(self, source: _Source, now: float) -> None:
         seconds = now - source.answered
         if seconds > _GAP_SECONDS:
-            source.gaps.append(Gap(source.answered, seconds))
-            self._note("recording_gap", source=source.name, seconds=seconds)
-        source.answered = now
+            why = source.why or _LATE
+            source.gaps.append(Gap(source.answered, seconds, why))
+            self._note("recording_gap", source=source.name, seconds=seconds, reason=why)
+        source.answered, source.why = now, ""
 
     async def _get(self, session: aiohttp.ClientSession, source: _Source, within: float) -> str:
         try:
@@ -201,6 +212,7 @@ class MetricsRecorder:
             self.last_error,
             {source.name: tuple(source.gaps) for source in self._sources if source.gaps},
             {name: tuple(gaps) for name, gaps in self._daemons.gaps.items()},
+            self._seconds,
         )
 
 
@@ -218,8 +230,9 @@ def too_much_missing(recording: MetricsRecording, seconds: float) -> str:
     for source, gaps, share in found:
         missing = sum(gap.seconds for gap in gaps)
         if missing > max(_MISSING_SECONDS, share * seconds):
+            why = reasons_of(gaps) or recording.last_error or "no answer"
             return (
                 f"recording failed: {source} gave no metrics for {missing:.0f} of {seconds:.0f} s"
-                f" ({recording.last_error or 'no answer'})"
+                f" ({why})"
             )
     return ""

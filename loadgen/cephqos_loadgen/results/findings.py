@@ -1,11 +1,11 @@
 """What a reader of a repeat must know before they trust its figures. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
 from cephqos_loadgen.results.phase import LoadResult, PhaseRecord
-from cephqos_loadgen.results.repeat import MetricsRecording
+from cephqos_loadgen.results.repeat import Gap, MetricsRecording
 
 _OTHERS_SHARE = 0.10
 _STEAL_SHARE = 0.05
@@ -22,11 +22,17 @@ def findings(
     found += _of_scrubs(phases)
     for name, use in hosts.items():
         found += [f"{name}: {text}" for text in (*_of_host(use), *_of_disks(use))]
-    for source, gaps in (*metrics.gaps.items(), *metrics.daemon_gaps.items()):
+    for source, gaps in metrics.all_gaps.items():
         missing = sum(gap.seconds for gap in gaps)
-        times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}"
+        why = reasons_of(gaps)
+        times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}{f': {why}' if why else ''}"
         found.append(f"recording: no metrics of {source} for {missing:.0f} s ({times})")
     return tuple(found)
+
+
+def reasons_of(gaps: Sequence[Gap]) -> str:
+    """Why, each reason once."""
+    return ", ".join(dict.fromkeys(gap.reason for gap in gaps if gap.reason))
 
 
 def _of_phase(phase: PhaseRecord) -> Iterator[str]:

@@ -48,16 +48,19 @@ class RecordingCost:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time without metrics of one exporter."""
+    """A time without metrics of one exporter, or of a daemon, and why: for a daemon the reason of
+    cephqos_daemon_up."""
 
     start_unix_seconds: float
     seconds: float
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricsRecording:
     """How the exporters' metrics were recorded; failures and gaps by exporter, and gaps of daemons
-    that did not answer an exporter which went on."""
+    that did not answer an exporter which went on. `seconds`: how long it was recorded, which begins
+    when the pools of the repeat are ready."""
 
     scrapes: int
     samples: int
@@ -65,6 +68,12 @@ class MetricsRecording:
     last_error: str
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     daemon_gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    seconds: float | None = None
+
+    @property
+    def all_gaps(self) -> dict[str, tuple[Gap, ...]]:
+        """By exporter and by daemon."""
+        return {**self.gaps, **self.daemon_gaps}
 
 
 @dataclass(frozen=True, slots=True)

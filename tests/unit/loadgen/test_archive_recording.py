@@ -158,11 +158,14 @@ def test_an_osd_that_does_not_answer_its_exporter_leaves_a_gap_and_one_that_ende
         watch.look(daemons(osd_0="timeout", osd_1="refused", osd_2="up"), second, 2.5)
     watch.look(daemons(osd_0="up", osd_1="up", osd_2="timeout"), 7.0, 2.5)
     watch.look(daemons(osd_0="up", osd_1="up", osd_2="up"), 8.0, 2.5)
-    assert watch.gaps == {"osd.0": [Gap(0.0, 7.0)]}
+    assert watch.gaps == {"osd.0": [Gap(0.0, 7.0, "timeout")]}
     watch.look(daemons(osd_0="up", osd_1="closed", osd_2="up"), 9.0, 2.5)
     watch.finish(20.0, 2.5)
-    assert watch.gaps["osd.1"] == [Gap(8.0, 12.0)]
-    assert [details["source"] for _, details in events] == ["osd.0", "osd.1"]
+    assert watch.gaps["osd.1"] == [Gap(8.0, 12.0, "closed")]
+    assert [(details["source"], details["reason"]) for _, details in events] == [
+        ("osd.0", "timeout"),
+        ("osd.1", "closed"),
+    ]
 
 
 @pytest.mark.usefixtures("fast")
@@ -196,6 +199,29 @@ def test_an_osd_without_metrics_for_most_of_a_repeat_fails_it(missing: float, fa
     assert findings({}, {}, recording) == (
         f"recording: no metrics of osd.1 for {missing:.0f} s (1 gap)",
     )
+
+
+@pytest.mark.usefixtures("fast")
+async def test_why_an_exporter_gave_nothing_is_recorded_and_how_long_it_was_asked(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    late, broken = RecordingSource(), RecordingSource()
+    async with served(late) as first, served(broken) as second:
+        sources = {"late": first, "broken": second}
+        recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
+        await recorded(recorder, 0.3)
+        late.go.clear()
+        broken.status = 503
+        asyncio.get_running_loop().call_later(0.4, late.go.set)
+        await recorded(recorder, 1.0)
+        await recorder.finish()
+        recorder.close()
+    summary = recorder.summary()
+    assert {gap.reason for gap in summary.gaps["late"]} == {"its answer came late"}
+    (why,) = {gap.reason for gap in summary.gaps["broken"]}
+    assert "503" in why
+    assert (summary.seconds or 0.0) >= 1.2
+    assert any(line.endswith(f"s (1 gap: {why})") for line in findings({}, {}, summary))
 
 
 def test_a_label_is_added_to_series_with_and_without_labels() -> None:

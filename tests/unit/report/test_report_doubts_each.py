@@ -220,10 +220,20 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         record(lambda data: data["metrics"].update(scrapes=28)),
     ),
     "an OSD did not answer its exporter": (
-        "Without figures: osd.1 12 s",
+        "Without figures: osd.1 12 s (timeout).",
         record(lambda data: data["metrics"].update(daemon_gaps={
-            "osd.1": [{"start_unix_seconds": 9.0, "seconds": 12.0}]})),
+            "osd.1": [{"start_unix_seconds": 9.0, "seconds": 12.0, "reason": "timeout"}]})),
         record(lambda data: data["metrics"].update(daemon_gaps={})),
+    ),
+    "recording begins when the pools are ready": (
+        "They were asked 30 times in 40 s",
+        record(lambda data: data["metrics"].update(seconds=40.0)),
+        record(lambda data: data["cost"].update(wall_seconds=40.0)),
+    ),
+    "an older archive does not say how long was recorded": (
+        "They were asked 30 times in 40 s",
+        record(lambda data: data.update(end_unix_seconds=data["end_unix_seconds"] + 10)),
+        record(lambda data: data.update(start_unix_seconds=data["start_unix_seconds"] - 10)),
     ),
     "seconds of clients are missing": (
         "Seconds of the clients are missing",

@@ -1,7 +1,7 @@
 """What speaks against how a run went: failed repeats, a busy host, samples that are missing."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -11,7 +11,9 @@ from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.words import listed
+from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.host_load import cpu_by_others, disks_by_others, words_of
+from cephqos_loadgen.results.repeat import Gap, RepeatRecord
 
 _STEAL: Final = 0.01
 _OTHERS: Final = 0.10  # of all CPU time
@@ -156,20 +158,35 @@ def lost_samples(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.finished:
         record = observed.record
         failed = sum(record.metrics.failures.values())
-        missing = int(record.cost.wall_seconds * 0.95) - record.metrics.scrapes
-        gaps = (*record.metrics.gaps.items(), *record.metrics.daemon_gaps.items())
-        silent = [f"{source} {sum(gap.seconds for gap in g):.0f} s" for source, g in gaps]
+        seconds = _recorded_seconds(record)
+        missing = int(seconds * 0.95) - record.metrics.scrapes
+        silent = [_silence(source, gaps) for source, gaps in record.metrics.all_gaps.items()]
         if failed or missing > 2 or silent:
             yield Doubt(
                 "caution",
                 f"Samples of the exporters are missing in {record.point}, repeat {record.repeat}.",
-                f"{record.metrics.scrapes} samples in {record.cost.wall_seconds:.0f} s, {failed}"
+                f"They were asked {record.metrics.scrapes} times in {seconds:.0f} s, {failed}"
                 f" scrapes failed."
                 + (f" Without figures: {listed(silent)}." if silent else "")
                 + f" {record.metrics.last_error}".rstrip(),
                 rows_of(run, record.point),
             )
         yield from _client_gaps(run, observed)
+
+
+def _recorded_seconds(record: RepeatRecord) -> float:
+    """How long metrics were recorded. Older archives do not say: it begins when the pools of the
+    repeat are ready, just before its first phase."""
+    if record.metrics.seconds is not None:
+        return record.metrics.seconds
+    starts = [phase.start_unix_seconds for phase in record.phases.values()]
+    return record.end_unix_seconds - min(starts, default=record.start_unix_seconds)
+
+
+def _silence(source: str, gaps: Sequence[Gap]) -> str:
+    """Of an exporter or a daemon: how long, and why where that is known."""
+    why = reasons_of(gaps)
+    return f"{source} {sum(gap.seconds for gap in gaps):.0f} s{f' ({why})' if why else ''}"
 
 
 def _client_gaps(run: ReportRun, observed: Observation) -> Iterator[Doubt]:
