@@ -25,6 +25,7 @@ from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
+from cephqos_loadgen.run.clock import ClockWatch
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.servers import Address
 
@@ -61,6 +62,7 @@ class OneRepeat:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
         self._sources, self._exporter = sources, exporter
         self._make_room = make_room
+        self._clock = ClockWatch(recorder.event)
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
         """`header` says which repeat it is; the record is the same with what came of it."""
@@ -89,7 +91,10 @@ class OneRepeat:
                 phases=recorded.records,
                 cost=cost.spent(),
                 metrics=metrics.summary(),
-                findings=findings(recorded.records, recorded.hosts, metrics.summary()),
+                findings=(
+                    *self._clock.findings,
+                    *findings(recorded.records, recorded.hosts, metrics.summary()),
+                ),
                 recovered_objects=moved.get("objects"),
                 recovered_bytes=moved.get("bytes"),
             )
@@ -144,6 +149,7 @@ class OneRepeat:
                     asyncio.create_task(context.watcher.run()),
                     asyncio.create_task(metrics.run()),
                     asyncio.create_task(_follow(context)),
+                    asyncio.create_task(self._clock.run()),
                 ]
                 await stack.enter_async_context(beside(*tasks))
                 await _phases(context, tasks, recorded)

@@ -225,6 +225,11 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
             "osd.1": [{"start_unix_seconds": 9.0, "seconds": 12.0, "reason": "timeout"}]})),
         record(lambda data: data["metrics"].update(daemon_gaps={})),
     ),
+    "the clock was set": (
+        "this host's clock moved by +3600.0 s",
+        record(lambda data: data.update(findings=["clock: this host's clock moved by +3600.0 s"])),
+        nothing,
+    ),
     "recording begins when the pools are ready": (
         "They were asked 30 times in 40 s",
         record(lambda data: data["metrics"].update(seconds=40.0)),

@@ -13,6 +13,7 @@ from cephqos_loadgen.report.doubts.of_repeats import drift, few_repeats, unstabl
 from cephqos_loadgen.report.doubts.of_run import (
     busy_disks,
     busy_host,
+    clock_set,
     costly_recording,
     cut_off,
     lost_samples,
@@ -32,6 +33,7 @@ Check = Callable[[ReportRun], Iterator[Doubt]]
 CHECKS: Final[tuple[Check, ...]] = (
     not_whole,
     cut_off,
+    clock_set,
     few_repeats,
     slower_alone,
     *CLUSTER_CHECKS,

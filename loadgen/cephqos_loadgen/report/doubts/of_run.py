@@ -22,8 +22,9 @@ _MUCH: Final = 0.25  # of either
 _RECORDING: Final = 0.03
 _CHECKED_HERE: Final = re.compile(
     r"other programs used|the hypervisor took|no metrics of|cut off by|: failed:"
-    r"|used \d+% of a core"
+    r"|used \d+% of a core|^clock: "
 )
+_CLOCK: Final = "clock: "
 
 
 def not_whole(run: ReportRun) -> Iterator[Doubt]:
@@ -82,6 +83,21 @@ def cut_off(run: ReportRun) -> Iterator[Doubt]:
                     f"{phase.recovery.objects:,} objects in {phase.recovery.seconds:.0f} s.",
                     rows_of(run, record.point),
                 )
+
+
+def clock_set(run: ReportRun) -> Iterator[Doubt]:
+    """Durations that were taken from a clock that was set meanwhile."""
+    for observed in run.finished:
+        record = observed.record
+        moved = [line.partition(": ")[2] for line in record.findings if line.startswith(_CLOCK)]
+        if moved:
+            yield Doubt(
+                "serious",
+                f"The clock was set during {record.point}, repeat {record.repeat}: durations of"
+                " phases, scrub and recovery, and what ran at the same time, may be wrong.",
+                "; ".join(moved),
+                rows_of(run, record.point),
+            )
 
 
 def busy_host(run: ReportRun) -> Iterator[Doubt]:
