@@ -3,10 +3,12 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
@@ -169,11 +171,20 @@ class OneRepeat:
                 "log last", num=_LOG_LINES, level="debug", channel="cluster"
             )
             file = JsonLines(self._recorder.folder / "cluster_log.jsonl.gz")
-            stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(since))
-            for entry in entries:
-                if str(entry.get("stamp", "")) >= stamp:
-                    file.write(entry)
+            for entry in logged_since(entries, since):
+                file.write(entry)
             file.close()
+
+
+def logged_since(entries: Iterable[dict[str, Any]], since: float) -> Iterator[dict[str, Any]]:
+    """Entries of the cluster's log from this second on. Monitors write in the zone of their own."""
+    for entry in entries:
+        try:
+            at = datetime.fromisoformat(str(entry.get("stamp", "")))
+        except ValueError:
+            continue
+        if (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() >= int(since):
+            yield entry
 
 
 async def _phases(

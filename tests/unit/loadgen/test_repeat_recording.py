@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -89,6 +90,20 @@ def test_cpu_seconds_are_those_of_the_process() -> None:
         assert one_repeat.cpu_seconds(idle.pid) < 0.5
         idle.kill()
     assert one_repeat.cpu_seconds(os.getpid()) > 0
+
+
+@pytest.mark.parametrize("zone", ["+0000", "-0500", "+0530", ""])
+def test_the_cluster_log_of_a_repeat_is_found_in_whatever_zone_monitors_write(zone: str) -> None:
+    """Around midnight too: compared as text, a zone behind UTC lost all lines of the repeat."""
+    offset = {"-0500": -5 * 3600, "+0530": 5.5 * 3600}.get(zone, 0.0)
+    since = 1_795_046_399.7  # a moment before midnight
+
+    def entry(seconds: float) -> dict[str, str]:
+        local = datetime.fromtimestamp(since + seconds + offset, UTC)
+        return {"stamp": local.strftime("%Y-%m-%dT%H:%M:%S.%f") + zone}
+
+    entries = [entry(seconds) for seconds in (-60, -2, 0, 1, 4000)] + [{"stamp": "soon"}, {}]
+    assert list(one_repeat.logged_since(entries, since)) == entries[2:5]
 
 
 async def test_what_was_measured_of_each_osd_is_set_before_the_first_point() -> None:
