@@ -169,7 +169,7 @@ async def test_an_interrupted_run_gives_the_cluster_back_and_is_sealed_as_aborte
     assert client_pids(lab, b"fio", b"rados", b"rbd") == []
     assert not list(lab.paths.work.glob(f"{run.id}*")), "what the clients used is gone"
     following = ArchiveWriter(tmp_path / "next", "next")
-    assert len(take_along(archive.folder, run.plan, following)) == moment.finished
+    assert len(take_along(archive.folder, run.plan, following, print)) == moment.finished
     following.discard()
 
 

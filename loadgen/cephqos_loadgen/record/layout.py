@@ -33,6 +33,7 @@ from pathlib import Path
 
 FORMAT = 1
 MANIFEST = "archive.json"
+ENVIRONMENT = "environment.json"
 MANIFEST_SUM = "archive.sha256"
 PARTIAL = ".partial"
 

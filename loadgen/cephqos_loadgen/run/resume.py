@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
-from cephqos_loadgen.record.layout import is_archive
-from cephqos_loadgen.record.regular import place_inside, read_regular
+from cephqos_loadgen.record.layout import ENVIRONMENT, is_archive
+from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
 from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.results.environment import OF_EVERY_LAB, facts_of
 from cephqos_loadgen.results.repeat import RepeatRecord
 
 
@@ -34,31 +36,74 @@ def recorded_plan(source: Path) -> dict[str, Any]:
     return plan
 
 
-def take_along(source: Path, plan: Plan, archive: ArchiveWriter) -> list[RepeatRecord]:
-    """Link or copy the finished repeats of an interrupted run of the same plan."""
+def take_along(
+    source: Path, plan: Plan, archive: ArchiveWriter, note: Callable[[str], None]
+) -> list[RepeatRecord]:
+    """Link or copy the finished repeats of an interrupted run of the same plan. One whose files are
+    not as they were recorded is made again: after a power cut some of them may be empty."""
     _check_same(source, recorded_plan(source), plan)
-    found = finished_repeats(source)
-    for record in found:
+    found = []
+    for record in finished_repeats(source):
         folder = record.folder
         place = place_inside(source, folder)
         if place is None or place.parent != source / "repeats" or place.is_symlink():
             raise UsageError(f"--resume {source}: a repeat's folder is {folder!r}, not in repeats/")
+        damage = next(_damage(place, record), "")
+        if damage:
+            archive.event("repeat_left_out", folder=folder, reason=damage)
+            note(f"{folder} is made again: {damage}")
+            continue
         shutil.copytree(place, archive.folder / folder, copy_function=_link_or_copy, symlinks=True)
+        found.append(record)
+    if (before := _environment(source)) is not None:
+        archive.json(ENVIRONMENT, before)  # until this run has looked for itself
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found
 
 
+def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:
+    """What of a repeat is not as its record says."""
+    for name, entry in record.files.items():
+        path = place_inside(folder, name)
+        try:
+            if path is None or size_and_digest(path) != (entry.bytes, entry.sha256):
+                yield f"{name} is not as it was recorded"
+        except OSError as error:
+            yield f"{name}: {error.strerror}"
+
+
+def _environment(source: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(read_regular(source / ENVIRONMENT))
+    except (OSError, ValueError):
+        return None  # it ended before it had looked at a cluster
+    return found if isinstance(found, dict) else None
+
+
 def check_cluster(source: Path, fsid: str) -> None:
     """Repeats of two clusters do not belong into one archive."""
-    try:
-        before = json.loads(read_regular(source / "environment.json"))["cluster"]["fsid"]
-    except (OSError, ValueError, KeyError):
-        return  # it ended before it had looked at a cluster
-    if before != fsid:
+    before = ((_environment(source) or {}).get("cluster") or {}).get("fsid")
+    if before and before != fsid:
         raise ClusterUnfit(
             f"--resume {source}: it ran on the cluster {before}, this is {fsid};"
             f" name that one, or start a new run without --resume"
+        )
+
+
+def check_environment(source: Path, now: Mapping[str, Any], *, given: bool) -> None:
+    """Nor do repeats of two machines, or of two versions of Ceph. Clusters that a run makes itself
+    differ as its points want them to."""
+    before, after = facts_of(_environment(source) or {}), facts_of(now)
+    differing = [
+        f"{name} was {before[name]}, is {after[name]}"
+        for name in before.keys() & after.keys()
+        if before[name] != after[name] and (given or name in OF_EVERY_LAB)
+    ]
+    if differing:
+        raise ClusterUnfit(
+            f"--resume {source}: it ran on something else: {'; '.join(sorted(differing))}; give"
+            " its --release again, or start a new run without --resume"
         )
 
 

@@ -30,14 +30,14 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.model import LabWish, Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
-from cephqos_loadgen.record.layout import repeat_folder
+from cephqos_loadgen.record.layout import ENVIRONMENT, repeat_folder
 from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
 from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
-from cephqos_loadgen.run.resume import check_cluster, take_along
+from cephqos_loadgen.run.resume import check_cluster, check_environment, take_along
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
 from cephqos_loadgen.servers import Address
@@ -100,14 +100,15 @@ class Runner:
         if status is None:
             archive.discard()
             return archive.final
-        path = self._seal(archive, status, error)
-        if self._restore:
-            self.progress.note("the cluster was not restored; these commands do it:")
-            for line in self._restore:
-                self.progress.note(f"  {line}")
-        if self._not_restored:
-            raise NotRestored(f"the cluster was not restored: {self._not_restored}")
-        return path
+        try:
+            return self._seal(archive, status, error)
+        finally:
+            if self._restore:
+                self.progress.note("the cluster was not restored; these commands do it:")
+                for line in self._restore:
+                    self.progress.note(f"  {line}")
+            if self._not_restored:
+                raise NotRestored(f"the cluster was not restored: {self._not_restored}")
 
     def _seal(self, archive: ArchiveWriter, status: RunStatus, error: str) -> Path:
         manifest = archive.manifest(
@@ -126,7 +127,10 @@ class Runner:
         try:
             path = archive.seal(manifest)
         except OSError as problem:
-            self.progress.note(f"the archive stays unfinished in {archive.folder}: {problem}")
+            unfinished = f"the archive stays unfinished in {archive.folder}: {problem}"
+            if status == "complete":  # else something else is raised already
+                raise RunError(unfinished) from problem
+            self.progress.note(unfinished)
             return archive.folder
         self.progress.note(f"archive ({status}): {path}")
         if status != "complete":
@@ -136,7 +140,8 @@ class Runner:
 
     async def _run(self, archive: ArchiveWriter) -> None:
         if self.options.resume:
-            self._finished = take_along(self.options.resume, self.plan, archive)
+            note = self.progress.note
+            self._finished = take_along(self.options.resume, self.plan, archive, note)
             self._records += self._finished
             left = self._left()
             for run in self.plan.runs:
@@ -242,7 +247,11 @@ class Runner:
     async def _points(
         self, archive: ArchiveWriter, session: Session, runs: Sequence[tuple[Point, int]]
     ) -> None:
-        archive.json("environment.json", await environment.collect(session.cluster))
+        found = await environment.collect(session.cluster)
+        if self.options.resume:
+            given = bool(self.options.lab or self.options.conf)
+            check_environment(self.options.resume, found, given=given)
+        archive.json(ENVIRONMENT, found)
         sockets = self.options.sockets or session.access.sockets
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)
@@ -250,11 +259,11 @@ class Runner:
             python = self.options.python if self.options.conf else "python3"
             given, output = self.options.exporters, preparing.output
             own = (session.access, python, sockets, given, output, archive.event)
-            async with exporters(*own) as found:
+            async with exporters(*own) as sources:
                 if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
                 for point, numbers in blocks(runs):
-                    await self._point(archive, session, point, numbers, preparing, found)
+                    await self._point(archive, session, point, numbers, preparing, sources)
         finally:
             with contextlib.suppress(OSError):
                 preparing.close_preparation()

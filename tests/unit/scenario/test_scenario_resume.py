@@ -1,6 +1,8 @@
 """Which run may be gone on with."""
 
+import errno
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,10 +11,18 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.check.options import RunOptions
-from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
+from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.progress import Silent
+from cephqos_loadgen.record.files import write_json
+from cephqos_loadgen.record.layout import repeat_folder
+from cephqos_loadgen.record.repeat_folder import RepeatRecorder
+from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.results.json_form import to_json
+from cephqos_loadgen.results.repeat import InForce, RunStatus
 from cephqos_loadgen.run import runner
-from cephqos_loadgen.run.resume import check_cluster
+from cephqos_loadgen.run.one_repeat import new_record
+from cephqos_loadgen.run.resume import check_cluster, check_environment, take_along
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 
@@ -26,6 +36,90 @@ def test_a_run_goes_on_on_its_own_cluster_only(tmp_path: Path) -> None:
 
 def test_a_run_that_saw_no_cluster_goes_on_on_any(tmp_path: Path) -> None:
     check_cluster(tmp_path, "one")
+
+
+TEXT = "scenario: s\nrepeats: 2\nphases: [{name: w, wait: {}, until: {duration: 1s}}]\n"
+
+
+def interrupted(folder: Path) -> Plan:
+    """A run whose two repeats are finished; its plan."""
+    plan = parse(TEXT, "s.yaml")
+    for number in (1, 2):
+        name = repeat_folder(number, "only", number)
+        recorder = RepeatRecorder(folder / name)
+        recorder.event("phase_started", phase="w")
+        record = new_record(name, plan.points[0], number, InForce({}, {}, {}, {}, ()))
+        recorder.close(replace(record, status="finished"))
+    write_json(folder / "plan.json", to_json(plan))
+    write_json(folder / "environment.json", {"cluster": {"fsid": "one"}})
+    return plan
+
+
+def test_a_repeat_that_lost_what_it_recorded_is_made_again(tmp_path: Path) -> None:
+    """After a power cut a file may be empty whose checksum is written down: a new archive must not
+    give it a new one."""
+    plan, notes = interrupted(tmp_path / "source"), list[str]()
+    for damaged, taken in (("", [1, 2]), ("events.jsonl", [1])):
+        archive = ArchiveWriter(tmp_path / "out", f"run{damaged}")
+        if damaged:
+            (tmp_path / "source" / "repeats" / "002-only-r2" / damaged).write_bytes(b"")
+        found = take_along(tmp_path / "source", plan, archive, notes.append)
+        assert [record.repeat for record in found] == taken
+        assert len(list(archive.folder.glob("repeats/*"))) == len(taken)
+        assert (archive.folder / "environment.json").exists(), "if it sees no cluster itself"
+    assert notes == [
+        "repeats/002-only-r2 is made again: events.jsonl is not as it was recorded",
+    ]
+
+
+def environment(**changed: str) -> dict[str, Any]:
+    facts = {"kernel": "6.1", "ceph": "18.2.4", "class": "ssd", **changed}
+    return {
+        "host": {"cpus": 2, "kernel": facts["kernel"]},
+        "cluster": {
+            "versions": {"osd": {facts["ceph"]: 1}},
+            "osds": [{"default_device_class": facts["class"]}],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "given", "said"),
+    [
+        ({}, True, ""),
+        ({"ceph": "20.2.0"}, False, "Ceph was 18.2.4, is 20.2.0; give its --release again"),
+        ({"ceph": "20.2.0"}, True, "Ceph was 18.2.4, is 20.2.0"),
+        ({"kernel": "6.8"}, False, "Kernel was 6.1, is 6.8"),
+        ({"class": "hdd"}, True, "Device class was ssd, is hdd"),
+        ({"class": "hdd"}, False, ""),  # labs differ as their points want them to
+    ],
+)
+def test_a_run_goes_on_where_its_repeats_are_comparable_only(
+    tmp_path: Path, changed: dict[str, str], given: bool, said: str
+) -> None:
+    (tmp_path / "environment.json").write_text(json.dumps(environment()))
+    if not said:
+        check_environment(tmp_path, environment(**changed), given=given)
+        return
+    with pytest.raises(ClusterUnfit, match=re.escape(said)):
+        check_environment(tmp_path, environment(**changed), given=given)
+
+
+@pytest.mark.parametrize("status", ["complete", "failed"])
+def test_a_run_whose_archive_cannot_be_finished_is_not_a_success(
+    tmp_path: Path, status: RunStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ArchiveWriter, "seal", full)
+    archive = ArchiveWriter(tmp_path / "out", "run")
+    run = Runner(parse(TEXT, "s.yaml"), RunOptions(out=tmp_path / "out"), Silent())
+    if status == "failed":  # its error is on its way
+        assert run._finish(archive, status, "error") == archive.folder
+        return
+    with pytest.raises(RunError, match=r"stays unfinished in .*run.partial: .*No space left"):
+        run._finish(archive, status, "")
 
 
 class OnCluster:

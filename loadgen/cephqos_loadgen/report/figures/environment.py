@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cephqos_loadgen.report.figures.analysis import ReportRun
+from cephqos_loadgen.results.environment import facts_of
 
 # Facts that may differ: they are what a comparison is often about.
 _MAY_DIFFER: Final = ("cephqos",)
@@ -11,39 +12,15 @@ _MAY_DIFFER: Final = ("cephqos",)
 
 def environment_facts(run: ReportRun) -> dict[str, str]:
     """What decides whether two runs can be compared, in words."""
-    environment = run.environment
-    host, cluster = environment.get("host") or {}, environment.get("cluster") or {}
-    osds = cluster.get("osds") or []
-    found: dict[str, str] = {}
-    if host:
-        memory = int(host.get("memory_bytes", 0)) / (1 << 30)
-        found["CPU"] = f"{host.get('cpus')} × {', '.join(host.get('cpu_models', [])) or 'unknown'}"
-        found["Memory"] = f"{memory:.1f} GiB"
-        found["Kernel"] = str(host.get("kernel"))
-    versions = (cluster.get("versions") or {}).get("osd") or {}
-    if versions:
-        found["Ceph"] = ", ".join(sorted(versions))
-    if osds:
-        found["OSDs"] = str(len(osds))
-        for title, key in (
-            ("Object store", "osd_objectstore"),
-            ("Device class", "default_device_class"),
-            ("Device access", "bluestore_bdev_access_mode"),
-        ):
-            values = sorted({str(osd[key]) for osd in osds if key in osd})
-            if values:
-                found[title] = ", ".join(values)
-        sizes = sorted({int(o["bluestore_bdev_size"]) for o in osds if "bluestore_bdev_size" in o})
-        if sizes:
-            found["OSD size"] = ", ".join(f"{size / (1 << 30):.1f} GiB" for size in sizes)
+    found = facts_of(run.environment)
+    fio = found.pop("fio", "")
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
     limits = {int(lab["device_iops"]) for lab in labs if lab.get("device_iops")}
     if limits:
         found["Device limit"] = ", ".join(f"{limit} requests/s per OSD" for limit in sorted(limits))
-    tools = environment.get("tools") or {}
-    if tools.get("fio"):
-        found["fio"] = str(tools["fio"])
-    found["cephqos"] = str(environment.get("cephqos", run.manifest.cephqos))
+    if fio:
+        found["fio"] = fio
+    found["cephqos"] = str(run.environment.get("cephqos", run.manifest.cephqos))
     return found
 
 
