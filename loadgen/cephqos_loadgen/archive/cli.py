@@ -4,9 +4,10 @@ import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from cephqos_base.command import Parser
-from cephqos_base.errors import UsageError
+from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.archive import export, reader
 from cephqos_loadgen.record.layout import is_archive
@@ -57,24 +58,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 async def _ls(arguments: argparse.Namespace) -> int:
-    rows = []
-    for path in reader.find_archives(arguments.folder):
-        if is_archive(path):
-            manifest = reader.open_archive(path).manifest
-            finished = [line for line in manifest.repeats if line.status == "finished"]
-            rows.append(
-                {
-                    "archive": str(path),
-                    "status": manifest.status,
-                    "scenario": manifest.scenario,
-                    "start_unix_seconds": manifest.start_unix_seconds,
-                    "seconds": manifest.end_unix_seconds - manifest.start_unix_seconds,
-                    "repeats": len(finished),
-                    "repeats_planned": manifest.repeats_planned,
-                }
-            )
-        else:
-            rows.append({"archive": str(path), "status": "unfinished"})
+    rows = [_listed(path) for path in reader.find_archives(arguments.folder)]
     if arguments.json:
         say_json(rows)
     elif not rows:
@@ -87,10 +71,33 @@ async def _ls(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _listed(path: Path) -> dict[str, Any]:
+    """One line of the list. An archive that cannot be read is one of them."""
+    if not is_archive(path):
+        return {"archive": str(path), "status": "unfinished"}
+    try:
+        manifest = reader.open_archive(path).manifest
+    except CephqosError as error:
+        return {"archive": str(path), "status": "unreadable", "error": str(error)}
+    return {
+        "archive": str(path),
+        "status": manifest.status,
+        "scenario": manifest.scenario,
+        "start_unix_seconds": manifest.start_unix_seconds,
+        "seconds": manifest.end_unix_seconds - manifest.start_unix_seconds,
+        "repeats": sum(line.status == "finished" for line in manifest.repeats),
+        "repeats_planned": manifest.repeats_planned,
+    }
+
+
 async def _verify(arguments: argparse.Namespace) -> int:
+    """Every archive that is named: one that cannot be read does not hide the others."""
     status = 0
     for path in arguments.archive:
-        found = list(reader.problems(reader.open_archive(path)))
+        try:
+            found = list(reader.problems(reader.open_archive(path)))
+        except reader.ArchiveDamaged as error:
+            found = [str(error)]
         for problem in found:
             say(f"{path}: {problem}")
         if found:

@@ -159,7 +159,13 @@ def _write_csv(rows: Iterator[Row], file: TextIO) -> None:
         if writer is None:
             writer = csv.DictWriter(file, list(row))
             writer.writeheader()
-        writer.writerow(row)
+        writer.writerow({key: as_cell(value) for key, value in row.items()})
+
+
+def as_cell(value: Any) -> Any:
+    """What a spreadsheet would take for a formula gets an apostrophe: names come from scenarios."""
+    formula = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+    return f"'{value}" if formula else value
 
 
 def to_parquet(archive: Archive, target: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.version import __version__
 from cephqos_loadgen.phase_kinds.registry import RESULTS
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.files import read_gzip, read_lines
@@ -109,7 +110,18 @@ def typed(wanted: type[T], data: Any, path: Path) -> T:
     try:
         return from_json(wanted, data, RESULTS)
     except Misfit as error:
-        raise ArchiveDamaged(f"{path}: {error}") from None
+        raise ArchiveDamaged(f"{path}: {error}{_of_version(path)}") from None
+
+
+def _of_version(path: Path) -> str:
+    """What wrote an archive, where that is another version: then it may be no damage."""
+    manifest = next((it for it in (p / MANIFEST for p in path.parents) if it.exists()), path)
+    with contextlib.suppress(OSError, ValueError):
+        data = json.loads(read_regular(manifest))
+        version = data.get("cephqos") if isinstance(data, dict) else None
+        if isinstance(version, str) and version != __version__:
+            return f" (written by cephqos {version[:40]}, this is {__version__})"
+    return ""
 
 
 def _json(path: Path) -> Any:

@@ -316,4 +316,5 @@ class ClusterConnection:
 
 def _settled(state: str, clean: bool) -> bool:
     parts = set(state.split("+"))
-    return "active" in parts and (not clean or "clean" in parts) and not parts & {"peering", "stale"}
+    wanted = {"active", "clean"} if clean else {"active"}
+    return wanted <= parts and not parts & {"peering", "stale"}

@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from tests.synthetic_archive import Builder, SyntheticRepeat
 
+from cephqos_base.command import main
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import cli, export
 from cephqos_loadgen.archive.cli import describe
@@ -229,6 +231,45 @@ def test_csv_has_every_interval_and_every_sample(tmp_path: Path) -> None:
     with metrics.open() as file:
         count = sum(1 for _ in csv.DictReader(file))
     assert count == sum(r.record.metrics.samples for r in archive.repeats)
+
+
+def test_csv_has_neither_formulas_nor_latencies_of_nothing(tmp_path: Path) -> None:
+    """Of a second in which nothing completed: 0 IOPS, and no latency."""
+    points = {"a": [SyntheticRepeat([100.0, 0.0, 100.0], seconds=3)]}
+    folder = Builder(points=points).write(tmp_path / "a")
+    record = next(folder.glob("repeats/*/repeat.json"))
+    data = json.loads(record.read_text()) | {"point": "=HYPERLINK(1)"}
+    record.write_text(json.dumps(data))
+    _, steps, _, intervals, _ = export.to_csv(open_archive(folder), tmp_path / "csv")
+    for path in (steps, intervals):
+        with path.open() as file:
+            assert {row["point"] for row in csv.DictReader(file)} == {"'=HYPERLINK(1)"}
+    with intervals.open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["ios"], bool(row["latency_mean_seconds"])) for row in rows] == [
+        ("100", True),
+        ("0", False),
+        ("100", True),
+    ]
+
+
+def test_archives_that_cannot_be_read_hide_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("1-broken", "2-newer", "3-sound"):
+        shutil.copytree(COMMITTED, tmp_path / name)
+    (tmp_path / "1-broken" / "archive.json").write_text("{")
+    newer = json.loads((tmp_path / "2-newer" / "archive.json").read_text())
+    newer |= {"cephqos": "9.1", "weather": "fine"}
+    (tmp_path / "2-newer" / "archive.json").write_text(json.dumps(newer))
+    assert main(["archive", "ls", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["unreadable", "unreadable", "complete"]
+    folders = sorted(str(path) for path in tmp_path.iterdir())
+    assert main(["archive", "verify", *folders]) == 1
+    said = capsys.readouterr().out
+    assert f"weather: found 'fine', expected no such key (written by cephqos 9.1, this is " in said
+    assert f"{folders[2]}: sound" in said
 
 
 def test_csv_has_every_step_with_its_depth_and_every_bin(tmp_path: Path) -> None:

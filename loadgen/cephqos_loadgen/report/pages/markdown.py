@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 
 from cephqos_base.terminal import printable
+from cephqos_loadgen.archive.export import as_cell
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
 from cephqos_loadgen.report.words import in_markdown
@@ -69,8 +70,5 @@ def to_csv(table: Table) -> str:
 
 
 def _safe(value: float | str) -> float | str:
-    """Printable, as on the page. What a spreadsheet would take for a formula gets an apostrophe."""
-    if not isinstance(value, str):
-        return value
-    shown = printable(value)
-    return f"'{shown}" if shown[:1] in ("=", "+", "-", "@") else shown
+    """Printable, as on the page."""
+    return as_cell(printable(value)) if isinstance(value, str) else value
