@@ -86,6 +86,36 @@ def test_a_rule_decides_what_fails(tmp_path: Path, rule: str, status: int) -> No
     assert run(str(COMMITTED), str(copy(tmp_path, iops=0.5)), "--fail-if", rule) == status
 
 
+@pytest.mark.parametrize(
+    ("rule", "status"),
+    [
+        ("iops < 1.2 * ref", 1),  # a fifth more was asked for
+        ("iops > 0.5 * ref", 1),
+        ("iops < 1.001 * ref", 0),  # which noise can hide
+        ("iops < 0.9 * ref", 0),
+        ("violated_seconds > 1.5 * ref", 0),
+    ],
+)
+def test_a_rule_that_is_surely_true_fails_where_nothing_changed(
+    tmp_path: Path, rule: str, status: int
+) -> None:
+    sides = made(tmp_path, "before"), made(tmp_path, "after")
+    assert run(*sides, "--fail-if", rule) == status
+
+
+def test_a_rule_against_a_reference_of_nothing_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No second was violated before, and now many are."""
+    points = {"a": [SyntheticRepeat(rate) for rate in (990.0, 1000.0, 1010.0)]}
+    short = Osds(attained=300.0, waiting=5.0)
+    before = made(tmp_path, "before")
+    after = str(Builder(run="after", points=points, osds=short).write(tmp_path / "after"))
+    assert run(before, after, "--fail-if", "violated_seconds > 1.1 * ref") == 2
+    assert "the reference is 0, so a rule needs a number, not ref" in capsys.readouterr().out
+    assert run(before, after, "--fail-if", "violated_seconds > 5") == 1
+
+
 def test_a_rule_that_only_noise_breaks_does_not_fail(tmp_path: Path) -> None:
     """The p99 of the two repeats differs by far more than the 1 % that is added."""
     other = copy(tmp_path, latency=1.01)
@@ -191,6 +221,25 @@ def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     edited(other / "plan.json", bigger)
     assert run(str(COMMITTED), str(other)) == 2
     assert "phase client, block_size: 4096 (" in capsys.readouterr().err
+
+
+def test_other_pools_are_refused_and_each_difference_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In points after the first too."""
+    sides = []
+    for name, replicas in (("three", 3), ("two", 2)):
+        rates = {value: [SyntheticRepeat(1000.0)] * 3 for value in ("a", "b", "c")}
+        folder = Builder(run=name, points=rates).write(tmp_path / name)
+        sides.append(str(folder))
+
+        def pooled(plan: dict[str, Any], replicas: int = replicas) -> None:
+            for point in plan["points"][1:]:
+                point["pools"] = [{"name": "p", "size": replicas, "pg_num": 32, "keep": False}]
+
+        edited(folder / "plan.json", pooled)
+    assert run(*sides) == 2
+    assert capsys.readouterr().err.count("pool p, size: 3 (three), 2 (two)") == 1
 
 
 def test_a_phase_that_one_run_lacks_is_named_once(

@@ -20,6 +20,8 @@ SHOWN: Final = (
     *(metrics.IOPS, metrics.MEAN, metrics.P99, metrics.SCRUB_SECONDS),
     *(metrics.RECOVERY_SECONDS, metrics.RECOVERY_OBJECT_RATE),
 )
+# Of a planned pool, what its figures depend on.
+_OF_POOLS: Final = ("pg_num", "size", "images", "objects")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +108,44 @@ def run_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
 
 
 def _plan_differences(runs: Sequence[ReportRun]) -> Iterator[str]:
-    """Phases of the first point that do something else."""
-    actions = [_actions(run) for run in runs]
-    for name in dict.fromkeys(name for found in actions for name in found):
-        having = [run.name for run, found in zip(runs, actions, strict=True) if name in found]
+    """Phases that do something else, and pools of another kind, in points that all have; each once.
+    Without such a point, those of the first."""
+    plans = [_parts(run) for run in runs]
+    common = [name for name in plans[0] if all(name in plan for plan in plans)]
+    sides = [[plan[name] for plan in plans] for name in common]
+    sides = sides or [[next(iter(plan.values()), {}) for plan in plans]]
+    yield from dict.fromkeys(line for parts in sides for line in _differing(runs, parts))
+
+
+def _differing(
+    runs: Sequence[ReportRun], parts: Sequence[dict[str, dict[str, Any]]]
+) -> Iterator[str]:
+    for name in dict.fromkeys(name for found in parts for name in found):
+        having = [run.name for run, found in zip(runs, parts, strict=True) if name in found]
         if len(having) < len(runs):
-            yield printable(f"phase {name}: only in {listed(having)}")
+            yield printable(f"{name}: only in {listed(having)}")
             continue
-        phases = [found[name] for found in actions]
-        for key in dict.fromkeys(key for phase in phases for key in phase):
-            values = [phase.get(key, "absent") for phase in phases]
+        same = [found[name] for found in parts]
+        for key in dict.fromkeys(key for part in same for key in part):
+            values = [part.get(key, "absent") for part in same]
             if any(value != values[0] for value in values):
                 shown = ", ".join(
                     f"{value} ({run.name})" for run, value in zip(runs, values, strict=True)
                 )
-                yield printable(f"phase {name}, {key}: {shown}")
+                yield printable(f"{name}, {key}: {shown}")
 
 
-def _actions(run: ReportRun) -> dict[str, dict[str, Any]]:
-    points = run.plan.get("points", [])[:1]
-    return {str(p["name"]): p["action"] for point in points for p in point.get("phases", [])}
+def _parts(run: ReportRun) -> dict[str, dict[str, dict[str, Any]]]:
+    """By point: what each phase does, and what each pool is."""
+    found = {}
+    for point in run.plan.get("points", []):
+        phases = {f"phase {it['name']}": it["action"] for it in point.get("phases", [])}
+        pools = {
+            f"pool {it['name']}": {key: it[key] for key in _OF_POOLS if key in it}
+            for it in point.get("pools", [])
+        }
+        found[str(point["name"])] = phases | pools
+    return found
 
 
 # -- rules -----------------------------------------------------------------------------------------
@@ -151,6 +171,16 @@ class FailRule:
     op: str
     factor: float | None  # of the reference
     bound: float | None  # a figure, in the metric's shown unit
+
+    def surely_broken_by(self, difference: Difference) -> bool:
+        """All of the interval is beyond the factor, or there is a change beyond noise at all."""
+        moved = difference.change
+        if self.factor is None or difference.beyond_noise:
+            return True
+        if moved.low is None or moved.high is None:
+            return False
+        ends = (1 + moved.low, 1 + moved.high)
+        return all(_OPERATORS[self.op](end, self.factor) for end in ends)
 
     def broken_by(self, difference: Difference) -> bool:
         bound = self.bound
@@ -203,8 +233,10 @@ def judge(found: Comparison, rules: Sequence[FailRule]) -> Verdict:
             raise UsageError(f"--fail-if {rule.text!r}: no row of {names} has {rule.metric.key}")
         for difference in filter(rule.broken_by, concerned):
             line = f"{rule.text}: {_words(difference)}"
-            if rule.bound is not None or difference.beyond_noise:
+            if rule.surely_broken_by(difference):
                 failures.append(line)
+            elif not difference.reference:
+                unjudged.append(f"{line}; the reference is 0, so a rule needs a number, not ref")
             elif not difference.change.known:
                 unjudged.append(f"{line}; one repeat, so noise is not known")
     return Verdict(tuple(failures), tuple(unjudged))

@@ -94,7 +94,7 @@ def summary(found: Comparison, outcome: Verdict) -> list[str]:
     lines = [
         f"{len(found.differences)} figures compared: {worse} worse, {better} other differences,"
         f" {same} with {NONE_FOUND}"
-        + (f", {unknown} not known (one repeat)" if unknown else "")
+        + (f", {unknown} not known" if unknown else "")
         + "."
     ]
     if not found.differences:

@@ -71,7 +71,8 @@ def change(
     """
     new, old = shown or (mean(values), mean(reference))
     if old == 0:
-        return ChangeInterval(new, None, None, None)
+        same = not any((new, *values, *reference))
+        return ChangeInterval(0.0, 0.0, 0.0, 0.0) if same else ChangeInterval(new, None, None, None)
     ratio = new / old - 1
     fixed = exact_reference
     if len(values) < 2 or (len(reference) < 2 and not fixed):
