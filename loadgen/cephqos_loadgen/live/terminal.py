@@ -6,6 +6,7 @@ from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.state import Fill, Live, RunningPhase
 from cephqos_loadgen.plan.words import duration, size
 from cephqos_loadgen.progress import Bar, Frame
+from cephqos_loadgen.results.figures import LAST_BIN_NS
 
 # What is not over is not shown as if it were.
 _NEARLY = 0.99
@@ -111,6 +112,8 @@ def latency(figures: IoTotals) -> str:
     if not figures.latency_count:
         return ""
     kind, seconds = ("p99", figures.percentile(99)) if figures.bins_ns else ("mean", figures.mean)
+    if figures.bins_ns and seconds >= LAST_BIN_NS * 1e-9:
+        kind = "p99 at least"
     return f"{kind} {seconds * 1e3:.3g} ms" if seconds < 10 else f"{kind} {seconds:.0f} s"
 
 

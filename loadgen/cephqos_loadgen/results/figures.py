@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 # Percentiles that are written down beside the bins. Any other can be computed from the bins.
 PERCENTILES = ("50", "95", "99", "99.5", "99.9")
+# The centre of fio's last bin, in which it counts whatever took longer than 17.0 s.
+LAST_BIN_NS = 17_112_760_320
 
 
 @dataclass(frozen=True, slots=True)

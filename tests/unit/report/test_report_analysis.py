@@ -19,6 +19,7 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, a
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
+from cephqos_loadgen.report.figures.samples import Series
 from cephqos_loadgen.report.figures.statistics import change
 from cephqos_loadgen.results.phase import RecoveryFigures
 
@@ -128,6 +129,30 @@ def test_a_scrub_has_its_time_and_rates(tmp_path: Path) -> None:
         "scrub_at_once": 5.0,
     }
     assert {key: found.value(key) for key in expected} == pytest.approx(expected)
+
+
+def test_memory_of_an_osd_that_was_gone_before_a_load_is_not_that_of_the_load() -> None:
+    series = Series("m", {}, np.array([1.0, 2.0, 3.0]), np.array([5.0, 6.0, 7.0]))
+    assert series.at(100.0) == 7.0
+    assert series.at(100.0, since=50.0) is None
+    assert series.at(2.5, since=2.0) == 6.0
+
+
+@pytest.mark.parametrize(("rate", "known"), [(3000.0, False), (4000.0, True)])
+def test_a_percentile_that_so_few_completions_cannot_tell_is_a_dash(
+    tmp_path: Path, rate: float, known: bool
+) -> None:
+    """10,000 are needed for p99.99; here 9,000 and 12,000."""
+    points = {"a": [SyntheticRepeat(rate, seconds=3)]}
+    archive = Builder(points=points).write(tmp_path / "a")
+    wanted = ["--percentile", "99.99", "--out", str(tmp_path / "out")]
+    assert main(["report", str(archive), *wanted]) == 0
+    with (tmp_path / "out" / "tables" / "loads.csv").open() as file:
+        (line,) = csv.DictReader(file)
+    assert bool(line["p99.99, ms"]) is known
+    assert line["p99.9, ms"]
+    text = (tmp_path / "out" / "report.md").read_text()
+    assert ("too few completions to know it" in text) is not known
 
 
 # -- merging ---------------------------------------------------------------------------------------

@@ -287,6 +287,17 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
             points={"a": [SyntheticRepeat([500.0] * 12 + [1000.0] * 18, scrub_seconds=12.0)] * 3}
         ),
     ),
+    "too few completions": (
+        "Too few completions for p99.9 in 1 row: fewer than one is beyond it, so what is shown is"
+        " the slowest one. Least: 990 completions, client of policy=a.",
+        Builder(points={"a": [SyntheticRepeat(11.0)] * 3}),
+        Builder(points={"a": [SyntheticRepeat(12.0)] * 3}),
+    ),
+    "latencies beyond the last bin": (
+        "p99, p99.5 and p99.9 of 1 row is in fio's last bin, 17.1 s",
+        Builder(points={"a": [SyntheticRepeat(1000.0, latency_ms=11_445.0)] * 3}),
+        Builder(points={"a": [SyntheticRepeat(1000.0, latency_ms=11_400.0)] * 3}),
+    ),
     "steal": (
         "(steal)", Builder(points={"a": STEADY}, busy={"steal": 0.02}),
         Builder(points={"a": STEADY}, busy={"steal": 0.005}),

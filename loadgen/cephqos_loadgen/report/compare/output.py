@@ -93,9 +93,7 @@ def summary(found: Comparison, outcome: Verdict) -> list[str]:
     same = len(found.differences) - worse - better - unknown
     lines = [
         f"{len(found.differences)} figures compared: {worse} worse, {better} other differences,"
-        f" {same} with {NONE_FOUND}"
-        + (f", {unknown} not known" if unknown else "")
-        + "."
+        f" {same} with {NONE_FOUND}" + (f", {unknown} not known" if unknown else "") + "."
     ]
     if not found.differences:
         lines = ["No rows match, so nothing is compared."]

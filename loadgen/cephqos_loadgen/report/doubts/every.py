@@ -9,6 +9,7 @@ from cephqos_loadgen.report.doubts.doubt import Doubt
 from cephqos_loadgen.report.doubts.of_baseline import slower_alone
 from cephqos_loadgen.report.doubts.of_cluster import CLUSTER_CHECKS
 from cephqos_loadgen.report.doubts.of_load import LOAD_CHECKS
+from cephqos_loadgen.report.doubts.of_percentiles import PERCENTILE_CHECKS
 from cephqos_loadgen.report.doubts.of_repeats import drift, few_repeats, unstable
 from cephqos_loadgen.report.doubts.of_run import (
     busy_disks,
@@ -38,6 +39,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     slower_alone,
     *CLUSTER_CHECKS,
     *LOAD_CHECKS,
+    *PERCENTILE_CHECKS,
     unstable,
     drift,
     busy_host,

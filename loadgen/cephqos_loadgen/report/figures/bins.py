@@ -35,6 +35,10 @@ class Bins:
         squares = float(np.sum(self.counts * (seconds - centre) ** 2))
         return float(np.sqrt(squares / (self.total - 1)))
 
+    def knows(self, percent: float) -> bool:
+        """Whether at least one completion is beyond it; else the slowest one stands for it."""
+        return self.total * (100 - percent) / 100 >= 1 - 1e-9
+
     def percentile_seconds(self, percent: float) -> float | None:
         """The centre of the bin that the percentile falls into; None without completions."""
         if not self.total:

@@ -45,7 +45,7 @@ def cost_of(
         value
         for series in samples.of(DaemonSeries.RESIDENT_BYTES)
         if series.labels.get("ceph_daemon", "").startswith(_OSD)
-        and (value := series.at(end)) is not None
+        and (value := series.at(end, start)) is not None
     ]
     if memory:
         found[metrics.OSD_MEMORY.key] = sum(memory)

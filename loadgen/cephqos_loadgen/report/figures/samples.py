@@ -5,6 +5,7 @@ OSDs holds tens of millions of samples; a report needs a small part.
 """
 
 import json
+import math
 import re
 import struct
 import zlib
@@ -33,10 +34,12 @@ class Series:
     times: Floats
     values: Floats
 
-    def at(self, time: float) -> float | None:
-        """The last value at this time or before; None before the first."""
+    def at(self, time: float, since: float = -math.inf) -> float | None:
+        """The last value at this time or before; None before the first, and where the last is from
+        before `since`: what it was of may be gone."""
         index = int(np.searchsorted(self.times, time, side="right")) - 1
-        return float(self.values[index]) if index >= 0 else None
+        there = index >= 0 and self.times[index] >= since
+        return float(self.values[index]) if there else None
 
     def growth(self, start: float, end: float) -> float:
         """What a counter grew by; where it fell it restarted."""

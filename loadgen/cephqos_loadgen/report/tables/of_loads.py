@@ -65,7 +65,8 @@ def loads_table(subject: Subject) -> Table:
         tuple(lines),
         "Latency is completion latency. Percentiles are of all completions of all jobs, volumes and"
         " repeats together, from fio's bins (at most 1.6 % wide). ▲ best and ▼ worst are marked"
-        " only where mean ± 1 σ over the repeats of the two do not overlap.",
+        " only where mean ± 1 σ over the repeats of the two do not overlap."
+        + _unknown(subject, rows),
     )
 
 
@@ -74,10 +75,19 @@ def _extra(subject: Subject) -> list[FigureKind]:
 
 
 def _value(row: ReportRow, metric: FigureKind) -> float | None:
+    """Of percentiles that were asked for, those that so many completions can tell."""
     found = row.value(metric.key)
     if found is None and metric.key.startswith("clat_p"):
-        return row.percentile_seconds(float(metric.key.removeprefix("clat_p")))
+        percent = float(metric.key.removeprefix("clat_p"))
+        return row.percentile_seconds(percent) if row.bins and row.bins.knows(percent) else None
     return found
+
+
+def _unknown(subject: Subject, rows: Sequence[ReportRow]) -> str:
+    """A line below the table, where a percentile that was asked for is not known."""
+    if any(_value(row, metric) is None for metric in _extra(subject) for row in rows):
+        return " A dash for a percentile: too few completions to know it."
+    return ""
 
 
 def _ratio(value: float | None) -> Cell:
@@ -170,7 +180,8 @@ def curves_table(subject: Subject) -> Table:
         TableColumn("σ over repeats", "IOPS"),
         *_columns(wanted),
     )
-    return Table("curves", "Response curves", columns, tuple(lines), _CURVES_NOTE)
+    note = _CURVES_NOTE + _unknown(subject, rows)
+    return Table("curves", "Response curves", columns, tuple(lines), note)
 
 
 _CURVES_NOTE: Final = (
