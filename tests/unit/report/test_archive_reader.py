@@ -268,7 +268,7 @@ def test_archives_that_cannot_be_read_hide_no_others(
     folders = sorted(str(path) for path in tmp_path.iterdir())
     assert main(["archive", "verify", *folders]) == 1
     said = capsys.readouterr().out
-    assert f"weather: found 'fine', expected no such key (written by cephqos 9.1, this is " in said
+    assert "weather: found 'fine', expected no such key (written by cephqos 9.1, this is " in said
     assert f"{folders[2]}: sound" in said
 
 

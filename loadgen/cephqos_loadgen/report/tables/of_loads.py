@@ -38,7 +38,7 @@ def present(rows: Sequence[ReportRow], wanted: Sequence[FigureKind]) -> list[Fig
 
 def loads_table(subject: Subject) -> Table:
     rows = subject.loads(curves=False)
-    wanted = present(rows, (*metrics.LOAD, *_extra(subject)))
+    wanted = [*present(rows, metrics.LOAD), *_extra(subject)]
     others = [axis for axis in subject.varying if subject.named_axis not in (None, axis)]
     marks = best_and_worst(rows, wanted, others)
     lines = []
@@ -71,7 +71,10 @@ def loads_table(subject: Subject) -> Table:
 
 
 def _extra(subject: Subject) -> list[FigureKind]:
-    return [metrics.percentile(p) for p in subject.settings.percentiles]
+    """Percentiles that were asked for, and that no table has by itself. Where they are known they
+    are taken from the bins: rows have no figures of them."""
+    asked = dict.fromkeys(subject.settings.percentiles)
+    return [metrics.percentile(p) for p in asked if p not in metrics.PERCENTS]
 
 
 def _value(row: ReportRow, metric: FigureKind) -> float | None:
@@ -162,7 +165,8 @@ def background_table(subject: Subject) -> Table:
 
 def curves_table(subject: Subject) -> Table:
     rows = [r for r in subject.loads(curves=True) if r.key.window == WHOLE]
-    wanted = present(rows, (*metrics.LOAD, *_extra(subject), *metrics.PROMISES, *metrics.COST))
+    wanted = [*present(rows, metrics.LOAD), *_extra(subject)]
+    wanted += present(rows, (*metrics.PROMISES, *metrics.COST))
     lines = []
     for row in rows:
         iops = row.figures[metrics.IOPS.key]
