@@ -151,7 +151,8 @@ def test_a_percentile_that_so_few_completions_cannot_tell_is_a_dash(
         (line,) = csv.DictReader(file)
     assert bool(line["p99.99, ms"]) is known
     assert line["p99.9, ms"]
-    assert list(line).count("p99, ms") == 1
+    header = (tmp_path / "out" / "tables" / "loads.csv").read_text().splitlines()[0]
+    assert header.count('"p99, ms"') == 1
     text = (tmp_path / "out" / "report.md").read_text()
     assert ("too few completions to know it" in text) is not known
 
