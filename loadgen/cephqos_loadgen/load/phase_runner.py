@@ -61,14 +61,18 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
         clients, hosts = phase.action.has_clients, recorded.hosts
         async with host_figures.recorded(context, phase.name, clients=clients, found=hosts):
             record = await _within_limit(context, phase, since, record)
+            record = replace(record, end_unix_seconds=time.time())
         record = replace(record, changes=_changes(record, recorded.records.get(phase.against)))
+        if phase.until.kind == "recovery_done":
+            # After its end: busy OSDs take seconds to report, in which its load runs no more.
+            record = replace(record, recovery=await context.watcher.recovery())
     except (CephqosError, CommandFailed) as error:
         how: EndedBy = "cut_off" if isinstance(error, TooLong) else "failed"
         record = replace(record, ended_by=how, error=str(error))
         if not phase.may_fail:
             raise RunError(f"phase {phase.name}: {error}") from error
     finally:
-        record = replace(record, end_unix_seconds=time.time())
+        record = replace(record, end_unix_seconds=record.end_unix_seconds or time.time())
         recorded.records[phase.name] = record
         with suppress(OSError):  # a full disk is reported by whoever met it first
             context.recorder.event(
@@ -104,9 +108,7 @@ async def _within_limit(
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
-    recovery = await context.watcher.recovery() if until.kind == "recovery_done" else None
-    how = ended_by(phase, came, result)
-    return replace(record, ended_by=how, result=result, recovery=recovery)
+    return replace(record, ended_by=ended_by(phase, came, result), result=result)
 
 
 def _changes(record: PhaseRecord, other: PhaseRecord | None) -> Mapping[str, float]:

@@ -52,12 +52,11 @@ def _of_scrubs(phases: Mapping[str, PhaseRecord]) -> Iterator[str]:
         if scrub.kind != "scrub" or scrub.result is None:
             continue
         for load_name, load in phases.items():
-            together = min(scrub.end_unix_seconds, load.end_unix_seconds) - max(
-                scrub.start_unix_seconds, load.start_unix_seconds
-            )
+            (scrub_start, scrub_end), (load_start, load_end) = scrub.worked, load.worked
+            together = min(scrub_end, load_end) - max(scrub_start, load_start)
             if not isinstance(load.result, LoadResult) or together <= 0:
                 continue
-            left = load.end_unix_seconds - scrub.end_unix_seconds
+            left = load_end - scrub_end
             if left > _APART_SECONDS:
                 yield f"{load_name}: {name} ended {left:.0f} s before it, after {together:.0f} s"
             elif left < -_APART_SECONDS:

@@ -142,6 +142,15 @@ class PhaseRecord:
     changes: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def worked(self) -> tuple[float, float]:
+        """From its start to the end of its work: of a load to the end of its clients. Phases of
+        older archives lasted on while OSDs reported what had recovered."""
+        end = self.end_unix_seconds
+        if isinstance(self.result, LoadResult) and self.result.steps:
+            end = min(end, self.result.steps[-1].end_unix_seconds)
+        return self.start_unix_seconds, end
+
+    @property
     def ok(self) -> bool:
         return self.ended_by not in ("failed", "interrupted") and not self.error
 

@@ -2,6 +2,10 @@
 
 import asyncio
 import gzip
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +15,12 @@ import pytest
 
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus, read_status
 from cephqos_loadgen.live.state import Live, RunPlace
-from cephqos_loadgen.load import clients
+from cephqos_loadgen.load import clients, phase_runner
 from cephqos_loadgen.load.clients import Follower, step_of
+from cephqos_loadgen.load.context import Marks
 from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
+from cephqos_loadgen.phase_kinds.wait import Wait
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.plan.place import ProgramPaths
@@ -22,6 +28,7 @@ from cephqos_loadgen.record.child import ChildFailed
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.report.figures.intervals import read_intervals
+from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures
 from cephqos_loadgen.results.rates import DoneSoFar
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
@@ -134,6 +141,54 @@ async def test_clients_that_do_not_end_are_ended(
 ) -> None:
     with pytest.raises(ChildFailed, match=r"load.client.0: not done within 0\.6 s"):
         await run_fio(tmp_path, monkeypatch, takes=30.0, ramp="0s")
+
+
+class SlowToReport:
+    """A cluster whose recovery is done, and whose OSDs take a second to report what it was."""
+
+    follower = SimpleNamespace(expect=lambda: None)
+
+    async def recovery_done(self, since: float) -> None:
+        await asyncio.sleep(0.2)
+
+    async def recovery(self) -> RecoveryFigures:
+        await asyncio.sleep(1.0)
+        return RecoveryFigures(9, 9 * 4096, 0.1, True)
+
+
+async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_recovery(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or what the host did, and what classes got, would be taken over seconds without a load."""
+    hosts: dict[str, float] = {}
+
+    @asynccontextmanager
+    async def recorded(*_: object, **__: object) -> AsyncIterator[None]:
+        began = time.monotonic()
+        yield
+        hosts["seconds"] = time.monotonic() - began
+
+    monkeypatch.setattr(phase_runner.host_figures, "recorded", recorded)
+    waiting = Phase("w", Wait(), Start("at"), Until("recovery_done", 20.0, 1.0))
+    context: Any = SimpleNamespace(
+        point=SimpleNamespace(phases=(waiting,)), marks={"w": Marks()}, watcher=SlowToReport(),
+        live=Live(RunPlace()), recorder=SimpleNamespace(event=lambda *_, **__: None),
+        started=0.0, moved=0.0,
+    )  # fmt: skip
+    found = phase_runner.Recorded()
+    await phase_runner.run_phases(context, found)
+    record = found.records["w"]
+    assert record.recovery is not None and record.recovery.objects == 9
+    assert 0.2 <= record.end_unix_seconds - record.start_unix_seconds < 0.9
+    assert hosts["seconds"] < 0.9
+
+
+def test_a_load_worked_until_its_clients_ended() -> None:
+    """Phases of older archives lasted on."""
+    step = step_of([follower("a", v0=(100, 10.0))], 4, 0.0)
+    result = FioResult("rbd", "load", (replace(step, end_unix_seconds=57.0),))
+    assert PhaseRecord("fio", 0.0, 68.0, "condition", result=result).worked == (0.0, 57.0)
+    assert PhaseRecord("wait", 0.0, 68.0, "condition").worked == (0.0, 68.0)
 
 
 def test_a_second_in_which_nothing_completed_is_recorded_too(tmp_path: Path) -> None:

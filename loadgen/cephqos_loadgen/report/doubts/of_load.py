@@ -196,11 +196,7 @@ def client_promises(observed: Observation, phase: str) -> list[KeptPromise]:
     """What the clients' class got on each OSD while a load ran."""
     record = observed.record.phases[phase]
     return [
-        promise
-        for promise in promises(
-            observed.samples, record.start_unix_seconds, record.end_unix_seconds
-        )
-        if promise.work == CLIENT
+        promise for promise in promises(observed.samples, *record.worked) if promise.work == CLIENT
     ]
 
 

@@ -105,8 +105,7 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
         if not isinstance(record.result, LoadResult):
             continue
         if not record.result.is_curve:
-            stretch = (record.start_unix_seconds, record.end_unix_seconds)
-            yield LoadStep(point, phase, None, *stretch)
+            yield LoadStep(point, phase, None, *record.worked)
             continue
         for step in record.result.steps:
             stretch = (step.start_unix_seconds, step.end_unix_seconds)
