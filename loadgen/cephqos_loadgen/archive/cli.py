@@ -193,7 +193,8 @@ def _curve(result: LoadResult) -> Iterator[str]:
     for step in result.steps:
         total = step.total
         p99 = total.latency_percentile_seconds(99)
-        cells = (total.latency_mean_seconds, p99, total.latency_deviation_seconds)
+        latency = total.latency_mean_seconds if total.ios else None
+        cells = (latency, p99, total.latency_deviation_seconds)
         mean, high, deviation = ("-" if c is None else f"{c * 1e3:.3f}" for c in cells)
         outside = "" if step.within_target is not False else "  above the target"
         yield f"{step.depth:>5} {total.iops:>10,.0f} {mean:>9} {high:>9} {deviation:>12}{outside}"

@@ -37,7 +37,8 @@ class LoadFigures:
 def changes(before: LoadFigures, after: LoadFigures) -> dict[str, float]:
     """How much `after` differs from `before`, in percent."""
     found = {"iops": (before.iops, after.iops)}
-    found["latency_mean"] = (before.latency_mean_seconds, after.latency_mean_seconds)
+    if before.ios and after.ios:  # a latency of nothing is none
+        found["latency_mean"] = (before.latency_mean_seconds, after.latency_mean_seconds)
     p99 = (before.latency_percentile_seconds(99), after.latency_percentile_seconds(99))
     if p99[0] is not None and p99[1] is not None:
         found["latency_p99"] = (p99[0], p99[1])

@@ -90,12 +90,10 @@ class LoadResult(PhaseResult):
 
     def headline(self) -> Mapping[str, float]:
         total = self.total
-        found = {
-            "iops": total.iops,
-            "latency_mean_seconds": total.latency_mean_seconds,
-            "seconds": self.chosen.seconds,
-            "depth": float(self.chosen.depth),
-        }
+        found = {"iops": total.iops}
+        if total.ios:  # a latency of nothing is none
+            found["latency_mean_seconds"] = total.latency_mean_seconds
+        found |= {"seconds": self.chosen.seconds, "depth": float(self.chosen.depth)}
         for percent in _SHOWN_PERCENTILES:
             latency = total.latency_percentile_seconds(float(percent))
             if latency is not None:

@@ -18,6 +18,7 @@ from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import clients, phase_runner
 from cephqos_loadgen.load.clients import Follower, step_of
 from cephqos_loadgen.load.context import Marks
+from cephqos_loadgen.load.curves import Search, search
 from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait
@@ -28,14 +29,16 @@ from cephqos_loadgen.record.child import ChildFailed
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.report.figures.intervals import read_intervals
-from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures
+from cephqos_loadgen.results.figures import changes
+from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.rates import DoneSoFar
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
 
 
 def job(ios: int, seconds: float) -> JobStatus:
-    done = IoTotals(ios, ios * 4096, ios, ios * 0.001, ios * 1e-6, 0.002, {1_000_000: ios})
+    bins = {1_000_000: ios} if ios else {}
+    done = IoTotals(ios, ios * 4096, ios, ios * 0.001, ios * 1e-6, 0.002, bins)
     return JobStatus({"read": done, "write": IoTotals()}, 0.0, seconds)
 
 
@@ -189,6 +192,23 @@ def test_a_load_worked_until_its_clients_ended() -> None:
     result = FioResult("rbd", "load", (replace(step, end_unix_seconds=57.0),))
     assert PhaseRecord("fio", 0.0, 68.0, "condition", result=result).worked == (0.0, 57.0)
     assert PhaseRecord("wait", 0.0, 68.0, "condition").worked == (0.0, 68.0)
+
+
+def test_a_load_that_did_nothing_has_no_latency_and_keeps_within_no_target() -> None:
+    idle, busy = (step_of([follower("a", v0=(ios, 10.0))], 4, 0.0) for ios in (0, 100))
+    assert FioResult("rbd", "load", (idle,)).headline() == {
+        "iops": 0.0,
+        "seconds": 10.0,
+        "depth": 4.0,
+    }
+    assert changes(busy.total, idle.total) == {"iops": -100.0}
+
+    async def run(depth: int, seconds: float) -> Step:
+        return idle
+
+    wanted = Search(target=0.01, percentile=None, least=1, most=8, dwell=1.0)
+    steps = asyncio.run(search(wanted, run, lambda *_, **__: None))
+    assert [step.within_target for step in steps] == [False]
 
 
 def test_a_second_in_which_nothing_completed_is_recorded_too(tmp_path: Path) -> None:

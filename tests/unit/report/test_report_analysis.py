@@ -190,6 +190,15 @@ def test_mean_and_deviation_of_repeats_are_those_of_all_completions_together(
         assert found.value("clat_sd") is None
 
 
+def test_a_repeat_in_which_nothing_completed_counts_for_throughput_and_not_for_latency() -> None:
+    key = Key("r", "p", "client", "load")
+    nothing = replace(part([5000]), ios=0, iops=0.0, bins=Bins.of({}), mean_seconds=0.0)
+    found = load_row(key, {}, [part([4000, 4000]), part([6000, 6000]), nothing]).figures
+    assert found["iops"].samples == (2.0, 2.0, 0.0)
+    assert found["clat_mean"].samples == pytest.approx((4e-6, 6e-6))
+    assert found["clat_mean"].value == pytest.approx(5e-6)
+
+
 # -- intervals -------------------------------------------------------------------------------------
 
 

@@ -168,7 +168,8 @@ def _averages(found: Sequence[Mapping[str, float]]) -> dict[str, Figure]:
 
 
 def _latencies(parts: Sequence[LoadPart], bins: Bins) -> dict[str, Figure]:
-    """Of all completions together, and of each repeat beside it."""
+    """Of all completions together, and of each repeat beside it that has any."""
+    parts = [part for part in parts if part.ios]
     found: dict[str, Figure] = {}
     ios = sum(part.ios for part in parts)
     if ios:
