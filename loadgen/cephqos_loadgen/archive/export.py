@@ -17,6 +17,7 @@ from cephqos_loadgen.results.phase import LoadResult, Step
 Row = dict[str, Any]
 
 FORMATS = ("csv", "parquet", "openmetrics")
+_LABEL = re.compile(r'(\w+)="(?:[^"\\]|\\.)*"')
 _SERIES = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
 
 
@@ -193,23 +194,27 @@ def to_parquet(archive: Archive, target: Path) -> list[Path]:
 def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
     """One file with timestamps, for `promtool tsdb create-blocks-from openmetrics`.
 
-    Every sample is labelled with run, point and repeat. Counters that are not called `_total` and
+    Every sample is labelled with run, point and repeat; labels of these names that it has become
+    `exported_NAME`, as in Prometheus. Counters that are not called `_total` and
     everything else that OpenMetrics would refuse are of type unknown: the samples are the same.
     """
     target.mkdir(parents=True, exist_ok=True)
     path = target / "metrics.om"
     families: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for repeat in archive.repeats:
-        own = render_labels(
-            {
-                "run": archive.manifest.run,
-                "point": repeat.record.point,
-                "repeat": str(repeat.record.repeat),
-            }
-        )
+        of_run = {
+            "run": archive.manifest.run,
+            "point": repeat.record.point,
+            "repeat": str(repeat.record.repeat),
+        }
+        own = render_labels(of_run)
         for series, samples in _metrics(repeat):
             name, labels = split_series(series)
-            text = f"{labels},{own}" if labels else own
+            kept = _LABEL.sub(
+                lambda it: f"exported_{it[0]}" if it[1] in of_run else it[0],  # noqa: B023
+                labels,
+            )
+            text = f"{kept},{own}" if kept else own
             families.setdefault(name, {})[f"{name}{{{text}}}"] = samples
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         for name in sorted(families):

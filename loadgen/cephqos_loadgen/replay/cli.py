@@ -16,7 +16,14 @@ from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.replay.blocks import check_archives, shifts, write_blocks
+from cephqos_loadgen.replay.blocks import (
+    check_archives,
+    check_replayed,
+    in_the_future,
+    note_replayed,
+    shifts,
+    write_blocks,
+)
 from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, scratch
 from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
 from cephqos_loadgen.replay.remote_write import send
@@ -101,6 +108,8 @@ async def _replay(arguments: argparse.Namespace) -> int:
     for name in NEEDED:
         find_program(name)
     moves = shifts(archives, at, arguments.at == "now")
+    if target:
+        check_replayed(target, archives, moves)
     try:
         if remote:
             await _send(archives, moves, remote)
@@ -128,9 +137,11 @@ async def _into(archives: Sequence[Archive], moves: Sequence[float], target: Pat
         new = work / "blocks"
         new.mkdir()
         runs = await _write(archives, moves, new, work)
+        note_replayed(target, archives, moves)
         for block in new.iterdir():
             block.rename(target / block.name)
     say(*map(describe, runs), f"blocks are in {target}")
+    say(*in_the_future(archives, moves, time.time()))
     say(
         f"Start Prometheus with --query.lookback-delta={LOOKBACK}, and with a"
         " --storage.tsdb.retention.time that reaches back to these times."

@@ -32,6 +32,7 @@ from cephqos_loadgen.archive.reader import (
 )
 from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.layout import FORMAT
 from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import LoadResult
@@ -231,6 +232,24 @@ def test_csv_has_every_interval_and_every_sample(tmp_path: Path) -> None:
     with metrics.open() as file:
         count = sum(1 for _ in csv.DictReader(file))
     assert count == sum(r.record.metrics.samples for r in archive.repeats)
+
+
+def test_labels_of_the_run_win_over_equal_ones_of_a_series(tmp_path: Path) -> None:
+    """The same label twice would be refused."""
+    folder = Builder(points={"a": [SyntheticRepeat(9.0, seconds=3)]}).write(tmp_path / "a")
+    writer = ColumnWriter(next(folder.glob("repeats/*")) / "metrics.columns")
+    writer.add(1e9, {'up{run="x",say="a,point=\\"b\\""}': 1.0})
+    writer.close()
+    (path,) = export.to_openmetrics(open_archive(folder), tmp_path / "om")
+    (family,) = text_string_to_metric_families(path.read_text())
+    (sample,) = family.samples
+    assert sample.labels == {
+        "exported_run": "x",
+        "say": 'a,point="b"',
+        "run": "made-up",
+        "point": "policy=a",
+        "repeat": "1",
+    }
 
 
 def test_csv_has_neither_formulas_nor_latencies_of_nothing(tmp_path: Path) -> None:
