@@ -65,7 +65,10 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
         record = replace(record, changes=_changes(record, recorded.records.get(phase.against)))
         if phase.until.kind == "recovery_done":
             # After its end: busy OSDs take seconds to report, in which its load runs no more.
+            context.live.end(phase)
+            context.live.doing = "waiting for OSDs to report what recovered"
             record = replace(record, recovery=await context.watcher.recovery())
+            context.live.doing = ""
     except (CephqosError, CommandFailed) as error:
         how: EndedBy = "cut_off" if isinstance(error, TooLong) else "failed"
         record = replace(record, ended_by=how, error=str(error))

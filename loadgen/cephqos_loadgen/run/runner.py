@@ -249,8 +249,8 @@ class Runner:
     ) -> None:
         found = await environment.collect(session.cluster)
         if self.options.resume:
-            given = bool(self.options.lab or self.options.conf)
-            check_environment(self.options.resume, found, given=given)
+            named = bool(self.options.lab or self.options.conf)
+            check_environment(self.options.resume, found, given=named)
         archive.json(ENVIRONMENT, found)
         sockets = self.options.sockets or session.access.sockets
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
