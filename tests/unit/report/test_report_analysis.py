@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
+from cephqos_base.series import DaemonSeries
 from cephqos_loadgen.archive.reader import open_archive
+from cephqos_loadgen.record.columns import ColumnWriter
+from cephqos_loadgen.record.metrics import labelled
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, analyse, load_row
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
-from cephqos_loadgen.report.figures.samples import Series
+from cephqos_loadgen.report.figures.samples import Series, read_samples
 from cephqos_loadgen.report.figures.statistics import change
 from cephqos_loadgen.results.phase import RecoveryFigures
 
@@ -136,6 +139,16 @@ def test_memory_of_an_osd_that_was_gone_before_a_load_is_not_that_of_the_load() 
     assert series.at(100.0) == 7.0
     assert series.at(100.0, since=50.0) is None
     assert series.at(2.5, since=2.0) == 6.0
+
+
+def test_an_osd_that_two_exporters_see_is_counted_once(tmp_path: Path) -> None:
+    writer = ColumnWriter(tmp_path / "m.columns")
+    for second in range(3):
+        own = f'{DaemonSeries.CPU_SECONDS}{{ceph_daemon="osd.0",mode="user"}}'
+        writer.add(1e9 + second, {own: second, labelled(own, "exporter.1"): second})
+    writer.close()
+    found = read_samples(tmp_path / "m.columns", {DaemonSeries.CPU_SECONDS})
+    assert found.growth(DaemonSeries.CPU_SECONDS, 1e9, 1e9 + 2) == 2.0
 
 
 @pytest.mark.parametrize(("rate", "known"), [(3000.0, False), (4000.0, True)])

@@ -22,6 +22,8 @@ from cephqos_loadgen.report.figures.statistics import Floats
 
 _FRAME = struct.Struct("<cI")
 _HEAD = struct.Struct("<III")
+# What a recording adds to series that an exporter before had too.
+_SECOND = "exporter"
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -92,6 +94,8 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
     for number, part in sorted(parts.items()):
         family, text = split_series(names[number])
         labels = {match[1]: match[2] for match in _LABEL.finditer(text)}
+        if _SECOND in labels:
+            continue  # another exporter has the same series: the same OSD counts once
         times, values = np.concatenate(part.times), np.concatenate(part.values)
         found.setdefault(family, []).append(Series(family, labels, times, values))
     return Samples(found)
