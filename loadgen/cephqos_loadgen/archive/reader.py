@@ -15,7 +15,15 @@ from cephqos_base.version import __version__
 from cephqos_loadgen.phase_kinds.registry import RESULTS
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.files import read_gzip, read_lines
-from cephqos_loadgen.record.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL, is_archive
+from cephqos_loadgen.record.layout import (
+    ENVIRONMENT,
+    ENVIRONMENTS,
+    FORMAT,
+    MANIFEST,
+    MANIFEST_SUM,
+    PARTIAL,
+    is_archive,
+)
 from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
 from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.results.figures import Interval
@@ -92,9 +100,15 @@ class Archive:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Empty when the run failed before it could look."""
-        path = self.folder / "environment.json"
+        """Of the last cluster. Empty when the run failed before it could look."""
+        path = self.folder / ENVIRONMENT
         return json.loads(read_regular(path)) if path.exists() else {}
+
+    @property
+    def environments(self) -> list[dict[str, Any]]:
+        """Of all kinds of clusters, where there were several."""
+        path = self.folder / ENVIRONMENTS
+        return list(json.loads(read_regular(path))) if path.exists() else []
 
     def events(self) -> list[dict[str, Any]]:
         return list(read_lines(self.folder / "events.jsonl"))

@@ -5,6 +5,8 @@
     scenario.yaml      the scenario as it was given
     plan.json          the frozen plan
     environment.json   hardware, kernel, releases, options, devices, before the first repeat
+    environments.json  all of them, where the points had clusters of different kinds: the file above
+                       is of the last one
     client.conf        the configuration that the clients used
     undo.json          the way back as it stood last; empty when the cluster was restored
     events.jsonl       what happened to the run as a whole
@@ -34,6 +36,7 @@ from pathlib import Path
 FORMAT = 1
 MANIFEST = "archive.json"
 ENVIRONMENT = "environment.json"
+ENVIRONMENTS = "environments.json"
 MANIFEST_SUM = "archive.sha256"
 PARTIAL = ".partial"
 

@@ -1,11 +1,21 @@
 """What a run ran on, of `environment.json`, in words: what decides whether figures can be compared.
 Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 # What a lab of the run's own has in every cluster that it makes.
 OF_EVERY_LAB: Final = ("CPU", "Memory", "Kernel", "Ceph", "fio")
+
+
+def facts_of_all(environments: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Of clusters of different kinds each value once."""
+    each = [facts_of(environment) for environment in environments]
+    names = dict.fromkeys(name for facts in each for name in facts)
+    return {
+        name: " or ".join(dict.fromkeys(facts[name] for facts in each if name in facts))
+        for name in names
+    }
 
 
 def facts_of(environment: Mapping[str, Any]) -> dict[str, str]:

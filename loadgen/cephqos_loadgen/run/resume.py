@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
-from cephqos_loadgen.record.layout import ENVIRONMENT, is_archive
+from cephqos_loadgen.record.layout import ENVIRONMENT, ENVIRONMENTS, is_archive
 from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
 from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
@@ -89,6 +90,15 @@ def check_cluster(source: Path, fsid: str) -> None:
             f"--resume {source}: it ran on the cluster {before}, this is {fsid};"
             f" name that one, or start a new run without --resume"
         )
+
+
+def environments_of(source: Path) -> list[dict[str, Any]]:
+    """What the repeats that are taken along ran on."""
+    several = source / ENVIRONMENTS
+    with suppress(OSError, ValueError):
+        return list(json.loads(read_regular(several)))
+    one = _environment(source)
+    return [] if one is None else [one]
 
 
 def check_environment(source: Path, now: Mapping[str, Any], *, given: bool) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
@@ -30,14 +31,20 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.model import LabWish, Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
-from cephqos_loadgen.record.layout import ENVIRONMENT, repeat_folder
+from cephqos_loadgen.record.layout import ENVIRONMENT, ENVIRONMENTS, repeat_folder
 from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.results.environment import facts_of
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
 from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
-from cephqos_loadgen.run.resume import check_cluster, check_environment, take_along
+from cephqos_loadgen.run.resume import (
+    check_cluster,
+    check_environment,
+    environments_of,
+    take_along,
+)
 from cephqos_loadgen.run.session import Session, finish
 from cephqos_loadgen.run.summary import summarise
 from cephqos_loadgen.servers import Address
@@ -62,6 +69,7 @@ class Runner:
         self._records: list[RepeatRecord] = []
         self._restore: list[str] = []
         self._finished: list[RepeatRecord] = []  # by the run that is resumed
+        self._environments: list[dict[str, Any]] = []  # of clusters of different kinds
         self.stage = "checking"
         self._touched = False  # something in a cluster was changed
         self._not_restored = ""
@@ -142,6 +150,7 @@ class Runner:
         if self.options.resume:
             note = self.progress.note
             self._finished = take_along(self.options.resume, self.plan, archive, note)
+            self._environments = environments_of(self.options.resume)
             self._records += self._finished
             left = self._left()
             for run in self.plan.runs:
@@ -252,6 +261,10 @@ class Runner:
             named = bool(self.options.lab or self.options.conf)
             check_environment(self.options.resume, found, given=named)
         archive.json(ENVIRONMENT, found)
+        if facts_of(found) not in map(facts_of, self._environments):
+            self._environments.append(found)
+        if len(self._environments) > 1:
+            archive.json(ENVIRONMENTS, self._environments)
         sockets = self.options.sockets or session.access.sockets
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)

@@ -3,6 +3,8 @@
 import errno
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,13 +20,15 @@ from cephqos_loadgen.record.files import write_json
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
+from cephqos_loadgen.results.environment import facts_of, facts_of_all
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RunStatus
 from cephqos_loadgen.run import runner
 from cephqos_loadgen.run.one_repeat import new_record
-from cephqos_loadgen.run.resume import check_cluster, check_environment, take_along
+from cephqos_loadgen.run.resume import check_cluster, check_environment, environments_of, take_along
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
+from cephqos_loadgen.servers import Address
 
 
 def test_a_run_goes_on_on_its_own_cluster_only(tmp_path: Path) -> None:
@@ -103,6 +107,36 @@ def test_a_run_goes_on_where_its_repeats_are_comparable_only(
         return
     with pytest.raises(ClusterUnfit, match=re.escape(said)):
         check_environment(tmp_path, environment(**changed), given=given)
+
+
+async def test_clusters_of_different_kinds_are_all_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points may have clusters of their own: the last one is not that of all figures."""
+    seen = [environment(**{"class": kind}) for kind in ("ssd", "hdd", "ssd")]
+
+    async def collect(cluster: object) -> dict[str, Any]:
+        return seen.pop(0)
+
+    monkeypatch.setattr(runner.environment, "collect", collect)
+    options = RunOptions(out=tmp_path / "out", exporters=(Address("http://127.0.0.1:9/metrics"),))
+    run = Runner(parse(TEXT, "s.yaml"), options, Silent())
+    archive = ArchiveWriter(tmp_path / "out", "run")
+    place = SimpleNamespace(environment={})
+    access: Any = SimpleNamespace(sockets=None, argv=list, place=place)
+    session: Any = SimpleNamespace(cluster=None, access=access)
+
+    @asynccontextmanager
+    async def none(*_: object) -> AsyncIterator[object]:
+        yield {}, None
+
+    monkeypatch.setattr(runner, "exporters", none)
+    while seen:
+        await run._points(archive, session, [])
+    found = environments_of(archive.folder)
+    assert [facts_of(each)["Device class"] for each in found] == ["ssd", "hdd"]
+    assert facts_of_all(found)["Device class"] == "ssd or hdd"
+    assert facts_of_all(found)["Kernel"] == "6.1"
 
 
 @pytest.mark.parametrize("status", ["complete", "failed"])

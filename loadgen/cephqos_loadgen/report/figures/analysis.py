@@ -88,6 +88,7 @@ class ReportRun:
     environment: Mapping[str, Any]
     observations: tuple[Observation, ...]
     rows: tuple[ReportRow, ...]
+    environments: tuple[Mapping[str, Any], ...] = ()  # where there were several
     problems: tuple[str, ...] = ()  # files that are not as the manifest says
 
     @property
@@ -111,6 +112,7 @@ def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None)
             manifest=archive.manifest,
             plan=archive.plan,
             environment=archive.environment,
+            environments=tuple(archive.environments),
             observations=tuple(observations),
             rows=tuple(rows_of(archive.manifest.run, finished)),
             problems=tuple(_problems(archive)),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from cephqos_loadgen.report.figures.analysis import ReportRun
-from cephqos_loadgen.results.environment import facts_of
+from cephqos_loadgen.results.environment import facts_of_all
 
 # Facts that may differ: they are what a comparison is often about.
 _MAY_DIFFER: Final = ("cephqos",)
@@ -12,7 +12,7 @@ _MAY_DIFFER: Final = ("cephqos",)
 
 def environment_facts(run: ReportRun) -> dict[str, str]:
     """What decides whether two runs can be compared, in words."""
-    found = facts_of(run.environment)
+    found = facts_of_all(run.environments or (run.environment,))
     fio = found.pop("fio", "")
     labs = [point.get("lab") or {} for point in run.plan.get("points", [])]
     limits = {int(lab["device_iops"]) for lab in labs if lab.get("device_iops")}
