@@ -88,7 +88,11 @@ def _against_alone(subject: Subject) -> Iterator[str]:
         moved = change_between(row, alone, metrics.IOPS)
         label = subject.label(row.key)
         during = row.key.window.startswith("during")
-        if moved is None or not (during or (row.key.window == WHOLE and label not in found)):
+        if (
+            moved is None
+            or moved.ratio is None
+            or not (during or (row.key.window == WHOLE and label not in found))
+        ):
             continue
         said = "not put to the test" if is_no_baseline(moved) else verdict(moved)
         part = "" if row.key.window == WHOLE else f" {row.key.window}"

@@ -287,6 +287,11 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
             points={"a": [SyntheticRepeat([500.0] * 12 + [1000.0] * 18, scrub_seconds=12.0)] * 3}
         ),
     ),
+    "a load stood still": (
+        "Nothing completed in the load client of policy=a, repeat 2. 0 I/Os in 30 s.",
+        Builder(points={"a": [STEADY[0], SyntheticRepeat(0.0), STEADY[2]]}),
+        Builder(points={"a": STEADY}),
+    ),
     "too few completions": (
         "Too few completions for p99.9 in 1 row: fewer than one is beyond it, so what is shown is"
         " the slowest one. Least: 990 completions, client of policy=a.",

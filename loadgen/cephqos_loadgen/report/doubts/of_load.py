@@ -72,6 +72,21 @@ def _busiest(use: HostUse | None) -> Iterator[tuple[float, str]]:
                 yield spent.busiest_seconds / use.seconds, thread
 
 
+def nothing_completed(run: ReportRun) -> Iterator[Doubt]:
+    """A load that stood still: no figure of it is a figure of the cluster at work."""
+    for observed in run.finished:
+        record = observed.record
+        for phase, depth, step, _ in _loads(observed):
+            if not step.total.ios:
+                yield Doubt(
+                    "serious",
+                    f"Nothing completed in the load {_name(phase, depth)} of {record.point}, repeat"
+                    f" {record.repeat}.",
+                    f"0 I/Os in {step.end_unix_seconds - step.start_unix_seconds:.0f} s.",
+                    _rows(run, record.point, phase, depth),
+                )
+
+
 def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.finished:
         point = observed.record.point
@@ -261,6 +276,7 @@ def no_scrub_seen(run: ReportRun) -> Iterator[Doubt]:
 
 
 LOAD_CHECKS: Final = (
+    nothing_completed,
     client_at_its_ceiling,
     unequal_jobs,
     limited_rate,
