@@ -172,6 +172,13 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
     ),
     "a phase failed": ("repeat 1, failed", ended("client", "failed"), ended("client", "duration")),
     "jobs differ": ("differ by more than 20%", jobs(0.7), jobs(0.85)),
+    "a load syncs": (
+        "syncs: latencies are of its writes, without the syncs that follow them. fsync is 1",
+        everywhere("plan.json", lambda plan: plan["points"][0]["phases"][0]["action"].update(
+            options=[["fsync", "1"], ["fdatasync", "0"]])),
+        everywhere("plan.json", lambda plan: plan["points"][0]["phases"][0]["action"].update(
+            options=[["fsync", "0"], ["offset", "1M"]])),
+    ),
     "images were not written": ("were not written before", pools(False), pools(True)),
     "flash is fresh": ("steady state", steady_first(False), steady_first(True)),
     "flash is not there": ("steady state", steady_first(False), osds(rotational="1")),

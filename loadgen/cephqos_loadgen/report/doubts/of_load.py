@@ -11,12 +11,14 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRun
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
 from cephqos_loadgen.report.figures.promises import KeptPromise, promises
+from cephqos_loadgen.report.words import listed
 from cephqos_loadgen.results.host import HostUse, step_name
 from cephqos_loadgen.results.phase import LoadResult, Step
 
 _CEILING: Final = 0.90  # of one core, by the busiest thread of a client
 _SPREAD: Final = 0.20  # between the slowest and the fastest job
 _COVERED: Final = 0.80
+_SYNCS: Final = ("fsync", "fdatasync")
 
 
 def _rows(run: ReportRun, point: str, phase: str, depth: int | None = None) -> tuple[Key, ...]:
@@ -122,6 +124,22 @@ def limited_rate(run: ReportRun) -> Iterator[Doubt]:
                 f"The plan limits the load {phase['name']} of {point}: its throughput says what"
                 " was asked for, not what the cluster can do.",
                 f"rate_iops is {rate:,}, for reads and writes each.",
+                rows,
+            )
+
+
+def syncs_apart(run: ReportRun) -> Iterator[Doubt]:
+    """fio counts the time of a sync apart from that of the write before it."""
+    for point, phase in _planned(run):
+        options = dict(phase["action"].get("options") or ())
+        asked = [f"{name} is {options[name]}" for name in _SYNCS if options.get(name, "0") != "0"]
+        rows = _rows(run, point, phase["name"])
+        if asked and rows:
+            yield Doubt(
+                "caution",
+                f"The load {phase['name']} of {point} syncs: latencies are of its writes, without"
+                " the syncs that follow them.",
+                f"{listed(asked)} in the plan.",
                 rows,
             )
 
@@ -280,6 +298,7 @@ LOAD_CHECKS: Final = (
     client_at_its_ceiling,
     unequal_jobs,
     limited_rate,
+    syncs_apart,
     not_prefilled,
     not_in_steady_state,
     background_too_short,
