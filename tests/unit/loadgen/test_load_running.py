@@ -171,7 +171,7 @@ async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_re
         yield
         hosts["seconds"] = time.monotonic() - began
 
-    monkeypatch.setattr(phase_runner.host_figures, "recorded", recorded)
+    monkeypatch.setattr("cephqos_loadgen.load.phase_runner.host_figures.recorded", recorded)
     waiting = Phase("w", Wait(), Start("at"), Until("recovery_done", 20.0, 1.0))
     context: Any = SimpleNamespace(
         point=SimpleNamespace(phases=(waiting,)), marks={"w": Marks()}, watcher=SlowToReport(),

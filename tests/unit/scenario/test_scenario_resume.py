@@ -118,7 +118,7 @@ async def test_clusters_of_different_kinds_are_all_written_down(
     async def collect(cluster: object) -> dict[str, Any]:
         return seen.pop(0)
 
-    monkeypatch.setattr(runner.environment, "collect", collect)
+    monkeypatch.setattr("cephqos_loadgen.run.runner.environment.collect", collect)
     options = RunOptions(out=tmp_path / "out", exporters=(Address("http://127.0.0.1:9/metrics"),))
     run = Runner(parse(TEXT, "s.yaml"), options, Silent())
     archive = ArchiveWriter(tmp_path / "out", "run")
