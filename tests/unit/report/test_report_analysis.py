@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
-from cephqos_base.series import DaemonSeries
+from cephqos_base.series import DaemonSeries, QosSeries
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.metrics import labelled
@@ -22,7 +22,8 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, a
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
-from cephqos_loadgen.report.figures.samples import Series, read_samples
+from cephqos_loadgen.report.figures.promises import promises
+from cephqos_loadgen.report.figures.samples import Samples, Series, read_samples
 from cephqos_loadgen.report.figures.statistics import change
 from cephqos_loadgen.results.phase import RecoveryFigures
 
@@ -139,6 +140,18 @@ def test_memory_of_an_osd_that_was_gone_before_a_load_is_not_that_of_the_load() 
     assert series.at(100.0) == 7.0
     assert series.at(100.0, since=50.0) is None
     assert series.at(2.5, since=2.0) == 6.0
+
+
+def test_an_osd_that_did_not_answer_at_the_end_of_a_load_is_judged_by_what_is_known() -> None:
+    """300 operations a second, of which the last 9 s are missing: that is not 210."""
+    label = {"ceph_daemon": "osd.0", "class": "client"}
+    times = np.arange(0.0, 22.0)
+    reserved = Series(QosSeries.RESERVATION_OPS, label, times, np.full(22, 400.0))
+    attained = Series(QosSeries.OPS, label, times, times * 300)
+    samples = Samples({QosSeries.OPS: [attained], QosSeries.RESERVATION_OPS: [reserved]})
+    (promise,) = promises(samples, 0.4, 30.4)
+    assert (promise.attained, promise.seconds) == (300.0, 21.0)
+    assert promise.attainment == 0.75
 
 
 def test_an_osd_that_two_exporters_see_is_counted_once(tmp_path: Path) -> None:

@@ -109,14 +109,16 @@ def _promise(
         for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
     ]
     worst = max((float(lag.max()) for lag in lags if len(lag)), default=None)
+    # An OSD that does not answer at the end goes on all the same.
+    seconds = series.covered(start, end)
     return KeptPromise(
         osd=osd,
         work=work,
         reservation=reservation,
         limit=_level(samples.of(QosSeries.LIMIT_OPS, **labels), end),
-        attained=series.growth(start, end) / (end - start),
+        attained=series.growth(start, end) / seconds if seconds else 0.0,
         attained_most=float(rates.max()),
-        seconds=end - start,
+        seconds=seconds,
         demand_seconds=float(wanted.sum()) * step,
         violated_seconds=float(short.sum()) * step if reservation else None,
         lag_most_seconds=worst,

@@ -50,6 +50,12 @@ class Series:
         steps = np.diff(self.values[first:last])
         return float(np.sum(np.where(steps >= 0, steps, self.values[first + 1 : last])))
 
+    def covered(self, start: float, end: float) -> float:
+        """Seconds between the samples that `growth` of this stretch is taken from."""
+        first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
+        last = int(np.searchsorted(self.times, end, side="right")) - 1
+        return float(self.times[last] - self.times[first]) if last > first else 0.0
+
 
 @dataclass(slots=True)
 class _Parts:
