@@ -66,6 +66,35 @@ def test_the_end_of_a_load_within_a_second_is_no_fall_in_throughput(tmp_path: Pa
     assert found["latency, p50, ms"][-1] == pytest.approx(5.0)
 
 
+def test_seconds_of_clients_that_are_not_in_step_with_the_charts_make_no_spikes(
+    tmp_path: Path,
+) -> None:
+    """Two that end in the same second of the chart once were 742 IOPS of a load of 400."""
+    run = analysed(tmp_path)
+    (observed,) = run.observations
+    table = observed.intervals
+    drifting = np.linspace(-0.4, 0.4, len(table.middles))
+    moved = replace(table, middles=table.middles + drifting, ios=np.full(len(table.ios), 500))
+    found = drawn(replace(run, observations=(replace(observed, intervals=moved),)))
+    rates = [rate for rate in found["throughput, clients, IOPS"] if rate is not None]
+    assert len(rates) >= 59
+    assert min(rates) > 490 and max(rates) < 510
+    # One that lasts long, as where fio did not get round to its status.
+    late = replace(
+        table,
+        **{name: getattr(table, name)[:1] for name in ("phase", "job", "depth", "latency_sum")},
+        middles=table.middles[:1] + 4.5,
+        seconds=np.array([10.0]),
+        ios=np.array([5000]),
+        bytes=table.bytes[:1],
+        owner=np.zeros(1, np.int64),
+        centres=table.centres[:1],
+        counts=table.counts[:1],
+    )
+    found = drawn(replace(run, observations=(replace(observed, intervals=late),)))
+    assert found["throughput, clients, IOPS"] == [500.0] * 10 + [None] * 50
+
+
 def test_a_line_is_broken_where_no_load_ran() -> None:
     lines = [Line("clients", ((0.5, 10.0), (1.5, 10.0), (5.5, 10.0), (6.5, 10.0)))]
     drawing = over_time("t", [Panel("throughput, IOPS", lines, 1.0)], [], [], [], 8.0)

@@ -19,6 +19,7 @@ from cephqos_loadgen.report.charts import plot_time
 from cephqos_loadgen.report.charts.plot_time import Band, Line, Panel, Strip, stretches
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.bins import merged_arrays
+from cephqos_loadgen.report.figures.intervals import Intervals
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
@@ -195,17 +196,10 @@ def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Trac
     since = table.middles - observed.record.start_unix_seconds
     slot = np.clip(np.floor(since / step), 0, len(times) - 1).astype(np.int64)
     there = np.bincount(slot, minlength=len(times)) > 0
-    jobs = max(1, len(table.jobs))
-    of_job = slot * jobs + table.job
-    done, took = (
-        np.bincount(of_job, amounts, len(times) * jobs).reshape(len(times), jobs)
-        for amounts in (table.ios, table.seconds)
-    )
-    # Intervals are not in step with ours: two may end in one, which is no doubled rate.
-    rates = (done / np.maximum(took, step)).sum(axis=1)
-    # The end of a load that fills a small part of its step has no rate: it would look like a fall.
-    whole = took.max(axis=1) >= step / 2
-    yield Track("throughput", "clients", "IOPS", np.where(there & whole, rates, np.nan))
+    done, took = _spread(table, observed.record.start_unix_seconds, step, len(times))
+    # Where a load fills a small part of its step it has no rate: it would look like a fall.
+    rates = np.where(took >= step / 2, done / np.maximum(took, step / 2), np.nan)
+    yield Track("throughput", "clients", "IOPS", rates)
     owner_slot = slot[table.owner]
     order = np.argsort(owner_slot, kind="stable")
     edges = np.searchsorted(owner_slot[order], np.arange(len(times) + 1))
@@ -218,6 +212,25 @@ def _clients(observed: Observation, times: Floats, step: float) -> Iterator[Trac
             values[index] = np.nan if value is None else value * 1e3
     for percent, values in found.items():
         yield Track("latency", f"p{percent:g}", "ms", values)
+
+
+def _spread(table: Intervals, start: float, step: float, count: int) -> tuple[Floats, Floats]:
+    """I/Os of each step of time, and seconds of it in which a load ran. Intervals are not in step
+    with these: each counts in the steps that it lies in, for its part in each."""
+    edges = np.arange(count + 1) * step
+    done, took = np.zeros(count), np.zeros(count)
+    order = np.lexsort((table.middles, table.job))
+    for own in np.split(order, np.searchsorted(table.job[order], np.arange(1, len(table.jobs)))):
+        ends = table.middles[own] + table.seconds[own] / 2 - start
+        begins = np.maximum(ends - table.seconds[own], np.concatenate([[-np.inf], ends[:-1]]))
+        begins = np.minimum(begins, ends)
+        at = np.stack([begins, ends], axis=1).ravel()
+        for amounts, total in ((table.ios[own], done), (ends - begins, took)):
+            sums = np.concatenate([[0.0], np.cumsum(amounts)])
+            along = np.stack([sums[:-1], sums[1:]], axis=1).ravel()
+            part = np.diff(np.interp(edges, at, along)) if len(at) else np.zeros(count)
+            total[:] = total + part if total is done else np.maximum(total, part)
+    return done, took
 
 
 def strips(observed: Observation) -> list[Strip]:
