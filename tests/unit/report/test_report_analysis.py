@@ -150,8 +150,21 @@ def test_an_osd_that_did_not_answer_at_the_end_of_a_load_is_judged_by_what_is_kn
     attained = Series(QosSeries.OPS, label, times, times * 300)
     samples = Samples({QosSeries.OPS: [attained], QosSeries.RESERVATION_OPS: [reserved]})
     (promise,) = promises(samples, 0.4, 30.4)
-    assert (promise.attained, promise.seconds) == (300.0, 21.0)
-    assert promise.attainment == 0.75
+    assert (promise.attained, promise.seconds) == pytest.approx((300.0, 20.6))
+    assert promise.attainment == pytest.approx(0.75)
+
+
+def test_what_a_counter_grew_before_and_after_a_load_is_not_that_of_the_load() -> None:
+    """Samples are a second apart, and a load begins between two of them: idle until 10.4, then 100
+    a second until 13.4, of which the samples at 10 and 13 show 260."""
+    times = np.arange(0.0, 20.0)
+    busy = Series("c", {}, times, np.clip(times - 10.4, 0.0, 3.0) * 100)
+    assert busy.growth(11.0, 13.0) == pytest.approx(200.0)
+    assert busy.growth(10.4, 13.4) == pytest.approx(0.6 * 60 + 200 + 0.4 * 40)
+    assert busy.growth(9.0, 15.0) == pytest.approx(300.0)
+    restarted = Series("c", {}, times[:4], np.array([100.0, 110.0, 4.0, 9.0]))
+    assert restarted.growth(0.0, 3.0) == pytest.approx(10 + 4 + 5)
+    assert restarted.growth(5.0, 9.0) == 0.0
 
 
 def test_an_osd_that_two_exporters_see_is_counted_once(tmp_path: Path) -> None:

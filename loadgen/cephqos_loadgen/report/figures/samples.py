@@ -44,17 +44,22 @@ class Series:
         return float(self.values[index]) if there else None
 
     def growth(self, start: float, end: float) -> float:
-        """What a counter grew by; where it fell it restarted."""
+        """What a counter grew by; where it fell it restarted. Between two samples it grows evenly:
+        what came before the start, or after the end, does not count."""
         first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
-        last = int(np.searchsorted(self.times, end, side="right"))
-        steps = np.diff(self.values[first:last])
-        return float(np.sum(np.where(steps >= 0, steps, self.values[first + 1 : last])))
+        last = int(np.searchsorted(self.times, end, side="left")) + 1
+        times, values = self.times[first:last], self.values[first:last]
+        if len(times) < 2:
+            return 0.0
+        steps = np.diff(values)
+        grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, values[1:]))])
+        return float(np.interp(end, times, grown) - np.interp(start, times, grown))
 
     def covered(self, start: float, end: float) -> float:
-        """Seconds between the samples that `growth` of this stretch is taken from."""
-        first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
-        last = int(np.searchsorted(self.times, end, side="right")) - 1
-        return float(self.times[last] - self.times[first]) if last > first else 0.0
+        """Seconds of a stretch that lie between its first and its last sample."""
+        if not len(self.times):
+            return 0.0
+        return max(0.0, min(end, float(self.times[-1])) - max(start, float(self.times[0])))
 
 
 @dataclass(slots=True)
