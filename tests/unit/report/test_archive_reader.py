@@ -241,7 +241,8 @@ def test_labels_of_the_run_win_over_equal_ones_of_a_series(tmp_path: Path) -> No
     writer.add(1e9, {'up{run="x",say="a,point=\\"b\\""}': 1.0})
     writer.close()
     (path,) = export.to_openmetrics(open_archive(folder), tmp_path / "om")
-    (family,) = text_string_to_metric_families(path.read_text())
+    parsed = text_string_to_metric_families(path.read_text())  # type: ignore[no-untyped-call]
+    (family,) = parsed
     (sample,) = family.samples
     assert sample.labels == {
         "exported_run": "x",

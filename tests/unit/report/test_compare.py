@@ -173,9 +173,9 @@ def test_another_limit_of_the_devices_is_another_environment(
     assert "400 requests/s per OSD (other)" in said
 
 
-@pytest.mark.parametrize(("rule", "status"), [("attainment < 20", 1), ("attainment < 10", 0)])
+@pytest.mark.parametrize(("rule", "status"), [("attainment < 25", 1), ("attainment < 20", 0)])
 def test_a_rule_may_be_about_what_clients_were_promised(rule: str, status: int) -> None:
-    """A step of the archive's curve kept 17 % on its worst OSD, without demand for more."""
+    """A step of the archive's curve kept 24 % on its worst OSD, without demand for more."""
     assert run(str(COMMITTED), str(COMMITTED), "--fail-if", rule) == status
     assert run(str(COMMITTED), str(COMMITTED), "--fail-if", "violated_seconds > 0") == 0
 

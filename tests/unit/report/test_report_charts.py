@@ -76,7 +76,7 @@ def test_seconds_of_clients_that_are_not_in_step_with_the_charts_make_no_spikes(
     drifting = np.linspace(-0.4, 0.4, len(table.middles))
     moved = replace(table, middles=table.middles + drifting, ios=np.full(len(table.ios), 500))
     found = drawn(replace(run, observations=(replace(observed, intervals=moved),)))
-    rates = [rate for rate in found["throughput, clients, IOPS"] if rate is not None]
+    rates = [float(rate) for rate in found["throughput, clients, IOPS"] if rate is not None]
     assert len(rates) >= 59
     assert min(rates) > 490 and max(rates) < 510
     # One that lasts long, as where fio did not get round to its status.

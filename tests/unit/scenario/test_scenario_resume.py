@@ -68,6 +68,7 @@ def test_a_repeat_that_lost_what_it_recorded_is_made_again(tmp_path: Path) -> No
         if damaged:
             (tmp_path / "source" / "repeats" / "002-only-r2" / damaged).write_bytes(b"")
         found = take_along(tmp_path / "source", plan, archive, notes.append)
+        archive.events.close()
         assert [record.repeat for record in found] == taken
         assert len(list(archive.folder.glob("repeats/*"))) == len(taken)
         assert (archive.folder / "environment.json").exists(), "if it sees no cluster itself"
@@ -133,6 +134,7 @@ async def test_clusters_of_different_kinds_are_all_written_down(
     monkeypatch.setattr(runner, "exporters", none)
     while seen:
         await run._points(archive, session, [])
+    archive.events.close()
     found = environments_of(archive.folder)
     assert [facts_of(each)["Device class"] for each in found] == ["ssd", "hdd"]
     assert facts_of_all(found)["Device class"] == "ssd or hdd"
@@ -148,6 +150,7 @@ def test_a_run_whose_archive_cannot_be_finished_is_not_a_success(
 
     monkeypatch.setattr(ArchiveWriter, "seal", full)
     archive = ArchiveWriter(tmp_path / "out", "run")
+    archive.events.close()
     run = Runner(parse(TEXT, "s.yaml"), RunOptions(out=tmp_path / "out"), Silent())
     if status == "failed":  # its error is on its way
         assert run._finish(archive, status, "error") == archive.folder
