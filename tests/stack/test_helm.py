@@ -1,6 +1,7 @@
 """The chart: linted, rendered for three sets of values, checked against the APIs' own schemas."""
 
 import json
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from cephqos_alerts.build import FILES
+from cephqos_alerts.rules import render
+from cephqos_alerts.settings import RuleSettings
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_exporter.cli import build_parser, every_option, read_settings
 from cephqos_exporter.options import SOCKETS
@@ -146,8 +150,8 @@ def test_every_argument_is_one_that_the_exporter_takes(rendered: tuple[str, str]
                 if option.name in ("path.procfs", "path.sysfs", "path.dev"):
                     assert settings[option] in mounted
             patterns = settings[SOCKETS]
-            assert any(p.startswith("/var/lib/rook/") for p in patterns)
-            assert "/var/lib/rook" in mounted
+            assert "/run/ceph/*.asok" in patterns
+            assert "/run/ceph" in mounted
 
 
 def test_pods_keep_to_the_restricted_level_but_for_the_host_paths_of_the_daemonset(
@@ -170,6 +174,78 @@ def test_pods_keep_to_the_restricted_level_but_for_the_host_paths_of_the_daemons
         for mount in pod["containers"][0]["volumeMounts"]:
             if mount["name"] in {volume["name"] for volume in host}:
                 assert mount["readOnly"] is True
+
+
+@pytest.mark.parametrize(
+    ("name", "sockets"), [("default", "/var/lib/rook/exporter"), ("everything", "/mnt/sockets")]
+)
+def test_nothing_of_rooks_directory_but_the_admin_sockets_is_mounted(
+    name: str, sockets: str
+) -> None:
+    """The directory has the monitors' keys on nodes where monitors run."""
+    [(_, pod)] = [one for one in pods(documents(template(name))) if one[0] == "osd"]
+    host = {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    assert host == {"/proc", "/sys", "/dev", sockets}
+
+
+@pytest.mark.parametrize("version", ["1.29.0", "1.30.0"])
+def test_selinux_and_apparmor_let_the_exporter_reach_osds_and_no_other_pod_reaches_them(
+    version: str,
+) -> None:
+    """OSDs are privileged containers: ordinary ones may not connect to them or look at them."""
+    found = documents(template("default", "--kube-version", version))
+    [daemons] = of_kind(found, "DaemonSet")
+    meta = daemons["spec"]["template"]["metadata"]
+    profiles = {
+        component: pod["securityContext"].get("appArmorProfile") for component, pod in pods(found)
+    }
+    if version == "1.29.0":  # the API has no field for it
+        key = "container.apparmor.security.beta.kubernetes.io/exporter"
+        assert meta["annotations"] == {key: "unconfined"}
+        assert profiles == {"osd": None, "cluster": None}
+    else:
+        assert "annotations" not in meta
+        assert profiles == {"osd": {"type": "Unconfined"}, "cluster": None}
+    for component, pod in pods(found):
+        expected = {"type": "spc_t"} if component == "osd" else None
+        assert pod["securityContext"].get("seLinuxOptions") == expected
+
+
+def test_an_update_ends_even_where_pods_are_pending_on_nodes_without_osds() -> None:
+    for name, expected in (("default", "100%"), ("everything", "10%")):
+        [daemons] = of_kind(documents(template(name)), "DaemonSet")
+        assert daemons["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": expected}
+
+
+def test_series_of_a_node_go_on_when_its_pod_is_replaced() -> None:
+    [monitor] = of_kind(documents(template("default")), "PodMonitor")
+    relabelings = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"]
+    assert {"action": "labeldrop", "regex": "pod|container|endpoint"} in relabelings
+
+
+def test_links_of_alerts_lead_where_rules_build_would_let_them_lead() -> None:
+    links = {"dashboard": "https://grafana.example.org/d", "runbook": "https://w.example.org/r.md"}
+    set_links = ",".join(f"rules.{name}Url={url}" for name, url in links.items())
+    found = of_kind(documents(template("default", "--set", set_links)), "PrometheusRule")
+    settings = RuleSettings(dashboard_url=links["dashboard"], runbook_url=links["runbook"])
+    specs = {one["metadata"]["name"].removeprefix("qos-"): one["spec"] for one in found}
+    for name, groups in FILES.items():
+        assert specs[name.removesuffix(".yml")] == render(groups, settings)
+    slos = json.dumps(specs["slo"])
+    assert links["runbook"] in slos and "alerts/runbooks.md" not in slos
+
+
+def test_values_of_an_older_chart_still_render(tmp_path: Path) -> None:
+    """`helm upgrade --reuse-values` gives a chart none of its own defaults."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    newer = {"priorityClassName", "seLinuxType", "appArmorProfile"}
+    chart = tmp_path / "cephqos"
+    shutil.copytree(CHART, chart)
+    for role in ("osd", "cluster", "probe"):
+        values[role] = {k: v for k, v in values[role].items() if k not in newer}
+    (chart / "values.yaml").write_text(yaml.safe_dump(values))
+    found = documents(helm("template", "qos", str(chart), "--kube-version", "1.29.0"))
+    assert "seLinuxOptions" not in next(p for c, p in pods(found) if c == "osd")["securityContext"]
 
 
 def test_no_right_is_asked_of_the_api_server(rendered: tuple[str, str]) -> None:
@@ -234,6 +310,10 @@ def test_the_script_that_makes_conf_and_keyring_makes_what_ceph_reads(tmp_path: 
         "image.digest=latest",
         "rook.dataDirHostPath=relative",
         "monitors.interval=often",
+        "rules.dashboardUrl=grafana",
+        "osd.seLinuxType=spc t",
+        "osd.appArmorProfile=Localhost",
+        "cluster.priorityClassName=High_Up",
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(wrong: str) -> None:

@@ -40,6 +40,15 @@ securityContext:
   runAsGroup: {{ .root.Values.cephUser }}
   fsGroup: {{ .root.Values.cephUser }}
   seccompProfile: {type: RuntimeDefault}
+  {{- with .values.seLinuxType }}
+  seLinuxOptions: {type: {{ . }}}
+  {{- end }}
+  {{- if and .values.appArmorProfile (semverCompare ">=1.30-0" .root.Capabilities.KubeVersion.Version) }}
+  appArmorProfile: {type: {{ .values.appArmorProfile }}}
+  {{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
 {{- with .values.nodeSelector }}
 nodeSelector: {{ toYaml . | nindent 2 }}
 {{- end }}
