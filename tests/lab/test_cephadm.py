@@ -17,7 +17,8 @@ import json, sys
 from ceph.deployment.service_spec import ServiceSpec
 spec = ServiceSpec.from_json(json.load(sys.stdin))
 spec.validate()
-print(json.dumps({"name": spec.service_name(), "config": spec.config_json()}))
+extra = spec.to_json().get("extra_container_args")
+print(json.dumps({"name": spec.service_name(), "config": spec.config_json(), "extra": extra}))
 """
 
 
@@ -40,6 +41,7 @@ def test_cephs_python_takes_the_specification(release: str, name: str) -> None:
     assert told["name"] == f"container.cephqos-{name}"
     for key, value in document["spec"].items():
         assert told["config"][key] == value
+    assert told["extra"] == document["extra_container_args"]
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])

@@ -16,8 +16,12 @@ ROOT = Path(__file__).parents[3]
 CEPHADM = ROOT / "deploy" / "cephadm"
 
 
+def document(name: str) -> Any:
+    return yaml.safe_load((CEPHADM / name).read_text())
+
+
 def spec(name: str) -> Any:
-    return yaml.safe_load((CEPHADM / name).read_text())["spec"]
+    return document(name)["spec"]
 
 
 @pytest.mark.parametrize(("name", "role"), [("exporter.yml", "osd"), ("cluster.yml", "cluster")])
@@ -38,11 +42,30 @@ def test_its_environment_is_one_that_the_exporter_takes(name: str, role: str) ->
 @pytest.mark.parametrize("name", ["exporter.yml", "cluster.yml"])
 def test_it_has_no_more_rights_than_it_needs(name: str) -> None:
     read = spec(name)
-    assert {"--cap-drop=ALL", "--read-only", "--user=167:167"} <= set(read["args"])
-    assert "--security-opt=no-new-privileges" in read["args"]
+    given = document(name)["extra_container_args"]
+    assert {"--cap-drop=ALL", "--read-only", "--user=167:167"} <= set(given)
+    assert "--security-opt=no-new-privileges" in given
+    # Some versions of cephadm would make arguments of the exporter of them. All split at blanks.
+    assert "args" not in read
+    assert not [one for one in given if " " in one]
     assert not read.get("privileged")
     assert all("ro=true" in mount for mount in read["bind_mounts"])
     assert not re.search(r"key\s*=|password|secret", (CEPHADM / name).read_text(), re.IGNORECASE)
+
+
+def test_selinux_and_apparmor_let_only_the_role_osd_look_at_osds() -> None:
+    """OSDs are in privileged containers, and ordinary ones may not look at those."""
+    off = {"--security-opt=label=disable", "--security-opt=apparmor=unconfined"}
+    assert off <= set(document("exporter.yml")["extra_container_args"])
+    assert not off & set(document("cluster.yml")["extra_container_args"])
+
+
+@pytest.mark.parametrize("name", ["exporter.yml", "cluster.yml"])
+def test_its_label_is_no_one_elses(name: str) -> None:
+    """A label `osd` may be that of a specification of OSDs, which then takes the host's disks."""
+    label = document(name)["placement"]["label"]
+    assert label.startswith("cephqos-")
+    assert f" {label} " in (CEPHADM / "README.md").read_text().replace("\n", " ")
 
 
 def test_the_key_is_the_documented_one() -> None:
