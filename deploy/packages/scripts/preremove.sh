@@ -8,4 +8,9 @@ remove | 0)
     fi
     ;;
 esac
-find /usr/lib/cephqos -name __pycache__ -type d -prune -exec rm -rf {} +
+# RPM calls this for the old version after the new one is there and compiled: that is to stay.
+case "$1" in
+remove | upgrade | 0)
+    find /usr/lib/cephqos -name __pycache__ -type d -prune -exec rm -rf {} +
+    ;;
+esac

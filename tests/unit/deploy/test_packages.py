@@ -1,5 +1,6 @@
 """What goes into the packages: manual, completion, units, configuration."""
 
+import ast
 import importlib.util
 import re
 import shutil
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from cephqos_exporter.ceph import monclient
 from cephqos_exporter.cli import every_option, read_settings
+from cephqos_exporter.probe import child
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy" / "packages"
@@ -92,6 +95,13 @@ def test_a_unit_leaves_the_service_little_to_harm(unit: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_the_end_of_a_unit_touches_nothing_of_ceph(unit: Path) -> None:
+    """RemoveIPC takes shared memory and semaphores from the user, whoever of his made them."""
+    settings = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE))
+    assert (settings.get("RemoveIPC") == "yes") == (settings["User"] == "cephqos")
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
 def test_a_unit_is_understood_by_systemd(unit: Path, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing: apt-get install systemd")
@@ -135,3 +145,61 @@ def test_every_dependency_of_the_project_is_one_of_both_packages() -> None:
     for name, version in wanted:
         short = name.lower().removeprefix("py").replace("_", "[-_]")
         assert len(re.findall(rf"python3-(?:py)?{short} \(?>= {version}", description)) == 2, name
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [("upgrade", False), ("remove", False), ("0", False), ("1", True)],
+)
+def test_compiled_files_go_with_the_version_that_made_them(
+    said: str, left: bool, tmp_path: Path
+) -> None:
+    """RPM removes the old version when the new one is installed and compiled, and says `1`."""
+    compiled = tmp_path / "lib" / "cephqos_base" / "__pycache__"
+    compiled.mkdir(parents=True)
+    text = (DEPLOY / "scripts" / "preremove.sh").read_text()
+    text = text.replace("/usr/lib/cephqos", str(tmp_path / "lib")).replace("/run/systemd", "/none")
+    subprocess.run(["sh", "-c", text, "preremove", said], check=True, timeout=30)
+    assert compiled.exists() == left
+
+
+def commands(heading: str) -> str:
+    """The first block of commands after a heading of the page."""
+    page = (DEPLOY / "README.md").read_text()
+    [block] = re.findall(r"```sh\n(.*?)```", page.split(heading)[1], re.DOTALL)[:1]
+    return str(block)
+
+
+def test_the_recipe_for_older_distributions_takes_files_that_are_here(tmp_path: Path) -> None:
+    """With a folder in place of the root, and without what needs root or a network."""
+    text = commands("**Debian 12,").replace(" /etc/", f" {tmp_path}/etc/")
+    text = text.replace(" /usr/bin/", f" {tmp_path}/bin/").replace("/opt/cephqos", f"{tmp_path}/o")
+    skipped = r"^.*(?:-m venv|pip install|systemctl daemon-reload).*$| && systemd-.*$"
+    text = re.sub(skipped, "", text, flags=re.MULTILINE)
+    (tmp_path / "bin").mkdir()
+    subprocess.run(["bash", "-euc", text], cwd=ROOT, check=True, timeout=30)
+    made = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert made == {
+        *(f"etc/cephqos/{name}.yml" for name in ("cluster", "exporter", "probe")),
+        *(f"etc/systemd/system/{unit.name}" for unit in UNITS),
+        "etc/sysusers.d/cephqos.conf",
+        "etc/tmpfiles.d/cephqos.conf",
+    }
+    for unit in UNITS:
+        [program] = re.findall(r"^ExecStart=/usr/bin/(\S+)", unit.read_text(), re.MULTILINE)
+        assert (tmp_path / "bin" / program).is_symlink()
+    for file in re.findall(r" -r (\S+)", commands("**Debian 12,")):
+        assert (ROOT / file).is_file()
+
+
+def test_the_user_of_a_unit_is_made_before_a_unit_needs_it() -> None:
+    """systemd ends a unit with 217/USER if its User= is a number that no user has."""
+    text = commands("**Hosts of cephadm.**")
+    assert text.index("useradd --system --uid 167 ") < text.index("User=167")
+    subprocess.run(["bash", "-n", "-c", text], check=True, timeout=30)
+
+
+@pytest.mark.parametrize("source", [monclient.CHILD_SOURCE, child.CHILD_SOURCE])
+def test_what_runs_in_the_python_of_cephs_module_is_understood_by_old_ones(source: str) -> None:
+    """Enterprise Linux 9 has Ceph's module for Python 3.9, and 8 for 3.6."""
+    ast.parse(monclient.SAFE_START + source, feature_version=(3, 6))
