@@ -8,6 +8,7 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say
 from cephqos_base.urls import without_password
 from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
@@ -60,8 +61,8 @@ def committed() -> dict[Path, str]:
         from cephqos_dashboards.build import build_dashboards
     except ModuleNotFoundError as exc:
         raise UsageError(
-            f"building dashboards needs {exc.name}: pip install 'cephqos[dashboards]'"
-            " (installing them does not)"
+            f"building dashboards needs {exc.name} (installing them does not);"
+            f" {how_to_install('dashboards')}"
         ) from exc
     files = {GENERATED / name: text for name, text in build_dashboards().items()}
     place = GrafanaPaths(loki="http://localhost:3100")

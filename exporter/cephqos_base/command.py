@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say
 from cephqos_base.version import __version__
 
@@ -31,8 +32,8 @@ class CommandEntry:
     name: str
     help: str
     function: str  # `module:function` that adds the command's options
-    extra: str = ""  # what must be installed with it: `pip install 'cephqos[EXTRA]'`
-    needs: tuple[str, ...] = ()  # modules that the extra brings
+    extra: str = ""  # of pyproject.toml, for all that it can do
+    needs: tuple[str, ...] = ()  # modules of the extra without which it can do nothing
 
 
 COMMANDS: Final = (
@@ -41,7 +42,7 @@ COMMANDS: Final = (
     CommandEntry("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
     CommandEntry("top", "show live in a terminal whether QoS promises are kept",
-            "cephqos_loadgen.top.cli:add_options"),
+            "cephqos_loadgen.top.cli:add_options", extra="top"),
     CommandEntry("run", "run a scenario and record it into an archive",
             "cephqos_loadgen.run.cli:add_run_options"),
     CommandEntry("scenarios", "list the scenarios that come with cephqos",
@@ -96,10 +97,9 @@ def load(command: CommandEntry) -> Callable[[Parser], None]:
     package = module.partition(".")[0]
     missing = [name for name in (package, *command.needs) if not _installed(name)]
     if missing:
-        target = f"cephqos[{command.extra}]" if command.extra else "cephqos"
         raise UsageError(
-            f"{command.name} needs {', '.join(missing)}, not installed here: pip install '{target}'"
-            f" (from a checkout: pip install '.{target.removeprefix('cephqos')}')"
+            f"{command.name} needs {', '.join(missing)}, not installed here;"
+            f" {how_to_install(command.extra)}"
         )
     found: Callable[[Parser], None] = getattr(importlib.import_module(module), function)
     return found

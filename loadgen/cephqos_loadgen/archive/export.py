@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from cephqos_base.errors import UsageError
+from cephqos_base.extras import how_to_install
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
@@ -176,7 +177,7 @@ def to_parquet(archive: Archive, target: Path) -> list[Path]:
         parquet = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise UsageError(
-            "Parquet needs pyarrow: pip install 'cephqos[parquet]', or export csv"
+            f"Parquet needs pyarrow (csv needs nothing); {how_to_install('parquet')}"
         ) from None
     target.mkdir(parents=True, exist_ok=True)
     written = []

@@ -12,6 +12,7 @@ from typing import Final
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.figures import Selection
@@ -94,7 +95,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _check_terminal() -> None:
     if importlib.util.find_spec("textual") is None:
         raise UsageError(
-            "the live view needs Textual: pip install 'cephqos[top]' (--once and --json work now)"
+            f"the live view needs Textual (--once and --json work now); {how_to_install('top')}"
         )
     # Textual reads from standard input and draws on standard error.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):

@@ -28,5 +28,5 @@ def test_without_extras_every_command_but_the_demo_is_there(tmp_path: Path) -> N
 def test_without_extras_the_demo_says_in_one_line_what_to_install() -> None:
     demo = cephqos("demo", "--once")
     assert demo.returncode == 2
-    assert "pip install 'cephqos[top]'" in demo.stderr
+    assert "pip install '.[top]'" in demo.stderr
     assert demo.stderr.count("\n") == 1

@@ -53,7 +53,7 @@ def test_installing_needs_no_sdk_and_building_says_that_it_does(tmp_path: Path) 
         assert (tmp_path / "dashboards" / file.name).read_bytes() == file.read_bytes()
     done = command("check", without=SDK)
     assert done.returncode == 2
-    assert "pip install 'cephqos[dashboards]'" in done.stderr
+    assert "pip install '.[dashboards]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

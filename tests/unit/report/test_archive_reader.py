@@ -360,5 +360,5 @@ def test_parquet_without_pyarrow_says_what_to_install(
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(UsageError, match=r"pip install 'cephqos\[parquet\]'"):
+    with pytest.raises(UsageError, match=r"pip install '\.\[parquet\]'"):
         export.to_parquet(open_archive(COMMITTED), tmp_path)
