@@ -1,6 +1,7 @@
 """What can be seen on a host: sockets, OSDs and exporters, and what OSDs say of themselves."""
 
 import asyncio
+import contextlib
 import ctypes
 import os
 import pwd
@@ -25,6 +26,14 @@ _ASKED: Final = ("config show", "config diff", "dump_op_pq_state")
 _SECONDS: Final = 5.0
 _CAP_DAC_OVERRIDE: Final = 1 << 1
 _TIME_ERROR: Final = 5  # of adjtimex: the kernel's clock is not synchronised
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosedDirectory:
+    """A directory that this user may not read."""
+
+    path: str
+    owner: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +80,7 @@ class HostFacts:
 
     user: str
     patterns: Sequence[str]
-    closed: Sequence[str] = ()  # directories that this user may not read
+    closed: Sequence[ClosedDirectory] = ()
     sockets: Sequence[SocketFacts] = ()
     processes: Sequence[OsdProcess] = ()
     exporters: Sequence[RunningExporter] = ()
@@ -135,7 +144,7 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def closed_directories(patterns: Sequence[str]) -> Iterator[str]:
+def closed_directories(patterns: Sequence[str]) -> Iterator[ClosedDirectory]:
     """Directories on the way to the patterns that exist and that this user may not list."""
     told = set()
     for pattern in patterns:
@@ -144,7 +153,8 @@ def closed_directories(patterns: Sequence[str]) -> Iterator[str]:
             for path in _matching(parts[:end]):
                 if path not in told and _is_closed(path):
                     told.add(path)
-                    yield str(path)
+                    with contextlib.suppress(OSError):  # gone meanwhile
+                        yield ClosedDirectory(path=str(path), owner=user_name(path.stat().st_uid))
 
 
 def _matching(parts: tuple[str, ...]) -> list[Path]:

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,7 @@ class ScrapeTarget:
     up: bool
     error: str
     interval: float
+    url: str = ""  # that is scraped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,7 @@ class LoadedRule:
     interval: float = 0.0
     error: str = ""
     seconds: float = 0.0  # that the evaluation of its group took
+    file: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +81,8 @@ class PrometheusFacts:
     grafana_failure: str = ""
     dashboards: Mapping[str, Any] | None = None  # by uid; None: no Grafana was named
 
+
+NO_JSON: Final = "the answer is not JSON"
 
 # What comes of a document that has another shape than the API gives.
 _ODD: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
@@ -116,9 +120,9 @@ class _PrometheusApi:
                 if reply.status != 200:
                     raise _Failed(f"HTTP {reply.status} for {path}")
                 return orjson.loads(await body_within(reply, MAX_BYTES))
-        except (
-            *(aiohttp.ClientError, TimeoutError, orjson.JSONDecodeError, AnswerTooLarge),
-        ) as exc:
+        except orjson.JSONDecodeError as exc:
+            raise _Failed(f"{path}: {NO_JSON}: a login page or another server") from exc
+        except (aiohttp.ClientError, TimeoutError, AnswerTooLarge) as exc:
             raise _Failed(f"{path}: {exc or 'no answer in time'}") from exc
 
 
@@ -163,7 +167,7 @@ async def _prometheus(api: _PrometheusApi, wanted: Sequence[LoadedRule] | None) 
     expected = await asyncio.gather(*(_as_printed(api, rule) for rule in wanted))
     loaded = await asyncio.gather(*(_as_printed(api, rule) for rule in rules))
     return {
-        "version": (info or {}).get("data", {}).get("version", ""),
+        "version": str((info or {}).get("data", {}).get("version", "")),
         "seconds_apart": _apart(now, asked, answered),
         "targets": _targets(await _data(api, "/api/v1/targets", state="active")),
         "exporters": await _vector(api, ExporterSeries.BUILD_INFO),
@@ -195,7 +199,10 @@ async def _query(api: _PrometheusApi, expr: str) -> Any:
 
 
 async def _vector(api: _PrometheusApi, expr: str) -> tuple[Labels, ...]:
-    return tuple(sample["metric"] for sample in await _query(api, expr))
+    return tuple(
+        {name: str(value) for name, value in sample["metric"].items()}
+        for sample in await _query(api, expr)
+    )
 
 
 def _apart(now: Any, asked: float, answered: float) -> float | None:
@@ -209,11 +216,12 @@ def _apart(now: Any, asked: float, answered: float) -> float | None:
 def _targets(data: Any) -> tuple[ScrapeTarget, ...]:
     return tuple(
         ScrapeTarget(
-            job=target["labels"].get("job", ""),
-            instance=target["labels"].get("instance", ""),
+            job=str(target["labels"].get("job", "")),
+            instance=str(target["labels"].get("instance", "")),
             up=target["health"] != "down",
-            error=target.get("lastError", ""),
+            error=str(target.get("lastError", "")),
             interval=parse_seconds(target.get("scrapeInterval", "0")),
+            url=str(target.get("scrapeUrl", "")),
         )
         for target in data["activeTargets"]
     )
@@ -224,11 +232,12 @@ def _loaded(data: Any) -> tuple[LoadedRule, ...]:
     return tuple(
         LoadedRule(
             group=group["name"],
-            name=rule["name"],
-            expr=rule["query"],
+            name=str(rule["name"]),
+            expr=str(rule["query"]),
             interval=float(group["interval"]),
-            error=rule.get("lastError", ""),
+            error=str(rule.get("lastError", "")),
             seconds=float(group.get("evaluationTime", 0)),
+            file=str(group.get("file", "")),
         )
         for group in data["groups"]
         if group["name"].startswith("cephqos-") and not group["name"].startswith("cephqos-slo")
@@ -279,14 +288,7 @@ async def _as_printed(api: _PrometheusApi, rule: LoadedRule) -> LoadedRule:
     """The rule with its expression as this Prometheus would print it."""
     reply = await api.post("/api/v1/format_query", query=rule.expr)
     text = reply["data"] if isinstance(reply, dict) else rule.expr
-    return LoadedRule(
-        group=rule.group,
-        name=rule.name,
-        expr=re.sub(r"\s+", "", text),
-        interval=rule.interval,
-        error=rule.error,
-        seconds=rule.seconds,
-    )
+    return replace(rule, expr=re.sub(r"\s+", "", text))
 
 
 async def _dashboards(api: _PrometheusApi) -> dict[str, Any]:
@@ -295,5 +297,5 @@ async def _dashboards(api: _PrometheusApi) -> dict[str, Any]:
     for uid in dashboards.ALL:
         reply = await api.get(f"/api/dashboards/uid/{uid}")
         if reply is not None:
-            found[uid] = reply["dashboard"]
+            found[uid] = dict(reply["dashboard"])
     return found

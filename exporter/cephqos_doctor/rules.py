@@ -5,7 +5,7 @@ from typing import Final
 
 from cephqos_base.series import ExporterSeries
 from cephqos_base.version import __version__
-from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, scrape_interval_of
 
 _SHOWN: Final = 5
@@ -30,13 +30,39 @@ def _expressions(rules: Iterable[LoadedRule]) -> dict[tuple[str, str], list[str]
     return {key: sorted(expressions) for key, expressions in found.items()}
 
 
+def _files(rules: Iterable[LoadedRule]) -> dict[str, list[str]]:
+    """The files of each group. Prometheus evaluates a group once for each of them."""
+    found: dict[str, set[str]] = {}
+    for rule in rules:
+        found.setdefault(rule.group, set()).add(rule.file)
+    return {group: sorted(files) for group, files in found.items()}
+
+
+def _twice(facts: PrometheusFacts) -> Iterator[Finding]:
+    copies: dict[tuple[str, ...], list[str]] = {}
+    for group, files in _files(facts.rules).items():
+        if len(files) > 1:
+            copies.setdefault(tuple(files), []).append(group)
+    for places, groups in copies.items():
+        yield Finding(
+            "rules",
+            f"{len(groups)} groups are loaded from {len(places)} files and evaluated as often:"
+            f" {', '.join(sorted(groups)[:_SHOWN])} from {', '.join(places)}",
+            f"ls -l {' '.join(map(quoted, places))}"
+            "   # keep the newest, then: systemctl reload prometheus",
+        )
+
+
 def _loaded(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.failure:
         return
     if not facts.rules:
         yield Finding("Prometheus", "the rules of cephqos are not loaded", _mend(facts))
         return
-    loaded, expected = _expressions([*facts.rules]), _expressions([*facts.expected])
+    # Of a group that is loaded twice, one copy: `rules-loaded-once` tells of the others.
+    first = {group: files[0] for group, files in _files(facts.rules).items()}
+    loaded = _expressions(rule for rule in facts.rules if rule.file == first[rule.group])
+    expected = _expressions(facts.expected)
     for problem, which in (
         ("are missing", expected.keys() - loaded.keys()),
         ("are not known to this version", loaded.keys() - expected.keys()),
@@ -86,6 +112,7 @@ def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
 
 CHECKS: Final = (
     Check("rules-of-this-version", _loaded),
+    Check("rules-loaded-once", _twice),
     Check("rules-work", _failing),
     Check("rules-in-time", _late),
     Check("exporters-of-this-version", _exporters),

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.host_facts import HostFacts, OsdProcess
+from cephqos_doctor.host_facts import HostFacts, OsdProcess, SocketFacts
+from cephqos_exporter.ceph.discovery import fsid_in_path
 
 _LEFT_OVER: Final = ("refused", "gone")
 
@@ -13,13 +14,30 @@ _LEFT_OVER: Final = ("refused", "gone")
 def _closed(facts: HostFacts) -> Iterator[Finding]:
     for directory in facts.closed:
         yield Finding(
-            directory,
+            directory.path,
             f"user {facts.user} may not read this directory, so no socket in it is found",
-            f"sudo -u ceph cephqos doctor host   # run the exporter as that user too: {_UNIT}",
+            "sudo cephqos doctor host   # as root, who owns the directory"
+            if directory.owner == "root"
+            else f"{_as_user(directory.owner)}\n{_unit_of(directory.owner)}",
         )
 
 
-_UNIT: Final = "User=ceph in its unit"
+def _as_user(owner: str) -> str:
+    """The doctor as a user. One without a name (167 on hosts of cephadm) is unknown to sudo."""
+    if owner.isdecimal():
+        return f"setpriv --reuid={owner} --regid={owner} --clear-groups cephqos doctor host"
+    return f"sudo -u {quoted(owner)} cephqos doctor host"
+
+
+def _unit_of(owner: str) -> str:
+    """The exporter as a user. systemd starts nothing as a number that no user has."""
+    edit = f"systemctl edit cephqos-exporter   # [Service] User={owner}"
+    if not owner.isdecimal():
+        return edit
+    return (
+        f"useradd --system --uid {owner} --user-group --no-create-home"
+        f" --shell /usr/sbin/nologin ceph-{owner}\n{edit}"
+    )
 
 
 def _missing(facts: HostFacts) -> Iterator[Finding]:
@@ -72,14 +90,18 @@ def _refused(facts: HostFacts) -> Iterator[Finding]:
                 socket.osd,
                 f"user {facts.user} may not connect to {socket.path}, which belongs to"
                 f" {socket.owner}",
-                f"sudo -u {_sudo_name(socket.owner)} cephqos doctor host   # the exporter too:"
-                f" User={socket.owner} in its unit",
+                f"{_as_user(socket.owner)}\n{_unit_of(socket.owner)}",
             )
 
 
-def _sudo_name(owner: str) -> str:
-    """A user without a name is a number (167 on hosts of cephadm), which sudo wants marked."""
-    return quoted(f"#{owner}" if owner.isdecimal() else owner)
+def _state_of(socket: SocketFacts) -> str:
+    """Shows whether an OSD runs, in the way that its host starts OSDs."""
+    number = socket.osd.removeprefix("osd.")
+    if "rook" in socket.path.parts:
+        return f"kubectl get pods --all-namespaces -l {quoted(f'ceph-osd-id={number}')}"
+    cluster = fsid_in_path(socket.path)
+    unit = f"ceph-{cluster}@{socket.osd}" if cluster else f"ceph-osd@{number}"
+    return f"systemctl status {quoted(unit)}"
 
 
 def _silent(facts: HostFacts) -> Iterator[Finding]:
@@ -89,7 +111,7 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
             yield Finding(
                 socket.osd,
                 f"nobody listens on {socket.path}: the OSD does not run",
-                f"systemctl status {quoted('ceph-osd@' + socket.osd.removeprefix('osd.'))}",
+                _state_of(socket),
             )
         elif socket.failure and socket.failure not in (*_LEFT_OVER, "permission"):
             yield Finding(
@@ -105,7 +127,7 @@ def _user(facts: HostFacts) -> Iterator[Finding]:
         return
     for exporter in facts.exporters:
         subject = f"cephqos-exporter (pid {exporter.pid})"
-        mend = f"systemctl edit cephqos-exporter   # [Service] User={min(owners)}"
+        mend = _unit_of(min(owners))
         if exporter.user == "root" and "root" not in owners:
             yield Finding(
                 subject,

@@ -6,7 +6,12 @@ from typing import Final
 
 from cephqos_alerts.settings import RuleSettings
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.prometheus_facts import PrometheusFacts, ScrapeTarget, scrape_interval_of
+from cephqos_doctor.prometheus_facts import (
+    NO_JSON,
+    PrometheusFacts,
+    ScrapeTarget,
+    scrape_interval_of,
+)
 
 _JOB: Final = re.compile(RuleSettings().job)
 _LEAST_VERSION: Final = (2, 42)
@@ -25,8 +30,17 @@ def _reachable(facts: PrometheusFacts) -> Iterator[Finding]:
         yield Finding(
             facts.url,
             f"no usable answer: {facts.failure}",
-            f"curl -fsS {quoted(facts.url)}/api/v1/status/buildinfo",
+            f"curl -fsS {quoted(facts.url)}/api/v1/status/buildinfo{_hint(facts.failure)}",
         )
+
+
+def _hint(failure: str) -> str:
+    """What most often mends a Prometheus that is there and does not let us in."""
+    if "HTTP 401" in failure or "HTTP 403" in failure or NO_JSON in failure:
+        return "   # it asks for a login: --header FILE, with a line `Authorization: ...`"
+    if "certificate" in failure.lower():
+        return "   # a CA of your own: SSL_CERT_FILE=CA.pem cephqos doctor prometheus ..."
+    return ""
 
 
 def _version(facts: PrometheusFacts) -> Iterator[Finding]:
@@ -69,7 +83,9 @@ def _down(facts: PrometheusFacts) -> Iterator[Finding]:
             yield Finding(
                 target.instance,
                 f"Prometheus gets no metrics from it: {target.error}",
-                f"curl -fsS http://{quoted(target.instance)}/metrics   # from Prometheus' host",
+                f"curl -fsS {quoted(target.url)}   # from Prometheus' host"
+                if target.url
+                else "curl -fsS URL   # from Prometheus' host; its page Targets has the URL",
             )
 
 

@@ -11,6 +11,7 @@ from tests.replay.daemons import RecordedDaemon
 from cephqos_doctor import scheduler, sockets
 from cephqos_doctor.cli import HOST_CHECKS
 from cephqos_doctor.host_facts import (
+    ClosedDirectory,
     OsdProcess,
     RunningExporter,
     closed_directories,
@@ -23,6 +24,8 @@ from cephqos_exporter.qos.tags import QueueDump
 
 from .doctor_facts import RECORDINGS, answering, found, host, recorded
 
+FSID = "11111111-2222-3333-4444-555555555555"
+
 
 def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
     assert found(HOST_CHECKS, host()) == {}
@@ -31,14 +34,42 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
 @pytest.mark.parametrize(
     ("changed", "check", "said", "mend"),
     [
-        ({"closed": ("/run/ceph",)}, "directories-readable", "/run/ceph", "sudo -u ceph"),
+        (
+            {"closed": (ClosedDirectory(path="/run/ceph", owner="ceph"),)},
+            "directories-readable",
+            "/run/ceph",
+            "sudo -u ceph cephqos doctor host\nsystemctl edit cephqos-exporter",
+        ),
+        (
+            {"closed": (ClosedDirectory(path="/run/ceph/fsid", owner="167"),)},
+            "directories-readable",
+            "/run/ceph/fsid",
+            "setpriv --reuid=167 --regid=167 --clear-groups cephqos doctor host",
+        ),
+        (
+            {"closed": (ClosedDirectory(path="/var/lib/rook", owner="root"),)},
+            "directories-readable",
+            "/var/lib/rook",
+            "sudo cephqos doctor host   # as root",
+        ),
         ({"sockets": ()}, "sockets-found", "pid 77", "discovery.sockets"),
         ({"sockets": (), "processes": ()}, "sockets-found", "no OSD runs here", "ceph osd tree"),
         (
             {"sockets": (answering("permission", "167"),), "exporters": ()},
             "sockets-permitted",
             "belongs to 167",
-            "sudo -u '#167'",
+            # sudo refuses a number that no user has, and systemd ends the unit with 217/USER.
+            "setpriv --reuid=167 --regid=167 --clear-groups cephqos doctor host\n"
+            "useradd --system --uid 167 ",
+        ),
+        (
+            {
+                "sockets": (answering("", "167"),),
+                "exporters": (RunningExporter(pid=9, user="ceph"),),
+            },
+            "exporter-user",
+            "may not connect to the sockets of 167",
+            "ceph-167\nsystemctl edit cephqos-exporter   # [Service] User=167",
         ),
         ({"sockets": (answering("refused"),)}, "osds-answer", "nobody listens", "ceph-osd@3"),
         ({"sockets": (answering("timeout"),)}, "osds-answer", "(timeout)", "ceph daemon"),
@@ -130,6 +161,23 @@ def test_a_socket_elsewhere_is_found_through_its_process(tmp_path: Path) -> None
     gone = OsdProcess(pid=77, osd="osd.3", sockets=("/in/container/ceph-osd.3.asok",))
     findings = found(sockets.CHECKS, host(sockets=(), processes=(gone,)))
     assert "mount a directory of the host at /in/container" in findings["sockets-found"][0].mend
+
+
+@pytest.mark.parametrize(
+    ("path", "mend"),
+    [
+        ("/run/ceph/ceph-osd.3.asok", "systemctl status ceph-osd@3"),
+        (f"/run/ceph/{FSID}/ceph-osd.3.asok", f"systemctl status ceph-{FSID}@osd.3"),
+        (
+            "/var/lib/rook/exporter/ceph-osd.3.asok",
+            "kubectl get pods --all-namespaces -l ceph-osd-id=3",
+        ),
+    ],
+)
+def test_whether_an_osd_runs_is_asked_as_its_host_starts_osds(path: str, mend: str) -> None:
+    dead = dataclasses.replace(answering("refused"), path=Path(path))
+    [finding] = found(sockets.CHECKS, host(sockets=(dead,)))["osds-answer"]
+    assert finding.mend.startswith(mend)
 
 
 def test_an_exporter_of_another_user_with_the_capability_is_fine() -> None:

@@ -13,6 +13,8 @@ from aiohttp import web
 import cephqos_dashboards
 from cephqos_base import dashboards
 from cephqos_doctor import boards, prometheus_facts, targets
+from cephqos_doctor.cli import PROMETHEUS_CHECKS
+from cephqos_doctor.finding import diagnose
 from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
 
 GENERATED = Path(cephqos_dashboards.__file__).parent / "generated"
@@ -101,3 +103,45 @@ async def test_what_is_no_prometheus_is_a_finding_and_no_crash(answer: bytes) ->
     async with server(odd) as url:
         facts = await looked_at(url)
         assert problems(facts, "prometheus-reachable")
+
+
+_ODD_LEAVES: dict[str, Any] = {
+    "/api/v1/status/buildinfo": {"data": {"version": 3}},
+    "/api/v1/query": {"data": {"result": [{"metric": {"job": 5, "version": None, "x": []}}]}},
+    "/api/v1/rules": {
+        "data": {
+            "groups": [
+                {
+                    "name": "cephqos-work",
+                    "file": None,
+                    "interval": 15,
+                    "rules": [{"name": 7, "query": 8, "lastError": 9}],
+                }
+            ]
+        }
+    },
+    "/api/v1/targets": {
+        "data": {"activeTargets": [{"labels": {"job": 7}, "health": "down", "lastError": 5}]}
+    },
+    "/api/v1/format_query": {"data": "up"},
+    "/api/dashboards": {"dashboard": 3},
+}
+
+
+@pytest.mark.parametrize("odd", _ODD_LEAVES)
+async def test_an_answer_of_the_right_shape_with_odd_values_in_it_is_no_crash(odd: str) -> None:
+    """The others answer as little as they may."""
+    little: dict[str, Any] = {
+        "/api/v1/query": {"data": {"result": []}},
+        "/api/v1/rules": {"data": {"groups": []}},
+        "/api/v1/targets": {"data": {"activeTargets": []}},
+        "/api/v1/format_query": {"data": "up"},
+    }
+
+    async def answer(request: web.Request) -> web.Response:
+        path = next((p for p in _ODD_LEAVES if request.path.startswith(p)), "")
+        return web.json_response((little | {odd: _ODD_LEAVES[odd]}).get(path, {}))
+
+    async with server(answer) as url:
+        facts = await looked_at(url, grafana=url)
+    assert diagnose("prometheus", PROMETHEUS_CHECKS, facts).text()

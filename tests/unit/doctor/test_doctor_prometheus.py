@@ -62,7 +62,18 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
             "jobs named cephqos.*",
             "--job",
         ),
-        ({"targets": target(up=False, error="EOF")}, "targets-up", "EOF", "curl"),
+        (
+            {"targets": target(up=False, error="EOF", url="https://10.0.0.7:10130/metrics")},
+            "targets-up",
+            "EOF",
+            "curl -fsS https://10.0.0.7:10130/metrics",
+        ),
+        (
+            {"rules": (*rule(file="a.yml"), *rule(file="old/a.yml"))},
+            "rules-loaded-once",
+            "1 groups are loaded from 2 files and evaluated as often: cephqos-work",
+            "ls -l a.yml old/a.yml",
+        ),
         ({"targets": target(interval=60.0)}, "scrape-interval", "60 s", "--scrape-interval 60"),
         ({"doubled_counters": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "double", "drop"),
         ({"doubled_osds": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "osd.1", "remove"),
@@ -100,6 +111,22 @@ def test_what_is_wrong_with_a_prometheus_is_found_by_one_check(
 def test_a_prometheus_that_does_not_answer_is_one_finding() -> None:
     facts = PrometheusFacts(url="http://h:1", failure="refused")
     assert list(found(PROMETHEUS_CHECKS, facts)) == ["prometheus-reachable"]
+
+
+@pytest.mark.parametrize(
+    ("failure", "hint"),
+    [
+        ("HTTP 401 for /api/v1/query", "--header FILE"),
+        ("/api/v1/query: the answer is not JSON: a login page", "--header FILE"),
+        ("SSLCertVerificationError: CERTIFICATE_VERIFY_FAILED", "SSL_CERT_FILE=CA.pem"),
+    ],
+)
+def test_a_prometheus_behind_a_login_or_a_certificate_says_how_to_get_in(
+    failure: str, hint: str
+) -> None:
+    facts = PrometheusFacts(url="http://h:1", failure=failure)
+    [finding] = found(PROMETHEUS_CHECKS, facts)["prometheus-reachable"]
+    assert hint in finding.mend
 
 
 def test_a_dashboard_with_another_query_differs_and_one_with_other_ids_does_not() -> None:
