@@ -20,8 +20,8 @@ from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
 
-# Relative to the root of the run directory or of the host. Rook's operator keeps the daemons'
-# sockets below /var/lib/rook; newer versions mount /run/ceph from the host.
+# Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a
+# host /var/lib/rook/exporter as their /run/ceph.
 DEFAULT_PATTERNS: Final = (
     "/run/ceph/*.asok",
     "/run/ceph/*/*.asok",
