@@ -16,7 +16,8 @@ def strategy_of(
     """`default`, `by_osd`, `by_socket`, `unpinned` or `other`, by OSD id and the CPUs it may use.
 
     `excluded` are CPUs that no OSD is meant to use: OSDs are neighbours across them. On one socket
-    `by_osd` and `by_socket` cannot be told from anything else, so they never come out.
+    `by_osd` and `by_socket` cannot be told from anything else, so they never come out. Where a
+    socket has several NUMA nodes, each counts as a socket.
     """
     usable = topology.core.keys() - excluded
     known = {osd: own & usable for osd, own in cpus.items()}
@@ -28,7 +29,7 @@ def strategy_of(
         return "unpinned"
     if _consecutive(homes, topology, usable):
         return "default"
-    if topology.sockets > 1:
+    if topology.places > 1:
         if _by_turns(osds, homes, topology):
             return "by_osd"
         if all(_even(own, topology) for own in homes):
@@ -57,7 +58,7 @@ def _consecutive(
 
 def _by_turns(osds: Sequence[str], homes: Sequence[frozenset[int]], topology: Topology) -> bool:
     """Each OSD on one socket: its neighbour on another one, or even and odd ids on their own."""
-    sockets = [{topology.socket[cpu] for cpu in own} for own in homes]
+    sockets = [{topology.place(cpu) for cpu in own} for own in homes]
     if len(homes) < 2 or any(len(own) > 1 for own in sockets):
         return False
     order = [own.pop() for own in sockets]
@@ -65,18 +66,20 @@ def _by_turns(osds: Sequence[str], homes: Sequence[frozenset[int]], topology: To
         return True
     if not all(osd.isdigit() for osd in osds):
         return False
-    pairs = {(int(osd) % topology.sockets, socket) for osd, socket in zip(osds, order, strict=True)}
-    remainders, used = ({pair[n] for pair in pairs} for n in (0, 1))
+    pairs = {(int(osd) % topology.places, socket) for osd, socket in zip(osds, order, strict=True)}
+    remainders = {remainder for remainder, _ in pairs}
+    used = {socket for _, socket in pairs}
     return 1 < len(used) == len(remainders) == len(pairs)
 
 
 def _even(own: frozenset[int], topology: Topology) -> bool:
-    """Spread over all sockets, none with more than one core above another.
+    """Spread over all sockets, or one core on each of some; none has two cores more than another.
 
     Cores, not CPUs: where five cores of two threads each are spread, one socket has six CPUs and
-    the other four.
+    the other four. A single core is spread over nothing.
     """
-    socket_of = {topology.core[cpu]: topology.socket[cpu] for cpu in own}
+    socket_of = {topology.core[cpu]: topology.place(cpu) for cpu in own}
     per_socket = Counter(socket_of.values())
     figures = per_socket.values()
-    return len(per_socket) == topology.sockets and max(figures) - min(figures) <= 1
+    spread = min(topology.places, max(len(socket_of), 2))
+    return len(per_socket) == spread and max(figures) - min(figures) <= 1

@@ -261,9 +261,13 @@ class Topology:
     ]  # numbered socket by socket, so that neighbours have neighbouring numbers
     socket: Mapping[int, int]
 
+    def place(self, cpu: int) -> tuple[int, int]:
+        """The CPU's socket, and the NUMA node in it: what OSDs are spread over or kept in."""
+        return self.socket[cpu], self.node[cpu]
+
     @property
-    def sockets(self) -> int:
-        return len(set(self.socket.values()))
+    def places(self) -> int:
+        return len({self.place(cpu) for cpu in self.core})
 
     def siblings(self, cpu: int) -> frozenset[int]:
         """The other hardware threads of the CPU's core."""

@@ -12,7 +12,7 @@ from cephqos_loadgen.cluster.undo import Undo
 from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
-from cephqos_loadgen.plan.cpu_placement import STRATEGIES, Cpu, parse_lscpu, place_osds
+from cephqos_loadgen.plan.cpu_placement import LSCPU, STRATEGIES, Cpu, parse_lscpu, place_osds
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_cpus, read_integer
@@ -117,5 +117,5 @@ async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:
 
 
 async def cpus_of_this_host() -> list[Cpu]:
-    listed = await process.run(["lscpu", "--parse=CPU,CORE,SOCKET"], within=_LSCPU_SECONDS)
+    listed = await process.run(list(LSCPU), within=_LSCPU_SECONDS)
     return parse_lscpu(listed.stdout)

@@ -1,7 +1,8 @@
 """Which CPUs each OSD gets, by a strategy."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from cephqos_base.errors import UsageError
 
@@ -10,20 +11,23 @@ STRATEGIES = ("default", "by_osd", "by_socket")
 
 @dataclass(frozen=True, slots=True)
 class Cpu:
-    """One logical CPU as lscpu has it."""
+    """One logical CPU as lscpu has it. `socket` is its socket and the NUMA node in it."""
 
     cpu: int
     core: int
-    socket: int
+    socket: tuple[int, int]
+
+
+LSCPU: Final = ("lscpu", "--parse=CPU,CORE,SOCKET,NODE")
 
 
 def parse_lscpu(text: str) -> list[Cpu]:
-    """The output of `lscpu --parse=CPU,CORE,SOCKET`."""
+    """The output of `LSCPU`: CPUs that are online. A machine may tell no socket and no node."""
     found = []
     for line in text.splitlines():
         if line and not line.startswith("#"):
-            cpu, core, socket = line.split(",")
-            found.append(Cpu(int(cpu), int(core), int(socket or 0)))
+            cpu, core, socket, node = line.split(",")
+            found.append(Cpu(int(cpu), int(core), (int(socket or 0), int(node or 0))))
     return found
 
 
@@ -38,11 +42,12 @@ def place_osds(
     shared with another OSD. UsageError where the cores do not suffice.
 
     default: cores in order; by_osd: on two sockets, even ids on one and odd ids on the other;
-    by_socket: each OSD's cores are spread evenly over the sockets, and the id says which socket
-    comes first. A core with an excluded CPU is given to nobody.
+    by_socket: each OSD's cores are spread evenly over the sockets. The sockets take turns core by
+    core, so the id says which one comes first. Where a socket has several NUMA nodes, each counts
+    as a socket. A core with an excluded CPU is given to nobody.
     """
     excluded = frozenset(excluded)
-    threads: dict[tuple[int, int], list[int]] = {}
+    threads: dict[tuple[tuple[int, int], int], list[int]] = {}
     for entry in sorted(cpus, key=lambda c: c.cpu):
         threads.setdefault((entry.socket, entry.core), []).append(entry.cpu)
     threads = {core: own for core, own in threads.items() if excluded.isdisjoint(own)}
@@ -56,27 +61,21 @@ def place_osds(
             f"{len(osds)} OSDs with {cores} cores each need {cores * len(osds)} cores;"
             f" this host has {total}{' that are not excluded' if excluded else ''}"
         )
-    sockets = list(free)
     found: dict[int, tuple[int, ...]] = {}
     for osd in osds:
         own: list[int] = []
         for n in range(cores):
-            socket = _socket(strategy, sockets, free, osd, n)
-            own += free[socket].pop(0)
+            first = {"by_osd": osd, "by_socket": osd * cores + n}.get(strategy, 0)
+            own += _next_core(free, first)
         found[osd] = tuple(sorted(own))
     return found
 
 
-def _socket(
-    strategy: str, sockets: list[int], free: dict[int, list[list[int]]], osd: int, n: int
-) -> int:
-    wanted = 0
-    if strategy == "by_osd":
-        wanted = osd
-    elif strategy == "by_socket":
-        wanted = osd + n
+def _next_core(free: Mapping[tuple[int, int], list[list[int]]], first: int) -> list[int]:
+    """From the socket of that number; where it has no core left, from the next one that has."""
+    sockets = list(free)
     for offset in range(len(sockets)):
-        socket = sockets[(wanted + offset) % len(sockets)]
-        if free[socket]:
-            return socket
+        cores = free[sockets[(first + offset) % len(sockets)]]
+        if cores:
+            return cores.pop(0)
     raise AssertionError("the caller has counted the cores")

@@ -212,7 +212,7 @@ def test_the_topology_of_this_machine_agrees_with_psutil() -> None:
 
 def test_the_topology_of_two_sockets(tree: HostTree) -> None:
     topology = read_topology(tree.host.sys)
-    assert topology.sockets == 2
+    assert topology.places == 2
     assert (topology.node[27], topology.node[28], topology.node[56]) == (0, 1, 0)
     assert topology.siblings(3) == {59}
     assert topology.siblings(59) == {3}

@@ -20,10 +20,11 @@ from cephqos_loadgen.scenario.source import scalar
 
 def lscpu(sockets: int, cores: int, threads: int) -> str:
     """Numbered as Linux does: first all first threads, then the siblings."""
-    lines = ["# CPU,Core,Socket"]
+    lines = ["# CPU,Core,Socket,Node"]
     for thread in range(threads):
         for core in range(sockets * cores):
-            lines.append(f"{thread * sockets * cores + core},{core},{core // cores}")
+            socket = core // cores
+            lines.append(f"{thread * sockets * cores + core},{core},{socket},{socket}")
     return "\n".join(lines)
 
 
