@@ -296,6 +296,9 @@ class CrimsonSeries:
     )
     SCHEDULER_SECONDS: Final = "cephqos_crimson_scheduler_seconds_total"
     SEASTORE_BACKGROUND_BLOCKED: Final = "cephqos_crimson_seastore_background_blocked_total"
+    SEASTORE_BACKGROUND_BLOCKED_SECONDS: Final = (
+        "cephqos_crimson_seastore_background_blocked_seconds_total"
+    )
     SEASTORE_BACKGROUND_IO: Final = "cephqos_crimson_seastore_background_io_total"
     SEASTORE_BYTES: Final = "cephqos_crimson_seastore_bytes"
     SEASTORE_CACHE_LOOKUPS: Final = "cephqos_crimson_seastore_cache_lookups_total"

@@ -1,4 +1,4 @@
-"""Replies of Crimson OSDs of three builds, and what the collector makes of them."""
+"""Replies of Crimson OSDs of four builds, and what the collector makes of them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,7 +13,8 @@ from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labe
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "crimson"
 DOCUMENTATION = Path(__file__).parents[3] / "exporter" / "CRIMSON.md"
 SEGMENTS, BLOCKS, BLUESTORE = "spring-segments", "autumn-random-blocks", "spring-bluestore"
-BUILDS = (SEGMENTS, BLOCKS, BLUESTORE)
+NEWEST = "autumn-segments"
+BUILDS = (SEGMENTS, BLOCKS, NEWEST, BLUESTORE)
 
 
 def view(reply: object, *, kind: str = "osd", error: str = "") -> DaemonView:

@@ -8,6 +8,7 @@ from cephqos_exporter.collectors.crimson import CrimsonCollector
 from .crimson_views import (
     BLOCKS,
     BUILDS,
+    NEWEST,
     SEGMENTS,
     buckets,
     collected,
@@ -100,6 +101,33 @@ def test_latencies_of_seastore_have_their_buckets_in_seconds_in_milliseconds_and
     counts = {le * 1000: n for le, n in counts.items()}
     micro = collected(one("seastore_op_lat", histogram(counts, 100, 250_000), latency="READ"))
     assert micro == milli
+
+
+def test_operations_without_buckets_are_in_the_unit_of_those_that_have_some() -> None:
+    """One build has bounds, in microseconds, for transactions only."""
+    commits = histogram({250: 90, 500: 5, 100_000: 6}, 101, total=50_000)  # the last takes the rest
+    reply = {
+        "metrics": [
+            entry("seastore_op_lat", commits, latency="DO_TRANSACTION", shard="0"),
+            entry("seastore_op_lat", histogram({}, 4, total=800), latency="READ", shard="0"),
+        ]
+    }
+    found = collected(reply)
+    assert found['cephqos_crimson_seastore_op_seconds_sum{op="do_transaction"}'] == 0.05
+    assert found['cephqos_crimson_seastore_op_seconds_sum{op="read"}'] == 0.0008
+    assert buckets(found, "cephqos_crimson_seastore_op_seconds") == [90, 95, 101, 101, 4]
+
+
+def test_waits_in_the_scheduler_are_milliseconds_however_long() -> None:
+    reply = one("osd_mclock_throttle_wait_latency", histogram({1: 2, 60_000: 3}, 3, total=50_000))
+    assert collected(reply)["cephqos_crimson_mclock_wait_seconds_sum{}"] == 50
+
+
+def test_finer_bounds_of_newer_builds_are_thinned_and_keep_what_is_below_a_millisecond() -> None:
+    name = 'cephqos_crimson_seastore_op_seconds_bucket{op="read",le="'
+    found = collected(recorded(NEWEST))
+    bounds = [key.removeprefix(name)[:-2] for key in found if key.startswith(name)]
+    assert " ".join(bounds) == "0.0001 0.00025 0.0005 0.001 0.002 0.005 0.01 0.02 0.05 0.1 +Inf"
 
 
 def test_a_build_without_buckets_has_only_the_last_one() -> None:

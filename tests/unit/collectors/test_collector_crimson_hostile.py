@@ -58,6 +58,7 @@ def test_a_label_of_ours_is_not_overridden_by_one_of_the_reply() -> None:
         entry("seastore_op_lat", {"sum": 1.0, "count": 1, "buckets": [{"le": 1}]}),
         entry("seastore_op_lat", histogram({2: 1, 1: 1}, 2)),
         entry("reactor_polls", -1),
+        entry("reactor_polls", 2**64 - 5),  # a negative number, written without its sign
         entry("seastore_op_lat", histogram({1: 5}, 5, total=-1)),
         entry("seastore_op_lat", histogram({1: -5, 2: 1}, 2)),
         entry("seastore_op_lat", histogram({-1: 5, 2: 1}, 6)),

@@ -111,8 +111,14 @@ def test_plans_are_the_sets_of_the_tools_on_every_machine_with_room() -> None:
         (machine(2, 4, 2), "by_socket", 3, 2, "", "0,4,8,12 1,5,9,13 2,6,10,14"),
         (machine(1, 8, 2), "by_socket", 3, 2, "", "0-1,8-9 2-3,10-11 4-5,12-13"),
         # CPUs that are kept free: both threads, or the first one only. fio has the last cores.
-        (machine(2, 28, 2), "by_osd", 4, 3, "0,56,28,84", "1-3,57-59 29-31,85-87 4-6,60-62"
-            " 32-34,88-90"),  # fmt: skip
+        (
+            machine(2, 28, 2),
+            "by_osd",
+            4,
+            3,
+            "0,56,28,84",
+            "1-3,57-59 29-31,85-87 4-6,60-62 32-34,88-90",
+        ),
         (machine(2, 28, 2), "by_osd", 2, 3, "1", "0,2-3,56,58-59 28-30,84-86"),
         (machine(2, 28, 2), "by_socket", 2, 3, "0-1,56-57", "2-3,28,58-59,84 4,29-30,60,85-86"),
         (machine(2, 4, 1), "by_osd", 2, 3, "3,7", "0-2 4-6"),

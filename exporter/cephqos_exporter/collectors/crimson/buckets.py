@@ -102,7 +102,10 @@ def thinned(bounds: Sequence[float]) -> list[int]:
     return kept if kept[-1] == len(bounds) - 1 else [*kept, len(bounds) - 1]
 
 
-def unit_of(histogram: Histogram, divisor: float) -> float:
-    """Builds of SeaStore differ in the unit of latencies, and their bounds tell it."""
-    in_microseconds = histogram.bounds and histogram.bounds[-1] > _MOST_MILLISECONDS
+def unit_of(histograms: Iterable[Histogram], divisor: float) -> float:
+    """Builds of SeaStore differ in the unit of latencies, and the bounds of any series tell it.
+
+    One build has bounds for transactions only, and sums in microseconds for all operations.
+    """
+    in_microseconds = any(one.bounds and one.bounds[-1] > _MOST_MILLISECONDS for one in histograms)
     return MICRO if divisor == MILLI and in_microseconds else divisor

@@ -28,7 +28,7 @@ def as_classic(entries: Iterable[Entry], base: LabelText) -> Iterable[Family]:
                 client.append(number(entry.value) / MILLI)
             elif entry.name == STAGES and _THROTTLED in entry.labels and _is_of_all(entry):
                 histogram = read_histogram(entry.value)
-                throttle.append(histogram.sum / unit_of(histogram, MILLI))
+                throttle.append(histogram.sum / unit_of([histogram], MILLI))
     if client:
         text = (
             "Time that completed client operations waited in queues, summed over "

@@ -44,6 +44,8 @@ _SHARDS: Final = frozenset({"shard", "shard_store_index"})
 _SEASTORES: Final = ("seastore_", "segment_")
 # The scheduling group of what runs when the daemon ends; nothing has run in it before.
 _AT_EXIT: Final = ("group", "atexit")
+# A negative number, where it is read as one without a sign.
+_NEGATIVE: Final = 2.0**63
 # Rendered labels are kept from scrape to scrape, but not of a daemon that makes new ones each time.
 _MOST_LABELS: Final = 100_000
 
@@ -67,6 +69,7 @@ class Kept:
 
     base: LabelText
     forms: dict[str, bool] = field(default_factory=dict)  # of histograms, once figures proved it
+    _highest: dict[tuple[str, LabelText], float] = field(default_factory=dict)
     _labels: dict[tuple[object, ...], LabelText] = field(default_factory=dict)
     _texts: dict[frozenset[tuple[str, str]], LabelText] = field(default_factory=dict)
 
@@ -82,6 +85,14 @@ class Kept:
             new = extend_labels(self.base, found)
             text = self._labels[key] = self._texts.setdefault(frozenset(found.items()), new)
         return text
+
+    def not_below(self, name: str, labels: LabelText, value: float) -> float:
+        """The highest value of a series so far."""
+        if len(self._highest) >= _MOST_LABELS:
+            self._highest.clear()
+        key = (name, labels)
+        highest = self._highest[key] = max(value, self._highest.get(key, value))
+        return highest
 
 
 def _in_our_words(labels: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
@@ -101,11 +112,15 @@ def _as_it_is(name: str, kind: FamilyType) -> Sequence[Shown]:
 
 
 def _is_wanted(entry: Entry, shown: Shown) -> bool:
-    """Builds without the label have only what others have under it."""
+    """Builds without the label of `only` have only what others have under it."""
     if shown.only is None:
         return True
+    labels = dict(entry.labels)
     label, value = shown.only
-    return dict(entry.labels).get(label, value) == value
+    other, beginning = shown.without
+    return labels.get(label, value) == value and not (
+        other and labels.get(other, "").startswith(beginning)
+    )
 
 
 class ReplyFamilies:
@@ -156,14 +171,18 @@ class ReplyFamilies:
             try:
                 if shown.type in ("histogram", "summary"):
                     raise Odd(entry.value)
-                value = number(entry.value) / shown.divisor
-                if value < 0 and shown.type == "counter":
+                value = number(entry.value)
+                if shown.type == "counter" and not 0 <= value < _NEGATIVE:
                     raise Odd(value)
+                value /= shown.divisor
                 family = self._family(entry.name, shown)
             except Odd:
                 self._unread += 1
                 return
-            self._add(family, self._kept.labels(entry.labels, shown.extra), value)
+            labels = self._kept.labels(entry.labels, shown.extra)
+            if shown.held:
+                value = self._kept.not_below(family.name, labels, value)
+            self._add(family, labels, value)
 
     def _histogram(self, name: str, entries: Iterable[Entry]) -> None:
         read = self._read(entries)
@@ -186,8 +205,11 @@ class ReplyFamilies:
                 for entry, one in wanted:
                     self._distribution(family, entry, one)
             else:
+                divisor = shown.divisor
+                if name.startswith(_SEASTORES):
+                    divisor = unit_of((one for _, one in read), divisor)
                 for labels, one in self._together(shown, wanted, form).items():
-                    self._write(family, labels, one, shown)
+                    self._write(family, labels, one, shown.extra, divisor)
 
     def _read(self, entries: Iterable[Entry]) -> list[tuple[Entry, Histogram]]:
         read = []
@@ -228,14 +250,14 @@ class ReplyFamilies:
         family: Family,
         labels: tuple[tuple[str, str], ...],
         histogram: Histogram,
-        shown: Shown,
+        extra: tuple[str, ...],
+        divisor: float,
     ) -> None:
-        own = self._kept.labels(labels, shown.extra)
+        own = self._kept.labels(labels, extra)
         if (f"{family.name}_count", own) in self._seen:
             self._unread += 1
             return
-        divisor = unit_of(histogram, shown.divisor)
-        if shown.type == "histogram":
+        if family.type == "histogram":
             bounds = histogram.bounds
             # What no table knows is shown whole.
             kept = thinned(bounds) if family.name in _TAKEN else range(len(bounds))

@@ -2,15 +2,20 @@
 
 from typing import Final
 
-from cephqos_exporter.collectors.crimson.shown import PREFIX, Shown, Table, counter, gauge
+from cephqos_exporter.collectors.crimson.shown import MILLI, PREFIX, Shown, Table, counter, gauge
 
 _JOURNAL: Final = "Bytes in records written to SeaStore's journal."
 _SUBMITS: Final = (
     "Records submitted to the circular journal: all; wait, had to wait; roll, began a new round."
 )
 _SUBMIT_TIME: Final = "Time that records spent so."
-_BLOCKED: Final = "I/O that waited for SeaStore's cleaner."
-_RETRIED: Final = "I/O that waited for SeaStore's cleaner again."
+_BLOCKED: Final = (
+    "I/O that waited for SeaStore's background work, by what it waited for: one can wait for both."
+)
+_RETRIED: Final = (
+    "I/O that waited for SeaStore's background work again. Known builds write the figures of "
+    "seastore_background_blocked here."
+)
 _SPACE: Final = (
     "Space of a shard: total, used by live extents, available. On segments, what is neither used "
     "nor available can be reclaimed."
@@ -74,6 +79,16 @@ CLEANER: Final[Table] = {
         )
         for by in ("trim", "clean")
     },
+    # Milliseconds of a wall clock, summed: it can fall where that clock is set back.
+    "background_process_io_blocked_time": (
+        Shown(
+            f"{PREFIX}seastore_background_blocked_seconds_total",
+            "counter",
+            "Time that I/O waited for SeaStore's background work, to the nearest few milliseconds.",
+            MILLI,
+            held=True,
+        ),
+    ),
     **{
         f"background_process_io_retried_blocked_count_{by}": counter(
             "seastore_background_blocked_again", _RETRIED, "by", by, group="cleaner"
@@ -188,7 +203,7 @@ TREES: Final[Table] = {
         f"cache_tree_{change}s_{fate}": counter(
             "seastore_tree_changes", _TREE, "change", change, "fate", fate, group="trees"
         )
-        for change in ("insert", "update", "erase")
+        for change in ("insert", "update", "erase", "split", "merge")
         for fate in ("committed", "invalidated")
     },
     **{

@@ -46,10 +46,15 @@ REACTOR: Final[Table] = {
     "reactor_cpu_used_time_ms": counter(
         "reactor_cpu_seconds", "CPU time of a reactor's thread.", divisor=MILLI
     ),
-    "reactor_cpu_steal_time_ms": counter(
-        "reactor_steal_seconds",
-        "Time a reactor wanted to run and something else ran: it shares its core.",
-        divisor=MILLI,
+    # Seastar works it out from two clocks: it can fall, and below zero it is written as 0.
+    "reactor_cpu_steal_time_ms": (
+        Shown(
+            f"{PREFIX}reactor_steal_seconds_total",
+            "counter",
+            "Time a reactor wanted to run and something else ran: it shares its core.",
+            MILLI,
+            held=True,
+        ),
     ),
     "reactor_tasks_pending": gauge("reactor_tasks_pending", "Tasks waiting in a reactor's queues."),
     "reactor_tasks_processed": counter("reactor_tasks", "Tasks a reactor has run."),

@@ -22,6 +22,15 @@ _STAGE_TIME: Final = "Time that transactions spent in each stage; stages contain
 _LOOKUPS: Final = "Extents asked of SeaStore's cache that were in its list of kept ones, or not."
 _CACHE_EXTENTS: Final = "Extents in SeaStore's cache; one can be in several states."
 _CACHE_BYTES: Final = "Bytes in SeaStore's cache; they can be in several states."
+_BUCKETS: Final = (
+    "Reads and writes of data that the logical bucket cache had on the fast device, or not."
+)
+_TIERS: Final = (
+    "Bytes promoted to the fast device, demoted to the slow one, and evicted from the fast one."
+)
+_LISTS: Final = tuple(
+    f"{of}{kept}" for of in ("", "onode_") for kept in ("lru", "2q_warm_in", "2q_hot")
+)
 _REFRESHES: Final = "Cursors into SeaStore's trees that had to be looked up again, by reason."
 _VERSIONS: Final = "Versions of the extents that were rewritten, summed, by why."
 _REWRITES: Final = "Extents that were rewritten, by why."
@@ -48,7 +57,8 @@ OPERATIONS: Final[Table] = {
         "seastore_conflict_replays",
         "How often a transaction started again before it was committed, all shards together.",
     ),
-    # Sums and counts for all; with the group, buckets and the slow ones too.
+    # Sums and counts for all; with the group, the parts of writing out-of-line records, buckets and
+    # the slow ones too.
     STAGES: (
         Shown(
             f"{PREFIX}seastore_stage_seconds",
@@ -56,6 +66,7 @@ OPERATIONS: Final[Table] = {
             _STAGE_TIME,
             MILLI,
             only=("tail", "all"),
+            without=("stage", "submit_ool_write_"),
             apart=False,
         ),
         *histogram(
@@ -108,9 +119,43 @@ CACHE: Final[Table] = {
         f"cache_{policy}_{result}": counter(
             "seastore_cache_lookups", _LOOKUPS, "policy", policy, "result", result
         )
-        for policy in ("lru", "2q")
+        for policy in ("lru", "2q", "onode_lru", "onode_2q")  # onodes: builds that keep them apart
         for result in ("hit", "miss")
     },
+    **{
+        f"cache_pinboard_{result}": counter(
+            "seastore_cache_kind_lookups",
+            _LOOKUPS + " By kind of extent.",
+            "result",
+            result,
+            group="cache",
+        )
+        for result in ("hit", "miss")
+    },
+    **{
+        f"cache_{op}_hit_{place}": counter(
+            "seastore_bucket_lookups", _BUCKETS, "op", op, "result", result, group="cache"
+        )
+        for op in ("read", "write")
+        for place, result in (("hot", "hit"), ("cold", "miss"))
+    },
+    "cache_non_volatile_cache_buckets_count": gauge(
+        "seastore_buckets", "Buckets in the logical bucket cache.", group="cache"
+    ),
+    "cache_non_volatile_cache_demoted_bucket_count": counter(
+        "seastore_demoted_buckets", "Buckets moved to the slow device.", group="cache"
+    ),
+    **{
+        f"cache_{source}": counter("seastore_tier_bytes", _TIERS, "fate", fate, group="cache")
+        for source, fate in (
+            ("promoted_size", "promoted"),
+            ("non_volatile_cache_demoted_size", "demoted"),
+            ("non_volatile_cache_evicted_size", "evicted"),
+        )
+    },
+    "cache_promoted_count": counter(
+        "seastore_promoted_extents", "Extents copied to the fast device.", group="cache"
+    ),
     # An extent that a transaction found by its parent was in the cache already: nearly all are.
     "cache_cache_access": counter(
         "seastore_cache_accesses",
@@ -125,14 +170,16 @@ CACHE: Final[Table] = {
         for source, what, text, state in (
             ("cached_extents", "extents", _CACHE_EXTENTS, "cached"),
             ("dirty_extents", "extents", _CACHE_EXTENTS, "dirty"),
-            ("lru_num_extents", "extents", _CACHE_EXTENTS, "lru"),
-            ("2q_warm_in_num_extents", "extents", _CACHE_EXTENTS, "2q_warm_in"),
-            ("2q_hot_num_extents", "extents", _CACHE_EXTENTS, "2q_hot"),
             ("cached_extent_bytes", "bytes", _CACHE_BYTES, "cached"),
             ("dirty_extent_bytes", "bytes", _CACHE_BYTES, "dirty"),
-            ("lru_size_bytes", "bytes", _CACHE_BYTES, "lru"),
-            ("2q_warm_in_size_bytes", "bytes", _CACHE_BYTES, "2q_warm_in"),
-            ("2q_hot_size_bytes", "bytes", _CACHE_BYTES, "2q_hot"),
+            *(
+                (f"{kept}_{source}", what, text, kept)
+                for source, what, text in (
+                    ("num_extents", "extents", _CACHE_EXTENTS),
+                    ("size_bytes", "bytes", _CACHE_BYTES),
+                )
+                for kept in _LISTS
+            ),
         )
     },
     "cache_refresh_parent_total": counter(

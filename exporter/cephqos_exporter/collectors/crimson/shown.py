@@ -37,8 +37,10 @@ class Shown:
     extra: tuple[str, ...] = ()  # labels that Seastar put into the name: name, value, …
     group: str = ""
     only: tuple[str, str] | None = None  # the label and value of the series to show
+    without: tuple[str, str] = ("", "")  # of those, a label and how values not shown begin
     apart: bool = True  # a histogram: False is all shards added up
     unless: str = ""  # shown where the reply lacks this metric
+    held: bool = False  # a counter that falls at its source: shown at the highest it was
 
 
 Table = Mapping[str, tuple[Shown, ...]]
