@@ -69,23 +69,24 @@ def test_reactors_are_shown_by_shard_in_base_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "name"),
+    ("source", "name", "unit"),
     [
-        ("reactor_cpu_steal_time_ms", "reactor_steal_seconds_total"),
-        ("background_process_io_blocked_time", "seastore_background_blocked_seconds_total"),
+        ("reactor_cpu_steal_time_ms", "reactor_steal_seconds_total", 1),
+        ("background_process_io_blocked_time", "seastore_background_blocked_seconds_total", 1),
+        ("io_queue_starvation_time_sec", "io_queue_starvation_seconds_total", 0.001),
     ],
 )
 def test_a_counter_that_falls_at_its_source_stays_at_the_highest_it_was(
-    source: str, name: str
+    source: str, name: str, unit: float
 ) -> None:
     collector = CrimsonCollector()
     shown = []
     for figures in ({"0": 500, "1": 70}, {"0": 0, "1": 80}, {"0": 510, "1": 20}):
-        reply = {"metrics": [entry(source, n, shard=shard) for shard, n in figures.items()]}
+        reply = {"metrics": [entry(source, n * unit, shard=shard) for shard, n in figures.items()]}
         shown.append(tuple(samples(collector.collect(view(reply))).values()))
     assert shown == [(0.5, 0.07), (0.5, 0.08), (0.51, 0.08)]
     collector.forget(view({}).daemon)
-    restarted = samples(collector.collect(view(one(source, 3, shard="0"))))
+    restarted = samples(collector.collect(view(one(source, 3 * unit, shard="0"))))
     assert restarted == {f'cephqos_crimson_{name}{{shard="0"}}': 0.003}
 
 

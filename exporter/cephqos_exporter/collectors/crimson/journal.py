@@ -80,14 +80,11 @@ CLEANER: Final[Table] = {
         for by in ("trim", "clean")
     },
     # Milliseconds of a wall clock, summed: it can fall where that clock is set back.
-    "background_process_io_blocked_time": (
-        Shown(
-            f"{PREFIX}seastore_background_blocked_seconds_total",
-            "counter",
-            "Time that I/O waited for SeaStore's background work, to the nearest few milliseconds.",
-            MILLI,
-            held=True,
-        ),
+    "background_process_io_blocked_time": counter(
+        "seastore_background_blocked_seconds",
+        "Time that I/O waited for SeaStore's background work, to the nearest few milliseconds.",
+        divisor=MILLI,
+        held=True,
     ),
     **{
         f"background_process_io_retried_blocked_count_{by}": counter(

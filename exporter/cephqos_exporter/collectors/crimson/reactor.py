@@ -46,15 +46,13 @@ REACTOR: Final[Table] = {
     "reactor_cpu_used_time_ms": counter(
         "reactor_cpu_seconds", "CPU time of a reactor's thread.", divisor=MILLI
     ),
-    # Seastar works it out from two clocks: it can fall, and below zero it is written as 0.
-    "reactor_cpu_steal_time_ms": (
-        Shown(
-            f"{PREFIX}reactor_steal_seconds_total",
-            "counter",
-            "Time a reactor wanted to run and something else ran: it shares its core.",
-            MILLI,
-            held=True,
-        ),
+    # Older Seastar subtracts two clocks: it can fall, and below zero it is written as 0.
+    "reactor_cpu_steal_time_ms": counter(
+        "reactor_steal_seconds",
+        "Time a reactor wanted to run and something else ran: what shares its core, or its own "
+        "thread for blocking calls; also system calls that blocked.",
+        divisor=MILLI,
+        held=True,
     ),
     "reactor_tasks_pending": gauge("reactor_tasks_pending", "Tasks waiting in a reactor's queues."),
     "reactor_tasks_processed": counter("reactor_tasks", "Tasks a reactor has run."),
@@ -180,9 +178,11 @@ IO_QUEUE: Final[Table] = {
     "io_queue_total_exec_sec": counter(
         "io_queue_exec_seconds", "Time that operations spent in the disk, summed."
     ),
+    # What is cancelled takes back the time it has waited so far.
     "io_queue_starvation_time_sec": counter(
         "io_queue_starvation_seconds",
         "Time that a class had operations in an I/O queue and none at the disk.",
+        held=True,
     ),
     "io_queue_queue_length": gauge("io_queue_length", "Operations in an I/O queue."),
     "io_queue_disk_queue_length": gauge("io_queue_disk_length", "Operations handed to the disk."),

@@ -47,9 +47,9 @@ Table = Mapping[str, tuple[Shown, ...]]
 
 
 def counter(
-    name: str, text: str, *extra: str, divisor: float = 1.0, group: str = ""
+    name: str, text: str, *extra: str, divisor: float = 1.0, group: str = "", held: bool = False
 ) -> tuple[Shown, ...]:
-    return (Shown(f"{PREFIX}{name}_total", "counter", text, divisor, extra, group),)
+    return (Shown(f"{PREFIX}{name}_total", "counter", text, divisor, extra, group, held=held),)
 
 
 def gauge(
