@@ -147,18 +147,28 @@ def test_a_plan_by_socket_is_even_where_the_studys_tool_gives_the_rest_to_one_so
     assert placed == {0: (0, 28, 56), 1: (1, 29, 84), 2: (2, 57, 85), 3: (30, 58, 86)}
 
 
+def recognised(cpus: list[Cpu], placed: dict[int, tuple[int, ...]]) -> str:
+    topology = Topology(
+        node={cpu.cpu: cpu.socket[1] for cpu in cpus},
+        core={cpu.cpu: cpu.core for cpu in cpus},
+        socket={cpu.cpu: cpu.socket[0] for cpu in cpus},
+    )
+    return strategy_of({str(osd): frozenset(own) for osd, own in placed.items()}, topology)
+
+
 def test_the_exporter_recognises_every_plan_of_the_table() -> None:
     for sockets, threads, osds, reactors in table():
         if osds < 2 or sockets == 1:  # nothing tells the strategies apart
             continue
         cpus = machine(sockets, CORES, threads)
-        topology = Topology(
-            node={cpu.cpu: cpu.socket[1] for cpu in cpus},
-            core={cpu.cpu: cpu.core for cpu in cpus},
-            socket={cpu.cpu: cpu.socket[0] for cpu in cpus},
-        )
         for strategy in ("by_osd", "by_socket") if reactors > 1 else ("by_osd",):
             placed = place_osds(cpus, range(osds), strategy, reactors)
-            homes = {str(osd): frozenset(own) for osd, own in placed.items()}
             row = (strategy, sockets, threads, osds, reactors)
-            assert strategy_of(homes, topology) == strategy, row
+            assert recognised(cpus, placed) == strategy, row
+
+
+@pytest.mark.parametrize("strategy", ["by_osd", "by_socket"])
+def test_the_exporter_recognises_plans_over_the_numa_nodes_of_one_socket(strategy: str) -> None:
+    cpus = machine(1, 16, 2, nodes=4)
+    placed = place_osds(cpus, range(4), strategy, 3)
+    assert recognised(cpus, placed) == strategy
