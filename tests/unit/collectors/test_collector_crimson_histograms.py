@@ -1,7 +1,7 @@
 """Histograms of Crimson OSDs: which form their buckets have, and which of them are shown."""
 
 import pytest
-from tests.replay import crimson as crimson_replies
+from tests.replay import crimson_names
 
 from cephqos_exporter.collectors.crimson import CrimsonCollector
 
@@ -134,7 +134,7 @@ def test_a_build_without_buckets_has_only_the_last_one() -> None:
     found = collected(recorded(SEGMENTS))
     name = "cephqos_crimson_seastore_op_seconds"
     assert found[f'{name}_bucket{{op="read",le="+Inf"}}'] == found[f'{name}_count{{op="read"}}']
-    assert len(buckets(found, name)) == len(crimson_replies.OPERATIONS)
+    assert len(buckets(found, name)) == len(crimson_names.OPERATIONS)
 
 
 def test_buckets_of_every_histogram_rise_and_end_at_the_count() -> None:
