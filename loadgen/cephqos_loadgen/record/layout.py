@@ -35,6 +35,7 @@ from pathlib import Path
 
 FORMAT = 1
 MANIFEST = "archive.json"
+EVENTS = "events.jsonl"
 ENVIRONMENT = "environment.json"
 ENVIRONMENTS = "environments.json"
 MANIFEST_SUM = "archive.sha256"

@@ -1,6 +1,7 @@
 """`cephqos report`: archives as an HTML page, Markdown, CSV tables and SVG charts."""
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,7 +118,19 @@ def read_runs(folders: list[Path]) -> list[ReportRun]:
         if archive.manifest.run in {run.name for run in runs}:
             raise UsageError(f"{folder}: the run {archive.manifest.run} is given twice")
         runs.append(analyse(archive))
+    check_apart(runs)
     return runs
+
+
+def check_apart(runs: Sequence[ReportRun]) -> None:
+    """UsageError where a run is there beside the one that resumed it: they have repeats in common,
+    which would count twice, or be compared with themselves."""
+    for run in runs:
+        for other in runs:
+            if other.folder in run.resumed:
+                raise UsageError(
+                    f"{run.name} resumed {other.name} and has its finished repeats: give it alone"
+                )
 
 
 def read_baseline(text: str | None) -> ReportSettings:

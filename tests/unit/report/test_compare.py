@@ -251,6 +251,19 @@ def test_a_phase_that_one_run_lacks_is_named_once(
     assert capsys.readouterr().err.count("phase client: only in ") == 1
 
 
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_a_run_and_the_one_that_resumed_it_are_not_two_runs(
+    tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They have repeats in common: those would be compared with themselves, or count twice."""
+    first, second = Path(made(tmp_path, "first")), Path(made(tmp_path, "second"))
+    (second / "events.jsonl").write_text(
+        json.dumps({"time": 1.0, "event": "resumed", "source": f"/elsewhere/{first.name}"}) + "\n"
+    )
+    assert main([command, str(first), str(second)]) == 2
+    assert "second resumed first" in capsys.readouterr().err
+
+
 def test_one_archive_alone_is_a_mistake() -> None:
     assert run(str(COMMITTED)) == 2
 

@@ -7,7 +7,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_loadgen.archive.reader import ArchiveDamaged, damage_named
-from cephqos_loadgen.report.cli import read_runs
+from cephqos_loadgen.report.cli import check_apart, read_runs
 from cephqos_loadgen.report.compare.comparison import (
     SHOWN,
     compare,
@@ -87,6 +87,7 @@ def read_sides(folders: list[Path], wanted: Path | None) -> tuple[ReportRun, lis
     others = [
         reference if folder.resolve() == wanted.resolve() else _read(folder) for folder in folders
     ]
+    check_apart([reference, *others])
     return reference, others
 
 

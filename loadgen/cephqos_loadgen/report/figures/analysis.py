@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
+from cephqos_loadgen.record.layout import EVENTS
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.bins import Bins, merged
 from cephqos_loadgen.report.figures.metrics import PERCENTS
@@ -89,6 +91,7 @@ class ReportRun:
     observations: tuple[Observation, ...]
     rows: tuple[ReportRow, ...]
     environments: tuple[Mapping[str, Any], ...] = ()  # where there were several
+    resumed: tuple[str, ...] = ()  # folders of runs whose repeats were taken along
     problems: tuple[str, ...] = ()  # files that are not as the manifest says
 
     @property
@@ -115,8 +118,16 @@ def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None)
             environments=tuple(archive.environments),
             observations=tuple(observations),
             rows=tuple(rows_of(archive.manifest.run, finished)),
+            resumed=tuple(_resumed(archive)),
             problems=tuple(_problems(archive)),
         )
+
+
+def _resumed(archive: Archive) -> Iterator[str]:
+    if (archive.folder / EVENTS).exists():
+        for event in archive.events():
+            if isinstance(event, dict) and event.get("event") == "resumed":
+                yield Path(str(event.get("source"))).name
 
 
 def _problems(archive: Archive) -> Iterator[str]:
