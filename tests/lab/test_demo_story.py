@@ -95,7 +95,7 @@ def run_beside(
         yield run
     finally:
         run.terminate()
-        run.communicate(timeout=30)
+        print(run.communicate(timeout=30)[0])  # shown where the test fails
 
 
 @pytest.mark.alone
@@ -172,7 +172,8 @@ class Watchers:
 
 async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
     """What the dashboards' own queries show of it."""
-    (info,) = await _answered(watchers.series, 'max by (run) (cephqos_run_info{scenario="beside"})')
+    runs = 'max by (run) (cephqos_run_info{scenario="beside"})'
+    (info,) = await _answered(watchers.series, runs, within=90)
     run = info["metric"]["run"]
     values = linked | {"detail": linked["cluster"], "run": run, "second": "(none)", "shift": "1"}
     asked = {query.where: query.filled({**values, "__range": "120s"}) for query in queries()}
