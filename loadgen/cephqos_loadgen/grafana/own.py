@@ -11,6 +11,7 @@ from typing import Final
 from cephqos_base import dashboards
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.programs import last_words, until_answers
 from cephqos_loadgen.progress import Say
@@ -19,6 +20,7 @@ from cephqos_loadgen.stack import free_ports
 IMAGE: Final = "grafana/grafana:10.4.3"
 _START_SECONDS: Final = 120.0
 _PULL_SECONDS: Final = 900.0
+_SHOW_SECONDS: Final = 20.0  # it answers before it has read all that it is given
 # Ends when its input closes: a container outlives a client that is killed.
 _UNTIL_INPUT_CLOSES: Final = """
 exec 3<&0
@@ -31,6 +33,8 @@ wait $!
 
 class OwnGrafana(Grafana):
     """Whoever reaches the port may look and explore; nobody may administer it."""
+
+    _why_unseen = ""
 
     def __init__(self, home: Path | None, program: str = "") -> None:
         (self._port,) = free_ports(1)
@@ -51,7 +55,20 @@ class OwnGrafana(Grafana):
         ) as process:
             health = f"{self.url}/api/health"
             await until_answers(health, process, log, "Grafana", _START_SECONDS)
+            await self._until_shown(folder)
             yield
+
+    async def _until_shown(self, folder: Path) -> None:
+        """Wait for the home page: a container may run where this host's files are not."""
+        board = f"{self.url}/api/dashboards/uid/{dashboards.OVERVIEW}"
+        for _ in range(int(_SHOW_SECONDS / 0.2)):
+            if await _answers(board):
+                return
+            await asyncio.sleep(0.2)
+        raise LabError(
+            f"Grafana runs and has none of our dashboards: it does not see {folder}"
+            f"{self._why_unseen}"
+        )
 
     async def _prepare(self, folder: Path, say: Say) -> None:
         """What must be there before it starts."""
@@ -75,6 +92,8 @@ class OwnGrafana(Grafana):
 
 class DockerGrafana(OwnGrafana):
     """The same in a container that shares the host's network, so that loopback is loopback."""
+
+    _why_unseen = " (does the Docker engine run elsewhere, or without this host's /var/lib?)"
 
     def __init__(self, docker: str) -> None:
         super().__init__(None)
@@ -124,6 +143,14 @@ def _settings(port: int, folder: Path) -> Mapping[str, str]:
         "GF_NEWS_NEWS_FEED_ENABLED": "false",
         "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(home),
     }
+
+
+async def _answers(url: str) -> bool:
+    try:
+        await fetch(url, within=2.0)
+    except OSError:
+        return False
+    return True
 
 
 async def docker_answers(docker: str, log: Path, within: float = 5.0) -> bool:

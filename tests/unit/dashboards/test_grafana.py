@@ -130,6 +130,39 @@ async def test_one_that_does_not_start_is_said_with_its_last_words(tmp_path: Pat
             pass
 
 
+# Answers at its port; its home page is there at the third time, or never.
+_SERVER = """
+exec python3 -c "
+import http.server, os
+asked = []
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        board = self.path == '/api/dashboards/uid/cephqos-overview'
+        asked.append(board)
+        self.send_response(200 if not board or {shown} < sum(asked) else 404)
+        self.end_headers()
+http.server.HTTPServer(('127.0.0.1', int(os.environ['GF_SERVER_HTTP_PORT'])), Page).serve_forever()
+"
+"""
+
+
+@pytest.mark.parametrize("shown", [2, 10**9])
+async def test_one_that_has_none_of_our_dashboards_is_no_success(
+    shown: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "_SHOW_SECONDS", 20.0 if shown == 2 else 1.0)
+    server = _SERVER.replace("{shown}", str(shown))
+    program(home(tmp_path / "home") / "bin" / "grafana", server)
+    grafana = OwnGrafana(tmp_path / "home")
+    if shown == 2:
+        async with grafana.showing(SOURCES, tmp_path / "work"):
+            pass
+    else:
+        with pytest.raises(LabError, match=r"none of our dashboards: it does not see .*/work"):
+            async with grafana.showing(SOURCES, tmp_path / "work"):
+                pass
+
+
 @pytest.mark.parametrize("uid", UIDS)
 def test_a_copy_links_to_copies_and_asks_only_its_own_data_source(uid: str) -> None:
     text = (GENERATED / f"{uid}.json").read_text("utf-8")
