@@ -1,6 +1,10 @@
 """Histograms of Crimson OSDs: which form their buckets have, and which of them are shown."""
 
+from itertools import accumulate
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.replay import crimson_names
 
 from cephqos_exporter.collectors.crimson import CrimsonCollector
@@ -156,3 +160,43 @@ def test_how_full_segments_are_is_no_histogram_of_samples() -> None:
     found = collected(recorded(SEGMENTS), groups=["cleaner"])
     assert found[f'{name}{{shard="0",utilization="0.1"}}'] == 21
     assert found[f'{name}{{shard="0",utilization="1.2"}}'] == 114_435
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([0.2, 1, 3, 40, 5000]), max_size=6), min_size=2, max_size=5),
+    st.sampled_from(
+        [
+            # Name, buckets added up, what is past the last bound is in its bucket, unit in ms.
+            ("seastore_op_lat", False, False, 1),
+            ("seastore_op_lat", False, True, 1),
+            ("seastore_op_lat", False, True, 1000),
+            ("seastore_do_transaction_stage_lat", False, False, 1),
+            ("osd_mclock_throttle_wait_latency", True, False, 1),
+        ]
+    ),
+)
+def test_no_bucket_falls_from_scrape_to_scrape_and_each_ends_at_the_count(
+    scrapes: list[list[float]], form: tuple[str, bool, bool, int]
+) -> None:
+    name, added_up, past_in_last, unit = form
+    bounds = crimson_names.LATENCY_BOUNDS
+    collector = CrimsonCollector(groups=["transactions"])
+    seen: list[float] = []
+    before: dict[str, float] = {}
+    for more in scrapes:
+        seen += more
+        inside = [min((n for n, b in enumerate(bounds) if b >= one), default=-1) for one in seen]
+        places = [len(bounds) - 1 if past_in_last and n < 0 else n for n in inside]
+        counts = [places.count(n) for n in range(len(bounds))]
+        shown = list(accumulate(counts)) if added_up else counts
+        value = histogram(
+            {bound * unit: n for bound, n in zip(bounds, shown, strict=True)},
+            len(seen),
+            sum(seen) * unit,
+        )
+        found = samples(collector.collect(view(one(name, value, latency="READ", shard="0"))))
+        rising = [figure for key, figure in found.items() if "_bucket{" in key]
+        assert rising == sorted(rising)
+        assert rising[-1] == len(seen)
+        assert all(found[key] >= figure for key, figure in before.items())
+        before = found
