@@ -43,8 +43,10 @@ PARTIAL = ".partial"
 
 
 def repeat_folder(index: int, point: str, repeat: int) -> str:
-    """The folder of one repeat; what file names cannot hold becomes a dash."""
-    safe = "".join(char if char.isalnum() or char in "=,._" else "-" for char in point)[:80]
+    """The folder of one repeat; what file names cannot hold becomes a dash. File names are bounded
+    in bytes, and a letter may have four."""
+    safe = "".join(char if char.isalnum() or char in "=,._" else "-" for char in point)
+    safe = safe.encode(errors="replace")[:80].decode(errors="ignore")
     return f"repeats/{index:03d}-{safe}-r{repeat}"
 
 

@@ -12,6 +12,7 @@ import pytest
 from cephqos_loadgen.cluster import capacity
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.parts import Capacity, CephOption
+from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.metrics import MetricsRecorder
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.repeat import Gap, InForce, MetricsRecording, RepeatRecord
@@ -90,6 +91,16 @@ def test_cpu_seconds_are_those_of_the_process() -> None:
         assert one_repeat.cpu_seconds(idle.pid) < 0.5
         idle.kill()
     assert one_repeat.cpu_seconds(os.getpid()) > 0
+
+
+@pytest.mark.parametrize("letter", ["a", "ü", "日", "𠀀", "/", "\udc80"])
+def test_any_name_of_a_point_makes_a_folder(tmp_path: Path, letter: str) -> None:
+    """A file name of more than 255 bytes would fail the run in its middle."""
+    recorder = RepeatRecorder(tmp_path / repeat_folder(1, letter * 300, 1))
+    recorder.close_files()
+    assert len(recorder.folder.name.encode()) < 100
+    assert recorder.folder.parent == tmp_path / "repeats"
+    assert repeat_folder(7, "policy=wpq,depth=4", 2) == "repeats/007-policy=wpq,depth=4-r2"
 
 
 @pytest.mark.parametrize("zone", ["+0000", "-0500", "+0530", ""])

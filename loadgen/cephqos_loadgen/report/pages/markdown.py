@@ -55,7 +55,8 @@ def _findings(document: Document) -> list[str]:
         return [*lines, "None of the checks found anything.", ""]
     for number, finding in enumerate(document.findings, start=1):
         evidence = f" {in_markdown(finding.evidence)}" if finding.evidence else ""
-        lines.append(f"{number}. **{in_markdown(finding.text)}**{evidence}")
+        grave = f"{finding.severity.capitalize()}: "
+        lines.append(f"{number}. {grave}**{in_markdown(finding.text)}**{evidence}")
     return [*lines, ""]
 
 
