@@ -1,9 +1,10 @@
 """From runs to a document: sentences made from the figures, doubts, tables, charts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from cephqos_loadgen.report.charts.every import charts
+from cephqos_loadgen.report.charts.over_time import MOST_TIMELINES
 from cephqos_loadgen.report.command import repeat_command
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.doubts.doubt import Doubt
@@ -49,11 +50,23 @@ def _findings(subject: Subject) -> list[Doubt]:
         *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
         *of_another_environment(subject.runs, subject.settings),
     ]
+    found += _not_drawn(subject)
     for run in subject.runs:
         for finding in doubts(run):
             words = f"{run.name}: {finding.text}" if len(subject.runs) > 1 else finding.text
             found.append(Doubt(finding.severity, words, finding.evidence, finding.rows))
     return sorted(found, key=lambda finding: order[finding.severity])
+
+
+def _not_drawn(subject: Subject) -> Iterator[Doubt]:
+    """A page of hundreds of charts would help nobody."""
+    points = len({(run.name, o.record.point) for run in subject.runs for o in run.finished})
+    if points > MOST_TIMELINES:
+        yield Doubt(
+            "note",
+            f"Only the first {MOST_TIMELINES} of {points} points are drawn over time.",
+            "cephqos archive export has the seconds of all.",
+        )
 
 
 def _of_baseline(settings: ReportSettings) -> list[Doubt]:

@@ -95,6 +95,18 @@ def test_seconds_of_clients_that_are_not_in_step_with_the_charts_make_no_spikes(
     assert found["throughput, clients, IOPS"] == [500.0] * 10 + [None] * 50
 
 
+@pytest.mark.parametrize(("points", "said"), [(12, False), (13, True)])
+def test_points_that_are_not_drawn_over_time_are_said_to_be_left_out(
+    tmp_path: Path, points: int, said: bool
+) -> None:
+    names = {f"p{n}": [SyntheticRepeat(100.0, seconds=3)] for n in range(points)}
+    run = analyse(open_archive(Builder(points=names).write(tmp_path / "a")))
+    document = build([run], ReportSettings())
+    assert sum(chart.name.startswith("time-") for chart in document.charts) == 12
+    lines = [finding.text for finding in document.findings]
+    assert ("Only the first 12 of 13 points are drawn over time." in lines) is said
+
+
 def test_a_line_is_broken_where_no_load_ran() -> None:
     lines = [Line("clients", ((0.5, 10.0), (1.5, 10.0), (5.5, 10.0), (6.5, 10.0)))]
     drawing = over_time("t", [Panel("throughput, IOPS", lines, 1.0)], [], [], [], 8.0)

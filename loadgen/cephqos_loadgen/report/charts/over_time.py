@@ -26,7 +26,7 @@ from cephqos_loadgen.report.figures.statistics import Floats
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.table import Cell, Table, TableColumn
 
-_MOST_TIMELINES: Final = 12
+MOST_TIMELINES: Final = 12
 _MOST_POINTS: Final = 600
 _WINDOW: Final = 10.0
 # A gauge is not known where its last sample is older.
@@ -56,7 +56,7 @@ def timelines(subject: Subject) -> Iterator[Chart]:
     for run in subject.runs:
         for observed in run.finished:
             key = (run.name, observed.record.point)
-            if key in seen or len(seen) >= _MOST_TIMELINES or not len(observed.intervals.middles):
+            if key in seen or len(seen) >= MOST_TIMELINES or not len(observed.intervals.middles):
                 continue
             seen.add(key)
             row = next((row for row in run.rows if row.key.point == observed.record.point), None)
