@@ -189,7 +189,8 @@ _OF_OTHERS: Final = {
     *("--mode", "--owner", "--sort", "--mount", "--daemon-type", "--since", "--limit"),
     *("--detach", "--namespace", "--set", "--set-string", "--follow", "--volumes", "--agent"),
     "--data-urlencode",
-    "--reuse-values",
+    "--reset-then-reuse-values",
+    *("--permanent", "--add-port", "--reload"),
 }
 
 
