@@ -27,7 +27,7 @@ from cephqos_exporter.validity import (
     valid_name,
 )
 
-_BETWEEN: Final = "\0"  # families of a layout; no name, label or number has it
+_BETWEEN: Final = "\0"  # families of a layout; no valid name, label or number has it
 
 
 class Heads(NamedTuple):

@@ -21,7 +21,8 @@ _VALID_AT_MOST: Final = 1_000_000  # then they start again: daemons came and wen
 
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_:]")
-_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="(?:[^"\\\n]|\\["\\n])*"(?:,|\Z)')
+# Without NUL, which ends the input of some parsers.
+_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="(?:[^"\\\n\0]|\\["\\n])*"(?:,|\Z)')
 _LONGEST_NAME: Final = 300
 _LONGEST_LABELS: Final = 4096
 _LONGEST_HELP: Final = 2000
@@ -137,6 +138,7 @@ def valid_help(text: object) -> str:
         return "No description."
     if len(text) > _LONGEST_HELP:
         text = text[:_LONGEST_HELP]
+    text = text.replace("\0", "")
     return text if text.isascii() else text.encode(errors="replace").decode()
 
 

@@ -47,7 +47,7 @@ JUNK: Final[tuple[Any, ...]] = (
 RAW: Final = (b"NaN", b"1e999", b"-1e999", b"Infinity", b'"\\ud800"', b"\xff", b"[" * 300, b"")
 
 # One line of the text format as Prometheus' scanner takes it.
-_LABEL: Final = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*+"'
+_LABEL: Final = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n\0]|\\["\\n])*+"'
 _NAME: Final = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
 _SAMPLE: Final = rf"{_NAME}(?:\{{{_LABEL}(?:,{_LABEL})*+\}})? (?:[-+0-9.eE]++|NaN|[-+]Inf)\n"
 _TYPE: Final = "(?:counter|gauge|histogram|summary|untyped)"
@@ -85,14 +85,19 @@ class Liars:
         self.mutated = 0
         self.good = [RecordedDaemon.load(RECORDINGS / name).replies for name in RELEASES]
         self.parsed = [{p: json.loads(b) for p, b in one.items()} for one in self.good]
+        self._told: dict[tuple[str, str], bytes] = {}  # the last lie, by socket and command
 
     def answers(self, path: str, prefixes: Sequence[str]) -> asok.Answers:
         number = int(path.rsplit(".", 2)[1])
         good = self.good[number % len(self.good)]
         bodies = {prefix: good.get(prefix, b"ERROR: (22) unknown command") for prefix in prefixes}
         if number:
+            if len(prefixes) > 1:  # what is made of a lie and kept comes to be used
+                told = {p: self._told[path, p] for p in prefixes if (path, p) in self._told}
+                bodies |= {p: body for p, body in told.items() if self.rng.random() < 0.5}
             for prefix in self._chosen(prefixes):
                 bodies[prefix] = self._mutated(number % len(self.good), prefix)
+                self._told[path, prefix] = bodies[prefix]
                 self.mutated += 1
         return asok.Answers(bodies=dict(bodies), pid=1)
 

@@ -119,7 +119,20 @@ async def test_labels_that_no_page_can_have_fail_that_daemons_collector(
     )
 
 
-@pytest.mark.parametrize("description", [7, None, ["x"], {"a": {}}, "x" * 100_000])
+@pytest.mark.parametrize("value", ["\0", "a\0b", "\0\0"])
+async def test_a_label_with_a_zero_byte_costs_its_own_series_at_every_scrape(
+    tmp_path: Path, value: str
+) -> None:
+    bad = changed(**logger("x", "y", labels={"a": value}))
+    async with hosting(tmp_path, bad) as (scraper, _):
+        for _ in range(5):
+            page = await page_of(scraper)
+            assert "\0" not in page
+            assert failed(page)[0] == "perf"
+            assert not failed(page, "osd.1")
+
+
+@pytest.mark.parametrize("description", [7, None, ["x"], {"a": {}}, "x" * 100_000, "\0"])
 async def test_a_description_that_is_no_text_is_replaced(
     tmp_path: Path, description: object
 ) -> None:
@@ -127,6 +140,7 @@ async def test_a_description_that_is_no_text_is_replaced(
         page = await page_of(scraper)
     assert 'ceph_x_y{ceph_daemon="osd.0"' in page
     assert max(map(len, page.splitlines())) < 2100
+    assert "\0" not in page
 
 
 @pytest.mark.parametrize("deep", [65, 1010, 100_000])

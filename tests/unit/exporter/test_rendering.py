@@ -13,7 +13,14 @@ from cephqos_exporter.validity import Seen
 OSD = render_labels({"ceph_daemon": "osd.0"})
 
 LABELS = st.sampled_from(
-    [OSD, LabelText(""), render_labels({"a": "100 %s"}), LabelText('a="1",a="2"'), LabelText("x")]
+    [
+        OSD,
+        LabelText(""),
+        render_labels({"a": "100 %s"}),
+        render_labels({"a": "\0"}),
+        LabelText('a="1",a="2"'),
+        LabelText("x"),
+    ]
 )
 VALUES = st.sampled_from([0, 1, 2.5, -1, -0.0, True, 2**70, float("nan"), float("inf")])
 SUFFIXES = st.sampled_from(["", "", "_sum", "_count", "_bucket", "_odd"])
