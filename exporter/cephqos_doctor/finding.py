@@ -46,15 +46,29 @@ class Diagnosis:
         }
 
     def text(self) -> str:
-        """As a terminal shows it."""
+        """As a terminal shows it: what is the same of sixty OSDs, once."""
         lines = []
-        for name, found in self.findings:
-            lines.append(f"{printable(found.subject)}: {printable(found.problem)} [{name}]")
-            lines += [f"    {printable(line)}" for line in found.mend.splitlines()]
+        for name, alike in _alike(self.findings):
+            first, *others = alike
+            more = f" and {len(others)} more" if others else ""
+            lines.append(f"{printable(first.subject)}{more}: {printable(first.problem)} [{name}]")
+            lines += [f"    {printable(line)}" for line in first.mend.splitlines()]
+            if others:
+                names = ", ".join(printable(found.subject) for found in others)
+                lines.append(f"    # the same for {names}")
         number = len(self.findings) or "no"
         noun = "finding" if len(self.findings) == 1 else "findings"
         lines.append(f"{printable(self.looked_at)}: {len(self.checks)} checks, {number} {noun}")
         return "\n".join(lines)
+
+
+def _alike(found: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Finding]]]:
+    """Findings of one check that differ in their subject only, in the order of the first."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for name, one in found:
+        texts = [text.replace(one.subject, "…") for text in (one.problem, one.mend)]
+        groups.setdefault((name, *texts), []).append(one)
+    return [(name, alike) for (name, *_), alike in groups.items()]
 
 
 def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:

@@ -85,6 +85,21 @@ def test_names_from_a_cluster_cannot_command_a_terminal_or_a_shell() -> None:
     assert "osd.\\x1b[2J" in text
 
 
+def test_what_is_the_same_of_sixty_osds_is_told_once_and_names_them_all() -> None:
+    osds = [f"osd.{number}" for number in range(60)]
+    findings = [("a", Finding(osd, "guessed", f"ceph config set {osd} x 1")) for osd in osds]
+    other = ("a", Finding("osd.7", "guessed", "ceph config set osd y 1"))
+    text = Diagnosis("host", ("a",), (*findings, other)).text()
+    assert text.splitlines() == [
+        "osd.0 and 59 more: guessed [a]",
+        "    ceph config set osd.0 x 1",
+        f"    # the same for {', '.join(osds[1:])}",
+        "osd.7: guessed [a]",
+        "    ceph config set osd y 1",
+        "host: 1 checks, 61 findings",
+    ]
+
+
 def test_findings_as_json_name_check_subject_problem_and_mend() -> None:
     document = diagnose("host", HOST_CHECKS, host(clock_synchronised=False)).document()
     assert document["looked_at"] == "host"
