@@ -11,9 +11,9 @@ from cephqos_loadgen.plan.model import Phase
 _RATE_SECONDS = 10.0
 # Clients report every second. After this long their last figures no longer say what happens.
 _SILENT_SECONDS = 3.0
-# The last status of a client comes milliseconds after the one before it: what its queue still did
-# in them is no rate. Such an interval is shown together with the one before it.
-_SHORTEST_SECONDS = 0.5
+# The last status of a client comes milliseconds after the one before it, with bytes of a queue whose
+# I/Os were counted before: that is no rate. Such an interval counts together with the one before.
+SHORTEST_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -166,7 +166,7 @@ class Live:
         """A status document came; what happened since the one before it."""
         figures = self.clients[phase, client]
         last = figures.last
-        if last is None or not 0 <= status.runtime - last.runtime < _SHORTEST_SECONDS:
+        if last is None or not 0 <= status.runtime - last.runtime < SHORTEST_SECONDS:
             figures.since = last
         before = status.counted_on(figures.since)
         for direction in DIRECTIONS:

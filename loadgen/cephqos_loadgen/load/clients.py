@@ -18,6 +18,7 @@ from cephqos_loadgen.engines.fio_output import (
     since,
 )
 from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.live.state import SHORTEST_SECONDS
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End
 from cephqos_loadgen.plan.errors import RunError
@@ -54,6 +55,15 @@ class RunTools:
 # -- following -----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """An interval of a job that is not written yet: a very short one may follow."""
+
+    before: JobStatus | None
+    job: JobStatus
+    end: float
+
+
 class Follower:
     """Takes one client's output as it comes: for the live figures, the archive, and the result.
 
@@ -66,6 +76,7 @@ class Follower:
         self.last: ClientStatus | None = None
         self.points: dict[str, list[DoneSoFar]] = {}
         self._starts: dict[str, float] = {}
+        self._held: dict[str, _Held] = {}
         context.live.start_client(phase, client, engine)
 
     def __call__(self, data: bytes) -> None:
@@ -80,7 +91,7 @@ class Follower:
         live = self._context.live
         live.status(self._phase, self.client, status)
         # Intervals end when fio gets round to it; one that is very short says nothing.
-        if live.clients[self._phase, self.client].seconds >= 0.5:
+        if live.clients[self._phase, self.client].seconds >= SHORTEST_SECONDS:
             rates = self._context.rates.setdefault(self._phase, [])
             rates.append((status.time, live.iops(self._phase)))
 
@@ -95,19 +106,36 @@ class Follower:
         if not points:
             points.append(DoneSoFar(start, {}, {}))
         points.append(job.done_so_far(start))
+        held = self._held.get(name)
+        more = job.runtime - held.job.runtime if held else 0.0
+        if held and before is not None and more < SHORTEST_SECONDS:
+            self._held[name] = _Held(held.before, job, held.end + more)
+            return
+        self._write(name)
+        self._held[name] = _Held(before, job, time)
+
+    def flush(self) -> None:
+        """Write what is held back, at the end of the client."""
+        for name in list(self._held):
+            self._write(name)
+
+    def _write(self, name: str) -> None:
+        held = self._held.pop(name, None)
+        if held is None:
+            return
+        before, job = held.before, held.job
         parts = {
             d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
         }
-        seconds = job.runtime - (before.runtime if before else 0.0)
-        if seconds <= 0 and not any(part.ios for part in parts.values()):
-            return  # the same again, as at the end
-        seconds = max(0.001, seconds)
+        seconds = max(0.001, job.runtime - (before.runtime if before else 0.0))
         # A direction that has begun stays: a second in which nothing completed is a second too.
         read, write = (
             figures_over(parts[d], seconds) if job.totals[d].ios else None for d in DIRECTIONS
         )
+        if job.runtime <= 0 and read is None and write is None:
+            return  # it has not begun
         interval = Interval(
-            end_unix_seconds=time,
+            end_unix_seconds=held.end,
             seconds=round(seconds, 3),
             phase=self._phase,
             client=self.client,
@@ -170,13 +198,17 @@ async def run_clients(
     context: Context, phase: str, clients: Sequence[ClientProcess], seconds: float, end: End | None
 ) -> None:
     """All of them, to their own end or to what `end` says. One that fails ends the phase."""
-    async with AsyncExitStack() as stack:
-        running: list[Child] = []
+    try:
+        async with AsyncExitStack() as stack:
+            running: list[Child] = []
+            for client in clients:
+                name = f"{phase}.{client.follower.client}"
+                child = context.recorder.child(name, client.argv, client.follower)
+                running.append(await stack.enter_async_context(child))
+            await _until_done(running, seconds + _GRACE, end)
+    finally:
         for client in clients:
-            name = f"{phase}.{client.follower.client}"
-            child = context.recorder.child(name, client.argv, client.follower)
-            running.append(await stack.enter_async_context(child))
-        await _until_done(running, seconds + _GRACE, end)
+            client.follower.flush()
 
 
 async def _until_done(running: list[Child], within: float, end: End | None) -> None:

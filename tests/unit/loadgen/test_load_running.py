@@ -218,7 +218,8 @@ def test_a_second_in_which_nothing_completed_is_recorded_too(tmp_path: Path) -> 
     follower = Said(context, "load", "client.0", "rbd", 4)  # type: ignore[arg-type]
     for second, ios in enumerate((100, 100, 100, 150, 150), start=1):
         follower.take(ClientStatus(1000.0 + second, {"v": job(ios, float(second))}))
-    follower.take(ClientStatus(1005.0, {"v": job(150, 5.0)}))  # the same again, at the end
+    follower.take(ClientStatus(1009.0, {"v": job(150, 5.0)}))  # the same again, at the end
+    follower.flush()
     recorder.close_files()
     lines = list(read_lines(tmp_path / "repeat" / "intervals.jsonl.gz"))
     assert [line["seconds"] for line in lines] == [1.0] * 5
@@ -227,6 +228,26 @@ def test_a_second_in_which_nothing_completed_is_recorded_too(tmp_path: Path) -> 
     assert {line["write"] for line in lines} == {None}
     found = read_intervals(lines)
     assert found.rate(found.of("load")) == pytest.approx(30.0)
+
+
+def test_the_bytes_that_fio_counts_at_the_very_end_are_in_its_last_second(tmp_path: Path) -> None:
+    """As it was: 389 completed in the last second, the bytes of 63 of them were counted 5 ms later.
+    By itself that is 0 IOPS with 49.2 MiB/s."""
+    recorder = RepeatRecorder(tmp_path / "repeat")
+    context = SimpleNamespace(recorder=recorder, live=Live(RunPlace()), rates={})
+    follower = Said(context, "load", "client.0", "rbd", 64)  # type: ignore[arg-type]
+    for ios, late, runtime in ((350, 1, 1.0), (739, 63, 2.0), (739, 0, 2.005)):
+        status = job(ios, runtime)
+        done = replace(status.totals["read"], bytes=(ios - late) * 4096)
+        totals = {"read": done, "write": IoTotals()}
+        follower.take(ClientStatus(1000 + runtime, {"v": replace(status, totals=totals)}))
+    follower.flush()
+    recorder.close_files()
+    lines = list(read_lines(tmp_path / "repeat" / "intervals.jsonl.gz"))
+    assert [(line["seconds"], line["read"]["ios"]) for line in lines] == [(1.0, 350), (1.005, 389)]
+    moved = [line["read"]["bytes_per_second"] * line["seconds"] for line in lines]
+    assert sum(moved) == pytest.approx(739 * 4096)
+    assert lines[-1]["end_unix_seconds"] == pytest.approx(1002.005)
 
 
 class Said(Follower):
