@@ -11,7 +11,7 @@ from cephqos_loadgen.plan.model import Phase
 _RATE_SECONDS = 10.0
 # Clients report every second. After this long their last figures no longer say what happens.
 _SILENT_SECONDS = 3.0
-# The last status of a client comes milliseconds after the one before it, with bytes of a queue whose
+# The last status of a client comes milliseconds after the one before, with bytes of a queue whose
 # I/Os were counted before: that is no rate. Such an interval counts together with the one before.
 SHORTEST_SECONDS = 0.5
 
