@@ -63,6 +63,10 @@ class _Held:
     job: JobStatus
     end: float
 
+    @property
+    def seconds(self) -> float:
+        return self.job.runtime - (self.before.runtime if self.before else 0.0)
+
 
 class Follower:
     """Takes one client's output as it comes: for the live figures, the archive, and the result.
@@ -107,10 +111,14 @@ class Follower:
             points.append(DoneSoFar(start, {}, {}))
         points.append(job.done_so_far(start))
         held = self._held.get(name)
-        more = job.runtime - held.job.runtime if held else 0.0
-        if held and before is not None and more < SHORTEST_SECONDS:
-            self._held[name] = _Held(held.before, job, held.end + more)
-            return
+        if held and before is not None:
+            more = job.runtime - held.job.runtime
+            if more < SHORTEST_SECONDS:
+                self._held[name] = _Held(held.before, job, held.end + more)
+                return
+            if held.seconds < SHORTEST_SECONDS:  # its start
+                self._held[name] = _Held(held.before, job, time)
+                return
         self._write(name)
         self._held[name] = _Held(before, job, time)
 
@@ -127,7 +135,7 @@ class Follower:
         parts = {
             d: since(now, before.totals[d]) if before else now for d, now in job.totals.items()
         }
-        seconds = max(0.001, job.runtime - (before.runtime if before else 0.0))
+        seconds = max(0.001, held.seconds)
         # A direction that has begun stays: a second in which nothing completed is a second too.
         read, write = (
             figures_over(parts[d], seconds) if job.totals[d].ios else None for d in DIRECTIONS

@@ -19,6 +19,7 @@ from cephqos_loadgen.load import clients, phase_runner
 from cephqos_loadgen.load.clients import Follower, step_of
 from cephqos_loadgen.load.context import Marks
 from cephqos_loadgen.load.curves import Search, search
+from cephqos_loadgen.load.fio_follower import FioFollower
 from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait
@@ -236,7 +237,8 @@ def test_the_bytes_that_fio_counts_at_the_very_end_are_in_its_last_second(tmp_pa
     recorder = RepeatRecorder(tmp_path / "repeat")
     context = SimpleNamespace(recorder=recorder, live=Live(RunPlace()), rates={})
     follower = Said(context, "load", "client.0", "rbd", 64)  # type: ignore[arg-type]
-    for ios, late, runtime in ((350, 1, 1.0), (739, 63, 2.0), (739, 0, 2.005)):
+    # At its very start, too: I/Os whose bytes are not counted have no run time.
+    for ios, late, runtime in ((2, 2, 0.0), (350, 1, 1.0), (739, 63, 2.0), (739, 0, 2.005)):
         status = job(ios, runtime)
         done = replace(status.totals["read"], bytes=(ios - late) * 4096)
         totals = {"read": done, "write": IoTotals()}
@@ -248,6 +250,30 @@ def test_the_bytes_that_fio_counts_at_the_very_end_are_in_its_last_second(tmp_pa
     moved = [line["read"]["bytes_per_second"] * line["seconds"] for line in lines]
     assert sum(moved) == pytest.approx(739 * 4096)
     assert lines[-1]["end_unix_seconds"] == pytest.approx(1002.005)
+
+
+@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+@pytest.mark.parametrize("name", ["two_jobs", "interrupted", "unsteady"])
+def test_seconds_add_up_to_what_fio_said_at_its_end(
+    tmp_path: Path, release: str, name: str
+) -> None:
+    """I/Os, completions in bins, and bytes, of the output of real fios."""
+    recorder = RepeatRecorder(tmp_path / "repeat")
+    context = SimpleNamespace(recorder=recorder, live=Live(RunPlace()), rates={})
+    follower = FioFollower(context, "load", "client.0", "rbd", 8)  # type: ignore[arg-type]
+    follower(gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes()))
+    follower.flush()
+    recorder.close_files()
+    lines = list(read_lines(tmp_path / "repeat" / "intervals.jsonl.gz"))
+    parts = [(line, line[d]) for line in lines for d in ("read", "write") if line[d]]
+    assert follower.last is not None
+    whole = follower.last.total
+    assert sum(part["ios"] for _, part in parts) == whole.ios > 1000
+    assert sum(sum(part["latency_bins_ns"].values()) for _, part in parts) == whole.ios
+    moved = sum(part["bytes_per_second"] * line["seconds"] for line, part in parts)
+    assert moved == pytest.approx(whole.bytes, rel=1e-3)
+    assert whole.bytes == whole.ios * 4096
+    assert min(line["seconds"] for line in lines) > 0.5
 
 
 class Said(Follower):
