@@ -137,6 +137,23 @@ def parse_stat(raw: bytes) -> Stat:
     )
 
 
+def parse_thread_stat(raw: bytes) -> tuple[bytes, int, int, int, int]:
+    """A thread's name, user and system ticks, start and last CPU, from its stat line.
+
+    Apart from `parse_stat`, which takes twice as long: two thousand threads may run between two
+    scrapes.
+    """
+    end = raw.rindex(b")")
+    fields = raw[end + 2 :].split(None, 37)
+    return (
+        raw[raw.index(b"(") + 1 : end],
+        int(fields[11]),
+        int(fields[12]),
+        int(fields[19]),
+        int(fields[36]),
+    )
+
+
 class ThreadStatus(NamedTuple):
     """What the collectors need of /proc/PID/task/TID/status."""
 

@@ -21,6 +21,7 @@ from cephqos_exporter.procfs import (
     Stat,
     parse_stat,
     parse_status,
+    parse_thread_stat,
     read_once,
 )
 
@@ -95,6 +96,7 @@ class Thread:
     fd: int
     stat_fd: int = -1
     raw: bytes = b""
+    raw_name: bytes | None = None
     name: str = ""
     group: str = OTHER
     start: int = 0
@@ -246,28 +248,28 @@ class ProcessSample:
         return gone
 
     def _read_thread(self, thread: Thread, raw: bytes) -> None:
-        stat = parse_stat(self._read_stat(thread) if self.waits_known else raw)
-        if stat.start != thread.start:
+        stat = self._read_stat(thread) if self.waits_known else raw
+        name, user, system, start, cpu = parse_thread_stat(stat)
+        if start != thread.start:
             if thread.start:  # the number was given to a new thread
                 raise ProcessLookupError
-            thread.start = stat.start
-        name = stat.name.decode(errors="replace") or "unnamed"  # a process may call a thread so
-        if name != thread.name:
+            thread.start = start
+        if name != thread.raw_name:
             self._rename(thread, name)
         group = self.groups[thread.group]
         if self.waits_known:
             fields = raw.split()
             run_ns, wait_ns = int(fields[0]), int(fields[1])
         else:
-            run_ns, wait_ns = (stat.user + stat.system) * _NS_PER_TICK, 0
+            run_ns, wait_ns = (user + system) * _NS_PER_TICK, 0
         used = run_ns - thread.run_ns
         if used > group.busiest_now:
             group.busiest_now = used
-        group.user += max(0, stat.user - thread.user)
-        group.system += max(0, stat.system - thread.system)
+        group.user += max(0, user - thread.user)
+        group.system += max(0, system - thread.system)
         group.wait_ns += max(0, wait_ns - thread.wait_ns)
         thread.raw, thread.run_ns, thread.wait_ns = raw, run_ns, wait_ns
-        thread.user, thread.system, thread.cpu = stat.user, stat.system, stat.cpu
+        thread.user, thread.system, thread.cpu = user, system, cpu
 
     def _read_stat(self, thread: Thread) -> bytes:
         """Stays open for a thread that runs again and again: two in five of an idle OSD's."""
@@ -277,11 +279,12 @@ class ProcessSample:
             return os.pread(thread.stat_fd, 1024, 0)
         return read_once(f"{thread.path}/stat", 1024)
 
-    def _rename(self, thread: Thread, name: str) -> None:
+    def _rename(self, thread: Thread, raw_name: bytes) -> None:
         """A thread gets its name a moment after it starts; what it did stays where it was."""
         known = thread.name != ""
         old = self.groups.get(thread.group)
-        thread.name, thread.group = name, group_of(name, self._named)
+        name = raw_name.decode(errors="replace") or "unnamed"  # a process may call a thread so
+        thread.raw_name, thread.name, thread.group = raw_name, name, group_of(name, self._named)
         new = self.groups.setdefault(thread.group, ThreadGroup())
         if known and old:
             old.threads -= 1

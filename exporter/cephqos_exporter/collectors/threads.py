@@ -17,6 +17,7 @@ from cephqos_exporter.model import (
     Daemon,
     DaemonView,
     Family,
+    Form,
     Host,
     ReplyMissing,
     extend_labels,
@@ -48,7 +49,9 @@ PER_THREAD = flag(
 class _Daemon:
     labels: Labels
     pools_seen: set[str] = field(default_factory=set)
-    pools: tuple[Any, Family] | None = None  # a reply, which is kept for a while, and what it says
+    pools: tuple[Any, dict[str, int]] | None = None  # a reply, kept for a while, and what it says
+    form: Form | None = None
+    series: Sequence[object] = ()  # what decided which series the form has
 
 
 class ThreadsCollector(DaemonCollector[_Daemon]):
@@ -103,15 +106,13 @@ class ThreadsCollector(DaemonCollector[_Daemon]):
 
     def families(self, view: DaemonView, state: _Daemon) -> Iterable[Family]:
         sample = self._samples.of(view)
-        labels = state.labels
-        families = _group_families()
-        _add_groups(families, labels, sample.groups, sample.waits_known)
-        families += _daemon_families(labels, sample)
-        if self._per_thread:
-            families.append(_thread_family(labels, sample))
-        if MEMPOOLS in view.replies:
-            families.append(_mempools(view, state))
-        return families
+        pools = _mempools(view.replies[MEMPOOLS], state) if MEMPOOLS in view.replies else {}
+        series = (sample.waits_known, *sample.groups), tuple(pools)
+        if state.form is None or state.series != series:
+            state.form = Form.of(_families(state.labels, sample, pools))
+            state.series = series
+        filled = state.form.fill([*_numbers(sample), *pools.values()])
+        return [*filled, _thread_family(state.labels, sample)] if self._per_thread else filled
 
     def finish(self) -> Iterable[Family]:
         return self._processes.families()
@@ -121,25 +122,48 @@ class ThreadsCollector(DaemonCollector[_Daemon]):
         self._samples.forget(daemon)
 
 
-def _mempools(view: DaemonView, daemon: _Daemon) -> Family:
-    reply = view.reply(MEMPOOLS)
-    if daemon.pools is None or daemon.pools[0] is not reply:
-        daemon.pools = reply, _read_mempools(reply, daemon)
-    return daemon.pools[1]
-
-
-def _read_mempools(reply: Any, daemon: _Daemon) -> Family:
-    family = Family(
+def _families(labels: Labels, sample: ProcessSample, pools: Iterable[str]) -> Iterable[Family]:
+    """All families of a daemon: their samples in the order of `_numbers`, then the pools."""
+    families = _group_families()
+    _add_groups(families, labels, sample.groups, sample.waits_known)
+    families += _daemon_families(labels, sample)
+    memory = Family(
         "cephqos_daemon_mempool_bytes",
         "gauge",
         ("Memory in Ceph's memory pools, by pool. A pool appears once it has used memory."),
     )
-    for pool, size in _pool_bytes(reply):
-        if size:
-            daemon.pools_seen.add(pool)
-        if pool in daemon.pools_seen:
-            family.add(daemon.labels.of("pool", pool), size)
-    return family
+    for pool in pools:
+        memory.add(labels.of("pool", pool), 0)
+    return [*families, memory]
+
+
+def _numbers(sample: ProcessSample) -> Iterable[float]:
+    groups = sample.groups.values()
+    for group in groups:
+        yield group.threads
+    for group in groups:
+        yield group.user / CLOCK_TICKS
+        yield group.system / CLOCK_TICKS
+    for group in groups:
+        yield group.busiest_ns / 1e9
+    for group in groups if sample.waits_known else ():
+        yield group.wait_ns / 1e9
+    for group in groups:
+        yield group.voluntary
+        yield group.involuntary
+    yield sample.process.user / CLOCK_TICKS
+    yield sample.process.system / CLOCK_TICKS
+    yield sample.process.resident_pages * PAGE_SIZE
+
+
+def _mempools(reply: Any, daemon: _Daemon) -> dict[str, int]:
+    """Bytes by pool, of the pools that have ever used memory."""
+    if daemon.pools is None or daemon.pools[0] is not reply:
+        sizes = dict(_pool_bytes(reply))
+        daemon.pools_seen.update(pool for pool, size in sizes.items() if size)
+        seen = {pool: size for pool, size in sizes.items() if pool in daemon.pools_seen}
+        daemon.pools = reply, seen
+    return daemon.pools[1]
 
 
 class _Processes:

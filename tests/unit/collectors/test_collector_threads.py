@@ -183,6 +183,26 @@ def test_a_classic_osd_stays_within_its_share_of_series(tree: HostTree) -> None:
     assert len(found) <= 90
 
 
+def test_groups_and_pools_that_come_later_have_their_own_numbers(tree: HostTree) -> None:
+    pools = {"dump_mempools": {"mempool": {"by_pool": {"osd": {"bytes": 7}}}}}
+    threads = [
+        FakeThread(name=name, user=number, system=2 * number, run_ns=number, wait_ns=3 * number)
+        for number, name in enumerate(("ceph-osd", "log", "tp_osd_tp", "cfin", "msgr-worker-0"), 1)
+    ]
+    collector = ThreadsCollector()
+    for number in range(1, 1 + len(threads)):
+        tree.process(PID, threads[:number])
+        found = samples(collector.collect(view(tree.host, 1000 + number)))
+    assert "cephqos_daemon_mempool_bytes" not in "".join(found)
+    found = samples(collector.collect(view(tree.host, 1010, replies=pools)))
+    fresh = samples(ThreadsCollector().collect(view(tree.host, replies=pools)))
+    assert found.keys() == fresh.keys()
+    once = ("busiest", "switches")  # told from two readings, or read at intervals
+    differing = {key for key in found if found[key] != fresh[key]}
+    assert all(any(word in key for word in once) for key in differing)
+    assert cpu(found, "cfin") == (0.04, 0.08)
+
+
 def test_a_series_per_thread_on_request_only(tree: HostTree) -> None:
     tree.classic_osd(PID, 3)
     key = "cephqos_threads_thread_cpu_seconds_total"
