@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -42,27 +41,8 @@ UNKNOWN_SECONDS: Final = 15.0
 # Each time a daemon is asked in vain it writes a line to its log: the time doubles, up to this.
 UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
 _ASK_NOW: Final = (0.0, 0.0)
-# What is kept of one daemon's replies between scrapes, as bytes that came; 300 kB is usual.
+# What is kept of one daemon's replies between scrapes, as bytes that came; 10 kB is usual.
 KEPT_BYTES: Final = 2 << 20
-
-
-class SharedReplies:
-    """Makes daemons of one version share one copy of a reply that never changes.
-
-    A parsed schema takes about a megabyte; sixty daemons would hold sixty of them.
-    """
-
-    _KEPT = 8  # versions side by side during an upgrade, and then some
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[bytes, Any]] = {}
-
-    def same(self, prefix: str, digest: bytes, value: Any) -> Any:
-        """The value that first came as the same bytes; `digest` is theirs."""
-        known = self._known.setdefault(prefix, {})
-        if digest not in known and len(known) >= self._KEPT:
-            known.pop(next(iter(known)))
-        return known.setdefault(digest, value)
 
 
 @dataclass(slots=True)
@@ -92,10 +72,6 @@ class _UnderWay(NamedTuple):
     before: Fetched  # what needed no asking
 
 
-def _digest(body: bytes | bytearray) -> bytes:
-    return blake2b(body, digest_size=16).digest()
-
-
 def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
     """Each command once: the freshness that the strictest wants, and the longest to keep it for."""
     found: dict[str, tuple[float, float]] = {}
@@ -108,10 +84,9 @@ def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
 class DaemonFetcher:
     """One admin socket, from its appearance to the daemon's restart or end."""
 
-    def __init__(self, socket: Socket, host: Host, shared: SharedReplies) -> None:
+    def __init__(self, socket: Socket, host: Host) -> None:
         self.socket = socket
         self._host = host
-        self._shared = shared
         self._path = str(socket.path)
         self.daemon: Daemon | None = None  # known once it has answered
         self._kept: dict[str, _Kept] = {}
@@ -209,12 +184,9 @@ class DaemonFetcher:
     def _read(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
         now = asyncio.get_running_loop().time()
         sizes = {prefix: len(body) for prefix, body in answers.bodies.items()}
-        digests = {p: _digest(b) for p, b in answers.bodies.items() if ttls[p] == math.inf}
         replies = answers.parse()
         for prefix, value in replies.items():
             ttl = ttls[prefix]
-            if prefix in digests and sizes[prefix] <= KEPT_BYTES:
-                value = self._shared.same(prefix, digests[prefix], value)
             if ttl > 0:
                 self._keep(prefix, value, now, sizes[prefix])
             result.replies[prefix] = value

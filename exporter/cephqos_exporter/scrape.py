@@ -18,7 +18,7 @@ from typing import Protocol
 from cephqos_exporter.ceph.discovery import Socket
 from cephqos_exporter.errors import SourceUnavailable
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.fetch import DaemonFetcher, SharedReplies
+from cephqos_exporter.fetch import DaemonFetcher
 from cephqos_exporter.model import Collector, Daemon, Family, Host
 from cephqos_exporter.rendering import Rendered, Renderer, render
 from cephqos_exporter.report import DaemonReport, RoundOutcome, ScrapeReport
@@ -82,7 +82,6 @@ class Scraper:
         self._own = Renderer()  # of what it says
         self._patience = patience
         self._max_series = max_series
-        self._shared = SharedReplies()
         self._speakers = Speakers()
         self._tracked: dict[Socket, DaemonRounds] = {}
         self._forgotten: set[asyncio.Task[None]] = set()
@@ -171,7 +170,7 @@ class Scraper:
         for socket in found:
             if socket not in self._tracked:
                 self._tracked[socket] = DaemonRounds(
-                    DaemonFetcher(socket, self._host, self._shared),
+                    DaemonFetcher(socket, self._host),
                     host=self._host,
                     collectors=self._collectors,
                     speakers=self._speakers,

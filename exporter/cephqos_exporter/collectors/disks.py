@@ -89,11 +89,17 @@ class _Row:
 
 @dataclass(slots=True)
 class _DisksOsd:
+    data: str | None = None  # its directory as it sees it; empty: it names none
     devices: list[OsdDevice] | None = None
     rows: list[_Row] = field(default_factory=list)
     missing: str = ""
     devices_read: float | None = None
     queues_read: float | None = None
+
+    @property
+    def has_said(self) -> bool:
+        """Whether nothing more is wanted of the daemon itself."""
+        return self.data is not None or self.devices is not None
 
 
 # Scrapes may overlap where a daemon hangs: one's rows are not to be another's.
@@ -135,8 +141,9 @@ class DisksCollector(DaemonCollector[_DisksOsd]):
         return cls(layers=settings[LAYERS], data_dirs=settings[DATA_DIRECTORIES_OPTION])
 
     def needed(self, daemon: Daemon, state: _DisksOsd | None) -> Sequence[Command]:
-        # For osd_data, which does not change while the daemon runs.
-        return (Command(CONFIG, ttl=float("inf")),)
+        # For osd_data, which does not change while the daemon runs. It is one of 2,000 options,
+        # which take 250 kB: nothing else of them is kept.
+        return () if state is not None and state.has_said else (Command(CONFIG),)
 
     def first_seen(self, view: DaemonView) -> _DisksOsd:
         return _DisksOsd()
@@ -162,12 +169,13 @@ class DisksCollector(DaemonCollector[_DisksOsd]):
         if osd.devices is None:
             # Once: an OSD keeps the devices it opened, and its data directory may be on a disk that
             # dies and takes along whoever looks at it. What lies beneath is asked of /sys.
-            osd_data = _osd_data(view.replies.get(CONFIG))
+            if osd.data is None and CONFIG in view.replies:
+                osd.data = _osd_data(view.replies[CONFIG])
             try:
-                osd.devices = osd_devices(view.host, view.daemon, osd_data, self._data_dirs)
+                osd.devices = osd_devices(view.host, view.daemon, osd.data, self._data_dirs)
             except DataDirectoryMissing as exc:
                 osd.missing = exc.reason
-                if osd_data is None:
+                if osd.data is None:
                     osd.devices_read = None  # the daemon has not said where: ask in the next scrape
                 return
             osd.missing = ""
@@ -191,9 +199,9 @@ def _due(last: float | None, now: float, interval: float) -> bool:
     return last is None or not last <= now < last + interval
 
 
-def _osd_data(config: Any) -> str | None:
+def _osd_data(config: Any) -> str:
     value = config.get("osd_data") if isinstance(config, dict) else None
-    return value if isinstance(value, str) and value.startswith("/") else None
+    return value if isinstance(value, str) and value.startswith("/") else ""
 
 
 def _layered(host: Host, devices: Iterable[OsdDevice]) -> list[tuple[str, str, str]]:

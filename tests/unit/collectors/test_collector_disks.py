@@ -8,7 +8,7 @@ import pytest
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.collectors.disks import DisksCollector
-from cephqos_exporter.model import Daemon, DaemonView, ReplyMissing, render_labels
+from cephqos_exporter.model import Command, Daemon, DaemonView, ReplyMissing, render_labels
 from cephqos_exporter.sysfs import (
     DataDirectoryMissing,
     OsdDevice,
@@ -269,7 +269,33 @@ def test_an_osd_that_did_not_say_where_its_data_is_is_asked_in_the_next_scrape(
     said = host_view(
         tree.host, 1001.0, pid=PID, replies={"config show": {"osd_data": "/elsewhere"}}
     )
+    assert collector.commands(said.daemon)
     assert places(samples(collector.collect(said)))
+
+
+def test_an_osd_is_asked_for_its_configuration_until_its_devices_are_known_and_then_no_more(
+    tree: HostTree,
+) -> None:
+    tree.disk("sdb", "8:16")
+    tree.data_directory(PID, DATA, {"block": "/dev/sdb"})
+    daemon = view(tree).daemon
+    for first in (view(tree), host_view(tree.host, pid=PID)):  # it says where, or it did not answer
+        collector = DisksCollector()
+        assert collector.commands(daemon) == (Command("config show"),)
+        assert places(samples(collector.collect(first)))
+        assert not collector.commands(daemon)
+
+
+def test_an_osd_that_has_said_where_its_data_is_is_not_asked_again_if_nothing_is_there(
+    tree: HostTree,
+) -> None:
+    collector = DisksCollector(data_dirs=(), queue_interval=30)
+    with pytest.raises(ReplyMissing, match="data directory: gone"):
+        list(collector.collect(view(tree)))
+    assert not collector.commands(view(tree).daemon)
+    tree.disk("sdb", "8:16")
+    tree.data_directory(PID, DATA, {"block": "/dev/sdb"})
+    assert places(samples(collector.collect(host_view(tree.host, 1031, pid=PID))))
 
 
 def test_a_directory_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(
