@@ -96,8 +96,14 @@ class Rounds:
             self._started = now
             deadline = now + max(seconds, patience)
             self._task = asyncio.create_task(self.round(deadline), name=f"round of {self.name}")
+            self._task.add_done_callback(self._over)
         until = self._started + seconds + _GRACE_SECONDS
         return Waiting(self._task, until, now - self._started < _FRESH_SECONDS)
+
+    def _over(self, task: "asyncio.Task[RoundOutcome]") -> None:
+        """Leave the outcome to those who wait for it: it has the daemon's part of a page."""
+        if self._task is task:
+            self._task = None
 
     async def round(self, deadline: float) -> RoundOutcome:
         raise NotImplementedError

@@ -1,6 +1,7 @@
 """The scrape loop: isolation, deadlines, sharing, restarts; with replayed daemons."""
 
 import asyncio
+import gc
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_exporter import fetch, rounds
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family, render_labels
+from cephqos_exporter.rendering import Rendered
 
 from .scraping import (
     FSID,
@@ -272,6 +274,19 @@ async def test_two_scrapes_at_once_share_one_collection(host: ReplayedHost) -> N
         assert host.asked["status"] == 4
         await text(scraper)
         assert host.asked["status"] == 8
+
+
+async def test_nothing_of_a_page_is_kept_until_the_next_scrape(host: ReplayedHost) -> None:
+    def parts() -> int:
+        return sum(type(one) is Rendered for one in gc.get_objects())
+
+    async with scraping(host, [StatusCollector()]) as scraper:
+        before = parts()
+        page = await scraper.page(2)
+        assert up(page.body(openmetrics=False).decode())
+        del page
+        await asyncio.sleep(0)
+        assert parts() == before
 
 
 async def test_a_stale_socket_beside_the_living_one_hides_nothing(host: ReplayedHost) -> None:
