@@ -1,10 +1,7 @@
 """`cephqos rules build|check`: files in, files out."""
 
 import argparse
-import os
 import re
-import stat
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +10,7 @@ from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
-from cephqos_base import yamlfile
+from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
@@ -131,11 +128,6 @@ def load_slos(path: Path) -> list[Slo]:
     return found
 
 
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    """Without number and name: the message names the file already."""
-    return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
-
-
 def _settings(arguments: argparse.Namespace) -> RuleSettings:
     if not 0 < arguments.time_scale <= 1:
         raise UsageError(f"--time-scale {arguments.time_scale}: expected more than 0, at most 1")
@@ -192,47 +184,19 @@ def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
     return alertmanager_config(settings, webhook, receivers)
 
 
-def _write(file: Path, text: str, source: Path | None) -> None:
-    """At once, as Prometheus may be told to read its rules at any moment.
-
-    A file that is there keeps its rights. A new one gets those of `source`, whose secrets it holds.
-    """
-    like = file if file.exists() else source
-    rights = like.stat() if like else None
-    with tempfile.NamedTemporaryFile("w", dir=file.parent, encoding="utf-8", delete=False) as new:
-        try:
-            new.write(text)
-            os.fchmod(new.fileno(), stat.S_IMODE(rights.st_mode) if rights else 0o666 & ~_umask())
-            if rights and os.geteuid() == 0:
-                os.fchown(new.fileno(), rights.st_uid, rights.st_gid)
-            Path(new.name).replace(file)
-        except BaseException:
-            Path(new.name).unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 async def _build(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
     _, alertmanager = _places(arguments)
     for file, text in built.items():
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            _write(file, text, arguments.receivers if file == alertmanager else None)
-        except OSError as exc:
-            raise UsageError(f"{file}: cannot be written: {_reason(exc)}") from exc
+        secrets = arguments.receivers if file == alertmanager else None
+        textfile.write(file, text, rights_of=secrets)
     say("wrote", *(f"  {file}" for file in built))
     return 0
 
 
 async def _check(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
-    stale = [str(file) for file, text in built.items() if _read(file) != text]
+    stale = textfile.differing(built)
     if stale:
         raise RulesOutOfDate(
             f"not what cephqos and the SLOs give: {', '.join(stale)}"
@@ -240,12 +204,3 @@ async def _check(arguments: argparse.Namespace) -> int:
         )
     say("up to date", *(f"  {file}" for file in built))
     return 0
-
-
-def _read(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {_reason(exc)}") from exc

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from cephqos_base import textfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
@@ -72,15 +73,12 @@ def committed() -> dict[Path, str]:
 
 
 async def _build(_: argparse.Namespace) -> int:
-    files = committed()
-    _write(files)
-    say("wrote", *(f"  {file}" for file in files))
-    return 0
+    return _write(committed())
 
 
 async def _check(_: argparse.Namespace) -> int:
     files = committed()
-    stale = [str(file) for file, text in files.items() if _read(file) != text]
+    stale = textfile.differing(files)
     stale += sorted(str(file) for file in GENERATED.glob("*.json") if file not in files)
     if stale:
         raise DashboardsOutOfDate(
@@ -105,7 +103,12 @@ async def _install(arguments: argparse.Namespace) -> int:
         loki=arguments.loki,
         scrape_interval=arguments.scrape_interval,
     )
-    _write(files)
+    return _write(files)
+
+
+def _write(files: Mapping[Path, str]) -> int:
+    for file, text in files.items():
+        textfile.write(file, text)
     say("wrote", *(f"  {file}" for file in files))
     return 0
 
@@ -125,24 +128,3 @@ def installed(
     return files | {
         directory / "provisioning" / name: text for name, text in provisioning(place).items()
     }
-
-
-def _write(files: Mapping[Path, str]) -> None:
-    for file, text in files.items():
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            # Grafana may be reading its dashboards at any moment.
-            new = file.with_name(f".{file.name}.new")
-            new.write_text(text, encoding="utf-8")
-            new.replace(file)
-        except OSError as exc:
-            raise UsageError(f"{file}: cannot be written: {exc.strerror}") from exc
-
-
-def _read(file: Path) -> str | None:
-    try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {exc}") from exc

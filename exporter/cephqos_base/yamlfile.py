@@ -25,6 +25,7 @@ from yaml.scanner import Scanner
 
 from cephqos_base import units
 from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described, UsageError
+from cephqos_base.textfile import why
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
@@ -51,7 +52,7 @@ def read(path: Path) -> "Value":
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as exc:
-        found = Described(exc.strerror or str(exc))
+        found = Described(why(exc))
         raise ConfigError(where=path, key="", found=found, allowed="a readable file") from exc
     try:
         text = raw.decode("utf-8")

@@ -10,6 +10,7 @@ from typing import Any, Final
 from cephqos_base.command import Parser
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_base.terminal import say_json, say_text
+from cephqos_base.textfile import why
 from cephqos_doctor import (
     boards,
     clock,
@@ -143,7 +144,7 @@ def _headers(file: Path | None) -> Mapping[str, str]:
     try:
         lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as exc:
-        raise UsageError(f"{file}: cannot be read: {exc}") from exc
+        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
     found = {}
     for number, line in enumerate(lines, 1):
         match = _HEADER.fullmatch(line.strip())

@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.textfile import why
 from cephqos_exporter.ceph.monclient import SAFE_START
 from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.lab_wish import lab_spec
@@ -124,8 +125,8 @@ def _read(option: str, path: Path, what: str) -> str:
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise UsageError(f"{option} {path}: expected {what}; it cannot be read: {reason}") from None
+        said = f"expected {what}; it cannot be read: {why(error)}"
+        raise UsageError(f"{option} {path}: {said}") from None
 
 
 # -- a lab of the run's own ----------------------------------------------------------------------

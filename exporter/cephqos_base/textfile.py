@@ -1,0 +1,55 @@
+"""Text files that commands write and compare. What goes wrong with one is said in one line."""
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+from cephqos_base.errors import UsageError
+
+
+def why(error: OSError | UnicodeDecodeError) -> str:
+    """Without number and name: the message names the file already."""
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
+
+
+def write(file: Path, text: str, *, rights_of: Path | None = None) -> None:
+    """Write all of it at once, as Prometheus or Grafana may read it at any moment.
+
+    A file that is there keeps its rights. A new one gets those of `rights_of`, whose secrets it
+    holds.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        like = file if file.exists() else rights_of
+        _replace(file, text, like.stat() if like else None)
+    except OSError as exc:
+        raise UsageError(f"{file}: cannot be written: {why(exc)}") from exc
+
+
+def _replace(file: Path, text: str, rights: os.stat_result | None) -> None:
+    new = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        new.touch(0o600 if rights else 0o666, exist_ok=False)
+        new.write_text(text, encoding="utf-8")
+        if rights:
+            new.chmod(stat.S_IMODE(rights.st_mode))
+            if os.geteuid() == 0:
+                os.chown(new, rights.st_uid, rights.st_gid)
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def differing(files: Mapping[Path, str]) -> list[str]:
+    """Those of the files that are missing or hold anything else than this text."""
+    return [str(file) for file, text in files.items() if _read(file) != text]
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as exc:
+        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
