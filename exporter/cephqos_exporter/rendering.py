@@ -290,9 +290,9 @@ def _numbers(values: Sequence[float]) -> _Numbers:
     try:
         written = orjson.dumps(values, default=_refuse)[1:-1]
     except TypeError:  # integers of more than 64 bits, or no numbers
-        return _Numbers(values, [_number(value) for value in values], False)
+        return _Numbers(values, [number_text(value) for value in values], False)
     if written.translate(None, b"0123456789,.eE+-"):  # not numbers alone
-        return _Numbers(values, [_number(value) for value in values], False)
+        return _Numbers(values, [number_text(value) for value in values], False)
     signed = written.startswith(b"-") or b",-" in written
     return _Numbers(values, written.decode().split(","), not signed)
 
@@ -301,7 +301,8 @@ def _refuse(value: object) -> str:
     raise TypeError(f"{type(value).__name__} instead of a number")
 
 
-def _number(value: object) -> str:
+def number_text(value: object) -> str:
+    """Exactly, as both formats write it."""
     if not isinstance(value, int | float):
         return _refuse(value)
     try:

@@ -71,6 +71,10 @@ class Address:
     def below(self, path: str) -> Self:
         return replace(self, url=f"{self.url}{path}")
 
+    def with_token(self, token: str) -> Self:
+        """The same with a token instead of a password, if there is one."""
+        return replace(self, authorization=f"Bearer {token}") if token else self
+
     @property
     def headers(self) -> dict[str, str]:
         return {"Authorization": self.authorization} if self.authorization else {}
@@ -141,6 +145,11 @@ async def body_of(reply: aiohttp.ClientResponse) -> bytes:
         return await body_within(reply, _MAX_BYTES)
     except AnswerTooLarge as error:
         raise SourceDown(str(error)) from None
+
+
+async def first_words(reply: aiohttp.ClientResponse) -> str:
+    """How the body of a refusal begins, in one line."""
+    return " ".join((await reply.content.read(200)).decode(errors="replace").split())
 
 
 def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:

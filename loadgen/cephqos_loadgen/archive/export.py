@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, TextIO
 from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_exporter.model import render_labels
+from cephqos_exporter.rendering import number_text
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import LoadResult, Step
@@ -228,12 +228,4 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
 
 def _write_samples(file: TextIO, line: str, samples: list[tuple[float, float]]) -> None:
     for time, value in samples:
-        file.write(f"{line} {_number(value)} {time:.3f}\n")
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(value)
+        file.write(f"{line} {number_text(value)} {time:.3f}\n")

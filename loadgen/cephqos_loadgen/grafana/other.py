@@ -15,7 +15,7 @@ from cephqos_base import yamlfile
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.servers import Address, in_one_line
+from cephqos_loadgen.servers import Address, first_words, in_one_line
 
 _SECONDS: Final = 30.0
 
@@ -26,7 +26,7 @@ class OtherGrafana(Grafana):
     def __init__(self, url: str, token: str = "") -> None:
         address = Address.parse(url, "GRAFANA_URL", 3000)
         super().__init__(address.url, prefix=f"{secrets.token_hex(3)}-")
-        self.headers = {"Authorization": f"Bearer {token}"} if token else address.headers
+        self.headers = address.with_token(token).headers
 
     @contextlib.asynccontextmanager
     async def showing(
@@ -95,7 +95,7 @@ class _GrafanaApi:
             async with self._session.request(method, url, json=body) as reply:
                 if reply.status < 400:
                     return
-                said = (await reply.content.read(200)).decode(errors="replace")
+                said = await first_words(reply)
         except (aiohttp.ClientError, TimeoutError) as error:
             raise LabError(f"{self._url} does not answer: {in_one_line(error)}") from None
         hint = ""

@@ -11,7 +11,6 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import aiohttp
@@ -34,8 +33,7 @@ Body = Callable[[str, dict[str, Any], float], dict[str, Any]]
 
 def with_token(grafana: Address) -> Address:
     """The token of the environment, if there is one, goes before a password in the URL."""
-    token = os.environ.get(TOKEN_VARIABLE)
-    return replace(grafana, authorization=f"Bearer {token}") if token else grafana
+    return grafana.with_token(os.environ.get(TOKEN_VARIABLE, ""))
 
 
 def annotation(event: str, details: dict[str, Any], now: float) -> dict[str, Any]:

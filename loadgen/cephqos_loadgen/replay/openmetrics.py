@@ -1,10 +1,10 @@
 """Recordings as OpenMetrics text with timestamps, in parts that promtool can take one by one."""
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from cephqos_exporter.rendering import number_text
 from cephqos_loadgen.replay.series import RecordedRun, Samples, labelled, parse, render
 
 _SUFFIXES: Final = {
@@ -80,13 +80,4 @@ def _page(
 def _lines(series: str, samples: Samples, shift_ms: int) -> Iterator[str]:
     for time in sorted(samples):
         seconds, rest = divmod(time + shift_ms, 1000)
-        yield f"{series} {number(samples[time])} {seconds}.{rest:03d}\n"
-
-
-def number(value: float) -> str:
-    """As OpenMetrics writes it, exact."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(float(value))
+        yield f"{series} {number_text(float(samples[time]))} {seconds}.{rest:03d}\n"

@@ -14,7 +14,7 @@ import aiohttp
 from cephqos_loadgen.replay.gather import Gathered
 from cephqos_loadgen.replay.programs import ReplayFailed
 from cephqos_loadgen.replay.series import Samples, labelled, parse
-from cephqos_loadgen.servers import Address, in_one_line
+from cephqos_loadgen.servers import Address, first_words, in_one_line
 
 # Samples go in the order of time: a database takes little that is older than what it has.
 _SLICE_MS: Final = 60_000
@@ -116,8 +116,7 @@ def _bodies(series: Iterable[bytes], count: int) -> Iterator[tuple[bytes, int]]:
 
 async def send(to: Address, gathered: Gathered, token: str = "") -> AsyncIterator[int]:
     """Send all of a run; yields how many samples (with end marks) are written so far."""
-    known = {"Authorization": f"Bearer {token}"} if token else to.headers
-    headers = {**_HEADERS, **known}
+    headers = {**_HEADERS, **to.with_token(token).headers}
     timeout = aiohttp.ClientTimeout(total=_SECONDS)
     done = 0
     async with aiohttp.ClientSession(headers=headers, timeout=timeout) as session:
@@ -136,9 +135,7 @@ async def _post(session: aiohttp.ClientSession, url: str, body: bytes) -> None:
             async with session.post(url, data=body) as reply:
                 if reply.ok:
                     return
-                text = (await reply.content.read(200)).decode(errors="replace")
-                words = " ".join(text.split())
-                said = f"status {reply.status}: {words}"
+                said = f"status {reply.status}: {await first_words(reply)}"
                 if reply.status not in _LATER:
                     break
         except (aiohttp.ClientError, TimeoutError) as error:

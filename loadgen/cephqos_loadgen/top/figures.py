@@ -24,6 +24,7 @@ from cephqos_base.series import (
     ThreadsSeries,
     bucket,
 )
+from cephqos_exporter.model import render_labels
 
 DAEMON: Final = "ceph_daemon"
 
@@ -81,7 +82,7 @@ class TopFigure:
             matchers[CLUSTER] = selection.cluster
         if selection.osd is not None and DAEMON in self.by and (self.opened or self.top):
             matchers[DAEMON] = selection.osd
-        selector = ",".join(f"{name}={_quoted(value)}" for name, value in matchers.items())
+        selector = render_labels(matchers)
         queries = []
         if self.recorded:
             queries.append(f"{self.recorded}{{{selector}}}")
@@ -138,11 +139,6 @@ def _rates(before: PageSamples, now: PageSamples, metric: str) -> Iterator[tuple
 
 def _names(labels: str) -> Key:
     return tuple(labels.split(", "))
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return f'"{escaped}"'
 
 
 _OSD: Final = _names(series.OSD)
