@@ -1,11 +1,14 @@
 """Scrub and recovery: how far, how fast, how long still, and who pays."""
 
+from functools import partial
 from typing import Final
 
 from cephqos_base.recorded import PerClusterClass
 from cephqos_base.series import ClusterSeries, OpSeries, RecoverySeries, ScrubSeries, count, total
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say, top
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, or_say, rate_once, top
+
+_rate: Final = partial(rate_once, DETAIL)
 
 
 def _pools(series: str, by: str = "pool", selector: str = CLUSTER) -> str:
@@ -105,27 +108,22 @@ SCRUB_SLOTS: Final = (
 )
 SCRUB_TROUBLE: Final = (
     PanelQuery(
-        "sum(max by (ceph_daemon, pool_type)"
-        f" (rate({ScrubSeries.RESERVATION_FAILURES}{{{DETAIL}}}[$__rate_interval])))",
+        f"sum({_rate(ScrubSeries.RESERVATION_FAILURES, 'ceph_daemon, pool_type')})",
         "no replica had a slot",
     ),
     PanelQuery(
-        "sum(max by (ceph_daemon, level, pool_type)"
-        f" (rate({ScrubSeries.WRITES_BLOCKED}{{{DETAIL}}}[$__rate_interval])))",
+        f"sum({_rate(ScrubSeries.WRITES_BLOCKED, 'ceph_daemon, level, pool_type')})",
         "client writes that waited",
     ),
     PanelQuery(
-        "sum(max by (ceph_daemon, level, pool_type)"
-        f" (rate({ScrubSeries.PREEMPTIONS}{{{DETAIL}}}[$__rate_interval])))",
+        f"sum({_rate(ScrubSeries.PREEMPTIONS, 'ceph_daemon, level, pool_type')})",
         "chunks given up for a client",
     ),
 )
 
 _MEAN: Final = (
-    "sum(max by (ceph_daemon, op)"
-    f" (rate({total(OpSeries.LATENCY_SECONDS)}{{{DETAIL}}}[$__rate_interval])))"
-    " / (sum(max by (ceph_daemon, op)"
-    f" (rate({count(OpSeries.LATENCY_SECONDS)}{{{DETAIL}}}[$__rate_interval]))) > 0)"
+    f"sum({_rate(total(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})"
+    f" / (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)"
 )
 WHO_PAYS: Final = (
     PanelQuery(_MEAN, "mean latency of clients"),

@@ -40,14 +40,9 @@ TOO_LARGE: Final = (
 )
 
 
-def rate(series: str, selector: str) -> str:
-    return f"rate({series}{{{selector}}}[$__rate_interval])"
-
-
-def per_osd(series: str, selector: str, by: str = "") -> str:
-    """A rate; two exporters that see one OSD count once."""
-    labels = "ceph_daemon" + (f", {by}" if by else "")
-    return f"max by ({labels}) ({rate(series, selector)})"
+def rate_once(selector: str, series: str, by: str, more: str = "") -> str:
+    """A rate in which two exporters that see the same count once; `more`: further matchers."""
+    return f"max by ({by}) (rate({series}{{{selector}{more}}}[$__rate_interval]))"
 
 
 def quantiles(buckets: str, share: float) -> str:

@@ -1,17 +1,23 @@
 """Where CPU time goes and where OSDs run."""
 
+from functools import partial
 from typing import Final
 
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import CrimsonSeries, PlacementSeries, ThreadsSeries
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import DETAIL, ROWS, SLOW_WINDOW, TOP, or_say, top
+from cephqos_dashboards.queries.common import (
+    DETAIL,
+    ROWS,
+    SLOW_WINDOW,
+    TOP,
+    or_say,
+    rate_once,
+    top,
+)
 
 
-def _rate(series: str, by: str, more: str = "") -> str:
-    return f"max by ({by}) (rate({series}{{{DETAIL}{more}}}[$__rate_interval]))"
-
-
+_rate: Final = partial(rate_once, DETAIL)
 GROUPS: Final = PanelQuery(
     top(
         f"sum by (group) ({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})",

@@ -1,19 +1,15 @@
 """Devices of OSDs: time per request, depth, size, busy; and how their I/O schedulers compare."""
 
+from functools import partial
 from typing import Final
 
 from cephqos_base.series import DisksSeries
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import DETAIL, ROWS, or_say, top
+from cephqos_dashboards.queries.common import DETAIL, ROWS, or_say, rate_once, top
 
 _OSD: Final = f'{DETAIL}, layer="osd"'
 _KEY: Final = "ceph_daemon, role, device"
-
-
-def _rate(series: str, by: str = _KEY) -> str:
-    return f"max by ({by}) (rate({series}{{{_OSD}}}[$__rate_interval]))"
-
-
+_rate: Final = partial(rate_once, _OSD)
 _OP: Final = _KEY + ", op"
 _TIME: Final = _rate(DisksSeries.TIME_SECONDS, _OP)
 _OPS: Final = _rate(DisksSeries.OPS, _OP)
@@ -35,15 +31,16 @@ TIME: Final = PanelQuery(
     top(f"{_TIME} / ({_OPS} > 0) > 0", _OP), "{{ceph_daemon}} {{device}} {{op}}"
 )
 DEPTH: Final = PanelQuery(
-    top(_rate(DisksSeries.WEIGHTED_SECONDS), _KEY), "{{ceph_daemon}} {{device}}"
+    top(_rate(DisksSeries.WEIGHTED_SECONDS, _KEY), _KEY), "{{ceph_daemon}} {{device}}"
 )
 SIZE: Final = PanelQuery(top(f"{_BYTES} / ({_OPS} > 0)", _OP), "{{ceph_daemon}} {{device}} {{op}}")
-BUSY: Final = PanelQuery(top(_rate(DisksSeries.BUSY_SECONDS), _KEY), "{{ceph_daemon}} {{device}}")
+_BUSY: Final = _rate(DisksSeries.BUSY_SECONDS, _KEY)
+BUSY: Final = PanelQuery(top(_BUSY, _KEY), "{{ceph_daemon}} {{device}}")
 OPS: Final = PanelQuery(f"sum by (op) ({_OPS})", "{{op}}")
 BYTES: Final = PanelQuery(f"sum by (op) ({_BYTES})", "{{op}}")
+_MERGED: Final = _rate(DisksSeries.MERGED, _OP)
 MERGED: Final = PanelQuery(
-    f"sum by (op) ({_rate(DisksSeries.MERGED, _OP)})"
-    f" / (sum by (op) ({_OPS} + {_rate(DisksSeries.MERGED, _OP)}) > 0)",
+    f"sum by (op) ({_MERGED}) / (sum by (op) ({_OPS} + {_MERGED}) > 0)",
     "{{op}}",
 )
 TIME_BY_SETTING: Final = PanelQuery(
@@ -67,6 +64,6 @@ WORST_DEVICES: Final = (
     PanelQuery(
         f"sum by ({_KEY}) ({_TIME}) / (sum by ({_KEY}) ({_OPS}) > 0) and {WORST}", name="time"
     ),
-    PanelQuery(f"{_rate(DisksSeries.BUSY_SECONDS)} and {WORST}", name="busy"),
+    PanelQuery(f"{_BUSY} and {WORST}", name="busy"),
     PanelQuery(f"{_INFO} and on ({_KEY}) {WORST}", name="info"),
 )

@@ -5,15 +5,15 @@ from typing import Final
 from cephqos_base.recorded import PerSlo
 from cephqos_base.series import ClientSeries, OpSeries, OpsSeries, ProbeSeries, bucket, count, total
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, top
+from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, rate_once, top
 
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPS: Final = ("read", "write", "rw")
 
-_BUCKETS: Final = (
-    f"sum by (le) (max by (ceph_daemon, le) (rate({bucket(OpSeries.LATENCY_SECONDS)}"
-    f'{{{DETAIL}, op="OP"}}[$__rate_interval])))'
+_OF_OP: Final = rate_once(
+    DETAIL, bucket(OpSeries.LATENCY_SECONDS), "ceph_daemon, le", ', op="OP"'
 )
+_BUCKETS: Final = f"sum by (le) ({_OF_OP})"
 
 
 def percentiles(op: str) -> tuple[PanelQuery, ...]:
@@ -30,8 +30,7 @@ NOW: Final = tuple(
     PanelQuery(quantiles(_BUCKETS.replace("OP", op), 0.99), f"{op} p99") for op in ("read", "write")
 )
 RATE: Final = PanelQuery(
-    "sum by (op) (max by (ceph_daemon, op)"
-    f" (rate({count(OpSeries.LATENCY_SECONDS)}{{{DETAIL}}}[$__rate_interval])))",
+    f"sum by (op) ({rate_once(DETAIL, count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})",
     "{{op}}",
 )
 BUDGET: Final = PanelQuery(

@@ -1,5 +1,6 @@
 """One OSD: its classes, queues, stages, store, throttles, threads, device, slow operations."""
 
+from functools import partial
 from typing import Final
 
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd
@@ -15,17 +16,21 @@ from cephqos_base.series import (
     count,
 )
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import CLUSTER, ONE_OSD, SLOW_WINDOW, quantiles, top
+from cephqos_dashboards.queries.common import (
+    CLUSTER,
+    ONE_OSD,
+    SLOW_WINDOW,
+    quantiles,
+    rate_once,
+    top,
+)
 
 _OSD: Final = f"{{{ONE_OSD}}}"
+_rate: Final = partial(rate_once, ONE_OSD)
 
 
 def _class(series: str, legend: str = "{{class}}", condition: str = "") -> PanelQuery:
     return PanelQuery(f"max by (class) ({series}{_OSD}{condition})", legend)
-
-
-def _rate(series: str, by: str, more: str = "") -> str:
-    return f"max by ({by}) (rate({series}{{{ONE_OSD}{more}}}[$__rate_interval]))"
 
 
 VIOLATED: Final = _class(PerClass.VIOLATED)
@@ -79,10 +84,7 @@ LAG: Final = (
         "{{class}} {{shard}} held by its limit",
     ),
 )
-_BUCKETS: Final = (
-    f'max by (le) (rate({bucket(OpSeries.LATENCY_SECONDS)}{{{ONE_OSD}, op="write"}}'
-    "[$__rate_interval]))"
-)
+_BUCKETS: Final = _rate(bucket(OpSeries.LATENCY_SECONDS), "le", ', op="write"')
 LATENCY: Final = tuple(
     PanelQuery(quantiles(_BUCKETS, share), f"write {name}")
     for name, share in {"p50": 0.5, "p95": 0.95, "p99": 0.99}.items()

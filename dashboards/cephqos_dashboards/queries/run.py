@@ -5,6 +5,7 @@ is live; both are read, and the maximum per OSD makes one of two. The second run
 `$shift` seconds, so that both begin at the same place.
 """
 
+from functools import partial
 from typing import Final
 
 from cephqos_base.series import (
@@ -19,7 +20,7 @@ from cephqos_base.series import (
     total,
 )
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import quantiles
+from cephqos_dashboards.queries.common import quantiles, rate_once
 from cephqos_dashboards.theme import SECOND_RUN
 
 START: Final = RunSeries.START_TIMESTAMP_SECONDS
@@ -86,33 +87,29 @@ MEAN: Final = PanelQuery(
     f"avg by (load) ({ClientSeries.LATENCY_MEAN_SECONDS}{_BY_RUN})", "{{load}} mean"
 )
 
-
-def _osd(series: str, by: str = "ceph_daemon", more: str = "") -> str:
-    return f"max by ({by}) (rate({series}{{{OF_RUN}{more}}}[$__rate_interval]))"
-
-
+_rate: Final = partial(rate_once, OF_RUN)
 WORK: Final = both(
-    f"sum by (class) ({_osd(QosSeries.OPS, 'ceph_daemon, class')})",
+    f"sum by (class) ({_rate(QosSeries.OPS, 'ceph_daemon, class')})",
     "{{class}}",
 )
 OSD_LATENCY: Final = both(
-    f"sum({_osd(total(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})"
-    f" / (sum({_osd(count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
+    f"sum({_rate(total(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')})"
+    f" / (sum({_rate(count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
     "mean of all OSDs",
 )
 _DISKS: Final = ', layer="osd"'
 DEVICE_TIME: Final = both(
     "sum("
-    + _osd(DisksSeries.TIME_SECONDS, "ceph_daemon, device, op", _DISKS)
+    + _rate(DisksSeries.TIME_SECONDS, "ceph_daemon, device, op", _DISKS)
     + ") / (sum("
-    + _osd(DisksSeries.OPS, "ceph_daemon, device, op", _DISKS)
+    + _rate(DisksSeries.OPS, "ceph_daemon, device, op", _DISKS)
     + ") > 0)",
     "mean of all devices",
 )
-CPU: Final = both(f"sum({_osd(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs")
+CPU: Final = both(f"sum({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs")
 BUSIEST: Final = PanelQuery(
     "max("
-    + _osd(ThreadsSeries.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!="reactor"')
+    + _rate(ThreadsSeries.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!="reactor"')
     + ")",
     "busiest thread",
 )
