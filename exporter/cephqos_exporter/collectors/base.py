@@ -44,15 +44,19 @@ class CollectorInputs:
 class DaemonCollector(ABC, Generic[State]):
     """A collector of daemons, with a `State` for each daemon that it has seen.
 
-    A subclass gives `name` and `help`, and implements `needed`, `first_seen` and `families`. It
-    fulfils `model.Collector`.
+    A subclass is declared with its name and the help of its switch, and implements `needed`,
+    `first_seen` and `families`. It fulfils `model.Collector`.
     """
 
     name: str
-    help: ClassVar[str]  # of its switch
+    help: ClassVar[str]
     options: ClassVar[tuple[Option[Any], ...]] = ()
     # The kinds of daemons that it is for; None: all.
     kinds: Collection[str] | None = ("osd",)
+
+    def __init_subclass__(cls, *, name: str, help: str) -> None:
+        super().__init_subclass__()
+        cls.name, cls.help = name, help
 
     def __init__(self) -> None:
         self.states: dict[Daemon, State] = {}

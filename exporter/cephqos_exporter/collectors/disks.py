@@ -106,7 +106,11 @@ class _DisksOsd:
 _ROWS_SECONDS: Final = 1.0
 
 
-class DisksCollector(DaemonCollector[_DisksOsd]):
+class DisksCollector(
+    DaemonCollector[_DisksOsd],
+    name="disks",
+    help="Statistics and queue settings of the devices that OSDs use.",
+):
     """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
 
     Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
@@ -115,8 +119,6 @@ class DisksCollector(DaemonCollector[_DisksOsd]):
     `queue_interval`, the seconds between reads of the disks beneath and of queue settings.
     """
 
-    name = "disks"
-    help = "Statistics and queue settings of the devices that OSDs use."
     options = (LAYERS, DATA_DIRECTORIES_OPTION)
 
     def __init__(

@@ -90,7 +90,11 @@ class _HistogramsOsd:
     plan: _HistogramPlan | None = None
 
 
-class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
+class HistogramsCollector(
+    DaemonCollector[_HistogramsOsd],
+    name="histograms",
+    help="Latency histograms of client operations.",
+):
     """Latency histograms of client ops.
 
     Options:
@@ -100,8 +104,6 @@ class HistogramsCollector(DaemonCollector[_HistogramsOsd]):
     `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
     """
 
-    name = "histograms"
-    help = "Latency histograms of client operations."
     options = (LONGEST, INTERVAL, BY_SIZE)
 
     def __init__(

@@ -65,15 +65,17 @@ class _NetworkOsd:
     families: Sequence[Family] = field(default_factory=tuple)
 
 
-class NetworkCollector(DaemonCollector[_NetworkOsd]):
+class NetworkCollector(
+    DaemonCollector[_NetworkOsd],
+    name="network",
+    help="Heartbeat ping times between OSDs: the worst peer, the median, how many are slow.",
+):
     """Heartbeat ping times of an OSD, over its peers.
 
     Options: `interval`, the seconds between reads (a reply has 270 bytes per peer and network);
     `slow`, the mean over a minute from which a peer counts as slow, in seconds.
     """
 
-    name = "network"
-    help = "Heartbeat ping times between OSDs: the worst peer, the median, how many are slow."
     options = (INTERVAL, SLOW)
 
     def __init__(self, *, interval: float = INTERVAL.default, slow: float = SLOW.default) -> None:

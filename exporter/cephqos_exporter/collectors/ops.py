@@ -100,7 +100,11 @@ class _OpsOsd:
     stages: dict[str, int] = field(default_factory=dict)
 
 
-class OpsCollector(DaemonCollector[_OpsOsd]):
+class OpsCollector(
+    DaemonCollector[_OpsOsd],
+    name="ops",
+    help="Operations in progress, blocked and slow.",
+):
     """Operations in progress, blocked and slow.
 
     Options:
@@ -110,8 +114,6 @@ class OpsCollector(DaemonCollector[_OpsOsd]):
     at intervals, to see where they wait.
     """
 
-    name = "ops"
-    help = "Operations in progress, blocked and slow."
     options = (LIST_AT_MOST, SAMPLE_AT_MOST, SAMPLE_INTERVAL)
 
     def __init__(

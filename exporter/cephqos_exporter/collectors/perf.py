@@ -212,7 +212,11 @@ class _Planned:
     plan: _Plan | None = None
 
 
-class PerfCollector(DaemonCollector[_Planned]):
+class PerfCollector(
+    DaemonCollector[_Planned],
+    name="perf",
+    help="The daemons' own counters, with the names that Ceph's exporter uses.",
+):
     """All perf counters of a daemon.
 
     Options:
@@ -221,8 +225,6 @@ class PerfCollector(DaemonCollector[_Planned]):
     `exclude`: patterns to leave out; these win. All there is: priority 0 and nothing excluded.
     """
 
-    name = "perf"
-    help = "The daemons' own counters, with the names that Ceph's exporter uses."
     options = (MIN_PRIORITY, INCLUDE, EXCLUDE)
     kinds = None
 

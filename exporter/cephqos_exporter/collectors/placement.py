@@ -193,7 +193,11 @@ class _Scan:
         self._ticks, self._last = ticks, now
 
 
-class PlacementCollector(DaemonCollector[_PlacementOsd]):
+class PlacementCollector(
+    DaemonCollector[_PlacementOsd],
+    name="placement",
+    help="CPUs and NUMA nodes that OSDs may use and do use.",
+):
     """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
 
     Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
@@ -203,8 +207,6 @@ class PlacementCollector(DaemonCollector[_PlacementOsd]):
     `samples`, shared with the threads collector.
     """
 
-    name = "placement"
-    help = "CPUs and NUMA nodes that OSDs may use and do use."
     options = (PER_CPU, MEMORY_INTERVAL, EXCLUDED_CPUS)
 
     def __init__(

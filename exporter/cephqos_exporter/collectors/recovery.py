@@ -64,11 +64,12 @@ class _RecoveryOsd:
     seen: set[str] = field(default_factory=lambda: set(_USUAL_KINDS))  # kinds of reservations
 
 
-class RecoveryCollector(DaemonCollector[_RecoveryOsd]):
+class RecoveryCollector(
+    DaemonCollector[_RecoveryOsd],
+    name="recovery",
+    help="Recovery by each OSD: work done, reservations held and awaited.",
+):
     """Recovery as one OSD does it, from its counters and its reservations."""
-
-    name = "recovery"
-    help = "Recovery by each OSD: work done, reservations held and awaited."
 
     def needed(self, daemon: Daemon, state: _RecoveryOsd | None) -> Sequence[Command]:
         return [Command(RESERVATIONS, SLOWLY), *self.counters.commands(daemon)]

@@ -69,11 +69,12 @@ _LEVELLED: Final = (
 )
 
 
-class ScrubCollector(DaemonCollector[Labels]):
+class ScrubCollector(
+    DaemonCollector[Labels],
+    name="scrub",
+    help="Scrubbing by each OSD: reservations, queue, and the work where it is counted.",
+):
     """Scrubbing as one OSD does it, from its reservations, its queue and its counters."""
-
-    name = "scrub"
-    help = "Scrubbing by each OSD: reservations, queue, and the work where it is counted."
 
     def needed(self, daemon: Daemon, state: Labels | None) -> Sequence[Command]:
         queue = Command(QUEUE, ttl=QUEUE_TTL_SECONDS)

@@ -54,7 +54,11 @@ class _Daemon:
     series: Sequence[object] = ()  # what decided which series the form has
 
 
-class ThreadsCollector(DaemonCollector[_Daemon]):
+class ThreadsCollector(
+    DaemonCollector[_Daemon],
+    name="threads",
+    help="CPU time, waiting and switches of the daemons' threads; memory.",
+):
     """CPU time, waiting and switches per thread group; resident memory; memory pools.
 
     Options: `kinds`, the daemons to sample (`osd`; `mon`, `mgr`, `mds`, `client` on request);
@@ -63,8 +67,6 @@ class ThreadsCollector(DaemonCollector[_Daemon]):
     holds the other options (thread groups, how often switches are read, open descriptors).
     """
 
-    name = "threads"
-    help = "CPU time, waiting and switches of the daemons' threads; memory."
     options = (PROCESSES, PER_THREAD, ALL_GROUPS, SWITCHES_INTERVAL, DESCRIPTORS)
 
     def __init__(

@@ -8,6 +8,7 @@ from cephqos_base.errors import ConfigError
 from cephqos_exporter import options
 from cephqos_exporter.checks import check
 from cephqos_exporter.cli import every_option, main, read_settings
+from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.ops import OpsCollector
 from cephqos_exporter.config import Settings
 from cephqos_exporter.web.addresses import listen_on
@@ -226,3 +227,10 @@ def test_the_documentation_lists_every_option(request: pytest.FixtureRequest) ->
 
 def test_the_default_port_is_where_the_documentation_says() -> None:
     assert f"port {options.DEFAULT_PORT}" in README.read_text()
+
+
+def test_a_collector_without_help_is_a_type_error_and_no_class() -> None:
+    with pytest.raises(TypeError, match="'help'"):
+
+        class Silent(DaemonCollector[None], name="silent"):  # type: ignore[call-arg]
+            """Its switch would have no help."""

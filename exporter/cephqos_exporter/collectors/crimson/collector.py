@@ -45,7 +45,7 @@ EVERYTHING: Final = flag(
 )
 
 
-class CrimsonCollector(DaemonCollector[Kept]):
+class CrimsonCollector(DaemonCollector[Kept], name="crimson", help="Metrics of Crimson OSDs."):
     """Metrics of Crimson OSDs; nothing for classic ones, which do not know the command.
 
     Options: `groups`, more of what the tables have; `everything`, all that the reply has: what no
@@ -53,8 +53,6 @@ class CrimsonCollector(DaemonCollector[Kept]):
     rather than of the OSD.
     """
 
-    name = "crimson"
-    help = "Metrics of Crimson OSDs."
     options = (SHOWN_GROUPS, SHARD_HISTOGRAMS, EVERYTHING)
 
     def __init__(

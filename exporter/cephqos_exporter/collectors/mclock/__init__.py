@@ -71,7 +71,11 @@ class _MclockOsd:
     promised: _Promised | None = None
 
 
-class MclockCollector(DaemonCollector[_MclockOsd]):
+class MclockCollector(
+    DaemonCollector[_MclockOsd],
+    name="mclock",
+    help="What the scheduler promises, what waits in it and what was done.",
+):
     """Promises, queues, tags and work of an OSD's scheduler.
 
     Options:
@@ -81,8 +85,6 @@ class MclockCollector(DaemonCollector[_MclockOsd]):
     `data_dirs`: where an OSD's device is found if the daemon's own view is not readable.
     """
 
-    name = "mclock"
-    help = "What the scheduler promises, what waits in it and what was done."
     options = (POLICY, INTERVAL, DATA_DIRECTORIES_OPTION)
 
     def __init__(
