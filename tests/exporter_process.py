@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from tests.recorded import RECORDINGS
+
 from cephqos_exporter.ceph.cluster import tied
 
 COMMAND = str(Path(sys.executable).with_name("cephqos-exporter"))
-RECORDINGS = Path(__file__).parent / "recordings"
 REPLAY = Path(__file__).parent / "replay" / "daemons.py"
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+from tests.recorded import CRIMSON
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.collectors.crimson import GROUPS, METRICS, CrimsonCollector
 from cephqos_exporter.model import Daemon, DaemonView, Host, render_labels
 from cephqos_exporter.rendering import render
 
-RECORDINGS: Final = Path(__file__).parents[1] / "recordings" / "crimson"
 SCRAPES: Final = 50
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "usual": {},
@@ -23,8 +23,8 @@ OPTIONS: Final[dict[str, dict[str, Any]]] = {
 def main() -> None:
     print("| build | option | collect, ms per shard | written too, ms per shard |")
     print("|---|---|---|---|")
-    for build in sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir()):
-        reply = orjson.loads(RecordedDaemon.load(RECORDINGS / build).replies[METRICS])
+    for build in sorted(path.name for path in CRIMSON.iterdir() if path.is_dir()):
+        reply = orjson.loads(RecordedDaemon.load(CRIMSON / build).replies[METRICS])
         shards = {body["shard"] for item in reply["metrics"] for body in item.values()}
         for name, options in OPTIONS.items():
             collected, written = (1000 * cost / len(shards) for cost in costs(reply, options))

@@ -5,10 +5,11 @@ import secrets
 import statistics
 import time
 
+from tests.recorded import RELEASES
+
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
 
-RELEASES = ("pacific", "reef", "tentacle")
 OSDS = 4
 ROUNDS = 3
 UP_BAR, DOWN_BAR = 45.0, 5.0

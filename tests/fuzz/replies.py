@@ -23,6 +23,7 @@ from unittest import mock
 
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.ceph import asok
@@ -33,7 +34,6 @@ from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.scrape import Scraper
 
-RECORDINGS: Final = Path(__file__).parents[1] / "recordings"
 RELEASES: Final = ("pacific/load", "reef/load", "tentacle/load")
 LIARS: Final = 6  # on each page
 PAGES_OF_A_DAEMON: Final = 5  # then it restarts, so that what is kept of it is asked again

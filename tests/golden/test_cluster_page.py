@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
-from tests.exporter_process import RECORDINGS, ExporterProcess, exporter
+from tests.exporter_process import ExporterProcess, exporter
+from tests.recorded import RECORDINGS
 
 from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 

@@ -22,7 +22,8 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
-from tests.exporter_process import RECORDINGS, exporter
+from tests.exporter_process import exporter
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 from tests.replay.host_tree import example_host
 

@@ -12,11 +12,11 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
-RELEASES = ("pacific", "reef", "tentacle")
 T = TypeVar("T")
 
 

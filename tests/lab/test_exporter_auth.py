@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import (
@@ -20,7 +21,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
 from .cluster_exporter import exporting
-from .conftest import RELEASES, LabPool, lab_name
+from .conftest import LabPool, lab_name
 
 DOCUMENTS = Path(__file__).parents[2] / "exporter"
 POOL = "guarded"

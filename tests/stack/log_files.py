@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_loadgen.tools import TOOLS, failed_build, find_tool
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "logs"
-RELEASES = ("pacific", "reef", "tentacle")
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}")
 # As the collector's configuration has it; tests/unit/alerts/test_logs_lines.py compares the two.
 ENTRY = re.compile(

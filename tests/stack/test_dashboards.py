@@ -20,10 +20,11 @@ import yaml
 from tests.board_panels import ShownQuery, fill, other_promql, promql, queries
 from tests.board_story import Told, story, story_lab
 from tests.lab.conftest import LabPool, lab_name
+from tests.recorded import RELEASES
 
 from .conftest import tool, until
 from .log_files import need_tools
-from .test_rules_tools import RELEASES, run
+from .test_rules_tools import run
 
 GOLDEN: Final = Path("tests/golden/dashboard_shapes.tsv")
 MOST_SERIES: Final = 50

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.lab.conftest import LabPool
+from tests.recorded import RELEASES
 
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.settings import RuleSettings
@@ -21,7 +22,7 @@ from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.logs import LogPipeline, LogSpec
 
 from .conftest import until
-from .log_files import RECORDED, RELEASES, STAMP, entries, need_tools, recorded_to
+from .log_files import RECORDED, STAMP, entries, need_tools, recorded_to
 
 RULES = log_rules(RuleSettings())
 FSID = {name: f"00000000-0000-0000-0000-{number:012}" for number, name in enumerate(RELEASES)}

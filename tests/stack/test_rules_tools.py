@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.recorded import RELEASES
 
 from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.rules import Alert, RuleGroup, render
@@ -18,7 +19,6 @@ from .conftest import tool
 
 ALERTS = Path("alerts")
 EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
-RELEASES = ("pacific", "reef", "tentacle")  # Prometheus 2.42, 2.53 and 3.5
 
 
 def run(argv: Sequence[str], *, cwd: Path = Path(), within: float = 280) -> str:

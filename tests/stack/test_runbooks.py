@@ -8,11 +8,12 @@ from typing import Final
 import pytest
 import yaml
 from tests.lab.conftest import LabPool
+from tests.recorded import RELEASES
 
 from cephqos_loadgen.lab.lab import RunningLab
 
 from .conftest import lab_spec, tool, until
-from .test_rules_tools import RELEASES, run
+from .test_rules_tools import run
 
 RUNBOOKS: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
 _LATER: Final = " # 18.2 and later"

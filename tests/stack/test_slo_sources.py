@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from tests.recorded import RELEASES
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo_spec import Slo
 
 from .conftest import tool
-from .test_rules_tools import RELEASES, run
+from .test_rules_tools import run
 
 RECORDED: Final = json.loads(Path("tests/recordings/slo_sources.json").read_text(encoding="utf-8"))
 HELD: Final = (40, 65)  # seconds

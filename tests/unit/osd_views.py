@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.recorded import RECORDINGS, RELEASES
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.model import Collector, Daemon, DaemonView, Family, Host, render_labels
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-RELEASES = ("pacific", "reef", "tentacle")
 
 OSD = Daemon(
     kind="osd",

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.recorded import RELEASES
 
 from cephqos_alerts import alerts_logs
 from cephqos_alerts.alerts_logs import LOGS, log_rules
@@ -17,7 +18,6 @@ from cephqos_alerts.rules import Alert
 from cephqos_alerts.settings import RuleSettings
 
 RECORDED = Path("tests/recordings/logs")
-RELEASES = ("pacific", "reef", "tentacle")
 COLLECTOR: dict[str, Any] = yaml.safe_load(Path("deploy/collector/collector.yaml").read_text())
 LOKI: dict[str, Any] = yaml.safe_load(Path("deploy/loki/loki.yaml").read_text())
 RUNBOOKS = Path("alerts/runbooks.md").read_text()

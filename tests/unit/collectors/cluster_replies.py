@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from tests.recorded import RECORDINGS
+
 from cephqos_exporter.cluster.replies import PgStat, Pool
 
-from ..osd_views import RECORDINGS
 
 NOW: Final = 1_795_000_000.0
 P1: Final = Pool(id=2, name="p1", type="replicated", pg_num=8, flags=frozenset())

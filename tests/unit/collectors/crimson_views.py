@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from tests.recorded import CRIMSON
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.collectors.crimson import METRICS, CrimsonCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "crimson"
 DOCUMENTATION = Path(__file__).parents[3] / "exporter" / "CRIMSON.md"
 SEGMENTS, BLOCKS, BLUESTORE = "spring-segments", "autumn-random-blocks", "spring-bluestore"
 NEWEST = "autumn-segments"
@@ -45,7 +45,7 @@ def unread(reply: object, **options: Any) -> float:
 
 
 def recorded(build: str) -> Any:
-    return orjson.loads(RecordedDaemon.load(RECORDINGS / build).replies[METRICS])
+    return orjson.loads(RecordedDaemon.load(CRIMSON / build).replies[METRICS])
 
 
 def entry(name: str, value: object, **labels: object) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
@@ -13,7 +14,6 @@ from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.errors import SourceUnavailable
 
-from ..osd_views import RELEASES
 from .cluster_replies import NOW, recorded, samples
 
 OPTIONS = {

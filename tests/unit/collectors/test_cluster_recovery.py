@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.recorded import RELEASES
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.recovery import (
@@ -18,7 +19,6 @@ from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals, p
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from ..osd_views import RELEASES
 from .cluster_replies import NOW, P1, recorded, samples
 
 LABELS = Labels(LabelText(""))

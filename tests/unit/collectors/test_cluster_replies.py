@@ -1,6 +1,7 @@
 """What is taken from the replies of a cluster, on recordings of three releases."""
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.cluster.osdmap import osd_map_families
 from cephqos_exporter.cluster.replies import (
@@ -15,7 +16,6 @@ from cephqos_exporter.cluster.replies import (
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from ..osd_views import RELEASES
 from .cluster_replies import recorded, samples
 
 

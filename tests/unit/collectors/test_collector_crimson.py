@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics import parser as openmetrics_parser
+from tests.recorded import CRIMSON
 from tests.replay import crimson as crimson_replies
 from tests.replay.daemons import RecordedDaemon
 
@@ -19,7 +20,6 @@ from .crimson_views import (
     BUILDS,
     DOCUMENTATION,
     NEWEST,
-    RECORDINGS,
     SEGMENTS,
     collected,
     entry,
@@ -37,7 +37,7 @@ def test_the_committed_replies_are_what_their_generator_writes(tmp_path: Path) -
     crimson_replies.write(tmp_path)
     for build in BUILDS:
         written = RecordedDaemon.load(tmp_path / build).replies
-        assert written == RecordedDaemon.load(RECORDINGS / build).replies
+        assert written == RecordedDaemon.load(CRIMSON / build).replies
 
 
 def test_the_recordings_have_every_metric_of_the_tables() -> None:

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from itertools import pairwise
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
 from cephqos_exporter.model import Daemon, Family
 
-from ..osd_views import OSD, RELEASES, RecordedOsd, value, values
+from ..osd_views import OSD, RecordedOsd, value, values
 
 NAME = "cephqos_osd_op_latency_seconds"
 WRITES = "op_w_latency_in_bytes_histogram"

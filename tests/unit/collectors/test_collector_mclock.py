@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.recorded import RELEASES
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.collectors.mclock import MclockCollector
@@ -24,7 +25,7 @@ from ..mclock_osds import (
     pacific_mclock,
     policy,
 )
-from ..osd_views import OSD, RELEASES, RecordedOsd, by_name, value, values
+from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])

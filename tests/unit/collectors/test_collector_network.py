@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.network import NetworkCollector
 
-from ..osd_views import RELEASES, RecordedOsd, by_name, value, values
+from ..osd_views import RecordedOsd, by_name, value, values
 
 PREFIX = "cephqos_network_"
 

@@ -3,11 +3,12 @@
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.ops import OpsCollector, longest_stage
 from cephqos_exporter.model import Daemon
 
-from ..osd_views import OSD, RELEASES, RecordedOsd, by_name, recorded_ops, value, values
+from ..osd_views import OSD, RecordedOsd, by_name, recorded_ops, value, values
 
 OLDEST = "cephqos_ops_oldest_age_seconds"
 BY_STAGE = "cephqos_ops_slow_by_stage_total"

@@ -4,11 +4,12 @@ import json
 import time
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.perf import TYPE_CORRECTIONS, PerfCollector, metric_name
 from cephqos_exporter.model import DaemonView, Host, ReplyMissing, render_labels
 
-from ..osd_views import OSD, RELEASES, RecordedOsd, by_name, value, values
+from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 
 @pytest.fixture(params=RELEASES)

@@ -3,10 +3,11 @@
 import json
 
 import pytest
+from tests.recorded import RECORDINGS, RELEASES
 
 from cephqos_exporter.collectors.recovery import RecoveryCollector
 
-from ..osd_views import OSD, RECORDINGS, RELEASES, RecordedOsd, value, values
+from ..osd_views import OSD, RecordedOsd, value, values
 
 NAME = "cephqos_recovery_reservations"
 

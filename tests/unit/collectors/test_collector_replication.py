@@ -4,10 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.mclock import MclockCollector
 
-from ..osd_views import OSD, RELEASES, RecordedOsd, by_name, value, values, waits
+from ..osd_views import OSD, RecordedOsd, by_name, value, values, waits
 
 BOUND = "cephqos_qos_delivered_is_lower_bound"
 HISTORY = "dump_pgstate_history"

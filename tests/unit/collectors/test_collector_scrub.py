@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.recorded import RECORDINGS, RELEASES
 
 from cephqos_exporter.collectors.scrub import ScrubCollector
 
-from ..osd_views import OSD, RECORDINGS, RELEASES, RecordedOsd, by_name, value, values
+from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 CLUSTER = RECORDINGS / "cluster"
 

@@ -7,10 +7,11 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 
 from cephqos_exporter.qos.waits import OperationWait, WaitMeter, WorstPeers, wait_of
 
-from ..osd_views import RELEASES, recorded_ops
+from ..osd_views import recorded_ops
 
 
 def op(description: str, *events: str) -> dict[str, Any]:

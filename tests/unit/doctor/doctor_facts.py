@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_doctor.finding import Check, Finding
@@ -17,7 +18,6 @@ from cephqos_doctor.host_facts import (
     read_osd,
 )
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 def found(checks: Iterable[Check[Any]], facts: object) -> dict[str, list[Finding]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_base.command import main
@@ -21,7 +22,7 @@ from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.cli import read_settings
 
-from .doctor_facts import RECORDINGS, found, host
+from .doctor_facts import found, host
 
 SECURITY = Path(__file__).parents[3] / "exporter" / "SECURITY.md"
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_doctor import scheduler, sockets
@@ -22,7 +23,7 @@ from cephqos_doctor.host_facts import (
 )
 from cephqos_exporter.qos.tags import QueueDump
 
-from .doctor_facts import RECORDINGS, answering, found, host, recorded
+from .doctor_facts import answering, found, host, recorded
 
 FSID = "11111111-2222-3333-4444-555555555555"
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
@@ -20,7 +21,7 @@ from cephqos_exporter.validity import Seen
 
 from ..exporter.scraping import scraping, text
 from ..exporter.test_rendering import FAMILIES, VALUES
-from ..osd_views import RECORDINGS, RecordedOsd, by_name
+from ..osd_views import RecordedOsd, by_name
 
 FORMS = st.lists(FAMILIES, max_size=4).map(Form.of)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
-from tests.exporter_process import RECORDINGS
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, ReplayedHost
 
 from cephqos_exporter.app import build_scraper

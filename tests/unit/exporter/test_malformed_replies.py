@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.exporter_process import RECORDINGS
+from tests.recorded import RECORDINGS, RELEASES
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.app import build_scraper
@@ -69,7 +69,7 @@ def mutated(recording: RecordedDaemon, rng: random.Random) -> RecordedDaemon:
     return RecordedDaemon(replies)
 
 
-@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+@pytest.mark.parametrize("release", RELEASES)
 async def test_whatever_a_daemon_says_the_page_is_whole_and_its_neighbour_unharmed(
     tmp_path: Path, release: str, caplog: pytest.LogCaptureFixture
 ) -> None:

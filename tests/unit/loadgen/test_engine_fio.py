@@ -1,12 +1,12 @@
 """fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
 
-import gzip
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.recorded import RELEASES, client_output
 
 from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_base.errors import ConfigError
@@ -17,17 +17,11 @@ from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.parse import parse
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
-RELEASES = ("pacific", "reef", "tentacle")
 PLACE = ProgramPaths(conf="/run/c.conf", work="/run/w")
 
 
-def recorded(release: str, name: str) -> bytes:
-    return gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes())
-
-
 def statuses(release: str, name: str) -> list[fio_output.ClientStatus]:
-    return [fio_output.read_status(d) for d in fio_output.documents(recorded(release, name))]
+    return [fio_output.read_status(d) for d in fio_output.documents(client_output(release, name))]
 
 
 def action(**changes: object) -> Fio:
@@ -151,7 +145,7 @@ def test_ios_are_those_that_completed_and_not_those_that_are_in_the_queue(releas
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_bins_hold_every_completion_and_agree_with_fios_own_percentiles(release: str) -> None:
-    document = fio_output.documents(recorded(release, "interrupted"))[-1]
+    document = fio_output.documents(client_output(release, "interrupted"))[-1]
     entry = document["jobs"][0]["write"]["clat_ns"]
     figures = fio_output.read_status(document).of("write")
     assert sum(figures.bins_ns.values()) == figures.latency_count == entry["N"]
@@ -200,7 +194,7 @@ def test_a_missing_image_shows_in_no_figure_but_only_in_the_exit_status(release:
 def test_mean_and_deviation_of_jobs_together_are_those_of_all_their_completions(
     release: str,
 ) -> None:
-    document = fio_output.documents(recorded(release, "two_jobs"))[-1]
+    document = fio_output.documents(client_output(release, "two_jobs"))[-1]
     total = fio_output.read_status(document).total
     ns = [job[d]["clat_ns"] for job in document["jobs"] for d in ("read", "write")]
     count = sum(entry["N"] for entry in ns)
@@ -222,7 +216,7 @@ def test_intervals_add_up_to_the_whole() -> None:
 
 @given(st.lists(st.integers(1, 5000), max_size=40))
 def test_documents_are_found_however_the_output_is_cut(cuts: list[int]) -> None:
-    data = recorded("reef", "rados")
+    data = client_output("reef", "rados")
     stream, found, at = fio_output.JsonStream(), [], 0
     for cut in cuts:
         found += stream.feed(data[at : at + cut])
@@ -234,7 +228,7 @@ def test_documents_are_found_however_the_output_is_cut(cuts: list[int]) -> None:
 
 
 def test_text_between_documents_and_a_torn_document_cost_nothing_else() -> None:
-    data = recorded("reef", "rados")
+    data = client_output("reef", "rados")
     first = fio_output.documents(data)[0]
     end = data.index(b"\n}\n") + 3
     torn = b'{\n  "jobs" : [ half\n}\n'

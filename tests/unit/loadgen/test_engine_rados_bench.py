@@ -1,27 +1,25 @@
 """rados bench: command lines, and its output as 16.2, 18.2 and 20.2 wrote it."""
 
-import gzip
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.recorded import RELEASES, client_output
 
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
 from cephqos_loadgen.plan.parts import Objects
 from cephqos_loadgen.plan.place import ProgramPaths
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
 PLACE = ProgramPaths(conf="/c.conf")
 
 
 def result(release: str, op: str) -> rados_bench.Result:
-    path = RECORDINGS / release / f"bench_{op}.out.gz"
-    return rados_bench.read_result(gzip.decompress(path.read_bytes()))
+    return rados_bench.read_result(client_output(release, f"bench_{op}"))
 
 
-@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("op", ["write", "seq", "rand"])
 def test_the_result_of_every_release_and_operation_is_read(release: str, op: str) -> None:
     found = result(release, op)

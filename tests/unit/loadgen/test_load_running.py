@@ -1,7 +1,6 @@
 """Clients that run: what is said of several jobs together, and how long they may take."""
 
 import asyncio
-import gzip
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.recorded import client_output
 
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus, read_status
 from cephqos_loadgen.live.state import Live, RunPlace
@@ -33,8 +33,6 @@ from cephqos_loadgen.report.figures.intervals import read_intervals
 from cephqos_loadgen.results.figures import changes
 from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
 from cephqos_loadgen.results.rates import DoneSoFar
-
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
 
 
 def job(ios: int, seconds: float) -> JobStatus:
@@ -73,7 +71,7 @@ def test_rates_of_jobs_are_over_the_time_in_which_all_ran() -> None:
 
 
 def test_two_jobs_of_one_name_are_an_error_and_not_one_job() -> None:
-    text = gzip.decompress((RECORDINGS / "reef" / "two_jobs.out.gz").read_bytes())
+    text = client_output("reef", "two_jobs")
     document = orjson.loads(text[text.rindex(b'\n{\n  "fio version"') :].strip())
     assert len(read_status(document).jobs) == 2
     document["jobs"][1]["jobname"] = document["jobs"][0]["jobname"]
@@ -113,7 +111,7 @@ async def run_fio(
 ) -> FioResult:
     """A program that says what fio once said, after so many seconds; 0.1 s are asked for."""
     said = folder / "said.json"
-    said.write_bytes(gzip.decompress((RECORDINGS / "reef" / "two_jobs.out.gz").read_bytes()))
+    said.write_bytes(client_output("reef", "two_jobs"))
     program = folder / "bin" / "fio"
     program.parent.mkdir()
     program.write_text(FIO.format(seconds=takes, output=str(said)))

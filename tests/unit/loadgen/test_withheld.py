@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import RECORDINGS, RELEASES
 
 from cephqos_loadgen import withheld
 from cephqos_loadgen.cluster import environment
 
-RECORDINGS = Path(__file__).parents[2] / "recordings"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_shapes_a_run_is_recorded_as_it_is(name: str, value: str) -> None:
     assert withheld.recorded(name, "") == ""
 
 
-@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+@pytest.mark.parametrize("release", RELEASES)
 def test_of_real_osds_nothing_is_withheld(release: str) -> None:
     options = json.loads((RECORDINGS / release / "load" / "config+diff.json").read_text())["diff"]
     assert options

@@ -1,9 +1,9 @@
 """Filling pools: how long it may take, and that all was written."""
 
-import gzip
 from pathlib import Path
 
 import pytest
+from tests.recorded import RELEASES, client_output
 
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.plan.errors import RunError
@@ -11,11 +11,6 @@ from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.plan.parts import Objects
 from cephqos_loadgen.pools.pools import check_written, fill_limit
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
-
-
-def output(release: str) -> bytes:
-    return gzip.decompress((RECORDINGS / release / "bench_write.out.gz").read_bytes())
 
 
 def test_the_largest_pools_of_the_studies_have_time_to_be_filled() -> None:
@@ -25,10 +20,10 @@ def test_the_largest_pools_of_the_studies_have_time_to_be_filled() -> None:
     assert fill_limit(1.0) == 7200, "a small one is not given up early"
 
 
-@pytest.mark.parametrize("release", ["pacific", "reef", "tentacle"])
+@pytest.mark.parametrize("release", RELEASES)
 def test_a_writer_whose_time_was_up_has_not_filled_its_pool(release: str) -> None:
     """rados bench ends with status 0 in either case."""
-    data = output(release)
+    data = client_output(release, "bench_write")
     written = rados_bench.read_result(data).ops
     check_written("p", Objects(2 * written, 4096), [data, data], 60)
     with pytest.raises(RunError, match=rf"pool p: {written} of {written + 1} objects"):

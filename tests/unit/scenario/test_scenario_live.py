@@ -1,7 +1,6 @@
 """What a run serves and sends while it goes on."""
 
 import asyncio
-import gzip
 import json
 import re
 import time
@@ -15,6 +14,7 @@ import pytest
 from aiohttp import web
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
+from tests.recorded import RELEASES, client_output
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.model import Family
@@ -28,13 +28,7 @@ from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
 from cephqos_loadgen.quantile import quantile
 from cephqos_loadgen.servers import Address
 
-RECORDINGS = Path(__file__).parents[2] / "recordings" / "clients"
 README = Path(__file__).parents[3] / "loadgen" / "README.md"
-RELEASES = ("pacific", "reef", "tentacle")
-
-
-def recorded(release: str, name: str) -> bytes:
-    return gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes())
 
 
 def live() -> Live:
@@ -222,7 +216,7 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
     """Within the width of the bucket that they fall into."""
     found = Live(RunPlace("r1", phases=("load",)))
     found.start_client("load", "client.0", "rbd")
-    documents = fio_output.documents(recorded(release, "interrupted"))
+    documents = fio_output.documents(client_output(release, "interrupted"))
     for document in documents:
         found.status("load", "client.0", fio_output.read_status(document))
     bounds = {
@@ -246,7 +240,7 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
 def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> None:
     found = Live(RunPlace("r1", phases=("write",)))
     found.start_client("write", "bench0", "rados_bench")
-    data = recorded(release, "bench_write")
+    data = client_output(release, "bench_write")
     result = rados_bench.read_result(data)
     for row in rados_bench.RowStream().feed(data):
         done = {"write": row.totals(4096), "read": IoTotals()}

@@ -1,0 +1,14 @@
+"""What real clusters and their programs once answered, and from which releases."""
+
+import gzip
+from pathlib import Path
+from typing import Final
+
+RELEASES: Final = ("pacific", "reef", "tentacle")
+RECORDINGS: Final = Path(__file__).parent / "recordings"
+CRIMSON: Final = RECORDINGS / "crimson"
+
+
+def client_output(release: str, name: str) -> bytes:
+    """What fio or rados bench of a release printed."""
+    return gzip.decompress((RECORDINGS / "clients" / release / f"{name}.out.gz").read_bytes())
