@@ -1,8 +1,6 @@
 """What can be said of deploy/compose without Docker. tests/compose runs it."""
 
 import configparser
-import importlib.util
-import io
 import json
 import os
 import re
@@ -10,33 +8,21 @@ import shlex
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
-from http.server import ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from types import ModuleType
 from typing import Any
 
 import pytest
 import yaml
 
-STACK = Path(__file__).parents[3] / "deploy/compose"
+from .programs import DEPLOY, program
+
+STACK = DEPLOY / "compose"
 FILES = ("common.yml", "monitoring.yml", "compose.yml", "compose.attach.yml")
 TEXT = "".join((STACK / name).read_text() for name in FILES)
 
 
 def services(name: str) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = yaml.safe_load((STACK / name).read_text())["services"]
-    return found
-
-
-def module(name: str) -> ModuleType:
-    """A program of the stack, which is in no package."""
-    spec = importlib.util.spec_from_file_location(name, STACK / f"{name}.py")
-    assert spec and spec.loader
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
     return found
 
 
@@ -105,7 +91,7 @@ def test_public_images_are_pinned_and_replaceable() -> None:
 
 
 def test_the_lab_gives_its_exporters_the_documented_capabilities() -> None:
-    lab = module("lab")
+    lab = program("compose/lab.py")
     text = (STACK.parents[1] / "exporter/SECURITY.md").read_text()
     for user, caps in lab.USERS.items():
         start = f"ceph auth get-or-create {user} "
@@ -163,7 +149,7 @@ def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path
 def test_a_load_that_is_told_to_end_while_its_run_starts_interrupts_it_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = module("load")
+    load = program("compose/load.py")
     monkeypatch.setattr(load, "ARCHIVES", tmp_path)
     monkeypatch.setattr(load, "BEAT", tmp_path / "beat")
     monkeypatch.setenv("LOAD_KEEP", "1")
@@ -186,40 +172,3 @@ def test_a_load_that_is_told_to_end_while_its_run_starts_interrupts_it_too(
         for run in begun:
             run.kill()
             run.wait()
-
-
-@pytest.fixture
-def webhook() -> ModuleType:
-    return module("webhook")
-
-
-def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:
-    alert = {"status": "firing", "labels": {"alertname": "A", "pool": "\x1b[2J\n"}}
-    line = webhook.line_of(alert, "page")
-    assert line.startswith("firing A to page") and line.isprintable()
-
-
-def test_the_webhook_keeps_alerts_and_refuses_what_is_none(
-    webhook: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    webhook.Receiver.file = tmp_path / "alerts.jsonl"
-    server = ThreadingHTTPServer(("127.0.0.1", 0), webhook.Receiver)
-    thread = Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/page"
-    try:
-        good = {"receiver": "page", "alerts": [{"status": "firing", "labels": {"alertname": "A"}}]}
-        with urllib.request.urlopen(url, json.dumps(good).encode(), timeout=5) as reply:
-            assert reply.status == 200
-        for bad in (b"{", b"[]", b'{"alerts": [1]}'):
-            with pytest.raises(urllib.error.HTTPError) as refused:
-                urllib.request.urlopen(url, io.BytesIO(bad).read(), timeout=5)
-            refused.value.close()
-            assert refused.value.code == 400
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-    kept = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
-    assert [alert["labels"]["alertname"] for alert in kept] == ["A"]
-    assert "firing A to page" in capsys.readouterr().out

@@ -1,13 +1,10 @@
 """What goes into the packages: manual, completion, units, configuration."""
 
 import ast
-import importlib.util
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,24 +12,13 @@ from cephqos_exporter.ceph import monclient
 from cephqos_exporter.cli import every_option, read_settings
 from cephqos_exporter.probe import child
 
-ROOT = Path(__file__).parents[3]
-DEPLOY = ROOT / "deploy" / "packages"
-UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
+from .programs import DEPLOY, program
+
+ROOT = DEPLOY.parent
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 # What systemd-analyze calls the exposure of a service: 10 is a service without any restriction.
 MOST_EXPOSED = 2.5
-
-
-def script(name: str) -> Any:
-    """A script of deploy/packages as a module."""
-    spec = importlib.util.spec_from_file_location(name, DEPLOY / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-manual = script("manual")
+manual = program("packages/manual.py")
 
 
 def test_manual_and_completion_are_what_the_commands_give(request: pytest.FixtureRequest) -> None:
@@ -123,7 +109,7 @@ def test_a_unit_is_understood_by_systemd(unit: Path, tmp_path: Path) -> None:
 def test_the_configuration_of_a_unit_is_one_that_the_exporter_reads(unit: Path) -> None:
     found = re.search(r"--config.file=/etc/cephqos/(\S+)", unit.read_text())
     assert found
-    file = ROOT / "deploy" / "packages" / "conf" / found[1]
+    file = DEPLOY / "packages" / "conf" / found[1]
     settings = read_settings({"config.file": str(file)}, {})
     assert settings.origin(every_option()[0]).startswith(str(file))
 
@@ -131,7 +117,7 @@ def test_the_configuration_of_a_unit_is_one_that_the_exporter_reads(unit: Path) 
 def test_keys_in_the_configuration_are_the_documented_ones() -> None:
     documented = (ROOT / "exporter" / "SECURITY.md").read_text()
     for name in ("cluster.yml", "probe.yml"):
-        text = (ROOT / "deploy" / "packages" / "conf" / name).read_text()
+        text = (DEPLOY / "packages" / "conf" / name).read_text()
         caps = re.findall(r"'(allow [^']*)'", text)
         assert caps
         assert all(f"'{cap}'" in documented for cap in caps)
@@ -140,7 +126,7 @@ def test_keys_in_the_configuration_are_the_documented_ones() -> None:
 def test_every_dependency_of_the_project_is_one_of_both_packages() -> None:
     project = (ROOT / "pyproject.toml").read_text()
     wanted = re.findall(r'^    "([A-Za-z_]+)>=(\d[\d.]*)', project.split("[project.opt")[0], re.M)
-    description = (ROOT / "deploy" / "packages" / "nfpm.yaml").read_text()
+    description = (DEPLOY / "packages" / "nfpm.yaml").read_text()
     assert len(wanted) >= 6
     for name, version in wanted:
         short = name.lower().removeprefix("py").replace("_", "[-_]")
@@ -157,7 +143,7 @@ def test_compiled_files_go_with_the_version_that_made_them(
     """RPM removes the old version when the new one is installed and compiled, and says `1`."""
     compiled = tmp_path / "lib" / "cephqos_base" / "__pycache__"
     compiled.mkdir(parents=True)
-    text = (DEPLOY / "scripts" / "preremove.sh").read_text()
+    text = (DEPLOY / "packages" / "scripts" / "preremove.sh").read_text()
     text = text.replace("/usr/lib/cephqos", str(tmp_path / "lib")).replace("/run/systemd", "/none")
     subprocess.run(["sh", "-c", text, "preremove", said], check=True, timeout=30)
     assert compiled.exists() == left
@@ -165,7 +151,7 @@ def test_compiled_files_go_with_the_version_that_made_them(
 
 def commands(heading: str) -> str:
     """The first block of commands after a heading of the page."""
-    page = (DEPLOY / "README.md").read_text()
+    page = (DEPLOY / "packages" / "README.md").read_text()
     [block] = re.findall(r"```sh\n(.*?)```", page.split(heading)[1], re.DOTALL)[:1]
     return str(block)
 

@@ -1,30 +1,19 @@
 """The bill of materials and the list of licences are those of the lock."""
 
-import importlib.util
 import json
 import re
-import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cephqos_base.version import __version__
 
-ROOT = Path(__file__).parents[3]
+from .programs import DEPLOY, program
 
-
-def sbom() -> Any:
-    spec = importlib.util.spec_from_file_location("sbom", ROOT / "deploy" / "sbom.py")
-    assert spec
-    assert spec.loader
-    module = sys.modules["sbom"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+ROOT = DEPLOY.parent
 
 
 def test_they_are_what_the_lock_gives(request: pytest.FixtureRequest) -> None:
-    for file, text in sbom().generated(__version__).items():
+    for file, text in program("sbom.py").generated(__version__).items():
         if request.config.getoption("--regenerate"):
             file.write_text(text)
         assert file.read_text() == text, f"{file}: run deploy/sbom.py"

@@ -1,7 +1,6 @@
 """The webhook of the compose stack, asked over real sockets by whoever is no Alertmanager."""
 
 import http.client
-import importlib.util
 import json
 import threading
 from collections.abc import Iterator
@@ -11,16 +10,12 @@ from types import ModuleType
 
 import pytest
 
-SOURCE = Path(__file__).parents[3] / "deploy" / "compose" / "webhook.py"
+from .programs import program
 
 
 @pytest.fixture
 def webhook() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("webhook", SOURCE)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program("compose/webhook.py")
 
 
 @pytest.fixture
@@ -36,11 +31,11 @@ def port(webhook: ModuleType, tmp_path: Path) -> Iterator[int]:
     server.server_close()
 
 
-def posted(port: int, body: bytes, length: str | None = None) -> int:
+def posted(port: int, body: bytes, length: str | None = None, *, to: str = "/") -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     headers = {"Content-Length": str(len(body)) if length is None else length}
     try:
-        connection.request("POST", "/", body, headers)
+        connection.request("POST", to, body, headers)
         return connection.getresponse().status
     finally:
         connection.close()
@@ -53,7 +48,9 @@ def posted(port: int, body: bytes, length: str | None = None) -> int:
         (b"{}", "-1", 413),
         (b"{}", "\N{SUPERSCRIPT TWO}", 413),
         (b"{}", "9" * 5000, 413),
+        (b"{", None, 400),
         (b"{}", None, 400),
+        (b"[]", None, 400),
         (b"[" * 100_000, None, 400),
         (b'{"alerts": [1]}', None, 400),
         (b'{"alerts": [{"labels": {"alertname": "A\\u001b[2J"}}]}', None, 200),
@@ -83,3 +80,20 @@ def test_a_body_that_does_not_come_is_not_waited_for(
     with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
         posted(port, b"{", "100")
     assert not capfd.readouterr().err
+
+
+def test_an_alert_is_kept_and_told_with_its_receiver(
+    port: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    alert = {"status": "firing", "labels": {"alertname": "A"}}
+    message = json.dumps({"receiver": "page", "alerts": [alert]}).encode()
+    assert posted(port, message, to="/page") == 200
+    kept = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
+    assert [alert["labels"]["alertname"] for alert in kept] == ["A"]
+    assert "firing A to page" in capfd.readouterr().out
+
+
+def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:
+    alert = {"status": "firing", "labels": {"alertname": "A", "pool": "\x1b[2J\n"}}
+    line = webhook.line_of(alert, "page")
+    assert line.startswith("firing A to page") and line.isprintable()
