@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from tests.board_panels import UIDS, boards
 
 from cephqos_base.errors import UsageError
@@ -210,15 +211,9 @@ class RunningGrafana:
 async def running(refuse: str = "") -> AsyncIterator[RunningGrafana]:
     grafana, app = RunningGrafana(refuse), web.Application()
     app.router.add_route("*", "/api/{path:.*}", grafana.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        grafana.url = f"127.0.0.1:{runner.addresses[0][1]}"
+    async with TestServer(app) as server:
+        grafana.url = f"{server.host}:{server.port}"
         yield grafana
-    finally:
-        await runner.cleanup()
 
 
 async def test_ours_is_beside_what_is_there_and_nothing_of_it_is_left(tmp_path: Path) -> None:

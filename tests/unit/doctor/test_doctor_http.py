@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 import cephqos_dashboards
 from cephqos_base import dashboards
@@ -22,18 +23,12 @@ Handler = Callable[[web.Request], Awaitable[web.Response]]
 
 
 @asynccontextmanager
-async def server(handler: Handler) -> AsyncIterator[str]:
+async def serving(handler: Handler) -> AsyncIterator[str]:
     """A server on a free port that gives every request to one function."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", handler)
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://{server.host}:{server.port}"
 
 
 async def grafana(request: web.Request) -> web.Response:
@@ -59,7 +54,7 @@ def problems(facts: PrometheusFacts, name: str) -> list[str]:
 
 
 async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
-    async with server(grafana) as url:
+    async with serving(grafana) as url:
         right = {"Authorization": "Bearer right"}
         facts = await looked_at("http://127.0.0.1:1", grafana=url, grafana_headers=right)
         assert problems(facts, "dashboards-of-this-version") == [
@@ -80,7 +75,7 @@ async def test_an_answer_that_unpacks_to_too_much_is_a_finding(
         body = gzip.compress(b'{"data": "' + bytes(4 << 20))
         return web.Response(body=body, headers={"Content-Encoding": "gzip"})
 
-    async with server(bomb) as url:
+    async with serving(bomb) as url:
         (said,) = problems(await looked_at(url), "prometheus-reachable")
     assert "the answer is larger than 1 MiB" in said
 
@@ -100,7 +95,7 @@ async def test_what_is_no_prometheus_is_a_finding_and_no_crash(answer: bytes) ->
     async def odd(_: web.Request) -> web.Response:
         return web.Response(body=answer, content_type="application/json")
 
-    async with server(odd) as url:
+    async with serving(odd) as url:
         facts = await looked_at(url)
         assert problems(facts, "prometheus-reachable")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from cephqos_loadgen.record import metrics, own_exporter
 from cephqos_loadgen.record.columns import read
@@ -44,14 +45,11 @@ class RecordingSource:
 async def served(source: RecordingSource) -> AsyncIterator[Address]:
     app = web.Application()
     app.router.add_get("/metrics", source.answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield Address(f"http://127.0.0.1:{runner.addresses[0][1]}/metrics")
-    finally:
-        source.go.set()
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        try:
+            yield Address(str(server.make_url("/metrics")))
+        finally:
+            source.go.set()
 
 
 @pytest.fixture

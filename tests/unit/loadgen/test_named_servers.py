@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
@@ -32,13 +33,8 @@ async def served(method: str, path: str, answer: Answer) -> AsyncIterator[str]:
     app = web.Application()
     app.router.add_route(method, path, answer)
     app.router.add_get("/", page("<html>a page for people</html>"))
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        yield f"http://{server.host}:{server.port}"
 
 
 def page(text: str, status: int = 200) -> Answer:

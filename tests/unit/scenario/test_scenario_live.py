@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
 from tests.recorded import RELEASES, client_output
@@ -132,14 +133,11 @@ async def receiver(
     app = web.Application()
     app.router.add_post("/api/annotations", take)
     app.router.add_post("/loki/api/v1/push", take)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}/", got
-    finally:
-        ended.set()
-        await runner.cleanup()
+    async with TestServer(app) as server:
+        try:
+            yield str(server.make_url("/")), got
+        finally:
+            ended.set()
 
 
 async def test_annotations_and_logs_arrive_with_run_and_phase(

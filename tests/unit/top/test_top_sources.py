@@ -1,11 +1,13 @@
 """Where `cephqos top` gets its samples. Small servers play Prometheus and exporters."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import TestServer
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown
@@ -21,22 +23,15 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 @pytest.fixture
 async def serve() -> AsyncIterator[Callable[[Handler], Awaitable[str]]]:
     """Start a server that answers everything with a handler; its URL."""
-    runners = []
+    async with contextlib.AsyncExitStack() as servers:
 
-    async def start(handler: Handler) -> str:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", handler)
-        runner = web.AppRunner(app, shutdown_timeout=0.1)
-        runners.append(runner)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = runner.addresses[0][:2]
-        return f"http://{host}:{port}"
+        async def start(handler: Handler) -> str:
+            app = web.Application()
+            app.router.add_route("*", "/{path:.*}", handler)
+            server = await servers.enter_async_context(TestServer(app))
+            return f"http://{server.host}:{server.port}"
 
-    yield start
-    for runner in runners:
-        await runner.cleanup()
+        yield start
 
 
 Serve = Callable[[Handler], Awaitable[str]]
