@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shipped_plans import shipped_plan
 from tests.without_ceph import read_everything
 
 from cephqos_exporter.ceph.monclient import CommandFailed
@@ -18,8 +19,6 @@ from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.run.runner import Runner
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
 from .conftest import LabPool, lab_name
@@ -38,14 +37,13 @@ async def run(
     scenario: str, lab: RunningLab, out: Path, only: dict[str, str] | None = None, **variables: str
 ) -> Archive:
     """Run a shipped scenario at its smallest scale; the archive, which must be sound."""
-    text, file = library.read(scenario)
-    choices = Choices(
-        scale="tiny",
+    plan = shipped_plan(
+        scenario,
         only={axis: tuple(value.split(",")) for axis, value in (only or {}).items()},
         variables={name: variable_from_text(value) for name, value in variables.items()},
     )
     options = RunOptions(out=out, lab=lab.paths.name, listen="127.0.0.1:0")
-    archive = open_archive(await Runner(parse(text, file, choices), options, Silent()).run())
+    archive = open_archive(await Runner(plan, options, Silent()).run())
     assert archive.manifest.status == "complete"
     assert list(problems(archive)) == []
     assert_restored(archive)

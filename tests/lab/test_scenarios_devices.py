@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from tests.shipped_plans import shipped_plan
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import RecordedRepeat, open_archive
@@ -23,8 +24,7 @@ from cephqos_loadgen.plan.errors import NotRestored
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.parse import parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
 from .conftest import LabPool, lab_name
@@ -225,9 +225,8 @@ async def test_a_drive_is_written_through_and_loaded_until_it_is_steady(
 ) -> None:
     drive = lab.paths.work / "drive"
     drive.write_bytes(bytes(16 << 20))
-    text, file = library.read("precondition")
     chosen = {"drive": variable_from_text(str(drive))}
-    plan = parse(text, file, Choices(scale="tiny", variables=chosen))
+    plan = shipped_plan("precondition", variables=chosen)
     options = RunOptions(out=tmp_path, lab=lab.paths.name, listen="127.0.0.1:0")
     taken = next(device for device in lab.state.devices.values())
     with pytest.raises(UsageError, match=f"--path {taken}: a file system or an OSD uses it"):

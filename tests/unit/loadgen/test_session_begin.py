@@ -5,13 +5,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.run import session
 from cephqos_loadgen.run.session import Session
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.parse import parse
 
 OSDS = [
     {"id": osd, "rotational": "0", "hostname": "b", "osd_objectstore": "bluestore"}
@@ -62,11 +62,6 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "write_client_conf", lambda access, options: "")
 
 
-def plan(name: str, **only: str) -> Plan:
-    text, file = library.read(name)
-    return parse(text, file, Choices(scale="tiny", only={a: (v,) for a, v in only.items()}))
-
-
 async def refused(what: Plan) -> str:
     access: Any = SimpleNamespace(place=SimpleNamespace(work=""), disks=None)
     archive: Any = SimpleNamespace(run="r", event=lambda *_, **__: None)
@@ -79,9 +74,9 @@ async def refused(what: Plan) -> str:
 
 async def test_points_that_are_named_after_another_lab_are_refused_on_a_given_cluster() -> None:
     """`hdd` on SSDs, one OSD on three."""
-    said = await refused(plan("client-vs-recovery", media="hdd"))
+    said = await refused(shipped_plan("client-vs-recovery", only=only(media="hdd")))
     assert "is not this cluster: rotational true: osd.0 has false" in said
-    said = await refused(plan("cpu-placement"))
+    said = await refused(shipped_plan("cpu-placement"))
     assert "is not this cluster: osds 2: it has 3" in said
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+from tests.shipped_plans import shipped_plan
+
 from cephqos_base.units import format_cpu_list
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.phase_kinds.pin import Pin
@@ -11,15 +13,12 @@ from cephqos_loadgen.phase_kinds.prefill import Prefill
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
 from cephqos_loadgen.plan.model import Phase, Plan, Point
 from cephqos_loadgen.plan.words import duration, size
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
 
 @cache
 def study(name: str) -> Plan:
-    text, file = library.read(name)
-    return parse(text, file, Choices(scale="study"))
+    return shipped_plan(name, "study")
 
 
 def points(name: str, **axes: str) -> list[Point]:
@@ -165,10 +164,9 @@ def bench_sizes() -> str:
 
 def cores() -> str:
     """CPUs for fio and for nobody, of the OSDs' plan."""
-    text, file = library.read("cpu-placement")
     chosen = {"cpus": variable_from_text("4-5"), "exclude": variable_from_text("0-1")}
     only = {"osds": ("8",), "shards": ("5",), "load": ("read",)}
-    plan = parse(text, file, Choices(scale="study", variables=chosen, only=only))
+    plan = shipped_plan("cpu-placement", "study", variables=chosen, only=only)
     (pin, curve) = (phase.action for phase in plan.points[0].phases)
     assert isinstance(pin, Pin)
     assert isinstance(curve, Fio)

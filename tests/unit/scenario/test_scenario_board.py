@@ -6,35 +6,27 @@ import os
 import re
 import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live import terminal
 from cephqos_loadgen.live.forecast import Forecast
 from cephqos_loadgen.live.state import Live, LiveScrub, RunPlace
-from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.progress import Bar, Drawn, Frame, Progress, _styled, draw
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
 
 Patch = pytest.MonkeyPatch
 
 NOW = 1_000_000.0
 
 
-def plan(name: str = "client-vs-scrub", **choices: Any) -> model.Plan:
-    text, file = library.read(name)
-    return parse(text, file, Choices(**{"scale": "tiny", **choices}))
-
-
 def live() -> Live:
     """In the middle of the second of four repeats, a scrub and recovery beside the clients."""
     found = Live(RunPlace("r1", "client-vs-scrub", "fsid", "policy=balanced", 1))
-    point = plan(only={"policy": ("balanced",)}).points[0]
+    point = shipped_plan("client-vs-scrub", only=only(policy="balanced")).points[0]
     for phase in point.phases:
         if phase.name != "alone":  # the clients without a scrub are behind it
             found.begin(phase)
@@ -80,7 +72,7 @@ def test_pools_that_are_filled_have_a_row_with_the_time_that_is_left() -> None:
 
 def test_a_phase_whose_end_nobody_knows_has_no_bar() -> None:
     found = Live(RunPlace("r1", "s"))
-    point = plan("client-vs-recovery", only={"policy": ("balanced",), "media": ("ssd",)}).points[0]
+    point = shipped_plan("client-vs-recovery", only=only(policy="balanced", media="ssd")).points[0]
     client = next(phase for phase in point.phases if phase.name == "client")
     found.begin(client)
     found.going["client"] = type(found.going["client"])(client, NOW - 65)
@@ -258,12 +250,12 @@ def test_figures_of_clients_that_have_gone_silent_are_not_shown_as_if_they_were_
 
 
 def test_before_anything_is_known_the_forecast_is_the_plans() -> None:
-    whole = plan(repeats=2)
+    whole = shipped_plan("client-vs-scrub", repeats=2)
     assert Forecast(whole).left() == pytest.approx(run_seconds(whole))
 
 
 def test_repeats_that_took_longer_move_the_forecast_of_all_others() -> None:
-    whole = plan(repeats=2, order="grouped", only={"policy": ("wpq", "balanced")})
+    whole = shipped_plan("client-vs-scrub", repeats=2, order="grouped", only={"policy": ("wpq", "balanced")})
     first, second = whole.points
     forecast = Forecast(whole)
     forecast.filled(first)
@@ -277,7 +269,7 @@ def test_repeats_that_took_longer_move_the_forecast_of_all_others() -> None:
 
 
 def test_what_is_measured_while_a_pool_fills_replaces_the_plans_guess() -> None:
-    whole = plan(only={"policy": ("wpq",)})
+    whole = shipped_plan("client-vs-scrub", only=only(policy="wpq"))
     forecast = Forecast(whole)
     rest = point_seconds(whole.points[0])
     assert forecast.left(filling=1000.0) == pytest.approx(1000 + rest, abs=20)
@@ -286,7 +278,7 @@ def test_what_is_measured_while_a_pool_fills_replaces_the_plans_guess() -> None:
 
 
 def test_nothing_is_left_of_a_run_that_is_done() -> None:
-    whole = plan(only={"policy": ("wpq",)})
+    whole = shipped_plan("client-vs-scrub", only=only(policy="wpq"))
     forecast = Forecast(whole)
     forecast.finished(whole.points[0], 1, None)
     assert forecast.left() == 0

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shipped_plans import shipped_plan
 
 from cephqos_exporter.ceph.monclient import MonClient
 from cephqos_loadgen.cluster.connection import ConfAccess
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record import own_exporter
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
 
 
@@ -63,10 +62,9 @@ def test_it_ends_with_the_run_however_that_ends() -> None:
 
 
 def filestore(filesystems: str) -> model.Plan:
-    text, file = library.read("io-scheduler")
     variables = {"objectstore": "filestore", "filesystem": filesystems, "scheduler": "[bfq]"}
     nodes = {name: variable_from_text(value) for name, value in variables.items()}
-    return parse(text, file, Choices(scale="tiny", variables=nodes))
+    return shipped_plan("io-scheduler", variables=nodes)
 
 
 def test_filesystems_are_a_dimension_each_with_a_lab_of_its_own() -> None:
@@ -80,8 +78,7 @@ def test_filesystems_are_a_dimension_each_with_a_lab_of_its_own() -> None:
 
 @pytest.mark.parametrize("key", ["nr_requests", "read_ahead"])
 def test_queue_dimensions_multiply_the_points_and_are_set_in_each(key: str) -> None:
-    text, file = library.read("io-scheduler")
     variables = {key: variable_from_text("[64, 256]"), "scheduler": variable_from_text("[none]")}
-    points = parse(text, file, Choices(scale="tiny", variables=variables)).points
+    points = shipped_plan("io-scheduler", variables=variables).points
     name = {"nr_requests": "nr_requests", "read_ahead": "read_ahead_kb"}[key]
     assert [getattr(point.devices, name) for point in points] == [64, 256]

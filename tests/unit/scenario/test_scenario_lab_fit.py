@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import Plan
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.parse import parse
 
 
 def osds(count: int, rotational: bool = False, db: bool = False) -> list[dict[str, Any]]:
@@ -23,11 +22,6 @@ def osds(count: int, rotational: bool = False, db: bool = False) -> list[dict[st
         }
         for osd in range(count)
     ]
-
-
-def plan(name: str, scale: str = "tiny", **only: str) -> Plan:
-    text, file = library.read(name)
-    return parse(text, file, Choices(scale=scale, only={k: (v,) for k, v in only.items()}))
 
 
 @pytest.mark.parametrize(
@@ -43,7 +37,7 @@ def plan(name: str, scale: str = "tiny", **only: str) -> Plan:
 def test_media_that_a_point_is_named_after_must_be_those_of_the_osds(
     media: str, metadata: list[dict[str, Any]], message: str
 ) -> None:
-    points = plan("client-vs-recovery", media=media).points
+    points = shipped_plan("client-vs-recovery", only=only(media=media)).points
     if not message:
         lab_fit.check(points, metadata)
         return
@@ -54,14 +48,14 @@ def test_media_that_a_point_is_named_after_must_be_those_of_the_osds(
 
 
 def test_a_number_of_osds_that_is_an_axis_must_be_that_of_the_cluster() -> None:
-    points = plan("cpu-placement", scale="lab", osds="1").points
+    points = shipped_plan("cpu-placement", "lab", only=only(osds="1")).points
     lab_fit.check(points, osds(1))
     with pytest.raises(ClusterUnfit, match="osds 1: it has 3"):
         lab_fit.check(points, osds(3))
 
 
 def test_what_no_axis_decides_is_a_wish_for_a_lab_of_the_runs_own() -> None:
-    lab_fit.check(plan("client-vs-scrub", scale="lab").points, osds(7))
+    lab_fit.check(shipped_plan("client-vs-scrub", "lab").points, osds(7))
 
 
 def test_what_cannot_be_seen_from_outside_is_not_taken_for_granted() -> None:

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from tests.shipped_plans import shipped_plan
 
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.check import plan_text
@@ -216,8 +217,7 @@ def test_a_wrong_phase_is_refused_with_its_line(phases: str, message: str) -> No
 @pytest.mark.parametrize("name", list(library.shipped()))
 @pytest.mark.parametrize("scale", ["tiny", "lab", "study"])
 def test_every_shipped_scenario_is_valid_at_every_scale(name: str, scale: str) -> None:
-    text, file = library.read(name)
-    found = parse(text, file, Choices(scale=scale))
+    found = shipped_plan(name, scale)
     assert found.scenario == name
     assert found.about
     lines = list(plan_text.lines(found, ProgramPaths(), commands=True))
@@ -254,8 +254,7 @@ def test_the_length_of_a_point_is_that_of_its_phases_laid_out() -> None:
 
 
 def test_capacity_is_measured_where_the_scenario_says_so_and_the_plan_shows_it() -> None:
-    text, file = library.read("client-vs-scrub")
-    found = parse(text, file, Choices(scale="study"))
+    found = shipped_plan("client-vs-scrub", "study")
     assert found.capacity == Capacity(total=12000 << 10, block_size=4096)
     lines = list(plan_text.lines(found, ProgramPaths(), commands=False))
     assert "  capacity of each OSD measured (11.7 MiB in writes of 4 KiB) and set" in lines

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.shipped_plans import shipped_plan
 from tests.replay.host_tree import HostTree
 
 from cephqos_base.errors import ConfigError, UsageError
@@ -13,8 +14,6 @@ from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
 from cephqos_loadgen.plan.place import ProgramPaths
-from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import scalar
 
 
@@ -69,15 +68,14 @@ def test_a_core_with_an_excluded_cpu_is_given_to_nobody() -> None:
 
 
 def test_cpus_to_exclude_are_a_variable_of_the_scenario() -> None:
-    text, file = library.read("cpu-placement")
     variables = {"apply": scalar("false"), "exclude": scalar("0,4")}
-    plan = parse(text, file, Choices(scale="tiny", variables=variables))
+    plan = shipped_plan("cpu-placement", variables=variables)
     cpus = parse_lscpu(lscpu(2, 4, 1))
     lines = "\n".join(plan_text.lines(plan, ProgramPaths(), commands=True, cpus=cpus))
     assert "would pin osd.0 to CPUs 1" in lines
     assert "never to CPUs 0,4" in lines
     with pytest.raises(ConfigError, match="found 'all,'; allowed: CPUs such as 0,2-3"):
-        parse(text, file, Choices(scale="tiny", variables={"exclude": scalar("all")}))
+        shipped_plan("cpu-placement", variables={"exclude": scalar("all")})
 
 
 @given(
@@ -102,9 +100,7 @@ def test_no_cpu_is_given_twice_and_every_osd_gets_its_cores(
 
 
 def test_a_plan_shows_where_osds_would_go_without_pinning_any() -> None:
-    text, file = library.read("cpu-placement")
-    choices = Choices(scale="tiny", variables={"apply": scalar("false")})
-    plan = parse(text, file, choices)
+    plan = shipped_plan("cpu-placement", variables={"apply": scalar("false")})
     cpus = parse_lscpu(lscpu(2, 4, 1))
     lines = "\n".join(plan_text.lines(plan, ProgramPaths(), commands=True, cpus=cpus))
     assert "would pin osd.1 to CPUs 4" in lines, "by_osd takes the other socket"

@@ -2,6 +2,7 @@
 sizes, counts, lengths, repeats, matrix."""
 
 import pytest
+from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.phase_kinds.pin import Pin
@@ -10,7 +11,7 @@ from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.pools import free_space
 from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.parse import parse
 
 SCRUB_STUDY = (
     "ceph config set osd bluestore_throttle_bytes 2M",
@@ -145,9 +146,8 @@ STUDIES: dict[str, tuple[int, int, dict[str, str], tuple[str, ...]]] = {
 }
 
 
-def study(name: str, **choices: object) -> model.Plan:
-    text, file = library.read(name)
-    return parse(text, file, Choices(scale="study", **choices))  # type: ignore[arg-type]
+def study(name: str, **axes: str) -> model.Plan:
+    return shipped_plan(name, "study", only=only(**axes))
 
 
 def printed(plan: model.Plan) -> str:
@@ -178,7 +178,7 @@ def test_the_plan_at_study_scale_is_that_of_the_study(name: str) -> None:
 
 def test_on_hdd_the_recovery_study_moves_5000_objects() -> None:
     for media in ("hdd", "hdd_db"):
-        plan = study("client-vs-recovery", only={"media": (media,), "policy": ("balanced",)})
+        plan = study("client-vs-recovery", media=media, policy="balanced")
         text = printed(plan)
         assert "phase prefill: 5,000 objects of 4 MiB into pool recovery" in text
         assert "ceph config set osd bluestore_throttle_bytes 40M" in text
@@ -188,13 +188,13 @@ def test_on_hdd_the_recovery_study_moves_5000_objects() -> None:
 
 def test_recovery_is_let_loose_by_the_same_three_options_under_wpq_and_mclock() -> None:
     for policy in ("wpq_boosted", "high_client_ops", "balanced", "high_recovery_ops"):
-        plan = study("client-vs-recovery", only={"media": ("ssd",), "policy": (policy,)})
+        plan = study("client-vs-recovery", media="ssd", policy=policy)
         settings = {option.name: option.value for option in plan.points[0].settings}
         assert settings["osd_max_backfills"] == settings["osd_recovery_max_active"] == "1000"
         assert settings["osd_async_recovery_min_cost"] == "1"
         override = "osd_mclock_override_recovery_settings" in settings
         assert override == (policy != "wpq_boosted")
-    plan = study("client-vs-recovery", only={"media": ("ssd",), "policy": ("wpq_default",)})
+    plan = study("client-vs-recovery", media="ssd", policy="wpq_default")
     assert "osd_max_backfills" not in {option.name for option in plan.points[0].settings}
 
 
@@ -228,7 +228,7 @@ GIB = 1 << 30
 
 
 def test_pools_are_counted_with_all_copies_and_what_phases_write_into_them() -> None:
-    plan = study("client-vs-scrub-recovery", only={"policy": ("wpq",)})
+    plan = study("client-vs-scrub-recovery", policy="wpq")
     held = 100 * GIB + 150_000 * (4 << 20)  # an image, two prefills
     assert free_space.plan_bytes(plan.points) == 3 * held
     assert "  pools of 2.01 TiB with all copies" in printed(plan)

@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.shipped_plans import shipped_plan
 
 import cephqos_loadgen
 from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.scenario import library
-from cephqos_loadgen.scenario.parse import Choices, parse
 
 from .study_readings import (
     BOOST,
@@ -374,8 +374,7 @@ def test_every_scenario_that_repeats_a_study_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", sorted(library.shipped()))
 def test_smaller_scales_keep_the_structure(name: str, scale: str) -> None:
     """The same axes; the same phases, each starting with the same and ending in the same way."""
-    text, file = library.read(name)
-    small = parse(text, file, Choices(scale=scale))
+    small = shipped_plan(name, scale)
     shapes = [
         {
             (p.name, p.action.kind, p.start.kind, p.start.phase, p.start.event, p.until.kind)
