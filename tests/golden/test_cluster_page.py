@@ -18,6 +18,7 @@ from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
 from tests.exporter_process import ExporterProcess, exporter
 from tests.recorded import RECORDINGS
+from tests.waiting import wait_until
 
 from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 
@@ -66,17 +67,10 @@ class Replay:
     def wait_for_polls(self, number: int) -> None:
         """Until that many more polls have ended: the next one has begun."""
         wanted = self._polls() + number + 1
-        _wait(lambda: self._polls() >= wanted, f"{number} polls")
+        wait_until(lambda: self._polls() >= wanted, f"{number} polls", 20)
 
     def _polls(self) -> int:
         return sum(line.endswith(" status") for line in self.asked)
-
-
-def _wait(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} in 20 s"
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")

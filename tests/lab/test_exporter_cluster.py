@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
 from cephqos_exporter.ceph.monclient import MonClient
@@ -90,12 +91,6 @@ async def pool_id(client: MonClient) -> int:
     return next(int(entry["poolnum"]) for entry in listed if entry["poolname"] == POOL)
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], within: float = 60.0) -> None:
-    async with asyncio.timeout(within):
-        while not await condition():
-            await asyncio.sleep(0.2)
-
-
 async def settled(client: MonClient) -> None:
     """Wait until all is clean and the manager's sums have stopped moving."""
     last: Any = None
@@ -109,7 +104,7 @@ async def settled(client: MonClient) -> None:
         await asyncio.sleep(1.0)
         return clean and last == before and last["num_objects"] > 0
 
-    await eventually(still)
+    await until(still, "all is clean and still", 60)
 
 
 async def test_scrub_totals_are_those_of_pg_dump(
@@ -254,7 +249,7 @@ async def check_overdue(client: MonClient, exporter: ClusterExporter) -> None:
         checks = (await client.command("health"))["checks"]
         return bool({"PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED"} <= checks.keys())
 
-    await eventually(warned)
+    await until(warned, "the warning", 60)
     checks = (await client.command("health"))["checks"]
     counts = [
         checks[check]["summary"]["count"] for check in ("PG_NOT_SCRUBBED", "PG_NOT_DEEP_SCRUBBED")
@@ -329,7 +324,7 @@ async def test_a_killed_exporter_leaves_no_child_that_waits_for_monitors(
             async def all_gone() -> bool:
                 return not any(Path(f"/proc/{pid}").exists() for pid in before[1:])
 
-            await eventually(all_gone, within=5)
+            await until(all_gone, "all children gone", 5)
         finally:
             os.kill(monitor, signal.SIGCONT)
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 from tests.exporter_process import ExporterProcess, exporter
 from tests.lab.conftest import LabPool
+from tests.waiting import wait_until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
@@ -40,13 +41,13 @@ def up(page: str) -> dict[str, str]:
 
 def page_with(running: ExporterProcess, daemon: str, reason: str) -> str:
     """The first page on which the daemon is down for this reason, or up for an empty one."""
-    deadline = time.monotonic() + 20
-    while True:
+
+
+    def found() -> str:
         page = running.get()
-        if up(page).get(daemon) == reason:
-            return page
-        assert time.monotonic() < deadline, f"{daemon}: {up(page).get(daemon)!r}, not {reason!r}"
-        time.sleep(0.2)
+        return page if up(page).get(daemon) == reason else ""
+
+    return wait_until(found, lambda: f"{daemon} {reason!r}, but {up(running.get())}", 20)
 
 
 def timed(running: ExporterProcess) -> tuple[float, str]:
@@ -75,9 +76,8 @@ def test_a_stopped_osd_costs_one_deadline_and_then_nothing_until_it_goes_on(
                 # What the host knows of it is still true.
                 assert 'cephqos_threads{ceph_daemon="osd.1"' in page
         page_with(running, "osd.1", "")
-        deadline = time.monotonic() + 10
-        while 'ceph_osd_op{ceph_daemon="osd.1"' not in running.get():
-            assert time.monotonic() < deadline, "it answers, but its counters do not come back"
+        counters = 'ceph_osd_op{ceph_daemon="osd.1"'
+        wait_until(lambda: counters in running.get(), "its counters, too, come back")
 
 
 def test_an_osd_that_hangs_when_the_exporter_starts_is_named_and_taken_up_later(

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
 from cephqos_exporter.collectors.mclock import MclockCollector
@@ -113,10 +114,10 @@ async def pg_states(lab: RunningLab) -> set[str]:
 
 async def settled(lab: RunningLab, within: float = 60.0) -> None:
     """Wait until every PG is active and clean."""
-    deadline = time.monotonic() + within
-    while (states := await pg_states(lab)) != {"active+clean"}:
-        assert time.monotonic() < deadline, f"not clean after {within} s: {states}"
-        await asyncio.sleep(0.3)
+    async def clean() -> bool:
+        return await pg_states(lab) == {"active+clean"}
+
+    await until(clean, "every PG active and clean", within)
 
 
 async def sampled(exporter: LiveExporter, work: asyncio.Task[Any]) -> list[LivePage]:

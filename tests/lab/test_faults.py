@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
@@ -26,12 +27,6 @@ def lab(labs: LabPool) -> Iterator[RunningLab]:
     running = labs.start(LabSpec(name=lab_name("faults"), osds=2, backing="loop"))
     yield running
     labs.end(running)
-
-
-async def until(condition: Callable[[], Awaitable[bool]], within: float = 30.0) -> None:
-    async with asyncio.timeout(within):
-        while not await condition():
-            await asyncio.sleep(0.1)
 
 
 async def up_osds(lab: RunningLab) -> int:
@@ -61,15 +56,15 @@ async def test_a_stopped_osd_is_silent_until_continued(lab: RunningLab) -> None:
 async def test_a_killed_osd_is_gone_and_a_restart_brings_a_new_process(lab: RunningLab) -> None:
     before = await lab.pids()
     await lab.faults.kill(0)
-    await until(lambda: _is_gone(lab, "osd.0"))
+    await until(lambda: _is_gone(lab, "osd.0"), "osd.0 is gone", 30)
     with pytest.raises(LabError, match=r"osd\.0 is not running"):
         await lab.faults.stop(0)
     await lab.faults.restart(0)
-    await until(lambda: answers(lab, 0))
+    await until(lambda: answers(lab, 0), "osd.0 answers", 30)
     after = await lab.pids()
     assert after["osd.0"] != before["osd.0"]
     assert after["osd.1"] == before["osd.1"]
-    await until(lambda: _all_up(lab))
+    await until(lambda: _all_up(lab), "all OSDs are up", 30)
 
 
 async def test_a_cut_socket_is_back_after_a_restart(lab: RunningLab) -> None:
@@ -77,14 +72,14 @@ async def test_a_cut_socket_is_back_after_a_restart(lab: RunningLab) -> None:
     assert not lab.paths.socket("osd.1").exists()
     assert "osd.1" in await lab.pids()
     await lab.faults.restart(1)
-    await until(lambda: answers(lab, 1))
-    await until(lambda: _all_up(lab))
+    await until(lambda: answers(lab, 1), "osd.1 answers", 30)
+    await until(lambda: _all_up(lab), "all OSDs are up", 30)
 
 
 async def test_a_throttled_device_writes_no_faster_than_told(lab: RunningLab) -> None:
     seconds = 5
     await lab.exec(["ceph", "osd", "pool", "create", "slow", "8"])
-    await until(lambda: _pgs_are_clean(lab))
+    await until(lambda: _pgs_are_clean(lab), "all PGs are clean", 30)
     try:
         free = await _writes_per_second(lab, seconds)
         for osd in (0, 1):
@@ -125,7 +120,7 @@ def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
 
 async def test_delayed_ops_take_at_least_the_delay(lab: RunningLab) -> None:
     await lab.exec(["ceph", "osd", "pool", "create", "late", "8"])
-    await until(lambda: _pgs_are_clean(lab))
+    await until(lambda: _pgs_are_clean(lab), "all PGs are clean", 30)
     fast = await _put_seconds(lab, "late")
     for osd in (0, 1):
         await lab.faults.delay(osd, 0.5)
@@ -140,9 +135,9 @@ async def test_delayed_ops_take_at_least_the_delay(lab: RunningLab) -> None:
 
 async def test_a_filled_osd_is_full_for_the_cluster_until_emptied(lab: RunningLab) -> None:
     await lab.faults.fill(0, "full")
-    await until(lambda: _health_has(lab, "OSD_FULL"))
+    await until(lambda: _health_has(lab, "OSD_FULL"), "OSD_FULL", 30)
     await lab.faults.fill(0, "none")
-    await until(lambda: _health_lacks(lab, "OSD_FULL"))
+    await until(lambda: _health_lacks(lab, "OSD_FULL"), "no OSD_FULL", 30)
 
 
 async def told(lab: RunningLab, osd: int) -> dict[str, object]:
@@ -175,9 +170,9 @@ async def test_the_status_tells_each_fault_for_as_long_as_it_lasts(lab: RunningL
     await lab.faults.cut(0)
     assert await told(lab, 0) == {"cut": True, "delay": None}
     await lab.faults.restart(0)
-    await until(lambda: answers(lab, 0))
+    await until(lambda: answers(lab, 0), "osd.0 answers", 30)
     assert await told(lab, 0) == {}
-    await until(lambda: _all_up(lab))
+    await until(lambda: _all_up(lab), "all OSDs are up", 30)
 
 
 async def test_what_makes_no_sense_is_refused(lab: RunningLab) -> None:
@@ -195,7 +190,7 @@ async def test_an_osd_that_does_not_exist_is_refused(lab: RunningLab) -> None:
 async def test_a_throttle_outlives_a_restart_and_ends_when_told(lab: RunningLab) -> None:
     await lab.faults.throttle(0, wiops=100)
     await lab.faults.restart(0)
-    await until(lambda: answers(lab, 0))
+    await until(lambda: answers(lab, 0), "osd.0 answers", 30)
     pid = (await lab.pids())["osd.0"]
     assert f"cephqos-{lab.paths.name}-osd.0" in Path(f"/proc/{pid}/cgroup").read_text()
     await lab.faults.throttle(0)

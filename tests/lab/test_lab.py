@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.cluster import tied
@@ -68,10 +69,7 @@ def traces(name: str) -> dict[str, list[str]]:
 
 
 def wait_until_gone(name: str, within: float) -> None:
-    deadline = time.monotonic() + within
-    while left := traces(name):
-        assert time.monotonic() < deadline, f"still there after {within} s: {left}"
-        time.sleep(0.05)
+    wait_until(lambda: not traces(name), lambda: f"gone is {traces(name)}", within)
 
 
 @pytest.fixture
@@ -210,10 +208,7 @@ def test_what_a_crash_left_is_cleaned_by_the_next_up(child_lab: subprocess.Popen
     os.kill(init, signal.SIGKILL)
     child_lab.kill()
     child_lab.wait(10)
-    deadline = time.monotonic() + 10
-    while is_alive(LabPaths.of(name)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not is_alive(LabPaths.of(name)), "the lab ends")
     assert LabPaths.of(name).dir.exists()
     again = cephqos("lab", "up", "--name", name, "--osds", "1")
     assert again.returncode == 0, again.stderr
@@ -247,10 +242,7 @@ def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files() 
     os.kill(state["keeper_pid"], signal.SIGSTOP)  # so that neither clears up after the other
     os.kill(state["init_pid"], signal.SIGKILL)
     os.kill(state["keeper_pid"], signal.SIGKILL)
-    deadline = time.monotonic() + 10
-    while is_alive(LabPaths.of(name)):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_until(lambda: not is_alive(LabPaths.of(name)), "the lab ends")
     assert LabPaths.of(name).dir.exists()
     down = cephqos("lab", "down", "--name", name)
     assert down.returncode == 0, down.stderr
@@ -284,10 +276,7 @@ def test_interrupting_up_leaves_nothing() -> None:
     up = subprocess.Popen(
         [*CEPHQOS, "lab", "up", "--name", name], stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 20
-    while not LabPaths.of(name).socket("mon.a").exists():
-        assert time.monotonic() < deadline, "no monitor came up"
-        time.sleep(0.02)
+    wait_until(LabPaths.of(name).socket("mon.a").exists, "a monitor is up", 20)
     up.send_signal(signal.SIGINT)
     assert up.wait(15) == 130
     assert up.stderr

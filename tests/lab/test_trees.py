@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.errors import LabError
@@ -60,10 +61,7 @@ async def test_a_build_that_was_killed_is_not_a_tree_and_is_made_anew(
         " asyncio.run(trees.ensure_tree(RELEASES['reef'], Silent()))"
     )
     slow = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "SLOW": "60"})
-    deadline = time.monotonic() + 10
-    while not tools.exists():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
+    await asyncio.to_thread(wait_until, tools.exists, "debootstrap runs")
     slow.send_signal(signal.SIGKILL)
     slow.wait(5)
     assert not trees.tree_ready(REEF)

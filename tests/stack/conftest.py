@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.lab.conftest import LabPool, lab_name
+from tests.waiting import until
 
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.lab import RunningLab
@@ -116,20 +117,6 @@ class Webhook:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
-
-
-async def until(
-    condition: Callable[[], Awaitable[Any]], what: str | Callable[[], str], within: float
-) -> Any:
-    """The first true answer of a condition; AssertionError that says what did not happen."""
-    deadline = time.monotonic() + within
-    while True:
-        found = await condition()
-        if found:
-            return found
-        late = time.monotonic() >= deadline
-        assert not late, f"not within {within:g} s: {what if isinstance(what, str) else what()}"
-        await asyncio.sleep(0.5)
 
 
 class Watched:

@@ -21,8 +21,9 @@ from tests.board_panels import ShownQuery, fill, other_promql, promql, queries
 from tests.board_story import Told, story, story_lab
 from tests.lab.conftest import LabPool, lab_name
 from tests.recorded import RELEASES
+from tests.waiting import until
 
-from .conftest import tool, until
+from .conftest import tool
 from .log_files import need_tools
 from .test_rules_tools import run
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 from tests.lab.conftest import LabPool
+from tests.waiting import until
 
-from .conftest import CAPACITY, SLOS, Watched, lab_spec, until, watched, watching
+from .conftest import CAPACITY, SLOS, Watched, lab_spec, watched, watching
 
 VIOLATED = "CephQosReservationViolated"
 SATURATED = 30.0  # seconds of load: long enough for a hold of 10 s to pass

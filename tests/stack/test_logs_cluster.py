@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import pytest
 from tests.lab.conftest import LabPool
+from tests.waiting import until
 
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.lab.spec import Setting
 from cephqos_loadgen.logs import LogPipeline, LogSpec
 
-from .conftest import Watched, lab_spec, until, watched
+from .conftest import Watched, lab_spec, watched
 from .log_files import entries, need_tools
 
 # A minute between evaluations becomes two seconds.

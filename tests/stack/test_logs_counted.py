@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from cephqos_loadgen.logs import LogPipeline, LogSpec
 
-from .conftest import until
 from .log_files import need_tools
 
 CLUSTER = "11111111-2222-3333-4444-555555555555"

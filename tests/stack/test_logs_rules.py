@@ -15,13 +15,13 @@ import pytest
 import yaml
 from tests.lab.conftest import LabPool
 from tests.recorded import RELEASES
+from tests.waiting import until
 
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.logs import LogPipeline, LogSpec
 
-from .conftest import until
 from .log_files import RECORDED, STAMP, entries, need_tools, recorded_to
 
 RULES = log_rules(RuleSettings())

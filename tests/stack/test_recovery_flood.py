@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from tests.lab.conftest import LabPool
+from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
-from .conftest import CAPACITY, Watched, lab_spec, until, watching
+from .conftest import CAPACITY, Watched, lab_spec, watching
 
 VICTIM = 2  # the OSD that goes and comes back
 SECONDS = 32.0

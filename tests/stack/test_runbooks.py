@@ -9,10 +9,11 @@ import pytest
 import yaml
 from tests.lab.conftest import LabPool
 from tests.recorded import RELEASES
+from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
-from .conftest import lab_spec, tool, until
+from .conftest import lab_spec, tool
 from .test_rules_tools import run
 
 RUNBOOKS: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.lab.conftest import LabPool
+from tests.waiting import until
 from tests.truth.judge import Heard, judge
 from tests.truth.run import delivered_at_its_end, play, prepare, unset, watching
 from tests.truth.runbook import shown
@@ -18,7 +19,7 @@ from tests.truth.stage import Stage, clean
 
 from cephqos_base.units import GIB
 
-from .conftest import Watched, lab_spec, until
+from .conftest import Watched, lab_spec
 
 # Long enough for a state to be sustained and for a violation to last its hold.
 CALM_SECONDS = 17.0

@@ -13,12 +13,13 @@ from typing import Any
 import psutil
 import pytest
 from tests.lab.conftest import LabPool
+from tests.waiting import until
 from tests.terminal import PROMPT, Terminal
 
 from cephqos_loadgen.stack import free_ports
 from cephqos_loadgen.top.figures import FIGURES, Selection
 
-from .conftest import Watched, until, watching
+from .conftest import Watched, watching
 
 TOP = [sys.executable, "-m", "cephqos_base", "top"]
 

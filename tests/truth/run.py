@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from tests.stack.conftest import Received, Watched, Webhook, until
+from tests.waiting import until
+from tests.stack.conftest import Received, Watched, Webhook
 
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tests.stack.conftest import Watched, until
+from tests.waiting import until
+from tests.stack.conftest import Watched
 
 from cephqos_loadgen.errors import LabError
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from tests.waiting import wait_until
 
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.model import Host, ReplyMissing
@@ -100,13 +101,12 @@ def test_threads_that_come_and_go_leave_no_descriptors_behind() -> None:
     workers = [threading.Thread(target=work) for _ in range(5)]
     for worker in workers:
         worker.start()
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        sample = shared.of(view(Host(), time.monotonic(), pid=me))
-        if "passing-by" in sample.groups and sample.groups["passing-by"].threads == 5:
-            break
-        time.sleep(0.01)
-    assert sample.groups["passing-by"].threads == 5
+
+    def all_seen() -> bool:
+        groups = shared.of(view(Host(), time.monotonic(), pid=me)).groups
+        return "passing-by" in groups and groups["passing-by"].threads == 5
+
+    wait_until(all_seen, "five threads of that name")
     release.set()
     for worker in workers:
         worker.join()

@@ -114,6 +114,7 @@ import sys, time
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from pathlib import Path
 from tests.exporter_process import exporter, replaying
+from tests.waiting import lives, wait_until
 with replaying(Path({str(tmp_path)!r}, "run"), ["reef/idle"], 1) as sockets:
     with exporter(f"--discovery.sockets={{sockets}}"):
         print("ready", flush=True)
@@ -126,18 +127,7 @@ with replaying(Path({str(tmp_path)!r}, "run"), ["reef/idle"], 1) as sockets:
         tasks = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
         assert len(tasks) == 2
         parent.kill()
-    deadline = time.monotonic() + 5
-    while any(_runs(pid) for pid in tasks):
-        assert time.monotonic() < deadline, "a child outlived its parent"
-        time.sleep(0.01)
-
-
-def _runs(pid: str) -> bool:
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    wait_until(lambda: not any(lives(int(pid)) for pid in tasks), "the children end", 5)
 
 
 @pytest.mark.parametrize("form", ["logfmt", "json"])

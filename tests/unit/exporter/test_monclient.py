@@ -13,6 +13,7 @@ from textwrap import dedent
 
 import pytest
 import pytest_asyncio
+from tests.waiting import lives, wait_until
 
 from cephqos_exporter.ceph.cluster import (
     STATUS,
@@ -90,18 +91,8 @@ async def client(bindings: Path) -> AsyncIterator[MonClient]:
         yield found
 
 
-async def gone(pid: int, within: float = 5.0) -> bool:
-    """Whether the process ends in time; a zombie has ended."""
-    deadline = time.monotonic() + within
-    while time.monotonic() < deadline:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except (FileNotFoundError, ProcessLookupError):
-            return True
-        if state == "Z":
-            return True
-        await asyncio.sleep(0.02)
-    return False
+async def gone(pid: int, within: float = 5.0) -> None:
+    await asyncio.to_thread(wait_until, lambda: not lives(pid), f"process {pid} ends", within)
 
 
 async def test_one_child_answers_command_after_command(client: MonClient) -> None:
@@ -127,7 +118,7 @@ async def test_a_command_that_hangs_costs_its_deadline_and_the_child(
     with pytest.raises(ClusterSilent):
         await client.command("hang", within=0.3)
     assert time.monotonic() - started < 1.0
-    assert await gone(int((bindings / "pids").read_text()))
+    await gone(int((bindings / "pids").read_text()))
     assert (await client.command("status"))["name"] == "client.test"
     assert client.starts == 2
 
@@ -141,7 +132,7 @@ async def test_children_do_not_pile_up_when_every_command_hangs(
     pids = [int(word) for word in (bindings / "pids").read_text().split()]
     assert len(set(pids)) == 4
     for pid in pids:
-        assert await gone(pid, within=0.5)
+        await gone(pid, within=0.5)
 
 
 async def test_a_cancelled_command_takes_its_child_along(client: MonClient, bindings: Path) -> None:
@@ -151,7 +142,7 @@ async def test_a_cancelled_command_takes_its_child_along(client: MonClient, bind
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert await gone(int((bindings / "pids").read_text()))
+    await gone(int((bindings / "pids").read_text()))
 
 
 async def test_who_waits_for_another_command_gives_up_without_ending_it(client: MonClient) -> None:
@@ -211,7 +202,7 @@ async def test_a_child_that_hangs_ends_when_its_parent_is_killed(bindings: Path)
         while not (pids := (bindings / "pids").read_text().split()):
             await asyncio.sleep(0.02)
         os.kill(parent.pid, signal.SIGKILL)
-    assert await gone(int(pids[0]))
+    await gone(int(pids[0]))
 
 
 # -- without the bindings ------------------------------------------------------------------------
@@ -279,7 +270,7 @@ async def test_a_ceph_command_that_hangs_is_killed_at_the_deadline(
     command = CephCommand(no_bindings(), (str(ceph),), max_bytes=1000)
     with pytest.raises(ClusterSilent):
         await command.command("hang", within=0.5)
-    assert await gone(int((tmp_path / "ceph-pids").read_text()))
+    await gone(int((tmp_path / "ceph-pids").read_text()))
 
 
 async def test_a_ceph_command_ends_when_its_parent_is_killed(ceph: Path, tmp_path: Path) -> None:
@@ -295,7 +286,7 @@ async def test_a_ceph_command_ends_when_its_parent_is_killed(ceph: Path, tmp_pat
             await asyncio.sleep(0.02)
         await asyncio.sleep(0.1)
         os.kill(parent.pid, signal.SIGKILL)
-    assert await gone(int((tmp_path / "ceph-pids").read_text()))
+    await gone(int((tmp_path / "ceph-pids").read_text()))
 
 
 async def test_a_ceph_command_tells_refusal_loss_and_excess_apart(ceph: Path) -> None:

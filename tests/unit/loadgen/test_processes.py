@@ -6,6 +6,8 @@ import subprocess
 import sys
 import time
 
+from tests.waiting import wait_until
+
 from cephqos_loadgen.lab.isolation.process import is_stopped
 
 THREADS = """
@@ -17,13 +19,6 @@ time.sleep(60)
 """
 
 
-def _becomes(pid: int, stopped: bool) -> bool:
-    deadline = time.monotonic() + 10
-    while is_stopped(pid) is not stopped and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return is_stopped(pid) is stopped
-
-
 def test_a_process_is_stopped_when_all_its_threads_are() -> None:
     with subprocess.Popen([sys.executable, "-c", THREADS], stdout=subprocess.PIPE) as child:
         try:
@@ -31,9 +26,9 @@ def test_a_process_is_stopped_when_all_its_threads_are() -> None:
             assert child.stdout.readline() == b"ready\n"
             assert not is_stopped(child.pid)
             os.kill(child.pid, signal.SIGSTOP)
-            assert _becomes(child.pid, stopped=True)
+            wait_until(lambda: is_stopped(child.pid), "it is stopped")
             os.kill(child.pid, signal.SIGCONT)
-            assert _becomes(child.pid, stopped=False)
+            wait_until(lambda: not is_stopped(child.pid), "it goes on")
         finally:
             child.kill()
 

@@ -18,6 +18,7 @@ import aiohttp
 import bcrypt
 import pytest
 from tests.exporter_process import COMMAND, exporter
+from tests.waiting import wait_until
 
 from cephqos_exporter.log import Bounded
 from cephqos_exporter.web import auth, connections, tls
@@ -151,10 +152,7 @@ def test_malformed_requests_take_a_bounded_number_of_lines(tmp_path: Path) -> No
     with log.open("w") as stderr:
         process = subprocess.Popen([COMMAND, *flags], stderr=stderr, process_group=0)
     try:
-        deadline = time.monotonic() + 20
-        while "listening" not in log.read_text():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: "listening" in log.read_text(), "it listens", 20)
         address = log.read_text().rsplit("//", 1)[1].split()[0].rstrip('"')
         junk = (b"\x16\x03\x01junk\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET\r\n\r\n", b"GET /\xff")
         for i in range(500):
