@@ -81,17 +81,17 @@ class LogPipeline:
         await self._loki.aclose()
 
     async def start_loki(self) -> None:
-        argv = ["env", *_environment(self._loki_environment()), _needed("loki")]
-        argv += [f"-config.file={LOKI_CONFIG}", "-config.expand-env=true"]
+        argv = [_needed("loki"), f"-config.file={LOKI_CONFIG}", "-config.expand-env=true"]
         output = self.spec.folder / "loki.out"
-        self._loki_process = await self._loki.enter_async_context(in_background(argv, output))
+        running = in_background(argv, output, environment=self._loki_environment())
+        self._loki_process = await self._loki.enter_async_context(running)
         await until_answers(f"{self.loki_url}/ready", self._loki_process, output, "Loki")
 
     async def start_collector(self) -> None:
-        argv = ["env", *_environment(self._collector_environment()), _needed("cephqos-collector")]
-        argv += [f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
+        argv = [_needed("cephqos-collector"), f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
         output = self.spec.folder / "collector.out"
-        self._process = await self._collector.enter_async_context(in_background(argv, output))
+        running = in_background(argv, output, environment=self._collector_environment())
+        self._process = await self._collector.enter_async_context(running)
         health = f"http://127.0.0.1:{self._health_port}/"
         await until_answers(health, self._process, output, "the collector")
 
@@ -129,23 +129,23 @@ class LogPipeline:
         found: list[dict[str, Any]] = reply["data"]["result"]
         return found
 
-    def _loki_environment(self) -> dict[str, object]:
+    def _loki_environment(self) -> dict[str, str]:
         return {
-            "LOKI_DATA": self.spec.folder / "loki",
-            "LOKI_RULES": self.spec.folder / "rules",
-            "LOKI_PORT": self._loki_port,
-            "LOKI_GRPC_PORT": self._grpc_port,
+            "LOKI_DATA": str(self.spec.folder / "loki"),
+            "LOKI_RULES": str(self.spec.folder / "rules"),
+            "LOKI_PORT": str(self._loki_port),
+            "LOKI_GRPC_PORT": str(self._grpc_port),
             "ALERTMANAGER_URL": self.spec.alertmanager_url,
         }
 
-    def _collector_environment(self) -> dict[str, object]:
+    def _collector_environment(self) -> dict[str, str]:
         return {
             "LOKI_URL": self.loki_url,
             "CEPH_CLUSTER": self.spec.cluster,
-            "CEPH_LOGS": self.spec.logs,
-            "CEPHQOS_ARCHIVES": self.spec.archives,
+            "CEPH_LOGS": str(self.spec.logs),
+            "CEPHQOS_ARCHIVES": str(self.spec.archives),
             "COLLECTOR_HOST": self.spec.host,
-            "COLLECTOR_STATE": self.spec.folder / "collector",
+            "COLLECTOR_STATE": str(self.spec.folder / "collector"),
             "COLLECTOR_HEALTH": f"127.0.0.1:{self._health_port}",
         }
 
@@ -154,10 +154,6 @@ def _needed(name: str) -> str:
     if (found := find_tool(name)) is None:
         raise UsageError(f"{name} is not there: `make tools` builds it")
     return str(found)
-
-
-def _environment(values: Mapping[str, object]) -> list[str]:
-    return [f"{name}={value}" for name, value in values.items()]
 
 
 async def _stop(running: contextlib.AsyncExitStack, kill: Process | None) -> None:

@@ -4,7 +4,6 @@
 Alertmanager come from the lab's release tree. All of it ends with the block.
 """
 
-import asyncio
 import contextlib
 import json
 import shlex
@@ -21,6 +20,7 @@ from cephqos_base.units import duration
 from cephqos_loadgen.background import in_background, own_module
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
+from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import until_answers
 
@@ -112,14 +112,9 @@ class Stack:
         return found
 
     async def _write_files(self) -> None:
-        process = await asyncio.create_subprocess_exec(
-            *self.spec.rules_argv(self.dir),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        _, said = await asyncio.wait_for(process.communicate(), _START_TIMEOUT)
-        if process.returncode:
-            raise LabError(f"no rules for {self.spec.name}: {said.decode().strip()}")
+        done = await process.run(self.spec.rules_argv(self.dir), within=_START_TIMEOUT)
+        if done.returncode:
+            raise LabError(f"no rules for {self.spec.name}: {done.stderr.strip()}")
         text = yaml.safe_dump(self._prometheus_config(), sort_keys=False)
         (self.dir / "prometheus.yml").write_text(text, encoding="utf-8")
 
@@ -181,8 +176,8 @@ class Stack:
 
     async def _start(self, name: str, argv: Sequence[str], url: str) -> None:
         log = self.lab.paths.logs / f"{self.spec.name}-{name}.out"
-        process = await self._open.enter_async_context(in_background(argv, log))
-        await until_answers(url, process, log, name, _START_TIMEOUT)
+        started = await self._open.enter_async_context(in_background(argv, log))
+        await until_answers(url, started, log, name, _START_TIMEOUT)
 
 
 def _targets(port: int) -> dict[str, Any]:

@@ -6,13 +6,11 @@ another folder in the cache. A tool is built beside its final name and renamed w
 """
 
 import asyncio
-import contextlib
-import fcntl
 import hashlib
 import re
 import shutil
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,7 +19,8 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.isolation.process import how_it_ended
+from cephqos_loadgen.lab import builds
+from cephqos_loadgen.lab.isolation.process import run
 from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.progress import Progress, Say
 
@@ -75,7 +74,7 @@ def find_tool(name: str) -> Path | None:
 def failed_build(name: str) -> str | None:
     """The end of the log of a build that failed, for whoever misses the tool."""
     log = _log(TOOLS[name])
-    return _tail(log) if log.is_file() else None
+    return builds.last_lines(log) if log.is_file() else None
 
 
 def _target(tool: Tool) -> Path:
@@ -98,7 +97,7 @@ async def ensure_tool(name: str, progress: Progress, nice: int = 5) -> Path:
     await _check_go(_wanted_go(tool))
     target.parent.mkdir(parents=True, exist_ok=True)
     with progress.step(f"building {tool.name}, once") as say:
-        async with _alone(target.parent.with_suffix(".lock"), say):
+        async with builds.alone(target.parent.with_suffix(".lock"), say):
             if not target.exists():
                 await _build(tool, target, say, nice)
     return target
@@ -114,17 +113,11 @@ async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     argv += [f"-tags={tool.tags}"] if tool.tags else []
     argv += ["-o", str(building), tool.package]
     async with in_background(argv, log) as process:
-        ending = asyncio.ensure_future(process.wait())
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                while not ending.done():
-                    await asyncio.wait([ending], timeout=2.0)
-                    say(_how_far(log.read_text(errors="replace"), total))
-        except TimeoutError:
-            raise LabError(f"{tool.name} was not built within {_TIMEOUT:.0f} s: {log}") from None
-    if process.returncode != 0:
-        ended = how_it_ended(process.returncode or 0)
-        raise LabError(f"building {tool.name} {ended} ({log}):\n{_tail(log)}")
+
+        def tell() -> None:
+            say(_how_far(log.read_text(errors="replace"), total))
+
+        await builds.to_its_end(f"building {tool.name}", process, log, _TIMEOUT, tell)
     building.rename(target)
     log.unlink()
 
@@ -136,20 +129,6 @@ def _how_far(said: str, total: int) -> str:
     if compiled:
         return f"{len(compiled)} of at most {total} packages compiled"
     return f"{len(lines)} modules downloaded" if lines else f"{total} packages"
-
-
-@contextlib.asynccontextmanager
-async def _alone(lock: Path, say: Say) -> AsyncIterator[None]:
-    """Two builds of the same tool at once are one build."""
-    with lock.open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                say("waiting for another build of it")
-                await asyncio.sleep(0.5)
-        yield
 
 
 def _wanted_go(tool: Tool) -> str:
@@ -185,25 +164,10 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 async def _output(argv: Sequence[str]) -> str:
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        async with asyncio.timeout(_TIMEOUT):
-            out, err = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-    if process.returncode != 0:
-        raise LabError(f"{' '.join(argv)}: {err.decode(errors='replace').strip()[-800:]}")
-    return out.decode()
-
-
-def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-12:])
+    done = await run(argv, within=_TIMEOUT)
+    if done.returncode != 0:
+        raise LabError(f"{' '.join(argv)}: {done.stderr.strip()[-800:]}")
+    return done.stdout
 
 
 async def _ensure_all(names: Sequence[str]) -> None:

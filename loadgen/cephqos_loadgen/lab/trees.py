@@ -5,20 +5,18 @@ taken for a tree. A lock per release prevents two builds at the same time.
 """
 
 import asyncio
-import fcntl
 import hashlib
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import ENDS_WITH_PARENT
-from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.isolation.process import how_it_ended
+from cephqos_loadgen.lab import builds
 from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.lab.releases import Release
 from cephqos_loadgen.progress import Progress, Say
@@ -62,7 +60,7 @@ async def ensure_tree(
     _check_can_build(tree)
     title = f"building the tree {release.name} ({release.version}), only the first time"
     with progress.step(title) as say:
-        async with _build_lock(tree, say):
+        async with builds.alone(tree.with_suffix(".lock"), say):
             if not tree_ready(release, packages):
                 await _build(release, tree, packages, say)
     return tree
@@ -78,22 +76,6 @@ def _check_can_build(tree: Path) -> None:
             f"{tree.parent} has {free / 2**30:.1f} GiB free; building a release tree needs"
             f" {TREE_BYTES / 2**30:.0f} GiB (set CEPHQOS_CACHE to put it elsewhere)"
         )
-
-
-@asynccontextmanager
-async def _build_lock(tree: Path, say: Say) -> AsyncIterator[None]:
-    fd = os.open(tree.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    try:
-        while True:
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                say("waiting for another build of the same tree")
-                await asyncio.sleep(0.5)
-        yield
-    finally:
-        os.close(fd)
 
 
 async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say) -> None:
@@ -139,7 +121,6 @@ class _SetupStep:
 
 async def _run(argv: list[str], step: _SetupStep) -> None:
     """Run one build step. Its processes and mounts end with it and with us."""
-    log = step.log
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     isolate += [f"--mount-proc={step.proc}"]
     process = await asyncio.create_subprocess_exec(
@@ -152,32 +133,17 @@ async def _run(argv: list[str], step: _SetupStep) -> None:
         env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
         start_new_session=True,
     )
-    ending = asyncio.ensure_future(process.wait())
     try:
-        async with asyncio.timeout(BUILD_TIMEOUT):
-            while not ending.done():
-                await asyncio.wait([ending], timeout=0.5)
-                step.say(_last_line(log))
-    except TimeoutError:
-        raise LabError(
-            f"{argv[0]} did not finish within {BUILD_TIMEOUT:.0f} s; its output is in {log}"
-        ) from None
+        tell = partial(_say_last_line, step.log, step.say)
+        await builds.to_its_end(argv[0], process, step.log, BUILD_TIMEOUT, tell)
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGKILL)
-            await ending
-    if process.returncode != 0:
-        tail = _tail(log)
-        ended = how_it_ended(process.returncode or 0)
-        raise LabError(f"{argv[0]} {ended} ({log}):\n{tail}")
+            await process.wait()
 
 
-def _tail(log: Path) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-8:])
-
-
-def _last_line(log: Path) -> str:
+def _say_last_line(log: Path, say: Say) -> None:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 400))
         lines = file.read().decode(errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    say(next((line.strip() for line in reversed(lines) if line.strip()), ""))
