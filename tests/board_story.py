@@ -21,7 +21,8 @@ from cephqos_loadgen.logs import LogPipeline, LogSpec
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
-from cephqos_loadgen.stack import Stack, StackSpec, free_ports
+from cephqos_loadgen.programs import free_ports
+from cephqos_loadgen.stack import Stack, StackSpec
 
 VICTIM: Final = 1
 WRITES_PER_SECOND: Final = 60

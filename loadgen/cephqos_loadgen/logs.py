@@ -22,8 +22,7 @@ from typing import Any, Final, Self
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.programs import until_answers
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.programs import free_ports, until_answers
 from cephqos_loadgen.tools import find_tool
 
 _DEPLOY: Final = Path(__file__).parents[2] / "deploy"

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import shutil
+import socket
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +59,15 @@ async def run_cephqos(arguments: Sequence[str], log: Path) -> None:
     """Run another of our own commands to its end."""
     argv = [*own_module("cephqos_base"), *arguments]
     await run_program(f"cephqos {arguments[0]}", argv, log)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now, all held at once so that none comes twice."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
 async def until_answers(

@@ -7,7 +7,6 @@ Alertmanager come from the lab's release tree. All of it ends with the block.
 import contextlib
 import json
 import shlex
-import socket
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +21,7 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.programs import until_answers
+from cephqos_loadgen.programs import free_ports, until_answers
 
 _START_TIMEOUT = 30.0
 
@@ -182,12 +181,3 @@ class Stack:
 
 def _targets(port: int) -> dict[str, Any]:
     return {"static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that are free now, all held at once so that none comes twice."""
-    with contextlib.ExitStack() as held:
-        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]

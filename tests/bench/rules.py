@@ -10,7 +10,6 @@ an hour and a day hold only what the bench lasts.
 import argparse
 import contextlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,7 @@ from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.settings import RuleSettings
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.trees import tree_path
+from cephqos_loadgen.programs import free_ports, tree_program
 
 INTERVAL = 15.0
 OSDS_PER_HOST = 50
@@ -176,8 +175,6 @@ def _running(server: ThreadingHTTPServer) -> Iterator[int]:
 @contextlib.contextmanager
 def prometheus(rules: dict[str, str], target: int, osds: int) -> Iterator[str]:
     """A Prometheus of the reef tree on those pages with those rules; its address."""
-    tree = tree_path(find_release("reef"))
-    loader = next(tree.glob("usr/lib*/**/ld-linux*.so*"))
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         for file, text in rules.items():
@@ -200,9 +197,9 @@ def prometheus(rules: dict[str, str], target: int, osds: int) -> Iterator[str]:
             ],
         }
         (directory / "prometheus.yaml").write_text(yaml.safe_dump(config))
-        port = _free_port()
-        argv = [str(loader), "--library-path", f"{tree}/usr/lib/x86_64-linux-gnu"]
-        argv += [f"{tree}/usr/bin/prometheus", f"--config.file={directory}/prometheus.yaml"]
+        [port] = free_ports(1)
+        argv = tree_program(find_release("reef"), "prometheus")
+        argv += [f"--config.file={directory}/prometheus.yaml"]
         argv += [f"--storage.tsdb.path={directory}/data", "--log.level=error"]
         argv += [f"--web.listen-address=127.0.0.1:{port}"]
         process = subprocess.Popen(argv, process_group=0)
@@ -211,13 +208,6 @@ def prometheus(rules: dict[str, str], target: int, osds: int) -> Iterator[str]:
         finally:
             process.kill()  # nothing of it is kept, and a busy machine lets it take minutes to end
             process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def counted(url: str, label: str, series: str) -> dict[str, float]:

@@ -108,7 +108,7 @@ async def page_of(port: int, process: asyncio.subprocess.Process, within: float 
 
 
 def free_port() -> int:
-    from cephqos_loadgen.stack import free_ports
+    from cephqos_loadgen.programs import free_ports
 
     return free_ports(1)[0]
 

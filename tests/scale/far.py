@@ -22,9 +22,9 @@ from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
-from cephqos_loadgen.programs import last_words, tree_program, until_answers
+from cephqos_loadgen.programs import free_ports, last_words, tree_program, until_answers
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import Stack, free_ports
+from cephqos_loadgen.stack import Stack
 from cephqos_loadgen.tools import ensure_tool
 
 SCALE: Final = Path(__file__).parents[2] / "deploy" / "scale"

@@ -12,7 +12,7 @@ from tests.lab.conftest import LabPool
 
 from cephqos_alerts.alertmanager import alertmanager_config
 from cephqos_alerts.settings import RuleSettings
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.programs import free_ports
 
 from .conftest import lab_spec
 

@@ -21,7 +21,7 @@ from tests.stack.conftest import tool
 from tests.unit.conftest import certificates  # noqa: F401 - a fixture
 
 from cephqos_exporter.ceph.cluster import tied
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.programs import free_ports
 
 PASSWORD = "correct-horse-battery"
 RELEASE = "reef"

@@ -16,7 +16,7 @@ from tests.lab.conftest import LabPool
 from tests.waiting import until
 from tests.terminal import PROMPT, Terminal
 
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.top.figures import FIGURES, Selection
 
 from .conftest import Watched, watching

@@ -18,6 +18,7 @@ from cephqos_exporter.ceph.monclient import (
 )
 from cephqos_exporter.errors import DaemonError
 from cephqos_exporter.model import Daemon, Host
+from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.plan.ceph_options import conf_line
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
@@ -113,7 +114,7 @@ class ConfAccess:
         self.disks: Path | None = None
 
     def argv(self, argv: Sequence[str]) -> list[str]:
-        return ["setpriv", "--pdeathsig", "KILL", *argv]
+        return [*ENDS_WITH_PARENT, *argv]
 
     def client(self) -> MonClient:
         name = f"client.{self.place.user}"

@@ -13,9 +13,8 @@ from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
-from cephqos_loadgen.programs import last_words, until_answers
+from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.stack import free_ports
 
 IMAGE: Final = "grafana/grafana:10.4.3"
 _START_SECONDS: Final = 120.0

@@ -7,7 +7,6 @@ the OSDs' admin sockets are on this host, the OSDs.
 import asyncio
 import contextlib
 import shlex
-import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import aiohttp
 
 from cephqos_loadgen.background import ENDS_WITH_PARENT, own_module
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.servers import Address
 
@@ -116,17 +116,11 @@ async def exporters(
 ) -> AsyncIterator[tuple[Mapping[str, Address], OwnExporter]]:
     """What to scrape by name, and the one that is the run's own."""
     sources = {f"exporter.{n}": address for n, address in enumerate(given)}
-    port = _free_port()
+    [port] = free_ports(1)
     command = argv(port, access, python, None if given else sockets)
     own = OwnExporter(command, f"http://127.0.0.1:{port}/metrics", output, note)
     async with own.running():
         yield {**sources, "exporter": Address(own.url)}, own
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 async def _until_it_answers(url: str, child: Child) -> None:

@@ -10,8 +10,7 @@ from typing import Any, Final
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.programs import find_program, run_program, until_answers
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.programs import find_program, free_ports, run_program, until_answers
 
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
 # through every gap: blocks made from text have no staleness markers.

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.record import metrics, own_exporter
 from cephqos_loadgen.record.columns import read
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
@@ -253,7 +254,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Page).serve_forever()
 async def test_an_exporter_that_ends_is_started_again_on_the_same_port(
     tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
 ) -> None:
-    port = own_exporter._free_port()
+    [port] = free_ports(1)
     command = [sys.executable, "-c", SERVER, str(port)]
     own = OwnExporter(command, f"http://127.0.0.1:{port}/", tmp_path, noting(events))
     async with own.running():
