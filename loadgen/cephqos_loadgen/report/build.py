@@ -7,27 +7,24 @@ from cephqos_loadgen.report.charts.every import charts
 from cephqos_loadgen.report.charts.over_time import MOST_TIMELINES
 from cephqos_loadgen.report.command import repeat_command
 from cephqos_loadgen.report.document import Document
-from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.doubt import Doubt, gravest_first
 from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.doubts.of_baseline import of_another_environment, slower_than_the_load
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun, ReportSettings
 from cephqos_loadgen.report.sentences import summary
 from cephqos_loadgen.report.subject import Subject
 from cephqos_loadgen.report.tables.every import tables
-from cephqos_loadgen.report.words import (
-    listed,
-    short_point,
-)
+from cephqos_loadgen.report.words import listed, short_point
 
 
 def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
     """The whole report."""
     labels = Subject(runs, settings)
-    findings = [_in_short(finding, labels) for finding in _findings(labels)]
-    findings += _of_baseline(settings)
+    shown = [_in_short(doubt, labels) for doubt in _of_runs(labels)]
+    shown += _of_baseline(settings)
     doubted: dict[Key, list[int]] = {}
-    for number, finding in enumerate(findings, start=1):
-        for key in finding.rows:
+    for number, doubt in enumerate(shown, start=1):
+        for key in doubt.rows:
             doubted.setdefault(key, []).append(number)
     subject = Subject(runs, settings, doubted)
     names = list(dict.fromkeys(run.manifest.scenario for run in runs))
@@ -36,26 +33,24 @@ def build(runs: Sequence[ReportRun], settings: ReportSettings) -> Document:
         title=f"{listed(names)}: what clients got",
         question=" ".join(filter(None, about)),
         summary=tuple(summary(subject)),
-        findings=tuple(findings),
+        doubts=tuple(shown),
         tables=tuple(tables(subject)),
         charts=tuple(charts(subject)),
         commands=tuple(repeat_command(run) for run in runs),
     )
 
 
-def _findings(subject: Subject) -> list[Doubt]:
+def _of_runs(subject: Subject) -> list[Doubt]:
     """Of all runs, the gravest first; the run is named where there are several."""
-    order = {"serious": 0, "caution": 1, "note": 2}
     found = [
         *slower_than_the_load([*subject.main_loads, *subject.steps], subject.settings),
         *of_another_environment(subject.runs, subject.settings),
     ]
     found += _not_drawn(subject)
     for run in subject.runs:
-        for finding in doubts(run):
-            words = f"{run.name}: {finding.text}" if len(subject.runs) > 1 else finding.text
-            found.append(Doubt(finding.severity, words, finding.evidence, finding.rows))
-    return sorted(found, key=lambda finding: order[finding.severity])
+        named = f"{run.name}: " if len(subject.runs) > 1 else ""
+        found += [replace(doubt, text=named + doubt.text) for doubt in doubts(run)]
+    return gravest_first(found)
 
 
 def _not_drawn(subject: Subject) -> Iterator[Doubt]:
@@ -72,14 +67,14 @@ def _not_drawn(subject: Subject) -> Iterator[Doubt]:
 def _of_baseline(settings: ReportSettings) -> list[Doubt]:
     """What speaks against the baseline speaks against every change from it."""
     found = doubts(settings.baseline_run) if settings.baseline_run else []
-    return [replace(f, text=f"Baseline: {f.text}", rows=()) for f in found]
+    return [replace(doubt, text=f"Baseline: {doubt.text}", rows=()) for doubt in found]
 
 
-def _in_short(finding: Doubt, subject: Subject) -> Doubt:
-    """The finding with the points called as in the tables."""
-    text, evidence = finding.text, finding.evidence
+def _in_short(doubt: Doubt, subject: Subject) -> Doubt:
+    """The doubt with the points called as in the tables."""
+    text, evidence = doubt.text, doubt.evidence
     points = {row.key.point for row in subject.rows}
     for point in sorted(points, key=len, reverse=True):
         label = short_point(point, subject.varying)
         text, evidence = text.replace(point, label), evidence.replace(point, label)
-    return replace(finding, text=text, evidence=evidence)
+    return replace(doubt, text=text, evidence=evidence)

@@ -80,8 +80,8 @@ async def _report(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--out {folder}: expected a folder")
     write(document, folder)
     say(*document.summary)
-    for finding in document.findings[:1]:
-        say(f"Main doubt: {finding.text} {finding.evidence}".rstrip())
+    for doubt in document.doubts[:1]:
+        say(f"Main doubt: {doubt.text} {doubt.evidence}".rstrip())
     say(folder / PAGE)
     return 0
 

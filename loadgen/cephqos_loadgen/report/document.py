@@ -22,7 +22,7 @@ class Document:
     title: str
     question: str
     summary: tuple[str, ...]
-    findings: tuple[Doubt, ...]
+    doubts: tuple[Doubt, ...]
     tables: tuple[Table, ...]
     charts: tuple[Chart, ...]
     commands: tuple[str, ...]

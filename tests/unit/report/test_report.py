@@ -316,7 +316,7 @@ def test_an_aborted_run_without_a_finished_repeat_says_so(tmp_path: Path) -> Non
     path.write_text(json.dumps({**record, "status": "aborted", "phases": {}}))
     document = build([analyse(open_archive(folder))], ReportSettings())
     assert "No repeat finished, so there are no figures." in document.summary
-    assert document.findings[0].text.startswith("The run is aborted: 0 of 1 repeats finished.")
+    assert document.doubts[0].text.startswith("The run is aborted: 0 of 1 repeats finished.")
     to_html(document)
 
 

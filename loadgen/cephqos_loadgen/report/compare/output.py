@@ -70,15 +70,15 @@ def _cells(d: Difference) -> tuple[Cell, ...]:
 
 def to_document(found: Comparison, outcome: Verdict, warnings: list[str]) -> Document:
     names = [run.name for run in found.others]
-    findings = [Doubt("caution", "The environments differ.", line) for line in warnings]
-    findings += [Doubt("caution", "A row has no counterpart.", u) for u in found.unmatched]
+    shown = [Doubt("caution", "The environments differ.", line) for line in warnings]
+    shown += [Doubt("caution", "A row has no counterpart.", u) for u in found.unmatched]
     for name, own in doubts_of(found).items():
-        findings += [replace(doubt, text=f"{name}: {doubt.text}", rows=()) for doubt in own]
+        shown += [replace(doubt, text=f"{name}: {doubt.text}", rows=()) for doubt in own]
     return Document(
         title=f"{listed(names)} against {found.reference.name}",
         question="",
         summary=tuple(summary(found, outcome)),
-        findings=tuple(findings),
+        doubts=tuple(shown),
         tables=(to_table(found),),
         charts=(),
         commands=(),

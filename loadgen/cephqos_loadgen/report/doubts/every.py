@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.doubt import Doubt, gravest_first
 from cephqos_loadgen.report.doubts.of_baseline import slower_alone
 from cephqos_loadgen.report.doubts.of_cluster import CLUSTER_CHECKS
 from cephqos_loadgen.report.doubts.of_load import LOAD_CHECKS
@@ -23,11 +23,7 @@ from cephqos_loadgen.report.doubts.of_run import (
 )
 from cephqos_loadgen.report.figures.analysis import ReportRun
 
-_ORDER: Final = {"serious": 0, "caution": 1, "note": 2}
-
-
-_ALIKE: Final = 3  # findings that are listed one by one
-
+_ALIKE: Final = 3  # doubts that are listed one by one
 
 Check = Callable[[ReportRun], Iterator[Doubt]]
 
@@ -51,22 +47,21 @@ CHECKS: Final[tuple[Check, ...]] = (
 
 
 def doubts(run: ReportRun) -> list[Doubt]:
-    """All findings, the gravest first."""
-    found = gathered([finding for check in CHECKS for finding in check(run)], run)
-    return sorted(found, key=lambda finding: _ORDER[finding.severity])
+    """All doubts, the gravest first."""
+    return gravest_first(gathered([doubt for check in CHECKS for doubt in check(run)], run))
 
 
-def gathered(findings: Iterable[Doubt], run: ReportRun) -> Iterator[Doubt]:
+def gathered(found: Iterable[Doubt], run: ReportRun) -> Iterator[Doubt]:
     """What is said alike of many points and repeats is said once, and how often."""
     points = sorted({o.record.point for o in run.observations}, key=len, reverse=True)
     names = re.compile("|".join([*map(re.escape, points), r"\d+"]))
     groups: dict[tuple[str, str], list[Doubt]] = {}
-    for finding in findings:
-        groups.setdefault((finding.severity, names.sub("", finding.text)), []).append(finding)
+    for doubt in found:
+        groups.setdefault((doubt.severity, names.sub("", doubt.text)), []).append(doubt)
     for group in groups.values():
         if len(group) <= _ALIKE:
             yield from group
             continue
-        rows = dict.fromkeys(key for finding in group for key in finding.rows)
+        rows = dict.fromkeys(key for doubt in group for key in doubt.rows)
         text = f"{group[0].text} The same {len(group) - 1} times more."
         yield replace(group[0], text=text, rows=tuple(rows))

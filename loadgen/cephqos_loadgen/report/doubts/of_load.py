@@ -6,7 +6,7 @@ from typing import Any, Final
 from cephqos_base.series import CLIENT, QosSeries
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.plan.words import count
-from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
+from cephqos_loadgen.report.doubts.doubt import Doubt, load_name, rows_of
 from cephqos_loadgen.report.figures.analysis import Key, ReportRun
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import WHOLE, Observation
@@ -28,10 +28,6 @@ def _rows(run: ReportRun, point: str, phase: str, depth: int | None = None) -> t
         for row in run.rows
         if (row.key.point, row.key.phase) == (point, phase) and depth in (None, row.key.depth)
     )
-
-
-def _name(phase: str, depth: int | None) -> str:
-    return phase if depth is None else f"{phase} at depth {depth}"
 
 
 def _loads(observed: Observation) -> Iterator[tuple[str, int | None, Step, HostUse | None]]:
@@ -57,7 +53,7 @@ def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
     for (point, phase, depth), (share, thread) in worst.items():
         yield Doubt(
             "serious",
-            f"The client limits the load {_name(phase, depth)} of {point}: one of its threads is"
+            f"The client limits the load {load_name(phase, depth)} of {point}: one of its threads is"
             " at its ceiling.",
             f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
             _rows(run, point, phase, depth),
@@ -99,7 +95,7 @@ def unequal_jobs(run: ReportRun) -> Iterator[Doubt]:
                 slowest = min(rates, key=lambda job: rates[job])
                 yield Doubt(
                     "caution",
-                    f"The jobs of {_name(phase, depth)} of {point}, repeat"
+                    f"The jobs of {load_name(phase, depth)} of {point}, repeat"
                     f" {observed.record.repeat}, differ by more than {_SPREAD:.0%}.",
                     f"{low:,.0f} to {high:,.0f} IOPS, slowest {slowest}.",
                     _rows(run, point, phase, depth),

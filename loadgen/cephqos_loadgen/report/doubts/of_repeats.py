@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from cephqos_loadgen.report.doubts.doubt import Doubt
+from cephqos_loadgen.report.doubts.doubt import Doubt, load_name
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart, Observation
@@ -68,8 +68,7 @@ def _loads(run: ReportRun) -> int:
 
 
 def _named(row: ReportRow) -> str:
-    depth = "" if row.key.depth is None else f" at depth {row.key.depth}"
-    return f"{row.key.phase}{depth} of {row.key.point}"
+    return f"{load_name(row.key.phase, row.key.depth)} of {row.key.point}"
 
 
 def drift(run: ReportRun) -> Iterator[Doubt]:

@@ -34,7 +34,7 @@ def to_markdown(document: Document) -> str:
     for sentence in document.summary:
         lines.append(f"- {in_markdown(sentence)}")
     lines.append("")
-    lines += _findings(document)
+    lines += _doubts(document)
     for table in document.tables:
         lines += [f"## {in_markdown(table.title)}", "", *table_lines(table), ""]
         lines += [in_markdown(table.note), ""] if table.note else []
@@ -49,14 +49,14 @@ def to_markdown(document: Document) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _findings(document: Document) -> list[str]:
+def _doubts(document: Document) -> list[str]:
     lines = ["## Doubts", ""]
-    if not document.findings:
+    if not document.doubts:
         return [*lines, "None of the checks found anything.", ""]
-    for number, finding in enumerate(document.findings, start=1):
-        evidence = f" {in_markdown(finding.evidence)}" if finding.evidence else ""
-        grave = f"{finding.severity.capitalize()}: "
-        lines.append(f"{number}. {grave}**{in_markdown(finding.text)}**{evidence}")
+    for number, doubt in enumerate(document.doubts, start=1):
+        evidence = f" {in_markdown(doubt.evidence)}" if doubt.evidence else ""
+        grave = f"{doubt.severity.capitalize()}: "
+        lines.append(f"{number}. {grave}**{in_markdown(doubt.text)}**{evidence}")
     return [*lines, ""]
 
 

@@ -70,9 +70,9 @@ def _page(document: Document) -> Iterator[str]:
     yield f'<p class="question">{escaped(document.question)}</p>' if document.question else ""
     items = "".join(f"<li>{escaped(sentence)}</li>" for sentence in document.summary)
     yield f'<ul class="summary">{items}</ul>'
-    if document.findings:
-        more = len(document.findings) - 1
-        yield _finding(1, document.findings[0])
+    if document.doubts:
+        more = len(document.doubts) - 1
+        yield _doubt(1, document.doubts[0])
         yield f'<p><a href="#doubts">{more} more</a></p>' if more else ""
     main = 2 if document.charts and document.charts[0].beside else 1
     yield from _figures(document.charts[:main])
@@ -89,18 +89,18 @@ def _page(document: Document) -> Iterator[str]:
     yield f"<script>{SCRIPT}</script></body></html>\n"
 
 
-def _finding(number: int, finding: Doubt) -> str:
+def _doubt(number: int, doubt: Doubt) -> str:
     return (
-        f'<div class="doubt {finding.severity}"><b>{number}. {_SEVERITY[finding.severity]}:</b>'
-        f" {escaped(finding.text)}"
-        f' <span class="evidence">{escaped(finding.evidence)}</span></div>'
+        f'<div class="doubt {doubt.severity}"><b>{number}. {_SEVERITY[doubt.severity]}:</b>'
+        f" {escaped(doubt.text)}"
+        f' <span class="evidence">{escaped(doubt.evidence)}</span></div>'
     )
 
 
 def _all_doubts(document: Document) -> str:
-    if not document.findings:
+    if not document.doubts:
         return '<h2 id="doubts">Doubts</h2><p>None of the checks found anything.</p>'
-    listed = "".join(_finding(n, found) for n, found in enumerate(document.findings, start=1))
+    listed = "".join(_doubt(n, found) for n, found in enumerate(document.doubts, start=1))
     return f'<h2 id="doubts">Doubts</h2>{listed}'
 
 
