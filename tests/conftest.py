@@ -1,8 +1,10 @@
 """What all tests share: how a missing component is reported, and where labs come from."""
 
+import difflib
 import os
 import shutil
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,6 +55,22 @@ def pytest_runtest_makereport(
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.longrepr = f"in CI a skipped test is a failed test: {reason}"
     return report
+
+
+@pytest.fixture
+def compare(request: pytest.FixtureRequest) -> Callable[[str, Path], None]:
+    """Compares what came with a committed file, which --regenerate rewrites."""
+
+    def with_committed(came: str, committed: Path) -> None:
+        if request.config.getoption("--regenerate"):
+            committed.write_text(came, encoding="utf-8")
+        expected = committed.read_text(encoding="utf-8")
+        if came != expected:
+            old, new = expected.splitlines(), came.splitlines()
+            lines = difflib.unified_diff(old, new, str(committed), "came", lineterm="", n=0)
+            pytest.fail("\n".join(list(lines)[:60]), pytrace=False)
+
+    return with_committed
 
 
 @pytest.fixture(scope="session")

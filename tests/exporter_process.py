@@ -35,6 +35,12 @@ class ExporterProcess:
             body: bytes = response.read()
         return body.decode()
 
+    def timed(self) -> tuple[float, str]:
+        """How many seconds a scrape took, and its page."""
+        started = time.monotonic()
+        page = self.get()
+        return time.monotonic() - started, page
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
@@ -115,6 +121,5 @@ def _end(process: "subprocess.Popen[str]") -> None:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-    for stream in (process.stderr,):
-        if stream is not None:
-            stream.close()
+    if process.stderr is not None:
+        process.stderr.close()

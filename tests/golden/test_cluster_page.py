@@ -6,7 +6,6 @@ at rest, then while a pool is deep-scrubbed, then while it recovers.
 To rewrite the pages after a wanted change: pytest tests/golden --regenerate
 """
 
-import difflib
 import re
 import sys
 import time
@@ -21,6 +20,8 @@ from tests.recorded import RECORDINGS
 from tests.waiting import wait_until
 
 from cephqos_exporter.ceph.cluster import READ_ONLY_COMMANDS
+
+from .pages import settled
 
 HERE = Path(__file__).parent
 MOMENTS = ("scrub", "recovery")
@@ -94,26 +95,11 @@ def served(replay: Replay, running: ExporterProcess) -> dict[str, str]:
     return found
 
 
-def settled(page: str) -> str:
-    """The page with everything that varies replaced by a word."""
-    page = re.sub(r'python_version="[^"]*"', 'python_version="3"', page)
-    return VARIES.sub(lambda found: found[0].rpartition(" ")[0] + " VARIES", page)
-
-
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_the_page_is_the_committed_one(
-    pages: dict[str, str], moment: str, request: pytest.FixtureRequest
+    pages: dict[str, str], moment: str, compare: Callable[[str, Path], None]
 ) -> None:
-    committed = HERE / f"example_cluster_{moment}.prom"
-    came = settled(pages[moment])
-    if request.config.getoption("regenerate"):
-        committed.write_text(came)
-    expected = committed.read_text()
-    if came != expected:
-        lines = difflib.unified_diff(
-            expected.splitlines(), came.splitlines(), "committed", "came", lineterm="", n=0
-        )
-        pytest.fail("\n".join(list(lines)[:60]), pytrace=False)
+    compare(settled(pages[moment], VARIES), HERE / f"example_cluster_{moment}.prom")
 
 
 def test_the_first_scrape_after_a_moment_is_whole(pages: dict[str, str]) -> None:

@@ -50,12 +50,6 @@ def page_with(running: ExporterProcess, daemon: str, reason: str) -> str:
     return wait_until(found, lambda: f"{daemon} {reason!r}, but {up(running.get())}", 20)
 
 
-def timed(running: ExporterProcess) -> tuple[float, str]:
-    started = time.monotonic()
-    page = running.get()
-    return time.monotonic() - started, page
-
-
 def test_a_stopped_osd_costs_one_deadline_and_then_nothing_until_it_goes_on(
     labs: LabPool, lab: RunningLab
 ) -> None:
@@ -64,11 +58,11 @@ def test_a_stopped_osd_costs_one_deadline_and_then_nothing_until_it_goes_on(
     with exporter(*flags) as running:
         assert set(up(running.get()).values()) == {""}
         with stopped(pid):
-            seconds, page = timed(running)
+            seconds, page = running.timed()
             assert 1.5 < seconds < 3
             assert up(page) == {"osd.0": "", "osd.1": "timeout", "osd.2": ""}
             for _ in range(20):
-                seconds, page = timed(running)
+                seconds, page = running.timed()
                 assert seconds < 0.5
                 assert up(page)["osd.1"] == "timeout"
                 assert 'ceph_osd_op{ceph_daemon="osd.1"' not in page

@@ -5,7 +5,7 @@ path of its logs as with cephadm.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -91,7 +91,7 @@ async def test_the_time_is_that_of_the_line(collected: Collected, release: str) 
 
 @pytest.mark.parametrize("release", RELEASES)
 async def test_labels_and_metadata_are_those_of_the_golden_file(
-    collected: Collected, release: str, request: pytest.FixtureRequest
+    collected: Collected, release: str, compare: Callable[[str, Path], None]
 ) -> None:
     names = ("log", "severity", "ceph_daemon", "subsystem", "level")
     rows = []
@@ -101,10 +101,7 @@ async def test_labels_and_metadata_are_those_of_the_golden_file(
         words = " ".join(f"{labels.get(name, '-'):<9}" for name in names)
         text = STAMP.sub("TIME", line.split("\n")[0])[:90].split(" ", 1)[1]
         rows.append(f"{words} {line.count(chr(10)) + 1:>3} {text}\n")
-    golden = RECORDED / f"{release}.txt"
-    if request.config.getoption("--regenerate"):
-        golden.write_text("".join(sorted(rows)))
-    assert "".join(sorted(rows)) == golden.read_text()
+    compare("".join(sorted(rows)), RECORDED / f"{release}.txt")
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -4,6 +4,7 @@ import ast
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,11 @@ MOST_EXPOSED = 2.5
 manual = program("packages/manual.py")
 
 
-def test_manual_and_completion_are_what_the_commands_give(request: pytest.FixtureRequest) -> None:
+def test_manual_and_completion_are_what_the_commands_give(
+    compare: Callable[[str, Path], None],
+) -> None:
     for file, text in manual.generated().items():
-        if request.config.getoption("--regenerate"):
-            file.write_text(text)
-        assert file.read_text() == text, f"{file}: run deploy/packages/manual.py"
+        compare(text, file)
 
 
 def test_the_manual_has_every_option_of_the_exporter() -> None:

@@ -2,8 +2,8 @@
 
 import json
 import re
-
-import pytest
+from collections.abc import Callable
+from pathlib import Path
 
 from cephqos_base.version import __version__
 
@@ -12,11 +12,9 @@ from .programs import DEPLOY, program
 ROOT = DEPLOY.parent
 
 
-def test_they_are_what_the_lock_gives(request: pytest.FixtureRequest) -> None:
+def test_they_are_what_the_lock_gives(compare: Callable[[str, Path], None]) -> None:
     for file, text in program("sbom.py").generated(__version__).items():
-        if request.config.getoption("--regenerate"):
-            file.write_text(text)
-        assert file.read_text() == text, f"{file}: run deploy/sbom.py"
+        compare(text, file)
 
 
 def test_every_line_of_the_lock_is_a_component_with_its_hashes_and_a_licence() -> None:

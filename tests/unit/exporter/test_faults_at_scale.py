@@ -13,12 +13,6 @@ from cephqos_exporter.model import Host
 HUNG, ALL, DEADLINE = 4, 60, 2.0
 
 
-def scrape(running: ExporterProcess) -> tuple[float, str]:
-    started = time.monotonic()
-    page = running.get()
-    return time.monotonic() - started, page
-
-
 def assert_whole(page: str) -> None:
     assert len(re.findall(r"^cephqos_daemon_up{.*} 1$", page, re.MULTILINE)) == ALL - HUNG
     down = re.findall(r'^cephqos_daemon_up{.*reason="timeout"} 0$', page, re.MULTILINE)
@@ -33,14 +27,14 @@ def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_pat
         replaying(tmp_path / "run", ["reef/load"], ALL, *hang) as sockets,
         exporter(f"--discovery.sockets={sockets}", f"--scrape.timeout={DEADLINE}") as running,
     ):
-        seconds, page = scrape(running)
+        seconds, page = running.timed()
         assert seconds < DEADLINE + 0.2 * _slowness()
         assert_whole(page)
         process = psutil.Process(running.process.pid)
         took = []
         resident, descriptors, threads = [], [], []
         for _ in range(100):
-            seconds, page = scrape(running)
+            seconds, page = running.timed()
             took.append(seconds)
             assert_whole(page)
             resident.append(process.memory_info().rss)
