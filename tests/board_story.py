@@ -18,10 +18,10 @@ from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.logs import LogPipeline, LogSpec
+from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
-from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.stack import Stack, StackSpec
 
 VICTIM: Final = 1

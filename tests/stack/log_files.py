@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.recorded import RELEASES
 
 from cephqos_loadgen.tools import TOOLS, failed_build, find_tool
 

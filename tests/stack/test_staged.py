@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.lab.conftest import LabPool
-from tests.waiting import until
 from tests.truth.judge import Heard, judge
 from tests.truth.run import delivered_at_its_end, play, prepare, unset, watching
 from tests.truth.runbook import shown
 from tests.truth.situation import HERE, Situation, load
 from tests.truth.stage import Stage, clean
+from tests.waiting import until
 
 from cephqos_base.units import GIB
 

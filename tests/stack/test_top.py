@@ -13,8 +13,8 @@ from typing import Any
 import psutil
 import pytest
 from tests.lab.conftest import LabPool
-from tests.waiting import until
 from tests.terminal import PROMPT, Terminal
+from tests.waiting import until
 
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.top.figures import FIGURES, Selection

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-from tests.waiting import until
 from tests.stack.conftest import Received, Watched, Webhook
+from tests.waiting import until
 
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tests.waiting import until
 from tests.stack.conftest import Watched
+from tests.waiting import until
 
 from cephqos_loadgen.errors import LabError
 

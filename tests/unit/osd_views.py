@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.recorded import RECORDINGS, RELEASES
+from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.model import Collector, Daemon, DaemonView, Family, Host, render_labels
-
 
 OSD = Daemon(
     kind="osd",

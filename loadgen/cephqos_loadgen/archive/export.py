@@ -12,6 +12,7 @@ from cephqos_base.extras import how_to_install
 from cephqos_exporter.model import render_labels
 from cephqos_exporter.rendering import number_text
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
+from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import LoadResult, Step
 
@@ -129,7 +130,7 @@ def metric_rows(archive: Archive) -> Iterator[Row]:
 
 
 def _metrics(repeat: RecordedRepeat) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-    path = repeat.folder / "metrics.columns"
+    path = repeat.folder / METRICS_FILE
     if path.exists():
         yield from repeat.metrics().series.items()
 

@@ -16,16 +16,22 @@ from cephqos_loadgen.phase_kinds.registry import RESULTS
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.files import read_gzip, read_lines
 from cephqos_loadgen.record.layout import (
-    ENVIRONMENT,
-    ENVIRONMENTS,
+    CLUSTER_FILE,
+    ENVIRONMENT_FILE,
+    ENVIRONMENTS_FILE,
+    EVENTS_FILE,
     FORMAT,
+    HOST_FILE,
+    INTERVALS_FILE,
     MANIFEST,
     MANIFEST_SUM,
+    METRICS_FILE,
     PARTIAL,
+    PLAN_FILE,
+    REPEAT_FILE,
     is_archive,
 )
 from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
-from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.results.figures import Interval
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.json_form import Misfit, from_json
@@ -50,24 +56,24 @@ class RecordedRepeat:
         return f"{self.record.point} r{self.record.repeat}"
 
     def events(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.folder / "events.jsonl"))
+        return list(read_lines(self.folder / EVENTS_FILE))
 
     def intervals(self) -> list[Interval]:
         """The clients' figures per second and job."""
-        path = self.folder / "intervals.jsonl.gz"
+        path = self.folder / INTERVALS_FILE
         return [typed(Interval, line, path) for line in read_lines(path)]
 
     def cluster(self) -> list[dict[str, Any]]:
         """Health and PG progress per second."""
-        return list(read_lines(self.folder / "cluster.jsonl.gz"))
+        return list(read_lines(self.folder / CLUSTER_FILE))
 
     def metrics(self) -> columns.Columns:
         """The exporters' samples."""
-        return columns.read(self.folder / "metrics.columns")
+        return columns.read(self.folder / METRICS_FILE)
 
     def host(self) -> dict[str, HostUse]:
         """CPUs, disks and threads per phase; empty where the repeat failed before its first."""
-        path = self.folder / "host.json"
+        path = self.folder / HOST_FILE
         if not path.exists():
             return {}
         found: Mapping[str, Any] = json.loads(read_regular(path))
@@ -95,23 +101,23 @@ class Archive:
 
     @property
     def plan(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(read_regular(self.folder / "plan.json"))
+        found: dict[str, Any] = json.loads(read_regular(self.folder / PLAN_FILE))
         return found
 
     @property
     def environment(self) -> dict[str, Any]:
         """Of the last cluster. Empty when the run failed before it could look."""
-        path = self.folder / ENVIRONMENT
+        path = self.folder / ENVIRONMENT_FILE
         return json.loads(read_regular(path)) if path.exists() else {}
 
     @property
     def environments(self) -> list[dict[str, Any]]:
         """Of all kinds of clusters, where there were several."""
-        path = self.folder / ENVIRONMENTS
+        path = self.folder / ENVIRONMENTS_FILE
         return list(json.loads(read_regular(path))) if path.exists() else []
 
     def events(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.folder / "events.jsonl"))
+        return list(read_lines(self.folder / EVENTS_FILE))
 
 
 def read_record(path: Path) -> RepeatRecord:

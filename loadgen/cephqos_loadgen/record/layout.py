@@ -35,11 +35,25 @@ from pathlib import Path
 
 FORMAT = 1
 MANIFEST = "archive.json"
-EVENTS = "events.jsonl"
-ENVIRONMENT = "environment.json"
-ENVIRONMENTS = "environments.json"
 MANIFEST_SUM = "archive.sha256"
 PARTIAL = ".partial"
+
+# Of a run.
+SCENARIO_FILE = "scenario.yaml"
+PLAN_FILE = "plan.json"
+ENVIRONMENT_FILE = "environment.json"
+ENVIRONMENTS_FILE = "environments.json"
+CLIENT_CONF_FILE = "client.conf"
+UNDO_FILE = "undo.json"
+EVENTS_FILE = "events.jsonl"
+# Of a repeat.
+REPEAT_FILE = "repeat.json"
+CHILDREN_FILE = "children.json"
+INTERVALS_FILE = "intervals.jsonl.gz"
+CLUSTER_FILE = "cluster.jsonl.gz"
+CLUSTER_LOG_FILE = "cluster_log.jsonl.gz"
+METRICS_FILE = "metrics.columns"
+HOST_FILE = "host.json"
 
 
 def repeat_folder(index: int, point: str, repeat: int) -> str:

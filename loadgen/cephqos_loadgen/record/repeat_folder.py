@@ -9,11 +9,15 @@ from typing import Any
 
 from cephqos_loadgen.record.child import Child, Launch
 from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.record.layout import (
+    CHILDREN_FILE,
+    CLUSTER_FILE,
+    EVENTS_FILE,
+    INTERVALS_FILE,
+    REPEAT_FILE,
+)
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import FileSum, RepeatRecord
-
-REPEAT_FILE = "repeat.json"
-CHILDREN_FILE = "children.json"
 
 
 class RepeatRecorder:
@@ -23,9 +27,9 @@ class RepeatRecorder:
         self.folder = folder
         self.output = folder / "output"
         self.output.mkdir(parents=True)
-        self.events = JsonLines(folder / "events.jsonl")
-        self.cluster = JsonLines(folder / "cluster.jsonl.gz")
-        self.intervals = JsonLines(folder / "intervals.jsonl.gz")
+        self.events = JsonLines(folder / EVENTS_FILE)
+        self.cluster = JsonLines(folder / CLUSTER_FILE)
+        self.intervals = JsonLines(folder / INTERVALS_FILE)
         self.children: list[Child] = []
         self._environment: dict[str, str] = {}
         self._names: dict[str, int] = {}

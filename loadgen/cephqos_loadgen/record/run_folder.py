@@ -12,7 +12,7 @@ from typing import Any
 from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.layout import FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL
+from cephqos_loadgen.record.layout import EVENTS_FILE, FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder, checksums
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import Manifest, RepeatLine, RunStatus, Summary
@@ -35,7 +35,7 @@ class ArchiveWriter:
             (self.folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
         except OSError as error:
             raise UsageError(f"cannot write archives to {base}: {error}") from None
-        self.events = JsonLines(self.folder / "events.jsonl")
+        self.events = JsonLines(self.folder / EVENTS_FILE)
         self.started = time.time()
 
     def event(self, kind: str, **details: Any) -> None:

@@ -13,6 +13,7 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
 from cephqos_loadgen.programs import find_program, run_cephqos
 from cephqos_loadgen.progress import Say
+from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import text
 from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
@@ -25,7 +26,6 @@ _BYTES_PER_SAMPLE = 8
 # Blocks have no staleness markers: in each layer of rules, what is absent is seen for so long after
 # its last sample. Samples are a second apart, some of them late.
 _RULES_LOOKBACK: Final = "2s"
-METRICS_FILE: Final = "metrics.columns"
 
 
 @dataclass(frozen=True, slots=True)

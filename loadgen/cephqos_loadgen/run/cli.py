@@ -18,6 +18,7 @@ from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
 from cephqos_loadgen.plan.model import ORDERS
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.record.layout import SCENARIO_FILE
 from cephqos_loadgen.run.resume import recorded_plan
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario import library
@@ -238,7 +239,7 @@ async def _run(arguments: argparse.Namespace) -> int:
     if arguments.scenario:
         text, file = library.read(arguments.scenario)
     elif arguments.resume:
-        text, file = library.read(str(arguments.resume / "scenario.yaml"))
+        text, file = library.read(str(arguments.resume / SCENARIO_FILE))
     else:
         raise UsageError(f"which scenario? there are {', '.join(library.shipped())}")
     plan = parse(text, file, choices)

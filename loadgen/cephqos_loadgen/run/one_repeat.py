@@ -21,6 +21,7 @@ from cephqos_loadgen.plan.model import Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.child import leaf
 from cephqos_loadgen.record.files import JsonLines, write_json
+from cephqos_loadgen.record.layout import CLUSTER_LOG_FILE, HOST_FILE, METRICS_FILE
 from cephqos_loadgen.record.metrics import MetricsRecorder, too_much_missing
 from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
@@ -71,9 +72,7 @@ class OneRepeat:
         recorder, session = self._recorder, self._session
         recorder.in_place(session.access.argv, session.access.place.environment)
         record = replace(header, start_unix_seconds=time.time())
-        metrics = MetricsRecorder(
-            self._sources, recorder.folder / "metrics.columns", recorder.event
-        )
+        metrics = MetricsRecorder(self._sources, recorder.folder / METRICS_FILE, recorder.event)
         context = self._context()
         self._live.new_repeat()
         mark = len(session.journal.entries)
@@ -159,7 +158,7 @@ class OneRepeat:
             await context.watcher.latest()
         finally:
             write_json(
-                self._recorder.folder / "host.json", to_json({**recorded.hosts, **context.steps})
+                self._recorder.folder / HOST_FILE, to_json({**recorded.hosts, **context.steps})
             )
             moved["objects"], moved["bytes"] = context.watcher.follower.recovered
 
@@ -170,7 +169,7 @@ class OneRepeat:
             entries = await self._session.cluster.once(
                 "log last", num=_LOG_LINES, level="debug", channel="cluster"
             )
-            file = JsonLines(self._recorder.folder / "cluster_log.jsonl.gz")
+            file = JsonLines(self._recorder.folder / CLUSTER_LOG_FILE)
             for entry in logged_since(entries, since):
                 file.write(entry)
             file.close()

@@ -12,9 +12,14 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
-from cephqos_loadgen.record.layout import ENVIRONMENT, ENVIRONMENTS, is_archive
+from cephqos_loadgen.record.layout import (
+    ENVIRONMENT_FILE,
+    ENVIRONMENTS_FILE,
+    PLAN_FILE,
+    REPEAT_FILE,
+    is_archive,
+)
 from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
-from cephqos_loadgen.record.repeat_folder import REPEAT_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import OF_EVERY_LAB, facts_of
 from cephqos_loadgen.results.repeat import RepeatRecord
@@ -29,7 +34,7 @@ def finished_repeats(folder: Path) -> list[RepeatRecord]:
 def recorded_plan(source: Path) -> dict[str, Any]:
     """The plan of the run to be resumed."""
     try:
-        plan: dict[str, Any] = json.loads(read_regular(source / "plan.json"))
+        plan: dict[str, Any] = json.loads(read_regular(source / PLAN_FILE))
     except OSError:
         raise UsageError(f"--resume {source}: no run of cephqos is there") from None
     except ValueError:
@@ -57,7 +62,7 @@ def take_along(
         shutil.copytree(place, archive.folder / folder, copy_function=_link_or_copy, symlinks=True)
         found.append(record)
     if (before := _environment(source)) is not None:
-        archive.json(ENVIRONMENT, before)  # until this run has looked for itself
+        archive.json(ENVIRONMENT_FILE, before)  # until this run has looked for itself
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found
@@ -76,7 +81,7 @@ def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:
 
 def _environment(source: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(read_regular(source / ENVIRONMENT))
+        found = json.loads(read_regular(source / ENVIRONMENT_FILE))
     except (OSError, ValueError):
         return None  # it ended before it had looked at a cluster
     return found if isinstance(found, dict) else None
@@ -94,7 +99,7 @@ def check_cluster(source: Path, fsid: str) -> None:
 
 def environments_of(source: Path) -> list[dict[str, Any]]:
     """What the repeats that are taken along ran on."""
-    several = source / ENVIRONMENTS
+    several = source / ENVIRONMENTS_FILE
     with suppress(OSError, ValueError):
         return list(json.loads(read_regular(several)))
     one = _environment(source)

@@ -31,7 +31,13 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
 from cephqos_loadgen.plan.model import LabWish, Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
-from cephqos_loadgen.record.layout import ENVIRONMENT, ENVIRONMENTS, repeat_folder
+from cephqos_loadgen.record.layout import (
+    ENVIRONMENT_FILE,
+    ENVIRONMENTS_FILE,
+    PLAN_FILE,
+    SCENARIO_FILE,
+    repeat_folder,
+)
 from cephqos_loadgen.record.own_exporter import OwnExporter, exporters
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
@@ -84,8 +90,8 @@ class Runner:
         status: RunStatus | None = "aborted"
         error = ""
         try:
-            archive.text("scenario.yaml", self.plan.text)
-            archive.json("plan.json", to_json(self.plan))
+            archive.text(SCENARIO_FILE, self.plan.text)
+            archive.json(PLAN_FILE, to_json(self.plan))
             await self._run(archive)
             status = "complete"
         except CommandFailed as problem:
@@ -260,11 +266,11 @@ class Runner:
         if self.options.resume:
             named = bool(self.options.lab or self.options.conf)
             check_environment(self.options.resume, found, given=named)
-        archive.json(ENVIRONMENT, found)
+        archive.json(ENVIRONMENT_FILE, found)
         if facts_of(found) not in map(facts_of, self._environments):
             self._environments.append(found)
         if len(self._environments) > 1:
-            archive.json(ENVIRONMENTS, self._environments)
+            archive.json(ENVIRONMENTS_FILE, self._environments)
         sockets = self.options.sockets or session.access.sockets
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)

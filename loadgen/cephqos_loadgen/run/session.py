@@ -17,6 +17,7 @@ from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
 from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.pools import free_space, kept_pools
+from cephqos_loadgen.record.layout import CLIENT_CONF_FILE, UNDO_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.repeat import InForce
 
@@ -153,7 +154,7 @@ class Session:
 
     def _write_undo(self, entries: list[undo.Undo]) -> None:
         try:
-            self.archive.json("undo.json", undo.to_json(entries))
+            self.archive.json(UNDO_FILE, undo.to_json(entries))
         except OSError as error:
             self.archive.event("undo_not_written", error=str(error))
 
@@ -176,7 +177,7 @@ class Session:
     async def apply(self, point: Point) -> InForce:
         """Put the point's configuration in force; what the daemons say of it."""
         conf = write_client_conf(self.access, dict(point.client))
-        self.archive.text("client.conf", withheld.conf(conf))
+        self.archive.text(CLIENT_CONF_FILE, withheld.conf(conf))
         for flag in point.flags:
             await set_flag(self.cluster, self.journal, flag)
         names = await self._devices(point)

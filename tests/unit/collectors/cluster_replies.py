@@ -9,7 +9,6 @@ from tests.recorded import RECORDINGS
 
 from cephqos_exporter.cluster.replies import PgStat, Pool
 
-
 NOW: Final = 1_795_000_000.0
 P1: Final = Pool(id=2, name="p1", type="replicated", pg_num=8, flags=frozenset())
 

@@ -19,7 +19,6 @@ from cephqos_doctor.host_facts import (
 )
 
 
-
 def found(checks: Iterable[Check[Any]], facts: object) -> dict[str, list[Finding]]:
     """What checks found, by their names."""
     findings: dict[str, list[Finding]] = {}

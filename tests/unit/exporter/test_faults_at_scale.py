@@ -2,11 +2,10 @@
 
 import os
 import re
-import time
 from pathlib import Path
 
 import psutil
-from tests.exporter_process import ExporterProcess, exporter, replaying
+from tests.exporter_process import exporter, replaying
 
 from cephqos_exporter.model import Host
 

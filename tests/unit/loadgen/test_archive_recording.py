@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from cephqos_loadgen.programs import free_ports
-from cephqos_loadgen.record import metrics, own_exporter
+from cephqos_loadgen.record import metrics
 from cephqos_loadgen.record.columns import read
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.record.metrics import MetricsRecorder, labelled, too_much_missing

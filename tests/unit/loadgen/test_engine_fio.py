@@ -1,7 +1,6 @@
 """fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given

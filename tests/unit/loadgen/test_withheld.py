@@ -1,7 +1,6 @@
 """Secrets among a cluster's options do not reach an archive."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +8,6 @@ from tests.recorded import RECORDINGS, RELEASES
 
 from cephqos_loadgen import withheld
 from cephqos_loadgen.cluster import environment
-
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Filling pools: how long it may take, and that all was written."""
 
-from pathlib import Path
 
 import pytest
 from tests.recorded import RELEASES, client_output
@@ -10,7 +9,6 @@ from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
 from cephqos_loadgen.plan.parts import Objects
 from cephqos_loadgen.pools.pools import check_written, fill_limit
-
 
 
 def test_the_largest_pools_of_the_studies_have_time_to_be_filled() -> None:

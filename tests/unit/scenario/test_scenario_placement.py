@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.shipped_plans import shipped_plan
 from tests.replay.host_tree import HostTree
+from tests.shipped_plans import shipped_plan
 
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_exporter.strategy import strategy_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_loadgen.archive.reader import Archive, damage_named, problems
-from cephqos_loadgen.record.layout import EVENTS
+from cephqos_loadgen.record.layout import EVENTS_FILE
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.bins import Bins, merged
 from cephqos_loadgen.report.figures.metrics import PERCENTS
@@ -124,7 +124,7 @@ def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None)
 
 
 def _resumed(archive: Archive) -> Iterator[str]:
-    if (archive.folder / EVENTS).exists():
+    if (archive.folder / EVENTS_FILE).exists():
         for event in archive.events():
             if isinstance(event, dict) and event.get("event") == "resumed":
                 yield Path(str(event.get("source"))).name

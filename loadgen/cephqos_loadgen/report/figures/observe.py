@@ -11,6 +11,7 @@ from cephqos_base.series import PlacementSeries, RecoverySeries, ScrubSeries
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
+from cephqos_loadgen.record.layout import CLUSTER_FILE, HOST_FILE, INTERVALS_FILE, METRICS_FILE
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import FAMILIES as COST_FAMILIES
@@ -101,7 +102,7 @@ class Observation:
 def observe(repeat: RecordedRepeat, hosts: Mapping[str, str]) -> Observation:
     """Read one repeat, and take its figures. `hosts` are by OSD."""
     folder, record = repeat.folder, repeat.record
-    names = ("intervals.jsonl.gz", "metrics.columns", "host.json", "cluster.jsonl.gz")
+    names = (INTERVALS_FILE, METRICS_FILE, HOST_FILE, CLUSTER_FILE)
     absent = tuple(name for name in names if not (folder / name).exists())
     lines = read_lines(folder / names[0]) if names[0] not in absent else iter(())
     intervals = read_intervals(lines)
