@@ -27,10 +27,6 @@ from cephqos_exporter.validity import Seen
 
 log = logging.getLogger(__name__)
 
-__all__ = ["DaemonReport", "PageSource", "Reporter", "ScrapeReport", "Scraper"]
-
-# Most series of one daemon, unless it is set otherwise.
-MAX_SERIES = 20_000
 
 
 class PageSource(Protocol):
@@ -71,8 +67,8 @@ class Scraper:
         collectors: Sequence[Collector],
         sources: Sequence[PageSource] = (),
         reporter: Reporter,
-        patience: float = 0.5,
-        max_series: int = MAX_SERIES,
+        patience: float,
+        max_series: int,
     ) -> None:
         self._host = host
         self._find = find

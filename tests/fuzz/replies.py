@@ -32,6 +32,7 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
+from cephqos_exporter.options import MAX_SERIES
 from cephqos_exporter.scrape import Scraper
 
 RELEASES: Final = ("pacific/load", "reef/load", "tentacle/load")
@@ -192,6 +193,8 @@ def _scraper(find: Callable[[], list[Socket]]) -> Scraper:
         find=find,
         collectors=build_enabled(inputs),
         reporter=OwnReporter(process=False),
+        patience=0.5,
+        max_series=MAX_SERIES.default,
     )
 
 

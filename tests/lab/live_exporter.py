@@ -7,7 +7,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.model import Collector, Host
-from cephqos_exporter.scrape import Reporter, Scraper, ScrapeReport
+from cephqos_exporter.options import MAX_SERIES
+from cephqos_exporter.report import ScrapeReport
+from cephqos_exporter.scrape import Reporter, Scraper
 from cephqos_loadgen.lab.lab import RunningLab
 
 Labels = dict[str, str]
@@ -66,6 +68,8 @@ class LiveExporter:
             find=lambda: find_sockets([f"{lab.paths.sockets}/*.asok"], ["osd"]),
             collectors=collectors,
             reporter=_NoReport(),
+            patience=0.5,
+            max_series=MAX_SERIES.default,
         )
 
     async def __aenter__(self) -> Self:

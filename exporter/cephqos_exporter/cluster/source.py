@@ -20,12 +20,11 @@ from cephqos_exporter.cluster.scrub import done_families, running_families
 from cephqos_exporter.errors import SourceUnavailable
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Family, LabelText, render_labels
+from cephqos_exporter.resting import WhileScraped
 
 log = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS: Final = 1.0
-# Nobody scrapes any more: let the cluster be.
-_IDLE_SECONDS: Final = 300.0
 
 
 class ClusterSource:
@@ -37,8 +36,7 @@ class ClusterSource:
         self._make = make
         self._clock = clock
         self._poller: Poller | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._idle: asyncio.TimerHandle | None = None
+        self._polling = WhileScraped("cluster poller", self._run)
         self._waited = False  # one scrape does, after a start
         self._labels = Labels(LabelText(""))
 
@@ -65,29 +63,21 @@ class ClusterSource:
 
     async def close(self) -> None:
         """End the poller and its child."""
-        task, self._task = self._task, None
-        if self._idle is not None:
-            self._idle.cancel()
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._polling.end()
         if self._poller is not None:
             await self._poller.close()
 
     def _ensure_running(self) -> Poller:
         """The poller, started if it is not; it stops by itself when scrapes do."""
-        loop = asyncio.get_running_loop()
         if self._poller is None:
             self._poller = self._make()
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._run(self._poller), name="cluster poller")
+        if self._polling.go_on():
             self._waited = False
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = loop.call_later(_IDLE_SECONDS, self._task.cancel)
         return self._poller
 
-    async def _run(self, poller: Poller) -> None:
+    async def _run(self) -> None:
+        poller = self._poller
+        assert poller is not None  # noqa: S101 - made before this is started
         try:
             await poller.run()
         finally:

@@ -17,7 +17,7 @@ from cephqos_exporter.model import (
     extend_labels,
     render_labels,
 )
-from cephqos_exporter.scrape import DaemonReport, ScrapeReport
+from cephqos_exporter.report import DaemonReport, ScrapeReport
 
 
 class OwnReporter:

@@ -30,7 +30,7 @@ from cephqos_exporter.procfs import (
     read_once,
 )
 from cephqos_exporter.sampler import Thread, ThreadSamples
-from cephqos_exporter.strategy import strategy_of
+from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
 
 PER_CPU = flag(

@@ -17,10 +17,10 @@ from cephqos_exporter.ceph.monclient import ClusterAccess
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.model import Measured
+from cephqos_exporter.resting import WhileScraped
 
 log = logging.getLogger(__name__)
 
-_IDLE_SECONDS: Final = 300.0
 _PAUSE_AFTER_FAILURE: Final = 5.0
 
 
@@ -56,20 +56,14 @@ class ProbeSource:
         self._measured = Measured()
         self._fsid = ""
         self._up = False
-        self._task: asyncio.Task[None] | None = None
-        self._idle: asyncio.TimerHandle | None = None
+        self._probing = WhileScraped("probe", self._run)
 
     def start(self) -> None:
         """Nothing: who is not scraped puts no load on a cluster."""
 
     async def collect(self, deadline: float) -> Iterable[Family]:
         """What was measured so far; starts measuring."""
-        loop = asyncio.get_running_loop()
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._run(), name="probe")
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = loop.call_later(_IDLE_SECONDS, self._task.cancel)
+        self._probing.go_on()
         return [
             self._measured.up_family(self._fsid, self._up),
             *self._measured.families(self._fsid),
@@ -77,11 +71,7 @@ class ProbeSource:
 
     async def close(self) -> None:
         """Stop, and remove the objects if the cluster lets us."""
-        if self._idle is not None:
-            self._idle.cancel()
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._probing.end()
 
     async def _run(self) -> None:
         operations = plan(self._spec, socket.gethostname())

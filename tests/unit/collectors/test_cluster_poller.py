@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.recorded import RELEASES
 
+from cephqos_exporter import resting
 from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
-from cephqos_exporter.cluster import source as source_module
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.errors import SourceUnavailable
@@ -324,7 +324,7 @@ async def test_it_is_read_from_the_start_on_so_that_the_first_scrape_waits_for_n
 async def test_what_nobody_scrapes_is_left_alone_after_a_while(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(source_module, "_IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(resting, "IDLE_SECONDS", 0.1)
     reader = RecordedReader()
     found = source(reader)
     found.start()
@@ -365,7 +365,7 @@ async def test_what_is_shown_says_how_old_it_is() -> None:
 
 
 async def test_when_scrapes_stop_so_do_polls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_module, "_IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(resting, "IDLE_SECONDS", 0.1)
     reader = RecordedReader()
     found = source(reader)
     await read(found)

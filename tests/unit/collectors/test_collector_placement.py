@@ -14,7 +14,7 @@ from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.sampler import ThreadSamples
-from cephqos_exporter.strategy import strategy_of
+from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
 
 TWO_SOCKETS = "0-27,56-83"  # node 0 of two sockets of 28 cores with two threads each

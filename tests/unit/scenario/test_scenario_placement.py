@@ -9,7 +9,7 @@ from tests.replay.host_tree import HostTree
 from tests.shipped_plans import shipped_plan
 
 from cephqos_base.errors import ConfigError, UsageError
-from cephqos_exporter.strategy import strategy_of
+from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
