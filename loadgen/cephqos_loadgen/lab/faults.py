@@ -51,8 +51,11 @@ class Faults:
         name = self._name(osd)
         if name in await self._lab.pids():
             await self.kill(osd)
+            deadline = time.monotonic() + _STOP_SECONDS
             while name in (await self._lab.ask_process_one(op="list"))["daemons"]:
-                pass
+                if time.monotonic() > deadline:
+                    raise LabError(f"{name} was killed and did not end in {_STOP_SECONDS:g} s")
+                await asyncio.sleep(0.01)
         await BringUp(self._lab, Silent()).start_osd(osd)
         cgroups.rejoin(self._lab.paths.name, osd, await self._pid(osd))
 
