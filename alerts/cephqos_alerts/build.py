@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from cephqos_alerts.across import ACROSS
 from cephqos_alerts.alerts_blind import BLIND
+from cephqos_alerts.alerts_coverage import COVERAGE
 from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.alerts_qos import QOS
 from cephqos_alerts.alerts_settings import RESTARTS
-from cephqos_alerts.alerts_state import COVERAGE, RECOVERY, SATURATION, SCRUB
+from cephqos_alerts.alerts_state import RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.cause import CAUSE
 from cephqos_alerts.demand import DEMAND
 from cephqos_alerts.recording import HISTORY, PROMISES, VIOLATION, WORK
