@@ -7,6 +7,7 @@ tell which one that is.
 
 from typing import Final
 
+from cephqos_alerts.recording import mean_seconds, per_osd
 from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerMedia, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries
@@ -51,14 +52,10 @@ ACROSS: Final = RuleGroup(
         ),
         RecordedSeries(
             record=PerOsd.REPLICA_WRITE_SECONDS,
-            expr=f"""
-            max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))
-            / (max by ({OSD}) (rate({QosSeries.REPLICA_WRITES}[@rate@])) > 0)
-            """,
+            expr=mean_seconds(QosSeries.REPLICA_WRITE_SECONDS, QosSeries.REPLICA_WRITES),
         ),
-        RecordedSeries(
-            record=PerOsd.REPLICA_WRITES_IN_PROGRESS,
-            expr=f"max by ({OSD}) (rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@]))",
+        per_osd(
+            PerOsd.REPLICA_WRITES_IN_PROGRESS, f"rate({QosSeries.REPLICA_WRITE_SECONDS}[@rate@])"
         ),
         RecordedSeries(
             record=PerMedia.REPLICA_WRITE_SECONDS,

@@ -27,7 +27,7 @@ def per_osd(record: str, metric: str) -> RecordedSeries:
     return RecordedSeries(record=record, expr=f"max by ({OSD}) ({metric})")
 
 
-def _mean_seconds(seconds: str, count: str) -> str:
+def mean_seconds(seconds: str, count: str) -> str:
     """Mean time of what was counted in the rate window; absent when nothing was."""
     return f"""
     max by ({OSD}) (rate({seconds}[@rate@]))
@@ -94,15 +94,15 @@ WORK: Final = RuleGroup(
         ),
         RecordedSeries(
             record=PerOsd.STORE_LATENCY_SECONDS,
-            expr=_mean_seconds(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
+            expr=mean_seconds(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
         ),
         RecordedSeries(
             record=PerOsd.KV_COMMIT_SECONDS_RATE,
-            expr=_mean_seconds(QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
+            expr=mean_seconds(QosSeries.STORE_KV_COMMIT_SECONDS, QosSeries.STORE_KV_COMMITS),
         ),
         RecordedSeries(
             record=PerOsd.READ_WAIT_SECONDS_RATE,
-            expr=_mean_seconds(QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
+            expr=mean_seconds(QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
         ),
         RecordedSeries(
             record=PerOsd.DEVICE_BYTES_RATE,
