@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.exporter_process import COMMAND, exporter, replaying
+from tests.waiting import lives, wait_until
 
 
 def test_it_serves_what_daemons_of_three_releases_say(tmp_path: Path) -> None:
@@ -114,7 +115,6 @@ import sys, time
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
 from pathlib import Path
 from tests.exporter_process import exporter, replaying
-from tests.waiting import lives, wait_until
 with replaying(Path({str(tmp_path)!r}, "run"), ["reef/idle"], 1) as sockets:
     with exporter(f"--discovery.sockets={{sockets}}"):
         print("ready", flush=True)
