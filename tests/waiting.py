@@ -19,9 +19,7 @@ def wait_until(condition: Callable[[], T | None], what: What, within: float = 10
     return found
 
 
-async def until(
-    condition: Callable[[], Awaitable[T | None]], what: What, within: float
-) -> T:
+async def until(condition: Callable[[], Awaitable[T | None]], what: What, within: float) -> T:
     """The same of a condition that asks servers."""
     deadline = time.monotonic() + within
     while not (found := await condition()):

@@ -28,7 +28,6 @@ from cephqos_exporter.validity import Seen
 log = logging.getLogger(__name__)
 
 
-
 class PageSource(Protocol):
     """Something about the cluster rather than a daemon of this host (`--role cluster`).
 

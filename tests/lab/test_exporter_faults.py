@@ -41,7 +41,6 @@ def up(page: str) -> dict[str, str]:
 def page_with(running: ExporterProcess, daemon: str, reason: str) -> str:
     """The first page on which the daemon is down for this reason, or up for an empty one."""
 
-
     def found() -> str:
         page = running.get()
         return page if up(page).get(daemon) == reason else ""

@@ -114,6 +114,7 @@ async def pg_states(lab: RunningLab) -> set[str]:
 
 async def settled(lab: RunningLab, within: float = 60.0) -> None:
     """Wait until every PG is active and clean."""
+
     async def clean() -> bool:
         return await pg_states(lab) == {"active+clean"}
 

@@ -16,7 +16,6 @@ from cephqos_dashboards.queries.common import (
     top,
 )
 
-
 _rate: Final = partial(rate_once, DETAIL)
 GROUPS: Final = PanelQuery(
     top(

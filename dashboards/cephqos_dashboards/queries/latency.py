@@ -10,9 +10,7 @@ from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, rate_o
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPS: Final = ("read", "write", "rw")
 
-_OF_OP: Final = rate_once(
-    DETAIL, bucket(OpSeries.LATENCY_SECONDS), "ceph_daemon, le", ', op="OP"'
-)
+_OF_OP: Final = rate_once(DETAIL, bucket(OpSeries.LATENCY_SECONDS), "ceph_daemon, le", ', op="OP"')
 _BUCKETS: Final = f"sum by (le) ({_OF_OP})"
 
 

@@ -106,7 +106,9 @@ DEVICE_TIME: Final = both(
     + ") > 0)",
     "mean of all devices",
 )
-CPU: Final = both(f"sum({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs")
+CPU: Final = both(
+    f"sum({_rate(ThreadsSeries.CPU_SECONDS, 'ceph_daemon, group, mode')})", "all OSDs"
+)
 BUSIEST: Final = PanelQuery(
     "max("
     + _rate(ThreadsSeries.BUSIEST_CPU_SECONDS, "ceph_daemon, group", ', group!="reactor"')

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.config import Option, flag, number
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import (
@@ -30,7 +31,6 @@ from cephqos_exporter.procfs import (
     read_once,
 )
 from cephqos_exporter.sampler import Thread, ThreadSamples
-from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
 
 PER_CPU = flag(

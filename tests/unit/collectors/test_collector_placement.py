@@ -10,11 +10,11 @@ from tests.replay.host_tree import FakeThread, HostTree, example_host
 from cephqos_base.units import parse_cpu_list
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.placement import PlacementCollector, node_memory
+from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.sampler import ThreadSamples
-from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology, read_topology
 
 TWO_SOCKETS = "0-27,56-83"  # node 0 of two sockets of 28 cores with two threads each

@@ -1,6 +1,5 @@
 """rados bench: command lines, and its output as 16.2, 18.2 and 20.2 wrote it."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -255,7 +255,9 @@ def test_before_anything_is_known_the_forecast_is_the_plans() -> None:
 
 
 def test_repeats_that_took_longer_move_the_forecast_of_all_others() -> None:
-    whole = shipped_plan("client-vs-scrub", repeats=2, order="grouped", only={"policy": ("wpq", "balanced")})
+    whole = shipped_plan(
+        "client-vs-scrub", repeats=2, order="grouped", only={"policy": ("wpq", "balanced")}
+    )
     first, second = whole.points
     forecast = Forecast(whole)
     forecast.filled(first)

@@ -1,6 +1,5 @@
 """Filling pools: how long it may take, and that all was written."""
 
-
 import pytest
 from tests.recorded import RELEASES, client_output
 

@@ -53,8 +53,8 @@ def client_at_its_ceiling(run: ReportRun) -> Iterator[Doubt]:
     for (point, phase, depth), (share, thread) in worst.items():
         yield Doubt(
             "serious",
-            f"The client limits the load {load_name(phase, depth)} of {point}: one of its threads is"
-            " at its ceiling.",
+            f"The client limits the load {load_name(phase, depth)} of {point}: one of its threads"
+            " is at its ceiling.",
             f"Thread {thread} used {share:.0%} of a core. The cluster may be able to do more.",
             _rows(run, point, phase, depth),
         )
