@@ -114,7 +114,7 @@ def _write(files: Mapping[Path, str]) -> int:
 
 
 def installed(
-    directory: Path, *, prometheus: str, loki: str = "", scrape_interval: float
+    directory: Path, *, prometheus: str, loki: str, scrape_interval: float
 ) -> dict[Path, str]:
     """The files of an installation: what is committed, with provisioning for this place."""
     dashboards = directory / "dashboards"

@@ -64,9 +64,9 @@ class Address:
         return cls(url, _basic(unquote(user), known))
 
     @classmethod
-    def of_exporter(cls, text: str, option: str = "--exporter") -> Self:
+    def of_exporter(cls, text: str) -> Self:
         """The same, of an exporter: with or without `/metrics` at its end."""
-        return cls.parse(text.rstrip("/").removesuffix("/metrics"), option, port=10130)
+        return cls.parse(text.rstrip("/").removesuffix("/metrics"), "--exporter", port=10130)
 
     def below(self, path: str) -> Self:
         return replace(self, url=f"{self.url}{path}")

@@ -109,7 +109,7 @@ async def test_the_state_of_a_queue_tells_one_attribute_from_the_other(queue: Pa
 
 
 async def test_a_queue_that_does_not_come_back_is_a_failure_and_stays_in_the_journal(
-    queue: Path, tmp_path: Path
+    queue: Path,
 ) -> None:
     set_up(queue, scheduler="mq-deadline")
     saved = Saved(queue)

@@ -51,9 +51,7 @@ async def test_two_builds_at_once_make_one_tree(tools: Path) -> None:
     assert tools.read_text().split().count("debootstrap") == 1
 
 
-async def test_a_build_that_was_killed_is_not_a_tree_and_is_made_anew(
-    tools: Path, tmp_path: Path
-) -> None:
+async def test_a_build_that_was_killed_is_not_a_tree_and_is_made_anew(tools: Path) -> None:
     program = (
         "import asyncio; from cephqos_loadgen.lab import trees; from cephqos_loadgen.lab.releases"
         " import RELEASES; from cephqos_loadgen.progress import Silent;"

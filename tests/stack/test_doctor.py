@@ -199,7 +199,7 @@ async def test_a_key_that_is_not_known_is_told_how_to_be_made(lab: RunningLab) -
     assert "ceph auth get-or-create client.gone" in findings[0]["mend"]
 
 
-async def test_a_prometheus_is_judged_by_its_own_words(lab: RunningLab, tmp_path: Path) -> None:
+async def test_a_prometheus_is_judged_by_its_own_words(lab: RunningLab) -> None:
     async with Stack(lab, StackSpec(scrape_interval=1, time_scale=1)) as stack:
         for _ in range(40):
             if await stack.query("cephqos_exporter_build_info"):

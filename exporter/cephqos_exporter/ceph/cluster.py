@@ -99,9 +99,7 @@ class Transport(Protocol):
 class CephCommand:
     """The `ceph` command, started for each question: one child, killed at the deadline."""
 
-    def __init__(
-        self, connection: ClusterAccess, argv: Sequence[str] = ("ceph",), *, max_bytes: int
-    ) -> None:
+    def __init__(self, connection: ClusterAccess, argv: Sequence[str], *, max_bytes: int) -> None:
         self._connection = connection
         self._argv = tuple(argv)
         self._max_bytes = max_bytes
@@ -202,11 +200,10 @@ class ClusterReader:
         *,
         ceph: Sequence[str] = ("ceph",),
         timeout: float = 10.0,
-        max_bytes: int = MAX_REPLY_BYTES,
     ) -> None:
         self._timeout = timeout
-        self._rados = MonClient(connection, max_bytes=max_bytes)
-        self._ceph = CephCommand(connection, ceph, max_bytes=max_bytes)
+        self._rados = MonClient(connection, max_bytes=MAX_REPLY_BYTES)
+        self._ceph = CephCommand(connection, ceph, max_bytes=MAX_REPLY_BYTES)
         self._transport: Transport = self._rados
         self.costs: dict[str, Cost] = {}
 

@@ -41,6 +41,7 @@ _AFTER: Final[Mapping[str, str]] = {
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
 
+_LONGEST_SECONDS: Final = 60.0
 _SENT: Final = "waiting for subops from "
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
 _EC_GROUP: Final = re.compile(r"\(\S+ \d+\.[0-9a-f]+s\d+ ")
@@ -127,11 +128,10 @@ class WorstPeers:
 class WaitMeter:
     """Adds up where the operations of one OSD wait, from samples of those in progress."""
 
-    def __init__(self, *, peers: int = 4, longest: float = 60.0) -> None:
+    def __init__(self, *, peers: int = 4) -> None:
         self.seconds: dict[tuple[str, str, str], float] = {}  # by kind, event, peer
         self.sampled: dict[str, int] = {}  # by kind
         self._worst = WorstPeers(peers)
-        self._longest = longest
         self._last: float | None = None
 
     def idle(self, now: float) -> None:
@@ -145,7 +145,7 @@ class WaitMeter:
         for wait in waits:
             self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
         # A time for which nobody looked is not what one sample saw.
-        length = 0.0 if since is None else min(max(now - since, 0.0), self._longest)
+        length = 0.0 if since is None else min(max(now - since, 0.0), _LONGEST_SECONDS)
         by_peer: dict[str, float] = {}
         for wait in waits:
             for peer in wait.peers:

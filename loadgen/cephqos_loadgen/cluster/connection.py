@@ -29,6 +29,7 @@ PATIENCE = 120.0
 _MAP_SECONDS = 0.3
 _STATS_SECONDS = 10.0
 _SOCKET_SECONDS = 5.0
+_OSD_SECONDS = 60.0
 _DAEMONS = ("osd", "mon", "mgr")
 _NO_ORCHESTRATOR = (
     "an option that OSDs read at their start only needs them restarted, and this cluster has no"
@@ -289,11 +290,13 @@ class ClusterConnection:
                     break
                 await asyncio.sleep(0.05)
 
-    async def wait_for_osd(self, osd: int, *, up: bool, within: float = 60.0) -> None:
-        deadline = time.monotonic() + within
+    async def wait_for_osd(self, osd: int, *, up: bool) -> None:
+        deadline = time.monotonic() + _OSD_SECONDS
         while (osd in await self.up_osds()) != up:
             if time.monotonic() > deadline:
-                raise RunError(f"osd.{osd} was not {'up' if up else 'down'} within {within:g} s")
+                raise RunError(
+                    f"osd.{osd} was not {'up' if up else 'down'} within {_OSD_SECONDS:g} s"
+                )
             await asyncio.sleep(0.3)
 
     async def restart_osds(self, osds: Sequence[int]) -> None:

@@ -35,9 +35,9 @@ def present(names: Iterable[str], block: Path = BLOCK) -> list[str]:
     return sorted(name for name in names if (block / name / "queue").is_dir())
 
 
-def read_queues(names: Iterable[str], block: Path = BLOCK) -> dict[str, dict[str, str]]:
+def read_queues(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """What is in force for each of these devices."""
-    return {name: {key: read(block / name / "queue" / key) for key in _KEYS} for name in names}
+    return {name: {key: read(BLOCK / name / "queue" / key) for key in _KEYS} for name in names}
 
 
 def state(names: Iterable[str], block: Path = BLOCK) -> list[tuple[str, str, str]]:

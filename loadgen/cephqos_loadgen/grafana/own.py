@@ -152,10 +152,10 @@ async def _answers(url: str) -> bool:
     return True
 
 
-async def docker_answers(docker: str, log: Path, within: float = 5.0) -> bool:
+async def docker_answers(docker: str, log: Path) -> bool:
     """Whether an engine is behind the client."""
     try:
-        return await _status([docker, "version"], log, within) == 0
+        return await _status([docker, "version"], log, 5.0) == 0
     except LabError:
         return False
 

@@ -14,14 +14,15 @@ from cephqos_loadgen.record.regular import MOST_UNPACKED_BYTES, read_regular
 
 # What a crash of the machine may cost, and what compresses well together.
 _FLUSH_SECONDS = 5.0
+_LEVEL = 1
 
 
 class GzipWriter:
     """A gzip file that is flushed to the disk every few seconds."""
 
-    def __init__(self, path: Path, level: int = 1) -> None:
+    def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
-        self._zip = zlib.compressobj(level, zlib.DEFLATED, 31)
+        self._zip = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
         self._flushed = time.monotonic()
 
     def __enter__(self) -> Self:

@@ -44,7 +44,7 @@ def _totals(figures: LoadFigures, seconds: float) -> IoTotals:
     )
 
 
-def run_series(archive: Archive, shift_seconds: float = 0.0) -> RecordedRun:
+def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
     """One sample per second, at the original times. The run's start is a value: it is shifted."""
     manifest = archive.manifest
     start, end = manifest.start_unix_seconds, manifest.end_unix_seconds

@@ -386,7 +386,7 @@ def test_nothing_is_shown_for_daemons_that_are_no_osds(tree: HostTree) -> None:
     assert DisksCollector().commands(daemon) == ()
 
 
-def test_a_real_device_node_is_named_by_its_number(tmp_path: Path) -> None:
+def test_a_real_device_node_is_named_by_its_number() -> None:
     blocks = sorted(Path("/sys/dev/block").glob("*"))
     if not blocks:
         pytest.skip("this machine shows no block device in /sys/dev/block")

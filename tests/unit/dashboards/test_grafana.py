@@ -103,7 +103,7 @@ async def test_an_image_that_cannot_be_pulled_is_said_in_one_line(tmp_path: Path
 
 
 @pytest.mark.parametrize("end", ["input closes", "terminated", "ends by itself"])
-def test_what_runs_in_the_container_ends_with_its_client(end: str, tmp_path: Path) -> None:
+def test_what_runs_in_the_container_ends_with_its_client(end: str) -> None:
     """The script that the container runs, in a process of ours."""
     lasts = "0.2" if end == "ends by itself" else "60"
     argv = ["sh", "-c", own._UNTIL_INPUT_CLOSES, "sh", "sleep", lasts]

@@ -266,9 +266,7 @@ def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
         checks.check_host(LabSpec())
 
 
-def test_too_little_memory_is_refused_with_the_need(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_too_little_memory_is_refused_with_the_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("shutil.which", lambda tool: f"/usr/bin/{tool}")
     monkeypatch.setattr(checks, "MEMORY_PER_OSD", 1 << 50)

@@ -204,7 +204,7 @@ def test_processes_that_hide_their_bytes_are_counted_and_their_cpu_time_is_known
     assert cpu(before, after).others_seconds == 1.0
 
 
-def test_this_process_is_found_in_the_real_proc(tmp_path: Path) -> None:
+def test_this_process_is_found_in_the_real_proc() -> None:
     before = read_host_users([])
     assert os.getpid() in before.own and before.processes[os.getpid()].parent == os.getppid()
 

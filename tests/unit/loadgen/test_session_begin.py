@@ -80,7 +80,7 @@ async def test_points_that_are_named_after_another_lab_are_refused_on_a_given_cl
     assert "is not this cluster: osds 2: it has 3" in said
 
 
-async def test_queues_and_cpus_of_osds_elsewhere_are_refused(tmp_path: Path) -> None:
+async def test_queues_and_cpus_of_osds_elsewhere_are_refused() -> None:
     text = "scenario: s\nPHASES"
     for part in (
         "devices: {scheduler: none}\nphases: [{name: w, wait: {}, until: {duration: 1s}}]",

@@ -186,7 +186,7 @@ def test_without_their_evaluation_causes_are_not_mentioned_as_absent(tmp_path: P
 
 
 def test_equal_counts_that_follow_each_other_are_one_stretch() -> None:
-    assert stretches([1, 2, 3, 7, 8], [1, 1, 2, 2, 0], 1.0) == ((0, 2, 1), (2, 3, 2), (6, 7, 2))
+    assert stretches([1, 2, 3, 7, 8], [1, 1, 2, 2, 0]) == ((0, 2, 1), (2, 3, 2), (6, 7, 2))
 
 
 # -- surfaces --------------------------------------------------------------------------------------

@@ -248,5 +248,5 @@ def strips(observed: Observation) -> list[Strip]:
         times = sorted(seconds)
         counts = [len(seconds[time]) for time in times]
         short = work.removeprefix("background_").replace("_", " ")
-        found.append(Strip(f"{short}: {name}", stretches(times, counts, 1.0), most))
+        found.append(Strip(f"{short}: {name}", stretches(times, counts), most))
     return found

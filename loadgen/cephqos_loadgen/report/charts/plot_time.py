@@ -165,15 +165,15 @@ def _time_axis(across: Scale, top: float, bottom: float) -> str:
 
 
 def stretches(
-    times: Sequence[float], counts: Sequence[int], step: float
+    times: Sequence[float], counts: Sequence[int]
 ) -> tuple[tuple[float, float, int], ...]:
-    """Runs of equal counts above zero; each time stands for the `step` seconds before it."""
+    """Runs of equal counts above zero; each time stands for the second before it."""
     found: list[tuple[float, float, int]] = []
     for time, osds in zip(times, counts, strict=True):
         if not osds:
             continue
-        if found and found[-1][2] == osds and abs(found[-1][1] - (time - step)) < step / 2:
+        if found and found[-1][2] == osds and abs(found[-1][1] - (time - 1.0)) < 0.5:
             found[-1] = (found[-1][0], time, osds)
         else:
-            found.append((time - step, time, osds))
+            found.append((time - 1.0, time, osds))
     return tuple(found)

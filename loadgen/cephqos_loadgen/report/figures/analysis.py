@@ -1,7 +1,7 @@
 """Repeats of one or more archives put together: a row per point, load, depth and window."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,15 +99,12 @@ class ReportRun:
         return [o for o in self.observations if o.record.status == "finished"]
 
 
-def analyse(archive: Archive, report: Callable[[str], None] = lambda line: None) -> ReportRun:
+def analyse(archive: Archive) -> ReportRun:
     """Read an archive and take all figures from it; ArchiveDamaged where it cannot be read."""
     with damage_named(archive.folder):
         osds = (archive.environment.get("cluster") or {}).get("osds") or []
         hosts = {f"osd.{osd['id']}": str(osd.get("hostname", "")) for osd in osds}
-        observations = []
-        for repeat in archive.repeats:
-            report(f"reading {repeat.name}")
-            observations.append(observe(repeat, hosts))
+        observations = [observe(repeat, hosts) for repeat in archive.repeats]
         finished = [o for o in observations if o.record.status == "finished"]
         return ReportRun(
             name=archive.manifest.run,

@@ -204,7 +204,7 @@ def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
         return [(), line(Span(f"  {printable(name)} is not among the OSDs any more", "warn"))]
     detail = model.detail if model.detail and model.detail.name == name else OsdDetail(name)
     lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(osd)]
-    lines += latency_table("LATENCY", detail.latency)
+    lines += latency_table(detail.latency)
     lines += [_operations(osd, detail)]
     for who, lost in detail.violated_seconds.items():
         words = f"{short(who)} for {duration(lost)} of the last hour"

@@ -129,16 +129,16 @@ def latencies(canvas: Canvas) -> Section:
     def draw(rows: int) -> list[Line]:
         if not found:
             return [line(Span("LATENCY", "title"), Span("  no client operations", "dim"))]
-        return latency_table("LATENCY", found)[:rows]
+        return latency_table(found)[:rows]
 
     wants = 1 + len(found)
     return Section(draw, wants=wants, needs=min(wants, 3))
 
 
-def latency_table(title: str, found: Iterable[Percentiles]) -> list[Line]:
+def latency_table(found: Iterable[Percentiles]) -> list[Line]:
     lines = [
         line(
-            Span(fit(title, 14), "title"),
+            Span(fit("LATENCY", 14), "title"),
             Span("".join(f"{name:>10}" for name in ("ops/s", "p50", "p95", "p99", "p99.9")), "dim"),
         )
     ]
@@ -170,13 +170,13 @@ def osds(canvas: Canvas) -> Section:
         cursor = min(view.cursor, len(chosen) - 1)
         first = max(0, min(cursor - room // 2, len(chosen) - room))
         for position in range(first, min(first + room, len(chosen))):
-            lines.append(osd_line(chosen[position], canvas.columns, position == cursor))
+            lines.append(osd_line(chosen[position], under_cursor=position == cursor))
         return lines
 
     return Section(draw, wants=1 + max(1, len(chosen)), needs=5)
 
 
-def osd_line(osd: OsdState, columns: int, under_cursor: bool = False) -> Line:
+def osd_line(osd: OsdState, *, under_cursor: bool) -> Line:
     """An OSD with its worst class."""
     mark = ">" if under_cursor else " "
     name = Span(fit(f"{mark}{osd.name}", 9), "cursor" if under_cursor else "")

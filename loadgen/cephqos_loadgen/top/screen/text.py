@@ -17,11 +17,11 @@ def _columns(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def fit(text: str, columns: int, right: bool = False) -> str:
+def fit(text: str, columns: int) -> str:
     """Exactly that wide: padded with spaces, or cut with an ellipsis."""
     missing = columns - width(text)
     if missing >= 0:
-        return " " * missing + text if right else text + " " * missing
+        return text + " " * missing
     if columns <= 0:
         return ""
     kept = ""
