@@ -1,6 +1,5 @@
 """Before a run changes anything, it looks whether the cluster is the one that its points name."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
