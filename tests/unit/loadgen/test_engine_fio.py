@@ -130,7 +130,7 @@ def test_every_interval_of_every_version_is_read(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_ios_are_those_that_completed_and_not_those_that_are_in_the_queue(release: str) -> None:
     """Eight were in flight at each status; at the end none is."""
-    documents = fio_output.documents(recorded(release, "rados"))
+    documents = fio_output.documents(client_output(release, "rados"))
     submitted = [document["jobs"][0]["write"]["total_ios"] for document in documents]
     found = [fio_output.read_status(document).of("write") for document in documents]
     assert [figures.ios for figures in found] == [

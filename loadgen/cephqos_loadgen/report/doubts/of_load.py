@@ -78,8 +78,8 @@ def nothing_completed(run: ReportRun) -> Iterator[Doubt]:
             if not step.total.ios:
                 yield Doubt(
                     "serious",
-                    f"Nothing completed in the load {load_name(phase, depth)} of {record.point}, repeat"
-                    f" {record.repeat}.",
+                    f"Nothing completed in the load {load_name(phase, depth)} of {record.point},"
+                    f" repeat {record.repeat}.",
                     f"0 I/Os in {step.end_unix_seconds - step.start_unix_seconds:.0f} s.",
                     _rows(run, record.point, phase, depth),
                 )
