@@ -137,6 +137,6 @@ async def test_an_answer_of_the_right_shape_with_odd_values_in_it_is_no_crash(od
         path = next((p for p in _ODD_LEAVES if request.path.startswith(p)), "")
         return web.json_response((little | {odd: _ODD_LEAVES[odd]}).get(path, {}))
 
-    async with server(answer) as url:
+    async with serving(answer) as url:
         facts = await looked_at(url, grafana=url)
     assert diagnose("prometheus", PROMETHEUS_CHECKS, facts).text()

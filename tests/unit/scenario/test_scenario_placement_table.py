@@ -12,7 +12,7 @@ from itertools import product
 import pytest
 
 from cephqos_base.units import format_cpu_list, parse_cpu_list
-from cephqos_exporter.strategy import strategy_of
+from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import Topology
 from cephqos_loadgen.plan.cpu_placement import Cpu, parse_lscpu, place_osds
 
