@@ -259,7 +259,7 @@ def test_seconds_add_up_to_what_fio_said_at_its_end(
     recorder = RepeatRecorder(tmp_path / "repeat")
     context = SimpleNamespace(recorder=recorder, live=Live(RunPlace()), rates={})
     follower = FioFollower(context, "load", "client.0", "rbd", 8)  # type: ignore[arg-type]
-    follower(gzip.decompress((RECORDINGS / release / f"{name}.out.gz").read_bytes()))
+    follower(client_output(release, name))
     follower.flush()
     recorder.close_files()
     lines = list(read_lines(tmp_path / "repeat" / "intervals.jsonl.gz"))

@@ -103,7 +103,7 @@ def test_points_that_are_not_drawn_over_time_are_said_to_be_left_out(
     run = analyse(open_archive(Builder(points=names).write(tmp_path / "a")))
     document = build([run], ReportSettings())
     assert sum(chart.name.startswith("time-") for chart in document.charts) == 12
-    lines = [finding.text for finding in document.findings]
+    lines = [doubt.text for doubt in document.doubts]
     assert ("Only the first 12 of 13 points are drawn over time." in lines) is said
 
 
