@@ -7,6 +7,8 @@ from typing import Final
 RELEASES: Final = ("pacific", "reef", "tentacle")
 RECORDINGS: Final = Path(__file__).parent / "recordings"
 CRIMSON: Final = RECORDINGS / "crimson"
+# A run of a real cluster, in the format that is written today.
+(ARCHIVE,) = (RECORDINGS / "archive" / "format-1").iterdir()
 
 
 def client_output(release: str, name: str) -> bytes:

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
+from tests.recorded import ARCHIVE
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 
-(COMMITTED,) = (Path(__file__).parents[1] / "recordings" / "archive").glob("format-1/*")
 SIZES = {"wide": 1280, "narrow": 390}
 MEASURE = Path(__file__).with_name("report_page.js").read_text(encoding="utf-8")
 PINNED = Osds(count=4, waiting=3, cpus=("0-7", "0-7", "8-15", "8-15"), reactors=(1, 3, 9, 11))
@@ -43,7 +43,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     axes = {f"{v}x{d}": {"volumes": v, "depth": d} for v in "1248" for d in ("1", "4", "16", "64")}
     grid = {name: [SyntheticRepeat(100.0 * (n + 1), seconds=12)] for n, name in enumerate(axes)}
     archives = {
-        "recorded": Path(shutil.copytree(COMMITTED, base / "recorded")),
+        "recorded": Path(shutil.copytree(ARCHIVE, base / "recorded")),
         "scrubbed": Builder(points=scrubbed, osds=PINNED).write(base / "scrubbed"),
         "grid": Builder(points=grid, axes=axes).write(base / "grid"),
     }

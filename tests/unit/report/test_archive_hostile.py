@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.recorded import ARCHIVE
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive import cli
@@ -19,13 +20,10 @@ from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive, problem
 from cephqos_loadgen.record import files, regular
 from cephqos_loadgen.record.layout import MANIFEST, MANIFEST_SUM
 
-FORMAT_1 = Path(__file__).parents[2] / "recordings" / "archive" / "format-1"
-
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
-    (recorded,) = FORMAT_1.iterdir()
-    return Path(shutil.copytree(recorded, tmp_path / recorded.name))
+    return Path(shutil.copytree(ARCHIVE, tmp_path / ARCHIVE.name))
 
 
 def claim(archive: Path, name: str) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from tests.recorded import ARCHIVE
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
@@ -38,8 +39,6 @@ from cephqos_loadgen.results.figures import LoadFigures
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.results.repeat import Found
 
-(COMMITTED,) = (Path(__file__).parents[2] / "recordings" / "archive").glob("format-1/*")
-
 
 def load(repeat: RecordedRepeat) -> LoadFigures:
     result = repeat.record.phases["client"].result
@@ -49,17 +48,17 @@ def load(repeat: RecordedRepeat) -> LoadFigures:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Archive:
-    return open_archive(Path(shutil.copytree(COMMITTED, tmp_path / COMMITTED.name)))
+    return open_archive(Path(shutil.copytree(ARCHIVE, tmp_path / ARCHIVE.name)))
 
 
 def test_the_committed_archive_is_of_the_present_format_and_sound() -> None:
-    archive = open_archive(COMMITTED)
+    archive = open_archive(ARCHIVE)
     assert archive.manifest.format == FORMAT
     assert list(problems(archive)) == []
 
 
 def test_everything_in_it_is_read() -> None:
-    archive = open_archive(COMMITTED)
+    archive = open_archive(ARCHIVE)
     assert archive.manifest.status == "complete"
     assert "18.2" in str(archive.environment["cluster"]["versions"])
     assert [repeat.record.status for repeat in archive.repeats] == ["finished"] * 2
@@ -87,7 +86,7 @@ def test_everything_in_it_is_read() -> None:
 
 
 def test_it_is_described_for_people() -> None:
-    text = "\n".join(describe(open_archive(COMMITTED)))
+    text = "\n".join(describe(open_archive(ARCHIVE)))
     assert "complete" in text
     assert "18.2.7" in text
     assert "IOPS" in text
@@ -222,7 +221,7 @@ def test_a_folder_that_is_no_archive_is_refused_and_an_unfinished_run_is_told_ap
 
 
 def test_csv_has_every_interval_and_every_sample(tmp_path: Path) -> None:
-    archive = open_archive(COMMITTED)
+    archive = open_archive(ARCHIVE)
     _, _, _, intervals, metrics = export.to_csv(archive, tmp_path)
     with intervals.open() as file:
         rows = list(csv.DictReader(file))
@@ -277,7 +276,7 @@ def test_archives_that_cannot_be_read_hide_no_others(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("1-broken", "2-newer", "3-sound"):
-        shutil.copytree(COMMITTED, tmp_path / name)
+        shutil.copytree(ARCHIVE, tmp_path / name)
     (tmp_path / "1-broken" / "archive.json").write_text("{")
     newer = json.loads((tmp_path / "2-newer" / "archive.json").read_text())
     newer |= {"cephqos": "9.1", "weather": "fine"}
@@ -293,7 +292,7 @@ def test_archives_that_cannot_be_read_hide_no_others(
 
 
 def test_csv_has_every_step_with_its_depth_and_every_bin(tmp_path: Path) -> None:
-    archive = open_archive(COMMITTED)
+    archive = open_archive(ARCHIVE)
     _, steps, bins, _, _ = export.to_csv(archive, tmp_path)
     with steps.open() as file:
         rows = [row for row in csv.DictReader(file) if row["op"] == "total"]
@@ -308,7 +307,7 @@ def test_csv_has_every_step_with_its_depth_and_every_bin(tmp_path: Path) -> None
 
 
 def test_bins_of_intervals_and_of_jobs_add_up_to_those_that_fio_wrote_at_its_end() -> None:
-    for repeat in open_archive(COMMITTED).repeats:
+    for repeat in open_archive(ARCHIVE).repeats:
         document = documents(repeat.output("client.client.0"))[-1]
         own = Counter[int]()
         for job in document["jobs"]:
@@ -341,7 +340,7 @@ def test_a_record_that_does_not_fit_is_one_line_with_file_and_place(copy: Archiv
 
 
 def test_openmetrics_are_taken_by_a_strict_parser_with_their_times(tmp_path: Path) -> None:
-    archive = open_archive(COMMITTED)
+    archive = open_archive(ARCHIVE)
     (path,) = export.to_openmetrics(archive, tmp_path)
     parsed = text_string_to_metric_families(path.read_text())  # type: ignore[no-untyped-call]
     families = {family.name: family for family in parsed}
@@ -361,4 +360,4 @@ def test_parquet_without_pyarrow_says_what_to_install(
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(UsageError, match=r"pip install '\.\[parquet\]'"):
-        export.to_parquet(open_archive(COMMITTED), tmp_path)
+        export.to_parquet(open_archive(ARCHIVE), tmp_path)

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.recorded import ARCHIVE
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.report.compare.comparison import read_rule
 
-(COMMITTED,) = (Path(__file__).parents[2] / "recordings" / "archive").glob("format-1/*")
 Edit = Callable[[dict[str, Any]], None]
 
 
@@ -30,7 +30,7 @@ def edited(path: Path, edit: Edit) -> None:
 def copy(to: Path, *, iops: float = 1.0, latency: float = 1.0, name: str = "other") -> Path:
     """The committed archive with the throughput and the latencies of its loads multiplied."""
     folder = to / name
-    shutil.copytree(COMMITTED, folder)
+    shutil.copytree(ARCHIVE, folder)
     edited(folder / "archive.json", lambda data: data.update(run=name))
 
     def slower(record: dict[str, Any]) -> None:
@@ -52,7 +52,7 @@ def copy(to: Path, *, iops: float = 1.0, latency: float = 1.0, name: str = "othe
 
 
 def test_a_run_compared_with_itself_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(COMMITTED), str(COMMITTED), "--json") == 0
+    assert run(str(ARCHIVE), str(ARCHIVE), "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert len(found["differences"]) > 10
     assert {line["result"] for line in found["differences"]} == {"no difference found"}
@@ -60,7 +60,7 @@ def test_a_run_compared_with_itself_finds_nothing(capsys: pytest.CaptureFixture[
 
 
 def test_the_words_are_on_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(COMMITTED), str(COMMITTED)) == 0
+    assert run(str(ARCHIVE), str(ARCHIVE)) == 0
     assert "No difference found." in capsys.readouterr().out
 
 
@@ -68,14 +68,14 @@ def test_half_the_throughput_is_a_regression(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = copy(tmp_path, iops=0.5)
-    assert run(str(COMMITTED), str(other)) == 1
+    assert run(str(ARCHIVE), str(other)) == 1
     out = capsys.readouterr().out
     assert "worse: only: client, all of it: Throughput" in out
     assert "(-50.0 %)" in out
 
 
 def test_double_the_throughput_is_none(tmp_path: Path) -> None:
-    assert run(str(COMMITTED), str(copy(tmp_path, iops=2.0))) == 0
+    assert run(str(ARCHIVE), str(copy(tmp_path, iops=2.0))) == 0
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_double_the_throughput_is_none(tmp_path: Path) -> None:
     [("iops < 0.45 * ref", 0), ("iops < 0.55 * ref", 1), ("iops<ref", 1), ("iops > ref", 0)],
 )
 def test_a_rule_decides_what_fails(tmp_path: Path, rule: str, status: int) -> None:
-    assert run(str(COMMITTED), str(copy(tmp_path, iops=0.5)), "--fail-if", rule) == status
+    assert run(str(ARCHIVE), str(copy(tmp_path, iops=0.5)), "--fail-if", rule) == status
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_rule_against_a_reference_of_nothing_says_so(
 def test_a_rule_that_only_noise_breaks_does_not_fail(tmp_path: Path) -> None:
     """The p99 of the two repeats differs by far more than the 1 % that is added."""
     other = copy(tmp_path, latency=1.01)
-    assert run(str(COMMITTED), str(other), "--fail-if", "clat_p99 > 1.001 * ref") == 0
+    assert run(str(ARCHIVE), str(other), "--fail-if", "clat_p99 > 1.001 * ref") == 0
 
 
 def test_a_rule_broken_by_one_repeat_cannot_be_judged(
@@ -127,7 +127,7 @@ def test_a_rule_broken_by_one_repeat_cannot_be_judged(
 ) -> None:
     other = copy(tmp_path, iops=0.5)
     shutil.rmtree(other / "repeats" / "002-only-r2")
-    assert run(str(COMMITTED), str(other), "--fail-if", "iops < 0.9 * ref") == 2
+    assert run(str(ARCHIVE), str(other), "--fail-if", "iops < 0.9 * ref") == 2
     assert "one repeat, so noise is not known" in capsys.readouterr().out
 
 
@@ -135,12 +135,12 @@ def test_a_rule_broken_by_one_repeat_cannot_be_judged(
     "rule", ["clat_p99", "clat_p99 > ", "speed > 1.1 * ref", "iops > ref * 2; rm", "", "1 < iops"]
 )
 def test_a_wrong_rule_is_refused_in_one_line(rule: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(COMMITTED), str(COMMITTED), "--fail-if", rule) == 2
+    assert run(str(ARCHIVE), str(ARCHIVE), "--fail-if", rule) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
 def test_a_rule_on_a_figure_that_no_row_has_is_a_mistake() -> None:
-    assert run(str(COMMITTED), str(COMMITTED), "--fail-if", "recovery_seconds > 2 * ref") == 2
+    assert run(str(ARCHIVE), str(ARCHIVE), "--fail-if", "recovery_seconds > 2 * ref") == 2
 
 
 def test_a_bound_of_its_own_is_in_the_shown_unit() -> None:
@@ -155,11 +155,11 @@ def test_other_environments_are_refused_and_what_differs_is_named(
 ) -> None:
     other = copy(tmp_path)
     edited(other / "environment.json", lambda data: data["host"].update(kernel="1.2.3", cpus=64))
-    assert run(str(COMMITTED), str(other)) == 2
+    assert run(str(ARCHIVE), str(other)) == 2
     refused = capsys.readouterr().err
     assert "Kernel: " in refused and "1.2.3 (other)" in refused and "CPU: " in refused
     assert "Memory" not in refused
-    assert run(str(COMMITTED), str(other), "--although-different") == 0
+    assert run(str(ARCHIVE), str(other), "--although-different") == 0
     assert "the environments differ: Kernel" in capsys.readouterr().out
 
 
@@ -168,7 +168,7 @@ def test_another_limit_of_the_devices_is_another_environment(
 ) -> None:
     other = copy(tmp_path)
     edited(other / "plan.json", lambda plan: plan["points"][0]["lab"].update(device_iops=400))
-    assert run(str(COMMITTED), str(other)) == 2
+    assert run(str(ARCHIVE), str(other)) == 2
     assert "Device limit: not recorded (" in (said := capsys.readouterr().err)
     assert "400 requests/s per OSD (other)" in said
 
@@ -176,8 +176,8 @@ def test_another_limit_of_the_devices_is_another_environment(
 @pytest.mark.parametrize(("rule", "status"), [("attainment < 25", 1), ("attainment < 20", 0)])
 def test_a_rule_may_be_about_what_clients_were_promised(rule: str, status: int) -> None:
     """A step of the archive's curve kept 24 % on its worst OSD, without demand for more."""
-    assert run(str(COMMITTED), str(COMMITTED), "--fail-if", rule) == status
-    assert run(str(COMMITTED), str(COMMITTED), "--fail-if", "violated_seconds > 0") == 0
+    assert run(str(ARCHIVE), str(ARCHIVE), "--fail-if", rule) == status
+    assert run(str(ARCHIVE), str(ARCHIVE), "--fail-if", "violated_seconds > 0") == 0
 
 
 def made(folder: Path, name: str, **more: Any) -> str:
@@ -219,7 +219,7 @@ def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixtu
         plan["points"][0]["phases"][0]["action"]["block_size"] = 65536
 
     edited(other / "plan.json", bigger)
-    assert run(str(COMMITTED), str(other)) == 2
+    assert run(str(ARCHIVE), str(other)) == 2
     assert "phase client, block_size: 4096 (" in capsys.readouterr().err
 
 
@@ -247,7 +247,7 @@ def test_a_phase_that_one_run_lacks_is_named_once(
 ) -> None:
     other = copy(tmp_path)
     edited(other / "plan.json", lambda plan: plan["points"][0]["phases"].pop(0))
-    assert run(str(COMMITTED), str(other)) == 2
+    assert run(str(ARCHIVE), str(other)) == 2
     assert capsys.readouterr().err.count("phase client: only in ") == 1
 
 
@@ -265,19 +265,19 @@ def test_a_run_and_the_one_that_resumed_it_are_not_two_runs(
 
 
 def test_one_archive_alone_is_a_mistake() -> None:
-    assert run(str(COMMITTED)) == 2
+    assert run(str(ARCHIVE)) == 2
 
 
 def test_the_reference_can_be_named(tmp_path: Path) -> None:
     other = copy(tmp_path, iops=0.5)
-    both = (str(COMMITTED), str(other))
+    both = (str(ARCHIVE), str(other))
     assert run(*both, "--reference", str(other)) == 0
-    assert run(*both, "--reference", str(COMMITTED)) == 1
+    assert run(*both, "--reference", str(ARCHIVE)) == 1
 
 
 @pytest.mark.parametrize("form", ["--markdown", "--html"])
 def test_it_is_written_in_other_forms(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(str(COMMITTED), str(COMMITTED), form) == 0
+    assert run(str(ARCHIVE), str(ARCHIVE), form) == 0
     assert "no difference found" in capsys.readouterr().out
 
 
@@ -287,7 +287,7 @@ def test_an_archive_that_cannot_be_read_is_a_mistake_and_no_regression(
 ) -> None:
     other = copy(tmp_path)
     (other / name).write_text("{")
-    assert run(str(COMMITTED), str(other)) == 2
+    assert run(str(ARCHIVE), str(other)) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
@@ -297,5 +297,5 @@ def test_a_run_without_finished_repeats_has_nothing_to_compare(
     other = copy(tmp_path)
     for path in other.glob("repeats/*/repeat.json"):
         edited(path, lambda data: data.update(status="failed"))
-    assert run(str(COMMITTED), str(other)) == 2
+    assert run(str(ARCHIVE), str(other)) == 2
     assert "nothing to compare" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.recorded import ARCHIVE
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
@@ -27,12 +28,10 @@ from cephqos_loadgen.report.tables.of_changes import targets_table
 from cephqos_loadgen.report.tables.of_loads import background_table
 from cephqos_loadgen.report.tables.table import Table
 
-(COMMITTED,) = (Path(__file__).parents[2] / "recordings" / "archive").glob("format-1/*")
-
 
 @pytest.fixture(scope="module")
 def committed() -> ReportRun:
-    return analyse(open_archive(COMMITTED))
+    return analyse(open_archive(ARCHIVE))
 
 
 def run(tmp_path: Path, builder: Builder) -> ReportRun:
@@ -49,9 +48,7 @@ def column(table: Table, title: str) -> list[str]:
 
 def test_percentiles_are_fios_own_to_the_width_of_a_bin(committed: ReportRun) -> None:
     """fio prints percentiles per job and direction; of one job alone they can be compared."""
-    for observed, repeat in zip(
-        committed.observations, open_archive(COMMITTED).repeats, strict=True
-    ):
+    for observed, repeat in zip(committed.observations, open_archive(ARCHIVE).repeats, strict=True):
         fio = documents(repeat.output("curve.client.0"))[-1]["jobs"][0]["write"]["clat_ns"]
         part = next(p for p in observed.loads if (p.phase, p.depth, p.op) == ("curve", 1, "write"))
         for percent in (50.0, 95.0, 99.0):
@@ -79,7 +76,7 @@ def test_repeats_are_merged_completion_by_completion(committed: ReportRun) -> No
 
 
 def test_samples_are_those_of_the_archives_own_reader() -> None:
-    path = next(COMMITTED.glob("repeats/001*/metrics.columns"))
+    path = next(ARCHIVE.glob("repeats/001*/metrics.columns"))
     whole = columns.read(path).series
     families = {name.partition("{")[0] for name in whole}
     found = read_samples(path, families)
@@ -207,7 +204,7 @@ def test_all_files_of_a_report_are_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert main(["report", str(COMMITTED), "--out", str(out)]) == 0
+    assert main(["report", str(ARCHIVE), "--out", str(out)]) == 0
     assert "400 IOPS at p99 55.3 ms" in capsys.readouterr().out
     rows = list(csv.DictReader((out / "tables/curves.csv").read_text().splitlines()))
     assert {(row["Depth"], row["Direction"]) for row in rows} >= {("1", "total"), ("4", "read")}
@@ -217,9 +214,9 @@ def test_all_files_of_a_report_are_written(
 
 
 def test_a_target_needs_a_baseline_and_a_reference_must_exist(tmp_path: Path) -> None:
-    assert main(["report", str(COMMITTED), "--target", "50%"]) == 2
-    assert main(["report", str(COMMITTED), "--reference", "nothing"]) == 2
-    assert main(["report", str(COMMITTED), str(COMMITTED)]) == 2
+    assert main(["report", str(ARCHIVE), "--target", "50%"]) == 2
+    assert main(["report", str(ARCHIVE), "--reference", "nothing"]) == 2
+    assert main(["report", str(ARCHIVE), str(ARCHIVE)]) == 2
     assert main(["report", str(tmp_path)]) == 2
 
 
@@ -233,7 +230,7 @@ FILES = ("repeat.json", "intervals.jsonl.gz", "metrics.columns", "host.json", "c
 def test_damage_is_one_line_or_a_report_that_says_what_is_missing(
     tmp_path: Path, name: str, damage: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = shutil.copytree(COMMITTED, tmp_path / "a")
+    folder = shutil.copytree(ARCHIVE, tmp_path / "a")
     path = next(folder.glob(f"repeats/001*/{name}"))
     data = path.read_bytes()
     path.write_bytes(
@@ -260,7 +257,7 @@ def test_damage_is_one_line_or_a_report_that_says_what_is_missing(
 def test_a_damaged_file_of_the_run_is_one_line(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = shutil.copytree(COMMITTED, tmp_path / "a")
+    folder = shutil.copytree(ARCHIVE, tmp_path / "a")
     (folder / name).write_text("{")
     assert main(["report", str(folder), "--out", str(tmp_path / "out")]) in (1, 2)
     assert len(capsys.readouterr().err.splitlines()) == 1
@@ -290,7 +287,7 @@ def test_json_of_another_shape_is_one_line_that_names_the_archive(
     value: object,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder = shutil.copytree(COMMITTED, tmp_path / "strange")
+    folder = shutil.copytree(ARCHIVE, tmp_path / "strange")
     data = inside = json.loads((folder / name).read_text())
     for key in place[:-1]:
         inside = inside[key]
@@ -299,8 +296,8 @@ def test_json_of_another_shape_is_one_line_that_names_the_archive(
     out = ["--out", str(tmp_path / "out")]
     words = {
         "report": ["report", str(folder), *out],
-        "compare": ["compare", str(COMMITTED), str(folder), "--although-different"],
-        "baseline": ["report", str(COMMITTED), "--baseline", str(folder), *out],
+        "compare": ["compare", str(ARCHIVE), str(folder), "--although-different"],
+        "baseline": ["report", str(ARCHIVE), "--baseline", str(folder), *out],
     }[command]
     status = main(words)
     said = capsys.readouterr().err
@@ -329,11 +326,11 @@ def test_an_archive_of_another_format_is_one_line(
     words: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder = shutil.copytree(COMMITTED, tmp_path / "a")
+    folder = shutil.copytree(ARCHIVE, tmp_path / "a")
     manifest = json.loads((folder / "archive.json").read_text())
     (folder / "archive.json").write_text(json.dumps({**manifest, "format": number}))
     more = {"report": ["--out", str(tmp_path / "out")], "replay": ["--into", str(tmp_path / "db")]}
-    other = [str(COMMITTED)] if command == "compare" else []
+    other = [str(ARCHIVE)] if command == "compare" else []
     status = main([command, *other, str(folder), *more.get(command, [])])
     said = capsys.readouterr().err
     assert status in (1, 2) and words in said and len(said.splitlines()) == 1
@@ -346,7 +343,7 @@ def test_a_run_that_did_not_end_is_one_line_that_says_how_to_go_on(
 ) -> None:
     folder = tmp_path / "20261122T001722Z-small-326f.partial"
     folder.mkdir()
-    more = {"report": [], "compare": [str(COMMITTED)], "replay": ["--serve"]}[command]
+    more = {"report": [], "compare": [str(ARCHIVE)], "replay": ["--serve"]}[command]
     assert main([command, str(folder), *more]) == 2
     said = capsys.readouterr().err
     assert "cephqos run --resume takes it up" in said and len(said.splitlines()) == 1
