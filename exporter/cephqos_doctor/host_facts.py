@@ -19,7 +19,6 @@ from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import Settings
-from cephqos_exporter.procfs import process_ids, text_of
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
@@ -186,7 +185,7 @@ def osd_processes(proc: Path) -> Iterator[OsdProcess]:
 
 def _listens_on(process: Path, osd: str) -> Iterator[str]:
     """Sockets in the network namespace of a process that are named after it."""
-    for line in text_of(process / "net" / "unix").splitlines():
+    for line in _read(process / "net" / "unix").splitlines():
         path = line.split(maxsplit=7)[-1]
         if re.search(rf"osd\.{re.escape(osd)}\.asok$", path):
             yield path
@@ -200,7 +199,7 @@ def exporter_processes(proc: Path) -> Iterator[RunningExporter]:
             continue
         status = dict(
             line.split(":", 1)
-            for line in text_of(proc / str(pid) / "status").splitlines()
+            for line in _read(proc / str(pid) / "status").splitlines()
             if ":" in line
         )
         if "Uid" in status and "CapEff" in status:
@@ -222,10 +221,17 @@ def roles_of(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
-    for pid in process_ids(proc):
-        arguments = text_of(proc / str(pid) / "cmdline").rstrip("\0").split("\0")
+    for directory in sorted(proc.glob("[1-9]*")):
+        arguments = _read(directory / "cmdline").rstrip("\0").split("\0")
         if arguments[0]:
-            yield pid, arguments
+            yield int(directory.name), arguments
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def _clock_synchronised() -> bool | None:

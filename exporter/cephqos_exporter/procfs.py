@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 # One costs the kernel up to 10 KiB (measured: the page that was printed into, inode, dentry). The
 # rest of the process needs some too: sockets of daemons and of those who scrape.
 RESERVED_DESCRIPTORS = 512
@@ -22,7 +24,6 @@ RESERVED_DESCRIPTORS = 512
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
-_COMM_LENGTH = 15
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in the flags of stat
 
 
@@ -72,32 +73,18 @@ def raise_descriptor_limit() -> None:
 
 
 def process_ids(proc: Path) -> list[int]:
-    """The processes of a host, whose procfs may be mounted elsewhere than at /proc; none where
-    there is no procfs."""
+    """The processes of a host, whose procfs may be mounted elsewhere than at /proc."""
+    psutil.PROCFS_PATH = str(proc)
+    return psutil.pids()
+
+
+def process_name(proc: Path, pid: int) -> str | None:
+    """The name of a process; None if it is gone or hidden."""
+    psutil.PROCFS_PATH = str(proc)
     try:
-        return sorted(int(name) for name in os.listdir(proc) if name.isdecimal())  # noqa: PTH208
-    except OSError:
-        return []
-
-
-def process_name(proc: Path, pid: int) -> str:
-    """The name of a process; empty if it is gone or hidden.
-
-    The kernel keeps 15 characters: of a longer name the command line has the rest.
-    """
-    name = text_of(proc / str(pid) / "comm").removesuffix("\n")
-    if len(name) < _COMM_LENGTH:
-        return name  # without its command line, which can block
-    whole = Path(text_of(proc / str(pid) / "cmdline").partition("\0")[0]).name
-    return whole if whole.startswith(name) else name
-
-
-def text_of(path: Path) -> str:
-    """A file of /proc; empty if it is gone or hidden."""
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
+        return psutil.Process(pid).name()
+    except psutil.Error:
+        return None
 
 
 def read_once(path: str, size: int = 4096) -> bytes:

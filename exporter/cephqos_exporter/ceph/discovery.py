@@ -19,7 +19,6 @@ from typing import Any, Final
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
-from cephqos_exporter.procfs import process_ids, text_of
 
 # Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a
 # host /var/lib/rook/exporter as their /run/ceph.
@@ -155,9 +154,7 @@ def find_pid(socket: Socket, peer: int | None, host: Host) -> int | None:
         return peer
     if socket.kind == "client" or (peer is not None and _is_own(host)):
         return None
-    # Without a /proc to look into the pid stays unknown, and the collectors say so.
-    found = process_ids(host.proc)
-    matches = [pid for pid in found if _is_daemon(host, pid, socket.kind, socket.id)]
+    matches = [pid for pid in _pids(host) if _is_daemon(host, pid, socket.kind, socket.id)]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -170,14 +167,22 @@ def _is_own(host: Host) -> bool:
 
 
 def _looks_like(host: Host, pid: int, kind: str) -> bool:
-    comm = text_of(host.proc / str(pid) / "comm").strip()
+    comm = _read(host.proc / str(pid) / "comm").strip()
     return bool(comm) if kind == "client" else kind in comm
+
+
+def _pids(host: Host) -> Iterator[int]:
+    try:
+        with os.scandir(host.proc) as entries:
+            yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
+    except OSError:
+        return  # no /proc to look into: the pid stays unknown, and the collectors say so
 
 
 def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
     if not _looks_like(host, pid, kind):  # before its arguments: reading those can block
         return False
-    arguments = text_of(host.proc / str(pid) / "cmdline").split("\0")
+    arguments = _read(host.proc / str(pid) / "cmdline").split("\0")
     pairs = set(pairwise(arguments))
     names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}
     return bool(pairs & names) or f"--id={id_}" in arguments or f"-i{id_}" in arguments
@@ -185,8 +190,15 @@ def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
 
 def process_start_time(host: Host, pid: int) -> float | None:
     """When a process started, in seconds since the epoch, or None if it has gone."""
-    fields = text_of(host.proc / str(pid) / "stat").rpartition(")")[2].split()
-    boot = re.search(r"^btime (\d+)$", text_of(host.proc / "stat"), re.MULTILINE)
+    fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
+    boot = re.search(r"^btime (\d+)$", _read(host.proc / "stat"), re.MULTILINE)
     if len(fields) < 20 or boot is None:
         return None
     return int(boot[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -2,16 +2,14 @@
 
 import argparse
 import asyncio
-import math
-import os
 import sys
 import time
 from collections.abc import Sequence
 
+from psutil import Process
+
 from cephqos_base.terminal import printable, say, say_text
-from cephqos_exporter.ceph.discovery import process_start_time
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
-from cephqos_exporter.model import Host
 from cephqos_loadgen.demo.beside import Beside
 from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
 from cephqos_loadgen.errors import LabError
@@ -108,7 +106,7 @@ class Screen:
             if watch.model and any(each.attained for each in watch.model.classes):
                 break
             await asyncio.sleep(0.1)
-        seconds = time.time() - (process_start_time(Host(), os.getpid()) or math.nan)
+        seconds = time.time() - Process().create_time()
         self._tell(f"FIRST DATA: on the screen {seconds:.0f} s after the start of the command")
         for each in self._beside:
             if not each.ready.is_set():

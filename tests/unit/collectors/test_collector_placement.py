@@ -1,6 +1,6 @@
 """The placement collector and its guess at the strategy, on machines of one and two sockets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -18,6 +18,13 @@ from cephqos_exporter.sampler import ThreadSamples
 from cephqos_exporter.sysfs import Topology, read_topology
 
 TWO_SOCKETS = "0-27,56-83"  # node 0 of two sockets of 28 cores with two threads each
+
+
+@pytest.fixture(autouse=True)
+def restore_psutil() -> Iterator[None]:
+    before = psutil.PROCFS_PATH
+    yield
+    psutil.PROCFS_PATH = before
 
 
 @pytest.fixture
@@ -137,10 +144,10 @@ def test_a_foreign_thread_on_a_reactors_cpu_shows_from_the_second_look_on(tree: 
 def test_the_host_is_not_searched_without_reactors(
     tree: HostTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def forbid(proc: Path) -> list[int]:
+    def forbid() -> list[int]:
         raise AssertionError("looked at every process")
 
-    monkeypatch.setattr("cephqos_exporter.collectors.placement.process_ids", forbid)
+    monkeypatch.setattr(psutil, "pids", forbid)
     tree.classic_osd(4000, 0)
     assert 'cephqos_placement_cpus_used{"osd.0"}' in scrape(collector(), tree, [0])
 

@@ -17,8 +17,6 @@ from cephqos_exporter.procfs import (
     parse_mountinfo,
     parse_stat,
     parse_status,
-    process_ids,
-    process_name,
     read_all,
     read_once,
 )
@@ -37,33 +35,6 @@ def test_stat_of_this_very_process_agrees_with_psutil() -> None:
         assert stat.resident_pages * os.sysconf("SC_PAGE_SIZE") == pytest.approx(
             process.memory_info().rss, rel=0.1
         )
-
-
-def test_processes_and_their_names_agree_with_psutil() -> None:
-    proc, me = Path("/proc"), os.getpid()
-    assert me in process_ids(proc)
-    assert process_ids(Path("/nowhere")) == []
-    assert process_name(proc, me) == psutil.Process().name()
-    assert process_name(proc, 1 << 22) == ""
-
-
-@pytest.mark.parametrize(
-    ("comm", "command", "name"),
-    [
-        ("ceph-exporter-o", "/usr/bin/ceph-exporter-of-mine\0-f\0", "ceph-exporter-of-mine"),
-        ("ceph-exporter-o", "/usr/bin/python3\0ceph-exporter-of-mine\0", "ceph-exporter-o"),
-        ("fio", "/usr/bin/fio-3.39\0", "fio"),
-        ("kworker/u64:3-e", "", "kworker/u64:3-e"),
-    ],
-)
-def test_a_name_that_the_kernel_cut_is_completed_from_the_command_line(
-    comm: str, command: str, name: str, tmp_path: Path
-) -> None:
-    process = tmp_path / "700"
-    process.mkdir()
-    (process / "comm").write_text(f"{comm}\n")
-    (process / "cmdline").write_text(command)
-    assert process_name(tmp_path, 700) == name
 
 
 def test_a_thread_name_may_hold_blanks_and_parentheses() -> None:
