@@ -292,7 +292,7 @@ def rows(
     about: About,
     *queries: PanelQuery,
     columns: Sequence[PanelColumn],
-    sort: str = "",
+    sort: str | Sequence[str] = (),
     rising: bool = False,
 ) -> AnyPanel:
     """A table: labels and one value per query, joined where the labels agree."""
@@ -304,7 +304,9 @@ def rows(
         if column.values():
             panel.override_by_name(column.title, column.values())
     if sort:
-        panel.sort_by([common.TableSortByFieldState().display_name(sort).desc(not rising)])
+        keys = [sort] if isinstance(sort, str) else sort
+        fields = [common.TableSortByFieldState().display_name(key) for key in keys]
+        panel.sort_by([field.desc(not rising) for field in fields])
     return panel.min_width(70).cell_height(kinds.TableCellHeight.SM)
 
 

@@ -30,7 +30,8 @@ _TOP = (
         About(
             title="Worst attainment",
             reads="""The class and OSD that gets the smallest share of what it is owed, of those
-            that want more than they get. Below 90 % the promise is broken.""",
+            that want more than they get. Below 90 % the promise is broken. "waits for osd.1": look
+            at osd.1.""",
             blind="""how long it has been so (the map below), and classes without a reservation.""",
             empty="no demand is known",
             width=5,
@@ -115,8 +116,9 @@ _WHERE = (
     rows(
         About(
             title="Worst OSDs",
-            reads="""Broken promises of now, the largest shortfall first: what the class gets, what
-            it is owed, how far its reservation lags, the cause and who has the missing work.""",
+            reads="""OSDs that others wait for now, then the broken promises with the largest
+            shortfall: what the class gets, what it is owed, how far its reservation lags, the cause
+            and who has the missing work.""",
             blind=f"promises that were broken before; the map shows them. {TOO_LARGE}",
             empty=f"No promise is broken now. {NO_RULES}",
             width=24,
@@ -128,13 +130,14 @@ _WHERE = (
             PanelColumn(source="class", title="Class", width=180),
             PanelColumn(source="cause", title="Cause", width=130),
             PanelColumn(source="by", title="By", width=180),
+            PanelColumn(source="waited", title="OSDs that wait for it", unit=Unit.NONE),
             PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
             PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
             PanelColumn(source="owed", title="Is owed", unit=Unit.OPS),
             PanelColumn(source="lag", title="Reservation lag", unit=Unit.SECONDS),
             PanelColumn(source="violated", title="Broken, last hour", unit=Unit.SECONDS),
         ),
-        sort="Missing",
+        sort=("OSDs that wait for it", "Missing"),
     ),
 )
 

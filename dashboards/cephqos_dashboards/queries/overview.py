@@ -14,15 +14,26 @@ _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 BROKEN: Final = PanelQuery(
     f"max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})", "{{class}}"
 )
+# Who waits for another OSD is the worst off, and not the one to look at.
+_WAITS_FOR: Final = f"""
+      label_replace(
+        max by (ceph_daemon, class, by)
+          ({PerClass.MAIN_CAUSE}{{{DETAIL}, cause="replica"}}),
+        "by", "waits for $1", "by", "(.+)"
+      )
+      or on (ceph_daemon, class) max by (ceph_daemon, class) ({_IN_DEMAND})
+"""
 WORST: Final = PanelQuery(
     f"""
     bottomk(1,
       max by (ceph_daemon, class) ({PerClass.ATTAINED_OPS}{{{DETAIL}}})
       / max by (ceph_daemon, class) ({PerClass.OWED_OPS}{{{DETAIL}}} > 0)
+      * on (ceph_daemon, class) group_left (by) ({_WAITS_FOR.rstrip()}
+      )
       and on (ceph_daemon, class) ({_IN_DEMAND})
     )
     """,
-    "{{ceph_daemon}} {{class}}",
+    "{{ceph_daemon}} {{class}} {{by}}",
 )
 WHY: Final = PanelQuery(
     f"""
@@ -119,6 +130,16 @@ WORST_OSDS: Final = (
     PanelQuery(_of_worst(PerClass.RESERVATION_LAG_SECONDS), name="lag"),
     PanelQuery(_of_worst(PerClass.VIOLATED_SECONDS), name="violated"),
     PanelQuery(_of_worst(PerClass.MAIN_CAUSE, "ceph_daemon, class, cause, by"), name="cause_"),
+    # Whoever others wait for, though its own promises may be kept.
+    PanelQuery(
+        f"""
+    topk({ROWS}, max by (ceph_daemon, class) (
+      label_replace({PerOsd.WAITED_FOR}{{{DETAIL}}}, "class", "client", "ceph_daemon", ".*")
+    ))
+    or on (ceph_daemon, class) 0 * {_WORST_ROWS.strip()}
+    """,
+        name="waited",
+    ),
 )
 
 _HOSTS: Final = f"""
