@@ -30,17 +30,26 @@ def _among_peers(series: str) -> str:
     """
 
 
+def _more_than_peers(series: str, median: str) -> str:
+    return (
+        f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+        f" > on (cluster, media) group_left () (@busier@ * {median})"
+    )
+
+
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
         RecordedSeries(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
-        # Slower than its peers because it does much more than they do is no failure.
+        RecordedSeries(record=PerMedia.DEVICE_BYTES, expr=_among_peers(PerOsd.DEVICE_BYTES_RATE)),
+        # Slower than its peers because it does much more than they do is no failure. Scrub and
+        # trimming are in no counter of operations; the device has their bytes.
         RecordedSeries(
             record=PerOsd.BUSIER,
             expr=f"""
             0 * max by ({OSD}) (
-              {PerOsd.DELIVERED_OPS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
-              > on (cluster, media) group_left () (@busier@ * {PerMedia.DELIVERED_OPS})
+              {_more_than_peers(PerOsd.DELIVERED_OPS, PerMedia.DELIVERED_OPS)}
+              or on ({OSD}) {_more_than_peers(PerOsd.DEVICE_BYTES_RATE, PerMedia.DEVICE_BYTES)}
             ) + 1
             """,
         ),

@@ -5,6 +5,13 @@ from typing import Final
 from cephqos_alerts.rules import Alert, RuleGroup
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries, RunSeries
 
+# The reason can change while a daemon does not answer, so it is no label of the alert.
+_REASONS: Final = (
+    f'{{{{ with printf "{DaemonSeries.UP}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
+    'instance=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.instance | query }}'
+    "{{ with . | first }}{{ .Labels.reason }}{{ end }}{{ end }}"
+)
+
 COVERAGE: Final = RuleGroup(
     name="cephqos-coverage-alerts",
     rules=(
@@ -25,15 +32,15 @@ COVERAGE: Final = RuleGroup(
             name="CephQosDaemonNotAnswering",
             about=("absence",),
             expr=f"""
-            max by ({OSD}, instance, reason) ({DaemonSeries.UP}) == 0
+            max by ({OSD}, instance) ({DaemonSeries.UP}) == 0
               unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP}) == 1
             """,
             severity="page",
             hold=120,
-            summary="{{ $labels.ceph_daemon }} does not answer ({{ $labels.reason }})",
-            description="""
-            {{ $labels.ceph_daemon }} of cluster {{ $labels.cluster }} does not answer on its admin
-            socket at {{ $labels.instance }}: {{ $labels.reason }}. Its clients are probably
+            summary="{{ $labels.ceph_daemon }} does not answer",
+            description=f"""
+            {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} does not answer on
+            its admin socket at {{{{ $labels.instance }}}}: {_REASONS}. Its clients are probably
             waiting too.
             """,
         ),

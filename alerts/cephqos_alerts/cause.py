@@ -31,9 +31,10 @@ RANKS: Final = {
 ELSEWHERE: Final = "replica"
 # An OSD whose threads are busy, and that still does its usual work.
 _BUSY_CPU_RANK: Final = 35
-# Slow heartbeats to an OSD that is well, by one that waits for none that is not: replica writes
-# wait for the link.
+# Slow heartbeats to an OSD that is well: replica writes wait for the link. This leads over waiting
+# for an OSD that is well, not over waiting for one whose device or CPU has failed.
 _ONLY_NETWORK_RANK: Final = 67
+_SICK_RANK: Final = 68
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
 
@@ -94,7 +95,7 @@ _OVERSTATED: Final = _wanting(f"{PerOsd.OVERSTATED} {_COUNTED.strip()}")
 # Where operations are large, bytes are what ran out, and the capacity in IOPS proves nothing.
 _CAPACITY: Final = f"""
 label_replace(
-  ({_OVERSTATED}) and on ({OSD}) {PerOsd.COST_PER_OP},
+  ({_OVERSTATED}) and on ({OSD}) {PerOsd.LARGE_OPS},
   "by", "bandwidth", "", ""
 )
 or on ({OSD_CLASS}) ({_OVERSTATED})
@@ -107,11 +108,12 @@ _DEVICE: Final = _wanting(PerOsd.DEVICE_FAILING)
 _CPU: Final = _wanting(f"{PerOsd.CPU_SHORT} and on ({OSD}) {PerOsd.COLLAPSED}")
 _CPU_BUSY: Final = _wanting(PerOsd.CPU_SHORT)
 
-# One that ends nothing any more shows no ratio.
+# One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
+# nobody waits for it: it comes last.
 _WORST: Final = f"""
 ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES})
-or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES}
 or on (cluster) {PerOsd.DEVICE_FAILING}
+or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES}
 """
 
 
@@ -150,7 +152,12 @@ label_replace(
 )
 """
 
-_SICK: Final = _as_by(f"{PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT}")
+_SICK: Final = f"({PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT})"
+_SICK_RANKED: Final = f"{PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {_SICK}"
+# Every OSD that holds up others, with the rank of those that wait for it.
+_WAITED_FOR_RANKED: Final = _as_by(
+    f"({_SICK_RANKED}) * 0 + {_SICK_RANK} or {PerOsd.HOLDS_UP_OTHERS} * 0 + {RANKS['replica']}"
+)
 
 # It holds up others with what it recovers.
 _RECOVERS: Final = f"""
@@ -201,7 +208,11 @@ or on ({OSD_CLASS}) 0 * (
 
 def _ranked(cause: str, expr: str, rank: int | None = None) -> str:
     value = RANKS[cause] if rank is None else rank
-    return f'label_replace(({expr.strip()}) * 0 + {value}, "cause", "{cause}", "", "")'
+    return _with_cause(cause, f"({expr.strip()}) * 0 + {value}")
+
+
+def _with_cause(cause: str, ranked: str) -> str:
+    return f'label_replace({ranked}, "cause", "{cause}", "", "")'
 
 
 def _evidence() -> str:
@@ -213,12 +224,12 @@ def _evidence() -> str:
         if victim != culprit
     )
     immediate = f'label_replace({_IMMEDIATE}, "by", "immediate", "", "")'
-    named = f"sum by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF})"
-    network = f"sum by ({OSD_CLASS}, by) ({_NETWORK})"
-    only = (
-        f"{network} unless on (cluster, by) {_SICK}"
-        f" unless on ({OSD_CLASS}) ({named} and on (cluster, by) {_SICK})"
+    named = (
+        f"group by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF})"
+        f" * on (cluster, by) group_left () ({_WAITED_FOR_RANKED})"
     )
+    network = f"group by ({OSD_CLASS}, by) ({_NETWORK})"
+    only = f"{network} unless on (cluster, by) {_as_by(_SICK)}"
     away = _ranked("replica", PerClass.AWAY, _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
@@ -226,7 +237,7 @@ def _evidence() -> str:
         _ranked("limit", PerClass.AT_LIMIT),
         _ranked("skew", _SKEW),
         _ranked("interference", interference),
-        f"({_ranked('replica', named)} or on ({OSD_CLASS}) {away})",
+        f"({_with_cause(ELSEWHERE, named)} or on ({OSD_CLASS}) {away})",
         f"({_ranked('network', only, _ONLY_NETWORK_RANK)} or {_ranked('network', network)})",
         _ranked("immediate", immediate),
         _ranked("capacity", _CAPACITY),
@@ -306,7 +317,7 @@ CAUSE: Final = RuleGroup(
               count by (cluster, by) (
                 (
                   {_NAMED} unless on ({OSD_CLASS}) {PerClass.EVIDENCE}{{cause="interference"}}
-                  or {_NAMED} and on (cluster, by) ({_SICK})
+                  or {_NAMED} == {_SICK_RANK}
                 )
                 unless on (cluster, by) ({_as_by(_RECOVERS.strip())})
                 or {_NAMED} and on (cluster, by) ({_as_by(PerOsd.DEVICE_FAILING)})

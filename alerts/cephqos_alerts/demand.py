@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerShard
-from cephqos_base.series import OSD, OSD_CLASS, OpSeries, QosSeries, total
+from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeries, total
 
 
 def _zero(metric: str) -> str:
@@ -23,12 +23,22 @@ def _worst(record: str, metric: str) -> RecordedSeries:
 # Demand. A client operation that waits does so in a scheduler queue (counted by Little's law, since
 # a look at the queue finds it empty as often as full), at a throttle, or, most often, inside
 # BlueStore, which takes work without bound until its throttles fill.
-# Operations that wait for another OSD wait in no queue of their own. They are demand where the
-# promise, of the OSD or the cluster, is not kept either; else whoever has a fast store of its own
-# would always want more.
+# Operations that wait for another OSD wait in no queue of their own. They are demand where as many
+# are in progress as make a store pile up, where their writes take at least as long as those of a
+# slow device, where an OSD or the network is seen to be slow, and where the promise, of the OSD or
+# the cluster, is not kept either; else whoever has little to do, or a fast store of its own, would
+# always want more.
 _KEPT_WAITING: Final = f"""
                   {PerOsd.OWN_STORE} < @own_store@
-                  and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
+                  and on ({OSD}) ({PerOsd.CLIENT_PRESENT_MIN} >= @store_in_progress@)
+                  and on ({OSD}) (
+                    {PerOsd.STORE_LATENCY_SECONDS}
+                    > on ({OSD}) (@device_floor@ * {PerOsd.OWN_STORE})
+                  )
+                  and on ({OSD}) (
+                    {PerOsd.OWN_STORE} and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
+                    or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
+                  )
                   and on ({OSD}) (
                     {PerClass.ATTAINED_OPS}{{class="client"}}
                     < on ({OSD}) (@shortfall@ * {PerClass.RESERVED_OPS}{{class="client"}})

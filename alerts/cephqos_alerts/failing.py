@@ -39,7 +39,8 @@ _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
 )
 
 FAILING: Final = (
-    # Neither in operations nor in bytes does it do what it did at its best.
+    # Neither in operations nor, for what no counter of operations shows (scrub, trimming), in bytes
+    # or requests of its device does it do what it did at its best.
     RecordedSeries(
         record=PerOsd.COLLAPSED,
         expr=f"""
@@ -47,6 +48,10 @@ FAILING: Final = (
           {PerOsd.DELIVERED_OPS} < on ({OSD}) (@collapsed@ * {PerOsd.DELIVERED_OPS_MAX1D})
           unless on ({OSD}) (
             {PerOsd.DEVICE_BYTES_RATE} >= on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_BYTES_MAX1D})
+          )
+          unless on ({OSD}) (
+            {PerOsd.DEVICE_REQUESTS_RATE}
+            >= on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_REQUESTS_MAX1D})
           )
         ) + 1
         """,
@@ -79,15 +84,21 @@ FAILING: Final = (
         ) + 1
         """,
     ),
-    # Where operations are so large that bytes are what they cost.
+    # Where operations are so large that bytes are what runs out. With a bandwidth that is far too
+    # high mClock takes a large operation for one of the smallest: requests of the device are large
+    # all the same.
     RecordedSeries(
-        record=PerOsd.COST_PER_OP,
+        record=PerOsd.LARGE_OPS,
         expr=f"""
-        {PerClass.ATTAINED_OPS}{{class="client"}}
-        / on ({OSD}) (
-          sum by ({OSD}) (max by ({OSD}, op) (rate({OpSeries.LATENCY_SECONDS}_count[@rate@])))
-          > 0
-        ) > @large_ops@
+        0 * (
+          {PerClass.ATTAINED_OPS}{{class="client"}}
+          / on ({OSD}) (
+            sum by ({OSD}) (max by ({OSD}, op) (rate({OpSeries.LATENCY_SECONDS}_count[@rate@])))
+            > 0
+          ) > @large_ops@
+          or on ({OSD})
+          {PerOsd.DEVICE_BYTES_RATE} > on ({OSD}) (@large_requests@ * {PerOsd.DEVICE_REQUESTS_RATE})
+        ) + 1
         """,
     ),
 )

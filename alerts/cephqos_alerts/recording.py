@@ -104,13 +104,19 @@ WORK: Final = RuleGroup(
             record=PerOsd.READ_WAIT_SECONDS_RATE,
             expr=mean_seconds(QosSeries.STORE_READ_WAIT_SECONDS, QosSeries.STORE_READ_WAITS),
         ),
-        RecordedSeries(
-            record=PerOsd.DEVICE_BYTES_RATE,
-            expr=f"""
-            max by ({OSD}) (
-              sum by ({OSD}, instance, device) (rate({DisksSeries.BYTES}{{layer="osd"}}[@rate@]))
+        *(
+            RecordedSeries(
+                record=record,
+                expr=f"""
+                max by ({OSD}) (
+                  sum by ({OSD}, instance, device) (rate({metric}{{layer="osd"}}[@rate@]))
+                )
+                """,
             )
-            """,
+            for record, metric in (
+                (PerOsd.DEVICE_BYTES_RATE, DisksSeries.BYTES),
+                (PerOsd.DEVICE_REQUESTS_RATE, DisksSeries.OPS),
+            )
         ),
         # A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
         RecordedSeries(
@@ -153,7 +159,8 @@ VIOLATION: Final = RuleGroup(
         ),
         # Demand, and not what is recorded only where there is some: that would last on for five
         # minutes after Prometheus was restarted.
-        # Work done between a restart and the next scrape is in no counter: a rate is too low.
+        # Work done between a restart and the next scrape is in no counter: a rate is too low. Where
+        # another exporter shows the OSD as well, and did not restart, its rate is right.
         RecordedSeries(
             record=PerClass.VIOLATED,
             expr=f"""
@@ -168,7 +175,7 @@ VIOLATION: Final = RuleGroup(
               )) + 1
               or on ({OSD_CLASS}) 0 * ({PerClass.DEMAND} and on ({OSD_CLASS}) {PerClass.OWED_OPS})
             )
-            unless on ({OSD}) (resets({QosSeries.DELIVERED_OPS}[@rate@]) > 0)
+            unless on ({OSD}) (min by ({OSD}) (resets({QosSeries.DELIVERED_OPS}[@rate@])) > 0)
             """,
         ),
         RecordedSeries(
@@ -206,6 +213,10 @@ HISTORY: Final = RuleGroup(
         RecordedSeries(
             record=PerOsd.DEVICE_BYTES_MAX1D,
             expr=f"max_over_time({PerOsd.DEVICE_BYTES_RATE}[@day@:@rate@])",
+        ),
+        RecordedSeries(
+            record=PerOsd.DEVICE_REQUESTS_MAX1D,
+            expr=f"max_over_time({PerOsd.DEVICE_REQUESTS_RATE}[@day@:@rate@])",
         ),
         RecordedSeries(
             record=PerOsd.READ_WAIT_SECONDS_MEDIAN1D,

@@ -55,7 +55,7 @@ class Thresholds:
     device_history: float = 5  # times its own median of a day
     device_peers: float = 5  # times the median of the OSDs on the same media
     flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
-    busier: float = 2  # times the median of what peers deliver: then it is slow for being busy
+    busier: float = 1.5  # times the median of what peers deliver: then it is slow for being busy
     device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
     collapsed: float = 0.4  # of the most that was delivered in a day
     thread_ceiling: float = 0.95
@@ -66,6 +66,7 @@ class Thresholds:
     replica_slow: float = 4  # times the median of replica writes on the same media
     replica_share: float = 3  # times the median of replica writes under way
     large_ops: float = 2  # normalised operations in one: above, bytes are what it costs
+    large_requests: float = 32768  # bytes of a device's request: above, bytes are what runs out
     lasting: float = 0.5  # of the samples of a hold
     ending: float = 0.25  # of the samples of a hold: below, what lasted lasts no more
     cluster_share: float = 0.5  # of the OSDs

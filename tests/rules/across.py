@@ -147,7 +147,7 @@ REPLICAS = [
         alert=REPLICA,
         series=three(
             (10, WELL),
-            culprit=replace(_HOLDS_SOME, recovery=20, immediate=100, cpu_waiting=12),
+            culprit=replace(_HOLDS_SOME, recovery=20, immediate=70, cpu_waiting=12),
             others=WAITS,
         ),
         moments=(silent(15), silent(25)),

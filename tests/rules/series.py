@@ -33,7 +33,7 @@ class State:
     recovery_lag: float = 0.0
     hold: float = 0.0  # of the client limit
     device_latency: float = 0.001
-    device_ops: float = 10.0
+    device_ops: float | None = None  # per second; None: two for each piece of work
     depth: float = 0.1
     kv_commit: float = 0.001
     read_wait: float | None = None  # seconds; None: no reads
@@ -58,7 +58,6 @@ BUSY = State(
     store_latency=0.02,
     store_used=0.01,
     queue=(3, 2, 4, 1),
-    device_ops=2000,
     depth=3,
     kv_commit=0.01,
 )
@@ -238,6 +237,12 @@ def _device_bytes(state: State) -> float:
     return 4096 * (state.client + state.immediate + state.recovery)
 
 
+def _device_ops(state: State) -> float:
+    if state.device_ops is not None:
+        return state.device_ops
+    return 10 + 2 * (state.client + state.immediate + state.recovery)
+
+
 def _op_seconds(state: State, op: str) -> float:
     """Of the operations that are there on average, those that write take as long as it says."""
     latency = state.write_latency or 2 * state.store_latency
@@ -257,11 +262,11 @@ def _add_resources(
     disk = {"layer": "osd", "device": osd.device, "role": "block"}
     add_counter(
         "cephqos_disks_time_seconds_total",
-        lambda s: s.device_ops * s.device_latency,
+        lambda s: _device_ops(s) * s.device_latency,
         op="write",
         **disk,
     )
-    add_counter("cephqos_disks_ops_total", lambda s: s.device_ops, op="write", **disk)
+    add_counter("cephqos_disks_ops_total", _device_ops, op="write", **disk)
     add_counter("cephqos_disks_bytes_total", _device_bytes, op="write", **disk)
     add_counter("cephqos_disks_weighted_seconds_total", lambda s: s.depth, **disk)
     add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: 100 * s.kv_commit)
