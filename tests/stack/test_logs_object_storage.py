@@ -13,15 +13,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.logs import LOKI_CONFIG
-from cephqos_loadgen.programs import until_answers
-from cephqos_loadgen.stack import free_ports
+from cephqos_loadgen.programs import free_ports, until_answers
 from cephqos_loadgen.tools import find_tool
 
-from .conftest import until
 from .object_store import ObjectStore
 
 _LINES = 500
