@@ -168,6 +168,15 @@ def _misplaced(look: Mapping[str, Any]) -> int:
 # -- loads -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """One step of a phase with clients; `LoadPart`s are taken of it."""
+
+    phase: str
+    step: Step
+    several_depths: bool
+
+
 def _loads(
     record: RepeatRecord,
     intervals: Intervals,
@@ -180,17 +189,17 @@ def _loads(
         result = phase.result
         if not isinstance(result, LoadResult):
             continue
-        several = result.is_curve
         for number, step in enumerate(result.steps, start=1):
+            load = _Load(name, step, several_depths=result.is_curve)
             clients = _clients(name, number, host)
             stretch = (step.start_unix_seconds, step.end_unix_seconds)
             cost = cost_of(step, samples, clients, hosts)
             cost |= kept_by_clients(samples, *stretch)
             for op, figures in _by_op(step):
-                yield _whole(name, step, op, figures, cost, several)
+                yield _whole(load, op, figures, cost)
             chosen = intervals.of(name, step.depth)
             chosen &= intervals.within([(step.start_unix_seconds, step.end_unix_seconds)])
-            yield from _windows(name, step, chosen, intervals, stretches, several)
+            yield from _windows(load, chosen, intervals, stretches)
 
 
 def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
@@ -219,23 +228,16 @@ def _step_of(client: str) -> int:
     return int(parts[2]) if len(parts) == 3 and parts[2].isdigit() else 1
 
 
-def _whole(
-    phase: str,
-    step: Step,
-    op: str,
-    figures: LoadFigures,
-    cost: Mapping[str, float],
-    several: bool,
-) -> LoadPart:
+def _whole(load: _Load, op: str, figures: LoadFigures, cost: Mapping[str, float]) -> LoadPart:
     return LoadPart(
-        phase=phase,
-        depth=step.depth,
+        phase=load.phase,
+        depth=load.step.depth,
         op=op,
         window=WHOLE,
-        several_depths=several,
-        start=step.start_unix_seconds,
-        end=step.end_unix_seconds,
-        seconds=step.seconds,
+        several_depths=load.several_depths,
+        start=load.step.start_unix_seconds,
+        end=load.step.end_unix_seconds,
+        seconds=load.step.seconds,
         ios=figures.ios,
         iops=figures.iops,
         bytes_per_second=figures.bytes_per_second,
@@ -247,12 +249,10 @@ def _whole(
 
 
 def _windows(
-    phase: str,
-    step: Step,
+    load: _Load,
     chosen: Mask,
     intervals: Intervals,
     stretches: Mapping[str, Sequence[Stretch]],
-    several: bool,
 ) -> Iterator[LoadPart]:
     """The parts of a load with and without background work, where there are both or either."""
     busy = np.zeros(len(chosen), np.bool_)
@@ -265,27 +265,25 @@ def _windows(
         return
     windows[QUIET] = chosen & ~busy
     for window, mask in windows.items():
-        part = _part(phase, step, window, mask, intervals, several)
+        part = _part(load, window, mask, intervals)
         if part and part.seconds >= _LEAST_SECONDS:
             yield part
 
 
-def _part(
-    phase: str, step: Step, window: str, mask: Mask, intervals: Intervals, several: bool
-) -> LoadPart | None:
+def _part(load: _Load, window: str, mask: Mask, intervals: Intervals) -> LoadPart | None:
     ios = int(intervals.ios[mask].sum())
     if not ios:
         return None
     bins = intervals.bins(mask)
     jobs = len(np.unique(intervals.job[mask]))
     return LoadPart(
-        phase=phase,
-        depth=step.depth,
+        phase=load.phase,
+        depth=load.step.depth,
         op="total",
         window=window,
-        several_depths=several,
-        start=step.start_unix_seconds,
-        end=step.end_unix_seconds,
+        several_depths=load.several_depths,
+        start=load.step.start_unix_seconds,
+        end=load.step.end_unix_seconds,
         seconds=float(intervals.seconds[mask].sum()) / jobs,
         ios=ios,
         iops=intervals.rate(mask),
