@@ -61,10 +61,7 @@ async def gather(archive: Archive, shift_seconds: float, work: Path, say: Say) -
         raise ArchiveDamaged(f"{archive.folder}: {error}: nothing to replay") from None
     samples = sum(map(len, recording.series.values()))
     _check_room(work, archive, samples)
-    raw = work / "raw"
-    say("writing blocks")
-    await to_blocks(recording, {}, 0, raw, work)
-    recorded = await _recorded(raw, work, begin_ms, end_ms, say, None)
+    recorded = await _recorded(recording, work, say)
     whole = RecordedRun(recording.types, recording.series | recorded.series)
     own = {"run": manifest.run, "archive": archive.folder.resolve().name}
     about = ReplayedBlocks(
@@ -155,29 +152,26 @@ async def evaluated(
     with scratch(None) as work:
         say("reading")
         recording = load(archive)
-        try:
-            begin_ms, end_ms = recording.span_ms()
-        except ValueError:
+        if not recording.series:
             return RecordedRun({}, {})
-        await to_blocks(recording, {}, 0, work / "raw", work)
-        return await _recorded(
-            work / "raw", work, begin_ms, end_ms, say, wanted, time_scale=time_scale
-        )
+        return await _recorded(recording, work, say, wanted, time_scale=time_scale)
 
 
 async def _recorded(
-    raw: Path,
+    recording: RecordedRun,
     work: Path,
-    begin_ms: int,
-    end_ms: int,
     say: Say,
-    wanted: Collection[str] | None,
+    wanted: Collection[str] | None = None,
+    *,
     time_scale: float = 1.0,
 ) -> RecordedRun:
     """What the recording rules make of a run alone, without labels of ours; all, or those wanted.
 
     Alone, since rules know nothing of runs: two at the same time would be added up.
     """
+    say("writing blocks")
+    raw = work / "raw"
+    await to_blocks(recording, {}, 0, raw, work)
     built = work / "rules"
     argv = ["rules", "build", f"--out={built}", "--scrape-interval=1"]
     argv.append(f"--time-scale={time_scale:g}")
@@ -185,6 +179,7 @@ async def _recorded(
     files = [file.read_text(encoding="utf-8") for file in sorted(built.glob("*.yml"))]
     every = recording_rules(files)
     order = layers(every if wanted is None else leading_to(every, wanted))
+    begin_ms, end_ms = recording.span_ms()
     begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)
     for number, layer in enumerate(order, 1):
         say(f"recording rules, layer {number} of {len(order)}")
