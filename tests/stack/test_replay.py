@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.recorded import ARCHIVE
 
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.queries import run as board
@@ -27,7 +28,6 @@ from cephqos_loadgen.replay.remote_write import send
 from cephqos_loadgen.replay.series import RecordedRun, labelled, parse, render
 from cephqos_loadgen.servers import Address
 
-RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())
 AT = 1_800_000_000
 LATER = 10.0  # the second run is said to have started so much earlier than its first phase
 
@@ -45,7 +45,7 @@ class ServedReplay:
 
 def second_archive(folder: Path) -> Path:
     """The recorded archive under another name, with an earlier start."""
-    copy = Path(shutil.copytree(RECORDED, folder / "second"))
+    copy = Path(shutil.copytree(ARCHIVE, folder / "second"))
     manifest = copy / "archive.json"
     data = json.loads(manifest.read_text())
     data["run"] = "second"
@@ -69,7 +69,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedReplay]
     needs_prometheus()
     folder = tmp_path_factory.mktemp("replay")
     second = second_archive(folder)
-    argv = [sys.executable, "-m", "cephqos_base", "replay", str(RECORDED), str(second)]
+    argv = [sys.executable, "-m", "cephqos_base", "replay", str(ARCHIVE), str(second)]
     argv += ["--into", str(folder / "data"), "--at", str(AT)]
 
     async def run() -> None:
@@ -81,7 +81,7 @@ def replayed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedReplay]
         path.name for path in (folder / "data").iterdir() if not re.fullmatch(r"\w{26}", path.name)
     ]
     assert left == ["cephqos-replayed.json"]
-    yield ServedReplay((open_archive(RECORDED), open_archive(second)), folder / "data")
+    yield ServedReplay((open_archive(ARCHIVE), open_archive(second)), folder / "data")
 
 
 async def test_values_of_both_runs_are_those_of_their_archives_at_every_fourth_instant(
@@ -175,7 +175,7 @@ async def test_remote_write_brings_every_value_and_marks_the_end(tmp_path: Path)
     """Into a Prometheus with the default lookback: only marks keep it from drawing on."""
     needs_prometheus()
     at_seconds = int(time.time()) - 1800  # a database refuses what lies in the future
-    archives = [open_archive(RECORDED), open_archive(second_archive(tmp_path))]
+    archives = [open_archive(ARCHIVE), open_archive(second_archive(tmp_path))]
     (tmp_path / "data").mkdir()
     receiver = "--web.enable-remote-write-receiver"
     async with prometheus(tmp_path / "data", tmp_path, receiver, lookback="5m") as url:
@@ -225,7 +225,7 @@ async def test_serve_answers_until_interrupted_and_leaves_nothing(tmp_path: Path
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     environment.pop("GRAFANA_HOME", None)
     assert tempfile.gettempdir() != str(tmp_path)
-    argv = [sys.executable, "-m", "cephqos_base", "replay", str(RECORDED), "--serve"]
+    argv = [sys.executable, "-m", "cephqos_base", "replay", str(ARCHIVE), "--serve"]
     process = await asyncio.create_subprocess_exec(
         *argv, stdout=asyncio.subprocess.PIPE, env=environment
     )
@@ -238,7 +238,7 @@ async def test_serve_answers_until_interrupted_and_leaves_nothing(tmp_path: Path
             said += line
         address = re.search(rb"Prometheus: (\S+)", said)
         assert address
-        manifest = open_archive(RECORDED).manifest
+        manifest = open_archive(ARCHIVE).manifest
         at = manifest.end_unix_seconds - 4
         assert await query(address[1].decode(), "cephqos_daemon_up", at)
         process.send_signal(signal.SIGINT)

@@ -7,15 +7,19 @@ import re
 import shutil
 import struct
 import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.recorded import ARCHIVE
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.recorded import PerClass
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
 from cephqos_loadgen.record import columns
@@ -28,12 +32,11 @@ from cephqos_loadgen.replay.blocks import (
     note_replayed,
     shifts,
 )
-from cephqos_loadgen.replay.gather import ReplayedBlocks, load
+from cephqos_loadgen.replay.gather import ReplayedBlocks, evaluated, load
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import TypeLine, family_of, text
 from cephqos_loadgen.replay.series import RecordedRun, labelled, merge, parse, render
 
-RECORDED = next(Path("tests/recordings/archive/format-1").iterdir())
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")
 LABELS = st.dictionaries(NAMES, st.text(st.characters(codec="utf-8"), max_size=12), max_size=4)
 VALUES = st.floats(allow_nan=False)
@@ -187,7 +190,7 @@ def test_rules_that_read_each_other_are_refused() -> None:
 
 
 def test_the_run_serves_its_own_series_again() -> None:
-    archive = open_archive(RECORDED)
+    archive = open_archive(ARCHIVE)
     recording = load(archive, 100.0)
     starts = [it for it in recording.series if it.startswith("cephqos_run_start_timestamp")]
     values = set(recording.series[starts[0]].values())
@@ -212,14 +215,14 @@ def test_the_run_serves_its_own_series_again() -> None:
 
 
 def test_counters_of_clients_never_fall() -> None:
-    for series, samples in load(open_archive(RECORDED)).series.items():
+    for series, samples in load(open_archive(ARCHIVE)).series.items():
         if series.startswith("cephqos_client_") and "_total{" in series:
             values = [samples[time] for time in sorted(samples)]
             assert values == sorted(values), series
 
 
 def test_all_runs_start_together_and_the_longest_ends_now() -> None:
-    archive = open_archive(RECORDED)
+    archive = open_archive(ARCHIVE)
     manifest = archive.manifest
     length = manifest.end_unix_seconds - manifest.start_unix_seconds
     assert shifts([archive], None) == [0.0]
@@ -229,7 +232,7 @@ def test_all_runs_start_together_and_the_longest_ends_now() -> None:
 
 
 def test_a_run_that_is_moved_into_the_future_is_said_to_end_there() -> None:
-    archives = [open_archive(RECORDED)]
+    archives = [open_archive(ARCHIVE)]
     end = archives[0].manifest.end_unix_seconds
     assert list(in_the_future(archives, [0.0], end)) == []
     (line,) = in_the_future(archives, [3600.0], end)
@@ -238,7 +241,7 @@ def test_a_run_that_is_moved_into_the_future_is_said_to_end_there() -> None:
 
 def test_a_run_lies_in_a_folder_once_or_well_apart(tmp_path: Path) -> None:
     """Twice "--at now", a few seconds apart, would mix two copies of every counter."""
-    archives = [open_archive(RECORDED)]
+    archives = [open_archive(ARCHIVE)]
     length = archives[0].manifest.end_unix_seconds - archives[0].manifest.start_unix_seconds
     check_replayed(tmp_path, archives, [0.0])
     note_replayed(tmp_path, archives, [0.0])
@@ -282,7 +285,7 @@ def test_a_file_and_an_address_of_another_kind_are_refused_in_one_line(tmp_path:
 
 
 async def test_a_damaged_archive_is_named_and_nothing_is_written(tmp_path: Path) -> None:
-    copy = Path(shutil.copytree(RECORDED, tmp_path / "copy"))
+    copy = Path(shutil.copytree(ARCHIVE, tmp_path / "copy"))
     metrics = next(copy.glob("repeats/*/metrics.columns"))
     metrics.write_bytes(metrics.read_bytes()[:-100])
     arguments = argparse.Namespace(archive=[copy], into=str(tmp_path / "db"), at=None)
@@ -292,7 +295,7 @@ async def test_a_damaged_archive_is_named_and_nothing_is_written(tmp_path: Path)
 
 
 def test_a_run_named_twice_or_one_that_did_not_end_is_refused(tmp_path: Path) -> None:
-    archive = open_archive(RECORDED)
+    archive = open_archive(ARCHIVE)
     with pytest.raises(UsageError, match="named twice"):
         check_archives([archive, archive])
     (tmp_path / "run.partial").mkdir()
@@ -317,7 +320,7 @@ async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(cli, "write_blocks", full)
     monkeypatch.setattr(cli, "find_program", lambda name: [name])
-    arguments = argparse.Namespace(archive=[RECORDED], into=str(tmp_path), at=None)
+    arguments = argparse.Namespace(archive=[ARCHIVE], into=str(tmp_path), at=None)
     with pytest.raises(CephqosError, match=r"^cannot write page.om: No space left on device$"):
         await cli._replay(arguments)
     assert list(tmp_path.iterdir()) == []
@@ -326,3 +329,45 @@ async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_run_is_printed_without_control_characters() -> None:
     shown = cli.describe(ReplayedBlocks("\x1b[2J\n", "a", 1e9, 1e9, 1, 1))
     assert shown.isprintable()
+
+
+# Rules
+
+
+async def test_rules_are_evaluated_layer_by_layer_over_blocks_of_the_whole_recording(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each layer is served what the ones before it wrote."""
+    begin, end = (round(ms / 1000) for ms in load(open_archive(ARCHIVE)).span_ms())
+    done: list[str] = []
+
+    async def promtool(argv: list[str], said: Path) -> None:
+        kind = argv[argv.index("create-blocks-from") + 1]
+        done.append(kind)
+        if kind == "rules":
+            times = dict(part.removeprefix("--").split("=", 1) for part in argv if "=" in part)
+            assert begin - 1 <= int(times["start"]) <= begin
+            assert end <= int(times["end"]) <= end + 1
+            assert times["output-dir"] == str(said.parent / "raw")
+
+    @asynccontextmanager
+    async def prometheus(blocks: Path, work: Path, **_: str) -> AsyncIterator[str]:
+        assert blocks == work / "raw"
+        done.append("served")
+        yield "http://nowhere"
+
+    async def query(_url: str, expr: str, at: int) -> list[dict[str, object]]:
+        assert expr.startswith(f'{{__name__="{PerClass.CAUSE}"}}')
+        return [{"metric": {"osd": "1"}, "values": [[at, "1"]]}]
+
+    gather = "cephqos_loadgen.replay.gather"
+    monkeypatch.setattr(f"{gather}.find_program", str)
+    monkeypatch.setattr(f"{gather}.run_promtool", promtool)
+    monkeypatch.setattr(f"{gather}.prometheus", prometheus)
+    monkeypatch.setattr(f"{gather}.query", query)
+    found = await evaluated(open_archive(ARCHIVE), [PerClass.CAUSE], print, time_scale=0.1)
+    assert done[0] == "openmetrics"
+    assert done[1:-1] == ["served", "rules"] * (len(done) // 2 - 1)
+    assert len(done) > 4, "several layers lead to it"
+    assert done[-1] == "served"
+    assert list(found.series) == [f'{PerClass.CAUSE}{{osd="1"}}']
