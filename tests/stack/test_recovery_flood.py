@@ -55,7 +55,8 @@ async def _prepare(lab: RunningLab) -> float:
     await _pool(lab, "client")
     await _restart(lab, "wpq")
     await _write(lab, "client", 4, 4096)  # the first seconds after a restart wait for leases
-    return await _write(lab, "client", 8, 4096)
+    # The better of two: a target of what a busy moment allowed is kept under any flood.
+    return max([await _write(lab, "client", 8, 4096) for _ in range(2)])
 
 
 async def _pool(lab: RunningLab, name: str) -> None:
