@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import secrets
 import subprocess
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,6 @@ from typing import Final
 from cephqos_base import dashboards
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
@@ -54,20 +54,21 @@ class OwnGrafana(Grafana):
         ) as process:
             health = f"{self.url}/api/health"
             await until_answers(health, process, log, "Grafana", _START_SECONDS)
-            await self._until_shown(folder)
+            await self._until_shown(process, log, folder)
             yield
 
-    async def _until_shown(self, folder: Path) -> None:
+    async def _until_shown(self, process: Process, log: Path, folder: Path) -> None:
         """Wait for the home page: a container may run where this host's files are not."""
         board = f"{self.url}/api/dashboards/uid/{dashboards.OVERVIEW}"
-        for _ in range(int(_SHOW_SECONDS / 0.2)):
-            if await _answers(board):
-                return
-            await asyncio.sleep(0.2)
-        raise LabError(
-            f"Grafana runs and has none of our dashboards: it does not see {folder}"
-            f"{self._why_unseen}"
-        )
+        try:
+            await until_answers(board, process, log, "Grafana", _SHOW_SECONDS)
+        except LabError:
+            if process.returncode is not None:
+                raise
+            raise LabError(
+                f"Grafana runs and has none of our dashboards: it does not see {folder}"
+                f"{self._why_unseen}"
+            ) from None
 
     async def _prepare(self, folder: Path, say: Say) -> None:
         """What must be there before it starts."""
@@ -142,14 +143,6 @@ def _settings(port: int, folder: Path) -> Mapping[str, str]:
         "GF_NEWS_NEWS_FEED_ENABLED": "false",
         "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": str(home),
     }
-
-
-async def _answers(url: str) -> bool:
-    try:
-        await fetch(url, within=2.0)
-    except OSError:
-        return False
-    return True
 
 
 async def docker_answers(docker: str, log: Path) -> bool:
