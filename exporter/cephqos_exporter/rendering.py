@@ -72,17 +72,16 @@ class _Shape(NamedTuple):
 
 def _taken_apart(families: Sequence[Family]) -> tuple[_Shape, _Numbers]:
     """Families that have samples as their shape and their numbers."""
-    samples = chain.from_iterable([family.samples for family in families])
-    suffixes, labels, values = zip(*samples, strict=True)
+    samples = list(chain.from_iterable([family.samples for family in families]))
     shape = _Shape(
         [family.name for family in families],
         [family.type for family in families],
         [family.help for family in families],
         [len(family.samples) for family in families],
-        suffixes,
-        labels,
+        [suffix for suffix, _, _ in samples],
+        [labels for _, labels, _ in samples],
     )
-    return shape, _numbers(values)
+    return shape, _numbers([value for _, _, value in samples])
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +197,7 @@ def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
     filled = [family for family in families if family.samples]
     if not filled:
         return _NOTHING
-    _, numbers = _taken_apart(filled)
+    numbers = _numbers([value for family in filled for _, _, value in family.samples])
     return _render(filled, numbers, Seen() if seen is None else seen)[0]
 
 
