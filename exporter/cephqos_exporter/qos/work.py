@@ -25,13 +25,29 @@ _EVENTS_PER_CHUNK: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class RecoveryItems:
-    """What an OSD took from its queue for recovery since it started (18.2 and later)."""
+    """What an OSD took from its queue for recovery (18.2 and later), as it counts it.
+
+    `nested`: what counts one kind of message counts those before it too, in this order: pushes,
+    replies, pulls, messages.
+    """
 
     starts: float  # looks for objects to recover, as primary
     continuations: float
     pushes: float  # received: objects, some to a message
+    replies: float
     pulls: float  # received: requests for objects
-    others: float  # replies, scans, backfill progress, removals
+    messages: float  # scans; nested: of all kinds
+    nested: bool = False
+
+    def others(self) -> float:
+        """Messages that carry no objects: replies, scans, backfill progress, removals."""
+        if not self.nested:
+            return self.replies + self.messages
+        return max(self.replies - self.pushes, 0.0) + max(self.messages - self.pulls, 0.0)
+
+    def requests(self) -> float:
+        """Requests for objects."""
+        return max(self.pulls - self.replies, 0.0) if self.nested else self.pulls
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +98,20 @@ def _gain(new: float, old: float) -> float:
 
 
 def _recovery_gain(now: RecoveryItems | None, before: RecoveryItems | None) -> RecoveryItems:
+    """Counter by counter. Their differences may fall without a reset.
+
+    Some of them are read before an item is counted and the others after it.
+    """
     if now is None or before is None:
-        return RecoveryItems(0, 0, 0, 0, 0)
+        return RecoveryItems(0, 0, 0, 0, 0, 0)
     return RecoveryItems(
         starts=_gain(now.starts, before.starts),
         continuations=_gain(now.continuations, before.continuations),
         pushes=_gain(now.pushes, before.pushes),
+        replies=_gain(now.replies, before.replies),
         pulls=_gain(now.pulls, before.pulls),
-        others=_gain(now.others, before.others),
+        messages=_gain(now.messages, before.messages),
+        nested=now.nested,
     )
 
 
@@ -160,10 +182,10 @@ class WorkMeter:
             self.done[RECOVERY] += gained["recovery_ops"] * charge(qos.recovery_item_bytes)
             self.done[IMMEDIATE] += pushes
             return
-        work = pushes + items.others * charge(0)
+        work = pushes + items.others() * charge(0)
         work += (items.starts + items.continuations) * charge(self._mean_push)
         # Whoever asks for an object does not know its size and asks for a chunk.
-        work += items.pulls * charge(_PULL_BYTES)
+        work += items.requests() * charge(_PULL_BYTES)
         self.done[RECOVERY] += work * self._degraded
         self.done[BEST_EFFORT] += work * (1.0 - self._degraded)
 

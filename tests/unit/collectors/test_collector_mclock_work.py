@@ -80,6 +80,26 @@ def test_recovery_goes_to_the_class_that_the_reservations_tell() -> None:
     assert value(families, DELIVERED) == pytest.approx(18 + 8 * MIB / HDD_COST_PER_IO)
 
 
+def test_recovery_counters_that_are_read_while_they_change_make_no_work() -> None:
+    """A push raises several counters, one after the other: a reply may have some of them only."""
+    osd, collector = RecordedOsd("reef"), MclockCollector()
+    recover(osd, starts=0, pushes=10**6, replies=10**6, pulls=10**6)
+    osd.scrape(collector)
+    counters = osd.counters("osd")
+    later = ("push_reply", "pull", "backfill", "backfill_remove", "scan")
+    for kind in later:  # a push was read before it was counted, what follows it after
+        counters[f"l_osd_recovery_{kind}_queue_latency"]["avgcount"] += 1
+    torn = value(osd.scrape(collector), DELIVERED)
+    counters["l_osd_recovery_push_queue_latency"]["avgcount"] += 1
+    whole = value(osd.scrape(collector), DELIVERED)
+    assert torn <= whole <= torn + 1
+    for kind in later[1:]:
+        counters[f"l_osd_recovery_{kind}_queue_latency"]["avgcount"] += 1
+    torn = value(osd.scrape(collector), DELIVERED)
+    counters["l_osd_recovery_push_reply_queue_latency"]["avgcount"] += 1
+    assert torn <= value(osd.scrape(collector), DELIVERED) <= torn + 8 * MIB / HDD_COST_PER_IO
+
+
 def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps() -> None:
     osd, collector = RecordedOsd("reef"), MclockCollector()
     osd.scrape(collector)
@@ -136,6 +156,17 @@ def test_queue_lengths_come_from_the_counters_of_each_shard() -> None:
     assert value(families, name, class_="client", shard="0") == 119
     assert value(families, name, class_="immediate", shard="0") == 7
     assert len(values(families, name)) == 4
+
+
+def test_a_queue_length_that_went_below_0_is_not_believed() -> None:
+    """`perf reset` takes these counters for sums: what waits then makes them wrap when it goes."""
+    osd = RecordedOsd("tentacle")
+    queue = osd.counters("mclock-shard-queue-0")
+    queue |= {"mclock_client_queue_len": 2**64 - 3, "mclock_immediate_queue_len": 7}
+    families = osd.scrape(MclockCollector())
+    name = "cephqos_qos_queue_length"
+    assert value(families, name, class_="client", shard="0") == 10, "as the queue itself says"
+    assert not values(families, name, {"class": "immediate"}), "of which the queue says nothing"
 
 
 def test_a_wait_that_shrinks_between_two_replies_is_no_restart() -> None:

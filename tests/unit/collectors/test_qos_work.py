@@ -58,7 +58,7 @@ NOTHING = Totals(
     recovery_bytes=0,
     pushes_sent=0,
     push_bytes=0,
-    recovery=RecoveryItems(0, 0, 0, 0, 0),
+    recovery=RecoveryItems(0, 0, 0, 0, 0, 0),
     scrub=Scrubbed(0, 0, 0),
 )
 
@@ -175,7 +175,7 @@ RECOVERED = replace(
     recovery_ops=10,
     pushes_sent=20,
     push_bytes=20 * MIB,
-    recovery=RecoveryItems(starts=12, continuations=2, pushes=4, pulls=3, others=30),
+    recovery=RecoveryItems(starts=12, continuations=2, pushes=4, replies=20, pulls=3, messages=10),
 )
 # 14 items of an object each, 4 pushes, 3 requests of 8 MiB, 30 small messages.
 RECOVERY_WORK = (
@@ -207,7 +207,7 @@ def test_recovery_that_ended_between_two_looks_belongs_where_the_last_one_did() 
 
 
 def test_an_osd_that_only_pulls_takes_the_size_from_what_it_recovered() -> None:
-    items = RecoveryItems(starts=0, continuations=0, pushes=5, pulls=0, others=0)
+    items = RecoveryItems(0, 0, pushes=5, replies=0, pulls=0, messages=0)
     now = replace(NOTHING, recovery_ops=5, recovery_bytes=5 * MIB, recovery=items)
     meter = done(now, degraded=1.0)
     assert meter.done[RECOVERY] == pytest.approx(5 * SSD.normalised(MIB + 1000))

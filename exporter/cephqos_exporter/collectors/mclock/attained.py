@@ -97,13 +97,14 @@ def _recovery_items(counters: Mapping[str, Any]) -> RecoveryItems | None:
     if starts is None or len(counts) < len(kinds):
         return None
     push, reply, pull, scan, context = counts
-    nested = push <= reply <= pull <= scan
     return RecoveryItems(
         starts=starts["avgcount"],
         continuations=context,
         pushes=push,
-        pulls=pull - reply if nested else pull,
-        others=(reply - push) + (scan - pull) if nested else reply + scan,
+        replies=reply,
+        pulls=pull,
+        messages=scan,
+        nested=push <= reply <= pull <= scan,
     )
 
 

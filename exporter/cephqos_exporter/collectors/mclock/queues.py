@@ -17,6 +17,7 @@ _QUEUE_COUNTERS: Final[Mapping[str, str]] = {
     BEST_EFFORT: "mclock_best_effort_queue_len",
     IMMEDIATE: "mclock_immediate_queue_len",
 }
+_BELOW_0: Final = 2.0**63  # from there on: 64 bits without a sign
 
 
 def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels) -> Family:
@@ -41,12 +42,17 @@ def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels) -> Family:
 
 
 def _counted_lengths(queues: QueueDump, loggers: Loggers) -> Mapping[str, Mapping[str, float]]:
-    """Queue lengths from counters, which 18.x and later have."""
+    """Queue lengths from counters, which 18.x and later have; none of what went below 0.
+
+    Ceph declares them as sums, so that `perf reset` makes them 0 while requests wait.
+    """
     lengths = {}
     for shard in queues.shards:
         counters = loggers.get(f"{_QUEUE_LOGGER}{shard.index}")
         if counters is not None:
-            lengths[shard.index] = {c: counters[key] for c, key in _QUEUE_COUNTERS.items()}
+            found = {c: counters[key] for c, key in _QUEUE_COUNTERS.items()}
+            if max(found.values()) < _BELOW_0:
+                lengths[shard.index] = found
     return lengths
 
 
