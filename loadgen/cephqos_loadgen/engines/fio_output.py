@@ -5,6 +5,7 @@ one after the other, sometimes with lines of text between them.
 """
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from cephqos_loadgen.results.rates import DoneSoFar
 
 DIRECTIONS = ("read", "write")
 _NS = 1e-9
+_BEGUN = re.compile(rb"(^|\n)\{($|\n)")
 
 
 class JsonStream:
@@ -25,6 +27,7 @@ class JsonStream:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._unread = False  # the last document
 
     def feed(self, data: bytes) -> list[dict[str, Any]]:
         """Documents begin with a line `{` and end with a line `}`; what is between is text."""
@@ -33,11 +36,17 @@ class JsonStream:
         while (end := self._rest.find(b"\n}\n")) >= 0:
             document, self._rest = self._rest[: end + 2], self._rest[end + 3 :]
             begin = 0 if document.startswith(b"{\n") else document.rfind(b"\n{\n") + 1
+            self._unread = False
             try:
                 found.append(orjson.loads(document[begin:]))
             except orjson.JSONDecodeError:
-                continue  # a document that was torn, by a signal or a full disk
+                self._unread = True  # it was torn, by a signal or a full disk
         return found
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last document, so far, is not whole."""
+        return self._unread or bool(_BEGUN.search(self._rest))
 
 
 def documents(data: bytes) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from cephqos_loadgen.engines.fio_output import IoTotals
-from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.plan.place import ProgramPaths, whole_seconds
 
 
 def bench_argv(
@@ -21,7 +21,7 @@ def bench_argv(
     """The command line of one instance. Reads read what the write phase of its pool left."""
     # Its standard output would keep the seconds back until it has 4 KiB of them.
     command = ["stdbuf", "--output=0", "rados", *place.identity, "--pool", pool]
-    command += ["--format", "json", "bench", str(max(1, round(seconds))), op]
+    command += ["--format", "json", "bench", str(whole_seconds(seconds)), op]
     command += ["--concurrent-ios", str(in_flight)]
     command += ["--run-name", f"cephqos.{pool}.{object_size}"]
     if op == "write":

@@ -33,6 +33,8 @@ _GRACE = 30.0
 # fio's status when it was told to end.
 _FIO_INTERRUPTED = 128
 _COMMAND_SECONDS = 60.0
+# A client counts its own time: one that was given a time ran for less than it only if it ended.
+_EARLY_SECONDS = 1.0
 
 
 class RunTools:
@@ -155,12 +157,20 @@ class Follower:
         self._context.recorder.intervals.write(to_json(interval))
 
 
-def step_of(followers: Sequence[Follower], depth: int, started: float) -> Step:
-    """The figures of all clients together at one depth.
+def step_of(
+    followers: Sequence[Follower], depth: int, started: float, asked: float | None = None
+) -> Step:
+    """The figures of all clients together at one depth. `asked`: seconds, of a load that was to
+    run for so long.
 
     Rates are taken over the time in which all jobs ran, everything else over all that they did.
     """
     statuses = {f.client: f.last for f in followers if f.last is not None}
+    jobs = {
+        f"{client}/{name}" if name != client else name: job
+        for client, status in statuses.items()
+        for name, job in status.jobs.items()
+    }
     common = over_common_time([points for f in followers for points in f.points.values()])
     runtime = max((status.runtime for status in statuses.values()), default=0.0)
     parts = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
@@ -182,11 +192,13 @@ def step_of(followers: Sequence[Follower], depth: int, started: float) -> Step:
         read=read,
         write=write,
         jobs={
-            f"{client}/{name}" if name != client else name: figures_over(
-                add(job.totals.values()), job.runtime
-            )
-            for client, status in statuses.items()
-            for name, job in status.jobs.items()
+            name: figures_over(add(job.totals.values()), job.runtime) for name, job in jobs.items()
+        },
+        asked_seconds=asked,
+        ended_early={
+            name: job.runtime
+            for name, job in jobs.items()
+            if asked is not None and 0 < job.runtime < asked - _EARLY_SECONDS
         },
     )
 
@@ -204,8 +216,9 @@ class ClientProcess:
 
 async def run_clients(
     context: Context, phase: str, clients: Sequence[ClientProcess], seconds: float, end: End | None
-) -> None:
-    """All of them, to their own end or to what `end` says. One that fails ends the phase."""
+) -> bool:
+    """All of them, to their own end or to what `end` says: whether it was that. One that fails ends
+    the phase."""
     try:
         async with AsyncExitStack() as stack:
             running: list[Child] = []
@@ -213,14 +226,15 @@ async def run_clients(
                 name = f"{phase}.{client.follower.client}"
                 child = context.recorder.child(name, client.argv, client.follower)
                 running.append(await stack.enter_async_context(child))
-            await _until_done(running, seconds + _GRACE, end)
+            return await _until_done(running, seconds + _GRACE, end)
     finally:
         for client in clients:
             client.follower.flush()
 
 
-async def _until_done(running: list[Child], within: float, end: End | None) -> None:
-    """Wait for all; when `end` comes first, interrupt them. One that fails ends the phase."""
+async def _until_done(running: list[Child], within: float, end: End | None) -> bool:
+    """Wait for all; when `end` comes first, interrupt them: whether it did. One that fails ends the
+    phase."""
     waits = [asyncio.create_task(child.wait(within)) for child in running]
     ending = asyncio.ensure_future(end()) if end else None
     try:
@@ -232,12 +246,14 @@ async def _until_done(running: list[Child], within: float, end: End | None) -> N
             _check(running)
             if ending is not None and ending.done():
                 break
-        if ending is not None and ending.done():
+        told = ending is not None and ending.done()
+        if told:
             for task in waits:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
             await asyncio.gather(*(child.interrupt() for child in running if child.running))
         _check(running)
+        return told
     finally:
         for task in (*waits, *([ending] if ending else [])):
             task.cancel()
@@ -251,4 +267,5 @@ def _check(running: list[Child]) -> None:
             continue
         if child.interrupted and status in (_FIO_INTERRUPTED, 130):
             continue
-        raise ChildFailed(f"{child.launch.name} ended with status {status}: {child.said}")
+        how = process.how_it_ended(status)
+        raise ChildFailed(f"{child.launch.name} {how}: {child.said}".removesuffix(": "))

@@ -19,12 +19,20 @@ class FioFollower(Follower):
         for document in self._stream.feed(data):
             self.take(read_status(document))
 
+    @property
+    def torn(self) -> bool:
+        """Its last figures are not whole: those before are not of all that it did."""
+        return self._stream.torn
+
 
 def check_results(followers: Sequence[FioFollower]) -> None:
     """RunError where a process wrote no result, or reports errors of its jobs."""
     silent = ", ".join(follower.client for follower in followers if follower.last is None)
     if silent:
         raise RunError(f"fio wrote no result for {silent}")
+    torn = ", ".join(follower.client for follower in followers if follower.torn)
+    if torn:
+        raise RunError(f"fio's result is cut off for {torn}")
     for follower in followers:
         jobs = follower.last.jobs if follower.last else {}
         wrong = {name: job.error for name, job in jobs.items() if job.error}

@@ -131,6 +131,8 @@ def ended_by(phase: Phase, came: bool, result: PhaseResult) -> EndedBy:
     Clients run for `at_most` by themselves: if nothing told them to end, they were cut off.
     """
     until = phase.until
+    if isinstance(result, LoadResult) and any(step.ended_early for step in result.steps):
+        return "done"
     if result.cut_off or (phase.action.has_clients and until.kind not in _OWN_ENDS and not came):
         return "cut_off"
     if until.kind == "duration":

@@ -22,7 +22,7 @@ from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
-from cephqos_loadgen.plan.place import ProgramPaths, pinned
+from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
 from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, read_pool_name
 from cephqos_loadgen.plan.words import count, duration, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
@@ -67,10 +67,11 @@ class FioResult(LoadResult):
         return self.mode != "load" or len(self.steps) > 1
 
     def findings(self) -> tuple[str, ...]:
+        found = LoadResult.findings(self)
         if self.stopped_because:
             last = self.steps[-1].depth
-            return (f"the curve ended at depth {last}, before its last: {self.stopped_because}",)
-        return ("no depth kept the target",) if self.reached is False else ()
+            found += (f"the curve ended at depth {last}, before its last: {self.stopped_because}",)
+        return (*found, "no depth kept the target") if self.reached is False else found
 
     @property
     def cut_off(self) -> bool:
@@ -293,11 +294,13 @@ class Fio(PhaseKind):
             if self.passes:  # to their end: a phase that takes too long fails
                 command.append(f"--loops={self.passes}")
             else:
-                command += ["--time_based=1", f"--runtime={max(1, round(seconds))}"]
+                command += ["--time_based=1", f"--runtime={whole_seconds(seconds)}"]
             if self.size:
                 command.append(f"--size={self.size}")
             if self.rate_iops:
-                command.append(f"--rate_iops={self.rate_iops // self._jobs}")
+                each, rest = divmod(self.rate_iops, self._jobs)
+                mine = each + (volume * self.jobs + job < rest)  # what does not divide: the first
+                command.append(f"--rate_iops={mine}")
             if self.read_percent is not None:
                 command.append(f"--rwmixread={self.read_percent}")
             command += [f"--{name}={value}" for name, value in self.options]
@@ -357,9 +360,11 @@ class Fio(PhaseKind):
             curve = self.sweep or self.search
             figures = host_figures.of_step(context, phase, depth, self._ramp)
             async with figures if curve else nullcontext():
-                await run_clients(context, phase, processes, seconds + self._ramp, end)
+                told = await run_clients(context, phase, processes, seconds + self._ramp, end)
         check_results(followers)
-        step = step_of(followers, depth, started)
+        timed = not (told or self.passes or self.ends_by_itself)
+        asked = float(whole_seconds(seconds)) if timed else None
+        step = step_of(followers, depth, started, asked)
         steady = became_steady(followers) if self.ends_by_itself else None
         if steady is False:
             context.recorder.event("not_steady", phase=phase, after=step.seconds)

@@ -13,7 +13,7 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.plan.place import ProgramPaths, pinned
+from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
 from cephqos_loadgen.plan.reading import read_cpus, read_pool_name
 from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
@@ -112,5 +112,5 @@ class RadosBench(PhaseKind):
                 follower.end()
         except ValueError as error:
             raise RunError(str(error)) from error
-        step = step_of(followers, self.in_flight, started)
+        step = step_of(followers, self.in_flight, started, float(whole_seconds(seconds)))
         return RadosBenchResult(self.op, self.object_size, (step,))

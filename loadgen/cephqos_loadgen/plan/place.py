@@ -27,6 +27,11 @@ class ProgramPaths:
         return ("--conf", self.conf, "--name", f"client.{self.user}", *keyring)
 
 
+def whole_seconds(seconds: float) -> int:
+    """The time that clients are given: rados bench takes whole seconds only, at least one."""
+    return max(1, round(seconds))
+
+
 def pinned(cpus: tuple[int, ...]) -> tuple[str, ...]:
     """What must stand before a command so that it and its threads keep to these CPUs."""
     return ("taskset", "--cpu-list", ",".join(map(str, cpus))) if cpus else ()

@@ -18,6 +18,9 @@ from cephqos_loadgen.results.repeat import ChildRecord
 
 _CHUNK = 1 << 16
 _ENDING_SECONDS = 10.0
+# What a program has written is read within this time of its end.
+_DRAIN_SECONDS = 1.0
+_LOOK_SECONDS = 0.05
 
 Sink = Callable[[bytes], None]
 
@@ -79,12 +82,31 @@ class Child:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await self._exit()
         self.ended = self.ended or time.time()
+        await self._end_what_it_left()
         results = await asyncio.gather(*self._readers, return_exceptions=True)
         failures = [result for result in results if isinstance(result, Exception)]
         if failures and error is None:
             raise failures[0]
+
+    async def _exit(self) -> None:
+        """Returns when it has ended. asyncio's own wait goes on while anybody else holds its output
+        open."""
+        while self.running:  # noqa: ASYNC110 - the event is asyncio's wait
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def _end_what_it_left(self) -> None:
+        """A program that dies may leave workers, as fio does: they load on, and hold its output
+        open. The group is still theirs then."""
+        assert self._process is not None  # noqa: S101
+        _, left = await asyncio.wait(self._readers, timeout=_DRAIN_SECONDS)
+        if left:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            await asyncio.wait(left, timeout=_ENDING_SECONDS)
+        for reader in left:
+            reader.cancel()
 
     async def _copy(self, reader: asyncio.StreamReader, path: Path, sink: Sink | None) -> None:
         with GzipWriter(path) as file:
@@ -114,7 +136,7 @@ class Child:
     async def wait(self, within: float) -> int:
         """Its exit status; ChildFailed past the deadline, or when its output cannot be kept."""
         assert self._process is not None  # noqa: S101
-        ending = asyncio.ensure_future(self._process.wait())
+        ending = asyncio.ensure_future(self._exit())
         try:
             async with asyncio.timeout(within):
                 waiting: set[asyncio.Future[Any]] = {ending, *self._readers}
@@ -122,9 +144,11 @@ class Child:
                     done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                     for task in done:
                         task.result()  # a full disk shows here
-                # asyncio.wait, because a gather that is cancelled would cancel the readers too
-                await asyncio.wait(self._readers)
-                for reader in self._readers:
+                # asyncio.wait, because a gather that is cancelled would cancel the readers too.
+                # Who holds the output of a program that failed open is no reason to wait.
+                patience = _DRAIN_SECONDS if self._process.returncode else None
+                read, _ = await asyncio.wait(self._readers, timeout=patience)
+                for reader in read:
                     reader.result()
         except TimeoutError:
             raise ChildFailed(f"{self.launch.name}: not done within {within:g} s") from None

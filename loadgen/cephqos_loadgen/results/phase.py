@@ -53,7 +53,8 @@ class Step:
     """A load at one depth: a whole phase, or one step of a curve.
 
     `seconds` is the time in which all jobs ran; rates are taken over it.
-    `jobs` are by `client/volume`, for rados bench by pool.
+    `jobs` are by `client/volume`, for rados bench by pool. `ended_early`: of a load that was to run
+    for `asked_seconds`, how long the jobs ran that ended before.
     """
 
     depth: int
@@ -66,6 +67,8 @@ class Step:
     jobs: Mapping[str, LoadFigures]
     # of a search: whether the latency was within the target
     within_target: bool | None = None
+    asked_seconds: float | None = None
+    ended_early: Mapping[str, float] = field(default_factory=dict)
 
 
 class LoadResult(PhaseResult):
@@ -88,6 +91,9 @@ class LoadResult(PhaseResult):
     def total(self) -> LoadFigures:
         return self.chosen.total
 
+    def findings(self) -> tuple[str, ...]:
+        return tuple(_ended_early(step) for step in self.steps if step.ended_early)
+
     def headline(self) -> Mapping[str, float]:
         total = self.total
         found = {"iops": total.iops}
@@ -99,6 +105,13 @@ class LoadResult(PhaseResult):
             if latency is not None:
                 found[f"latency_p{percent}_seconds"] = latency
         return found
+
+
+def _ended_early(step: Step) -> str:
+    first = min(step.ended_early, key=lambda name: step.ended_early[name])
+    which = f"{len(step.ended_early)} of {len(step.jobs)} jobs"
+    after = f"{step.ended_early[first]:.1f} of {step.asked_seconds:g} s"
+    return f"depth {step.depth}: {which} ended early, {first} after {after}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,9 +273,21 @@ def test_an_option_that_the_plan_owns_is_refused_in_options(option: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("volumes", "clients", "each"), [(1, 1, "100"), (2, 1, "50"), (4, 2, "25"), (4, 4, "25")]
+    ("volumes", "clients", "each"),
+    [
+        (1, 1, (100,)),
+        (2, 1, (50, 50)),
+        (4, 2, (25, 25, 25, 25)),
+        (4, 4, (25, 25, 25, 25)),
+        (3, 1, (34, 33, 33)),
+        (3, 3, (34, 33, 33)),
+        (64, 2, (2,) * 36 + (1,) * 28),
+    ],
 )
-def test_a_rate_is_that_of_the_whole_phase(volumes: int, clients: int, each: str) -> None:
+def test_a_rate_is_that_of_the_whole_phase(
+    volumes: int, clients: int, each: tuple[int, ...]
+) -> None:
+    """All of it: where it cannot be shared out evenly, some jobs have one more."""
     spec = action(volumes=volumes, clients=clients, rate_iops=100)
     jobs = [
         word
@@ -283,7 +295,8 @@ def test_a_rate_is_that_of_the_whole_phase(volumes: int, clients: int, each: str
         for word in spec.argv(client, PLACE, phase="load", seconds=1)
         if word.startswith("--rate_iops")
     ]
-    assert jobs == [f"--rate_iops={each}"] * volumes
+    assert jobs == [f"--rate_iops={rate}" for rate in each]
+    assert sum(each) == 100
 
 
 def test_passes_go_through_a_share_of_the_target_and_have_no_time() -> None:
