@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from cephqos_exporter.ceph.cluster import (
     OSD_DUMP,
@@ -20,6 +20,7 @@ from cephqos_exporter.ceph.cluster import (
     POOL_TOTALS,
     SCRUBBING_PGS,
     STATUS,
+    ClusterQuery,
     ClusterReader,
     option,
     pgs_of_primary,
@@ -100,6 +101,12 @@ class NoManager(ClusterUnreachable):
     reason = "no_manager"
 
 
+class ManagerStarting(ClusterUnreachable):
+    """A manager has just taken over: what it says of placement groups is of a part of them."""
+
+    reason = "manager_starting"
+
+
 class Poller:
     """Reads one cluster. `state` is None until the first poll, and whenever the last one failed."""
 
@@ -169,7 +176,7 @@ class Poller:
         if not status.manager:
             raise NoManager("no manager is active")
         now = self._clock()
-        totals = parse_pool_totals(await self.reader.ask(POOL_TOTALS))
+        totals = parse_pool_totals(await self._ask_manager(POOL_TOTALS))
         osd_map = await self._read_osd_map(status, totals.keys() - self._pools(), now)
         await self._read_options(now)
         self._recovery.update(totals, now)
@@ -180,6 +187,17 @@ class Poller:
         await self._read_states(state)
         self._make_schedule(state)
         return state
+
+    async def _ask_manager(self, query: ClusterQuery) -> Any:
+        """What it says of placement groups, once it has heard of all of them.
+
+        A new manager knows those that OSDs have reported to it, in their next five seconds. Sums of
+        these would fall, and what comes later would look like work done.
+        """
+        reply = await self.reader.ask(query)
+        if reply.get("pg_ready") is False:
+            raise ManagerStarting("a manager has just started and knows a part of the cluster only")
+        return reply
 
     def _pools(self) -> set[int]:
         return set(self._osd_map.pools) if self._osd_map else set()
@@ -206,7 +224,9 @@ class Poller:
         """Those being scrubbed: OSDs take on few at once, so the list is short."""
         any_now = "scrubbing" in count_states(status.pgs_by_state)
         if any_now or self._scrub.running:
-            running = [pg for pg in parse_pgs(await self.reader.ask(SCRUBBING_PGS)) if pg.scrubbing]
+            running = [
+                pg for pg in parse_pgs(await self._ask_manager(SCRUBBING_PGS)) if pg.scrubbing
+            ]
             self._rotation.ask_soon(self._scrub.list_running(running))
 
     def _too_many(self, osd_map: OsdMap) -> bool:
@@ -225,7 +245,7 @@ class Poller:
             self._scrub.end_round()
 
     async def _read_primary(self, osd: int) -> None:
-        self._scrub.observe(parse_pgs(await self.reader.ask(pgs_of_primary(osd))))
+        self._scrub.observe(parse_pgs(await self._ask_manager(pgs_of_primary(osd))))
 
     async def _read_states(self, state: ClusterState) -> None:
         """States by pool: none needs asking while the whole cluster has none."""
@@ -240,7 +260,7 @@ class Poller:
             state.states_read_at = self._kept.states_read_at
             return
         started = self._clock()
-        brief = await self.reader.ask(PGS_IN_BRIEF)
+        brief = await self._ask_manager(PGS_IN_BRIEF)
         state.states_by_pool = count_states_by_pool(brief["pg_stats"])
         state.states_read_at = started
         self._due.states.spent(started, self._clock() - started, self._interval)

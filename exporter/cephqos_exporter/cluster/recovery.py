@@ -44,10 +44,19 @@ _SUMS: Final = (
     (
         "num_objects_recovered",
         "cephqos_recovery_pool_objects_total",
-        "Copies of objects recovered; of an erasure-coded pool, objects.",
+        "Copies of objects recovered since the exporter began to look; of an erasure-coded pool, "
+        "objects.",
     ),
-    ("num_bytes_recovered", "cephqos_recovery_pool_bytes_total", "Bytes recovered."),
-    ("num_keys_recovered", "cephqos_recovery_pool_keys_total", "Omap keys recovered."),
+    (
+        "num_bytes_recovered",
+        "cephqos_recovery_pool_bytes_total",
+        "Bytes recovered since the exporter began to look.",
+    ),
+    (
+        "num_keys_recovered",
+        "cephqos_recovery_pool_keys_total",
+        "Omap keys recovered since the exporter began to look.",
+    ),
 )
 _LEFT: Final = (
     (
@@ -75,10 +84,14 @@ _LEFT: Final = (
 
 @dataclass(slots=True)
 class _Counter:
-    """Follows a sum that falls when a placement group or an OSD is gone, and never falls itself."""
+    """Follows a sum that falls when a placement group or an OSD is gone, and never falls itself.
 
-    total: float
+    From 0, not from the sum: that may be below what an exporter before this one has shown, and all
+    of it would be taken for new work.
+    """
+
     last: float
+    total: float = 0.0
 
     def follow(self, value: float) -> None:
         self.total += max(0.0, value - self.last)
@@ -100,7 +113,7 @@ class RecoveryTotals:
         for pool, values in sums.items():
             for key, _, _ in _SUMS:
                 value = values[key]
-                counter = self._counters.setdefault((pool, key), _Counter(value, value))
+                counter = self._counters.setdefault((pool, key), _Counter(value))
                 counter.follow(value)
                 self.rates.add((pool, key), now, counter.total)
         gone = {key for key in self._counters if key[0] not in sums}

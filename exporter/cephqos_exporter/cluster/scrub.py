@@ -62,6 +62,8 @@ class ScrubProgress:
     def observe(self, pgs: Iterable[PgStat]) -> None:
         """Take in statistics of some placement groups, in any order, from any listing."""
         for pg in pgs:
+            if "unknown" in pg.states:  # to a manager that has not heard of it: its stamps are 0
+                continue
             self.reports_objects = pg.objects_scrubbed is not None
             record = self.records.get(pg.pgid)
             if record is None:

@@ -1,6 +1,7 @@
 """Scrub work put together from rows of placement group statistics."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,6 +53,18 @@ def test_a_scrub_is_counted_as_it_goes_and_once() -> None:
     assert counts == [0, 120, 120, 480, 500, 500]
     assert progress.done[2, "deep"].pgs == 1
     assert progress.done[2, "deep"].bytes == 500 * 4096
+
+
+def test_a_placement_group_that_a_new_manager_has_not_heard_of_was_not_scrubbed() -> None:
+    """It says that it never was; when its OSD reports, that would look like a scrub that ended."""
+    progress = ScrubProgress()
+    progress.observe([pg()])
+    nothing: dict[str, Any] = {"objects": 0, "bytes": 0, "objects_scrubbed": 0, "duration": None}
+    unknown = pg(states=frozenset({"unknown"}), scrubbed=0.0, deep_scrubbed=0.0, **nothing)
+    progress.observe([unknown, replace(unknown, pgid="2.1")])
+    progress.observe([pg(), pg("2.1")])
+    assert not any(done.pgs or done.objects for done in progress.done.values())
+    assert progress.records["2.0"].scrubbed == progress.records["2.1"].scrubbed == NOW - 5000
 
 
 def test_a_scrub_that_nobody_saw_run_is_counted_by_its_stamp() -> None:
