@@ -62,7 +62,7 @@ def _rules(samples: TopSamples) -> Iterator[Missing]:
             "causes and alerts",
             "they come from rules in Prometheus: use --url. `behind` is judged from this moment",
         )
-    elif not samples.rules:
+    elif not samples.rules and samples.with_rates:
         yield Missing(
             "violations and causes",
             "this Prometheus does not have the rules of cephqos (`cephqos rules build`)."
@@ -71,8 +71,14 @@ def _rules(samples: TopSamples) -> Iterator[Missing]:
 
 
 def _rates(samples: TopSamples) -> Iterator[Missing]:
-    if not samples.with_rates:
+    if samples.with_rates:
+        return
+    if not samples.from_prometheus:
         yield Missing("rates", "they need a second scrape, which follows")
+    elif not all(samples.of(part.figure) for part in _PARTS):
+        yield Missing(
+            "rates and causes", "Prometheus began to scrape less than --window ago: they follow"
+        )
 
 
 def _parts(samples: TopSamples) -> Iterator[Missing]:

@@ -187,7 +187,7 @@ class TopSamples:
     values: Mapping[str, Values]
     alerts: tuple[Mapping[str, str], ...] = ()
     rules: bool  # whether the recording rules are there
-    with_rates: bool = True  # False for the first scrape of an exporter
+    with_rates: bool = True  # False while there are too few scrapes for them
     from_prometheus: bool = True
     troubles: tuple[Missing, ...] = ()
 

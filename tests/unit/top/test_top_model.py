@@ -171,6 +171,17 @@ def test_what_is_missing_is_said_with_its_reason(samples: TopSamples, expected: 
     assert re.search(expected, reasons(samples))
 
 
+def test_a_prometheus_that_has_just_begun_to_scrape_is_not_said_to_lack_anything() -> None:
+    young = replace(without("attained", "latency", "threads", rules=False), with_rates=False)
+    assert [(part.what, part.why) for part in model(young).missing] == [
+        (
+            "rates and causes",
+            "Prometheus began to scrape less than --window ago: they follow",
+        )
+    ]
+    assert model(replace(example(), with_rates=False)).missing == ()
+
+
 def test_a_policy_that_sets_targets_for_wpq_is_not_reported_as_missing() -> None:
     held = example(scheduler={(FSID, "osd.0", "wpq", "", "early", "policy"): 1.0})
     assert "wpq" not in reasons(held)

@@ -96,6 +96,16 @@ async def test_without_the_rules_the_exporters_series_are_asked_for(serve: Serve
     assert not [query for query in fake.queries if query.startswith("osd_class:cephqos_violated")]
 
 
+@pytest.mark.parametrize("before", [[], [({}, 3.0)]])
+async def test_rates_are_late_while_no_scrape_is_older_than_the_window(
+    serve: Serve, before: list[tuple[dict[str, str], float]]
+) -> None:
+    fake = FakePrometheus({"count(cephqos_daemon_up offset 60000ms)": before})
+    async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
+        samples = await Prometheus(connection, 60).fetch(Selection())
+    assert samples.with_rates == bool(before)
+
+
 async def test_firing_alerts_come_with_the_time_since_when(serve: Serve) -> None:
     labels = {"alertname": "A", "severity": "page", **OSD}
     fake = FakePrometheus(

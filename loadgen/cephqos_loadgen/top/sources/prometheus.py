@@ -9,12 +9,14 @@ from typing import Any, Final
 import orjson
 
 from cephqos_base.recorded import PerClass
+from cephqos_base.series import DaemonSeries
 from cephqos_loadgen.servers import HttpServer, SourceDown
 from cephqos_loadgen.top.figures import Key, Selection, TopFigure, Values, wanted_now
 from cephqos_loadgen.top.model import Missing, TopSamples
 
 _AT_ONCE: Final = 6
 _RULES: Final = f"count({PerClass.ATTAINED_OPS})"
+_BEFORE: Final = f"count({DaemonSeries.UP} offset %dms)"
 
 Vector = list[tuple[Mapping[str, str], float]]
 
@@ -35,6 +37,7 @@ class Prometheus:
         """All figures; SourceDown if Prometheus does not answer."""
         try:
             rules = bool(await self._query(_RULES))
+            before = await self._query(_BEFORE % round(self._window * 1000))
             async with asyncio.TaskGroup() as group:
                 asking = {
                     name: group.create_task(self._figure(figure, selection, rules))
@@ -58,6 +61,7 @@ class Prometheus:
             values=values,
             alerts=alerts.result(),
             rules=rules,
+            with_rates=bool(before),
             troubles=tuple(troubles),
         )
 
