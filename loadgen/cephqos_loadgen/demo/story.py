@@ -47,8 +47,10 @@ class NotifiedAlert:
 
     def lines(self) -> list[str]:
         """The alert as text: severity, OSD, class, cause, summary, links."""
-        cause = self.labels.get("cause")
+        cause, by = self.labels.get("cause"), self.labels.get("by")
         why = f", cause {cause}" if cause else ""
+        if by:  # itself: others wait for it, as the summary says
+            why = "" if by == self.labels.get("ceph_daemon") else f"{why} by {by}"
         links = {
             "runbook": self.annotations.get("runbook_url"),
             "dashboard": self.annotations.get("dashboard_url"),

@@ -19,7 +19,7 @@ from cephqos_loadgen.top.screen.app import Top
 from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.watch import Watch
 
-from ..top_samples import NOW, FakeSource, example, without
+from ..top_samples import FSID, NOW, FakeSource, example, without
 
 SCREENS = Path(__file__).parents[2] / "golden" / "top"
 
@@ -213,3 +213,12 @@ async def test_hostile_names_do_not_reach_the_terminal() -> None:
         await fetched(pilot, app)
         assert "\x1b" not in shown(app)
         assert r"\x1b]0;x\x07[red]" in shown(app)
+
+
+async def test_an_osd_that_others_wait_for_is_not_said_to_wait_for_itself() -> None:
+    slow = {"alertname": "CephQosReplicaSlow", "severity": "page", "cluster": FSID}
+    labels = {**slow, "ceph_daemon": "osd.1", "cause": "replica", "by": "osd.1"}
+    app = top(FakeSource(replace(example(), alerts=(labels,))))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await fetched(pilot, app)
+        assert "CephQosReplicaSlow  osd.1: others wait for it" in shown(app)
