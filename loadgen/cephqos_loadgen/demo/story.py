@@ -38,6 +38,7 @@ class NotifiedAlert:
 
     labels: dict[str, str]
     annotations: dict[str, str]
+    notified: bool = True  # False while another one inhibits it, or a silence
 
     @property
     def title(self) -> str:
@@ -63,16 +64,18 @@ class NotifiedAlert:
 
 
 def parse_alerts(text: bytes) -> dict[str, NotifiedAlert]:
-    """The alerts that Alertmanager notifies of: not inhibited, not silenced, not the Watchdog."""
-    found: dict[str, NotifiedAlert] = {}
-    for alert in json.loads(text):
-        if alert["status"]["state"] == "active" and alert["labels"]["alertname"] != "Watchdog":
-            found[alert["fingerprint"]] = NotifiedAlert(alert["labels"], alert["annotations"])
-    return found
+    """What fires, by fingerprint; not the Watchdog."""
+    return {
+        alert["fingerprint"]: NotifiedAlert(
+            alert["labels"], alert["annotations"], alert["status"]["state"] == "active"
+        )
+        for alert in json.loads(text)
+        if alert["labels"]["alertname"] != "Watchdog"
+    }
 
 
 class AlertWatch:
-    """Reports each alert when it fires and when it is resolved."""
+    """Reports each alert when it is notified of, and when it no longer fires."""
 
     def __init__(self, stack: Stack, tell: Tell) -> None:
         self._url = f"{stack.alertmanager_url}/api/v2/alerts"
@@ -80,17 +83,21 @@ class AlertWatch:
         self._active: dict[str, tuple[NotifiedAlert, float]] = {}
 
     async def look(self) -> list[NotifiedAlert]:
-        """Ask Alertmanager once, report what is new, return the alerts that are active."""
+        """Ask Alertmanager once, report what is new, return the alerts that it notifies of.
+
+        One that was told and is inhibited by another now still fires: it is not told as resolved.
+        """
         now = asyncio.get_running_loop().time()
         found = parse_alerts(await fetch(self._url))
-        for key in found.keys() - self._active.keys():
-            self._active[key] = (found[key], now)
-            for line in found[key].lines():
+        notified = {key: alert for key, alert in found.items() if alert.notified}
+        for key in notified.keys() - self._active.keys():
+            self._active[key] = (notified[key], now)
+            for line in notified[key].lines():
                 self._tell(line)
         for key in self._active.keys() - found.keys():
             alert, since = self._active.pop(key)
             self._tell(f"RESOLVED after {now - since:.0f} s: {alert.title}")
-        return list(found.values())
+        return list(notified.values())
 
 
 async def tell_story(

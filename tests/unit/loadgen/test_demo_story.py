@@ -1,8 +1,12 @@
 """What the demo says of an alert."""
 
+import json
+from types import SimpleNamespace
+
 import pytest
 
-from cephqos_loadgen.demo.story import NotifiedAlert
+from cephqos_loadgen.demo import story
+from cephqos_loadgen.demo.story import AlertWatch, NotifiedAlert
 
 OSD_1 = {"alertname": "A", "severity": "page", "ceph_daemon": "osd.1", "class": "client"}
 
@@ -23,3 +27,41 @@ def test_an_alert_names_its_cause_and_who_that_is_unless_it_is_itself(
 ) -> None:
     said = NotifiedAlert({**OSD_1, **labels}, {"summary": "others wait for it"}).lines()
     assert said == [headline, "  others wait for it"]
+
+
+async def test_an_alert_that_another_one_inhibits_is_not_told_as_resolved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+    states = {"slow": "active"}
+
+    async def fetch(_: str) -> bytes:
+        return json.dumps(
+            [
+                {
+                    "fingerprint": name,
+                    "status": {"state": state},
+                    "labels": {"alertname": name, "severity": "page"},
+                    "annotations": {},
+                }
+                for name, state in states.items()
+            ]
+        ).encode()
+
+    monkeypatch.setattr(story, "fetch", fetch)
+    watch = AlertWatch(SimpleNamespace(alertmanager_url="http://a"), told.append)  # type: ignore[arg-type]
+    assert [it.labels["alertname"] for it in await watch.look()] == ["slow"]
+    states.update(slow="suppressed", violated="active")
+    assert [it.labels["alertname"] for it in await watch.look()] == ["violated"]
+    states.update(slow="active")
+    del states["violated"]
+    await watch.look()
+    states.clear()
+    assert await watch.look() == []
+    assert [line.split(" after")[0].split(":")[0] for line in told] == [
+        "FIRING (page)",
+        "FIRING (page)",
+        "RESOLVED",
+        "RESOLVED",
+    ]
+    assert told[-2].endswith("violated cluster") and told[-1].endswith("slow cluster")
