@@ -15,8 +15,10 @@ def _host(facts: HostFacts) -> Iterator[Finding]:
     if facts.clock_synchronised is False:
         yield Finding(
             "this host",
-            "its clock is not synchronised: its figures may not fit those of other hosts",
-            "timedatectl set-ntp true   # or install chrony",
+            "the kernel says that its clock is not synchronised: its figures may not fit those of"
+            " other hosts",
+            "timedatectl set-ntp true   # or install chrony\n"
+            "chronyc tracking   # in step all the same? `rtcsync` in chrony.conf tells the kernel",
         )
 
 
@@ -31,5 +33,9 @@ def _prometheus(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
-HOST_CHECKS: Final = (Check("clock-synchronised", _host),)
+def _not_told(facts: HostFacts) -> str:
+    return "the kernel does not say" if facts.clock_synchronised is None else ""
+
+
+HOST_CHECKS: Final = (Check("clock-synchronised", _host, _not_told),)
 PROMETHEUS_CHECKS: Final = (Check("clocks-agree", _prometheus),)

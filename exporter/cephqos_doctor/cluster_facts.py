@@ -6,8 +6,8 @@ tells whether the key could.
 """
 
 import secrets
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cephqos_exporter.ceph import cluster
@@ -22,6 +22,7 @@ from cephqos_exporter.ceph.monclient import (
 _SECONDS: Final = 10.0
 _TELL_SECONDS: Final = 3.0  # an OSD drops what comes from a key without a word for OSDs
 _DENIED: Final = (-1, -13)
+_GONE: Final = (-2, -6)  # an OSD that went down or was removed since the map was read
 
 # What the role asks, each with the part of the key that allows it.
 NEEDED: Final[tuple[tuple[cluster.ClusterQuery, str], ...]] = (
@@ -50,7 +51,7 @@ POWERS: Final = (
     Power("read keys", "auth ls"),
     Power("change pools", "osd pool set", arguments={"pool": _NO_POOL, "var": "size", "val": "3"}),
     Power("start scrubs", "pg deep-scrub", "mgr", {"pgid": "2147483646.0"}),
-    Power("command OSDs", "config get", "osd.0", {"var": "fsid"}),
+    Power("command OSDs", "config get", "osd", {"var": "fsid"}),
 )
 
 
@@ -63,45 +64,66 @@ class ClusterFacts:
     bindings_missing: bool = False
     denied: tuple[str, ...] = ()  # caps that are missing
     powers: tuple[str, ...] = ()  # what the key can do besides
+    unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
 
 
 async def gather(connection: ClusterAccess) -> ClusterFacts:
     """Ask; nothing is changed."""
+    facts = ClusterFacts(name=connection.name)
     async with MonClient(connection) as client:
         try:
-            status, denied = await _needed(client)
-            powers = tuple([p.what for p in POWERS if await _may(client, p)])
+            facts, osds = await _needed(client, facts)
+            powers = [p for p in POWERS if not (facts.unanswered and p.target == "mgr")]
+            able = [p.what for p in powers if await _may(client, p, osds)]
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
-            return ClusterFacts(name=connection.name, failure=str(exc), bindings_missing=missing)
-    return ClusterFacts(name=connection.name, denied=denied, powers=powers, status=status)
+            return replace(facts, failure=str(exc), bindings_missing=missing)
+    return replace(facts, powers=tuple(able))
 
 
-async def _needed(client: MonClient) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-    status: Mapping[str, Any] = {}
+async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts, Any]:
+    """What the role asks: what is denied or has no answer; and the map of the OSDs."""
+    replies: dict[str, Any] = {}  # by command
     denied = []
     for query, cap in NEEDED:
+        if facts.unanswered and query.target == "mgr":
+            continue  # each would take its whole deadline
         try:
-            reply = await client.command(
+            replies[query.prefix] = await client.command(
                 query.prefix, target=query.target, within=_SECONDS, **query.arguments
             )
         except CommandFailed as exc:
             if exc.code in _DENIED:
                 denied.append(cap)
-            continue
-        if query is cluster.STATUS and isinstance(reply, dict):
-            status = reply
-    return status, tuple(denied)
+        except ClusterSilent:
+            if query.target != "mgr":
+                raise
+            facts = replace(facts, unanswered=query.prefix)
+    status = replies.get(cluster.STATUS.prefix)
+    facts = replace(facts, denied=tuple(denied), status=status if isinstance(status, dict) else {})
+    return facts, replies.get(cluster.OSD_DUMP.prefix)
 
 
-async def _may(client: MonClient, power: Power) -> bool:
+def _up(osds: Any) -> Iterator[str]:
+    """The OSDs of a map that can be asked something."""
+    for osd in osds.get("osds", ()) if isinstance(osds, dict) else ():
+        if osd.get("up"):
+            yield f"osd.{osd['osd']}"
+
+
+async def _may(client: MonClient, power: Power, osds: Any) -> bool:
     """Whether the key has it. No answer is a no: OSDs and managers drop what is not allowed."""
-    within = _TELL_SECONDS if power.target.startswith("osd") else _SECONDS
+    target, within = power.target, _SECONDS
+    if target == "osd":
+        # One that is up: to command another fails without a word of who may.
+        target, within = next(_up(osds), ""), _TELL_SECONDS
+        if not target:
+            return False
     try:
-        await client.command(power.prefix, target=power.target, within=within, **power.arguments)
+        await client.command(power.prefix, target=target, within=within, **power.arguments)
     except CommandFailed as exc:
-        return exc.code not in _DENIED
+        return exc.code not in (*_DENIED, *(_GONE if power.target == "osd" else ()))
     except ClusterSilent:
         return False
     return True

@@ -5,6 +5,7 @@ from typing import Final
 
 from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.finding import Check, Finding
+from cephqos_doctor.key import set_caps
 
 
 def _manager(facts: ClusterFacts) -> Iterator[Finding]:
@@ -13,7 +14,16 @@ def _manager(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(
             "the cluster",
             "no manager is active: figures of scrub, recovery and pools stand still",
-            "ceph mgr stat   # and start a manager: systemctl start ceph-mgr.target",
+            "ceph mgr stat   # and start a manager: systemctl start ceph-mgr.target"
+            " (cephadm: ceph orch ps --daemon-type mgr; Rook: the deployment rook-ceph-mgr-a)",
+        )
+    elif facts.unanswered:
+        yield Finding(
+            "the manager",
+            f"it is active and did not answer `{facts.unanswered}` of {facts.name}: it hangs, or"
+            " the key has no caps for managers, which are then silent",
+            f"{set_caps(facts.name)}   # if it has no mgr caps: ceph auth get\n"
+            "ceph mgr fail   # if it hangs: another one takes over",
         )
 
 

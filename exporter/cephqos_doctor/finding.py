@@ -22,10 +22,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Check(Generic[F]):
-    """A question to gathered facts. `find` is pure."""
+    """A question to gathered facts. `find` and `skip` are pure."""
 
     name: str
     find: Callable[[F], Iterable[Finding]]
+    skip: Callable[[F], str] = lambda _: ""  # why it cannot be answered; empty: it can
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Diagnosis:
     looked_at: str
     checks: tuple[str, ...]
     findings: tuple[tuple[str, Finding], ...]  # name of the check, and what it found
+    skipped: tuple[tuple[str, str], ...] = ()  # name of the check, and why
 
     def document(self) -> dict[str, Any]:
         """As `--json` writes it."""
@@ -43,6 +45,7 @@ class Diagnosis:
             "looked_at": self.looked_at,
             "checks": list(self.checks),
             "findings": [{"check": name, **asdict(found)} for name, found in self.findings],
+            "skipped": [{"check": name, "why": why} for name, why in self.skipped],
         }
 
     def text(self) -> str:
@@ -56,6 +59,7 @@ class Diagnosis:
             if others:
                 names = ", ".join(printable(found.subject) for found in others)
                 lines.append(f"    # the same for {names}")
+        lines += [f"not checked: {name} ({printable(why)})" for name, why in self.skipped]
         number = len(self.findings) or "no"
         noun = "finding" if len(self.findings) == 1 else "findings"
         lines.append(f"{printable(self.looked_at)}: {len(self.checks)} checks, {number} {noun}")
@@ -72,9 +76,16 @@ def _alike(found: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Fin
 
 
 def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:
-    """Ask every check."""
-    findings = [(check.name, found) for check in checks for found in check.find(facts)]
-    return Diagnosis(looked_at, tuple(check.name for check in checks), tuple(findings))
+    """Ask every check that the facts can answer."""
+    skipped = {check.name: why for check in checks if (why := check.skip(facts))}
+    findings = [
+        (check.name, found)
+        for check in checks
+        if check.name not in skipped
+        for found in check.find(facts)
+    ]
+    names = tuple(check.name for check in checks)
+    return Diagnosis(looked_at, names, tuple(findings), tuple(skipped.items()))
 
 
 def quoted(text: object) -> str:

@@ -4,27 +4,23 @@ import asyncio
 import contextlib
 import ctypes
 import os
-import pwd
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_base.errors import ConfigError
+from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
 from cephqos_exporter import options
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
-from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import Settings
+from cephqos_exporter.errors import UnknownCommand
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
 _ASKED: Final = ("config show", "config diff", "dump_op_pq_state")
-_SECONDS: Final = 5.0
-_CAP_DAC_OVERRIDE: Final = 1 << 1
+SECONDS: Final = 5.0  # for all questions to all OSDs of the host
 _TIME_ERROR: Final = 5  # of adjtimex: the kernel's clock is not synchronised
 
 
@@ -44,24 +40,8 @@ class SocketFacts:
     osd: str
     owner: str
     failure: str = ""  # a reason of cephqos_daemon_up
-
-
-@dataclass(frozen=True, kw_only=True)
-class OsdProcess:
-    """A running OSD, and the admin sockets that it listens on, as it names them."""
-
-    pid: int
-    osd: str
-    sockets: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunningExporter:
-    """A running cephqos-exporter for OSDs."""
-
-    pid: int
-    user: str
-    overrides: bool = False  # it has CAP_DAC_OVERRIDE
+    unanswered: tuple[str, ...] = ()  # of a daemon that answers: what it did not, and why
+    pid: int | None = None  # of who listens; None: not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +63,7 @@ class HostFacts:
     closed: Sequence[ClosedDirectory] = ()
     sockets: Sequence[SocketFacts] = ()
     processes: Sequence[OsdProcess] = ()
+    stuck: Sequence[int] = ()  # pids of OSDs that hang in the kernel
     exporters: Sequence[RunningExporter] = ()
     osds: Sequence[OsdFacts] = ()
     policy: bool = False
@@ -95,13 +76,15 @@ async def gather(settings: Settings) -> HostFacts:
     proc = Path(settings[options.PROC])
     found = find_sockets(patterns, ["osd"])
     asked = await asyncio.gather(*(_ask(socket) for socket in found))
+    seen = await asyncio.to_thread(look, proc)
     return HostFacts(
         user=user_name(os.geteuid()),
         patterns=patterns,
         closed=tuple(closed_directories(patterns)),
         sockets=tuple(facts for facts, _ in asked),
-        processes=tuple(osd_processes(proc)),
-        exporters=tuple(exporter_processes(proc)),
+        processes=seen.osds,
+        stuck=seen.stuck,
+        exporters=seen.exporters,
         osds=tuple(osd for _, osd in asked if osd is not None),
         policy=bool(settings[POLICY]),
         clock_synchronised=_clock_synchronised(),
@@ -109,15 +92,29 @@ async def gather(settings: Settings) -> HostFacts:
 
 
 async def _ask(socket: Socket) -> tuple[SocketFacts, OsdFacts | None]:
-    deadline = asyncio.get_running_loop().time() + _SECONDS
+    deadline = asyncio.get_running_loop().time() + SECONDS
     answers = await asok.ask_all(str(socket.path), _ASKED, deadline=deadline)
     replies = answers.parse()
     failure = "" if replies else next((e.reason for e in answers.errors.values()), "")
+    # Crimson does not have all commands: that is no failure.
+    errors = {} if failure else answers.errors
+    unanswered = [
+        f"{command} ({error.reason})"
+        for command, error in errors.items()
+        if not isinstance(error, UnknownCommand)
+    ]
     try:
         owner = user_name(socket.path.stat().st_uid)
     except OSError:
         owner, failure = "", "gone"
-    facts = SocketFacts(path=socket.path, osd=f"osd.{socket.id}", owner=owner, failure=failure)
+    facts = SocketFacts(
+        path=socket.path,
+        osd=f"osd.{socket.id}",
+        owner=owner,
+        failure=failure,
+        unanswered=tuple(unanswered),
+        pid=answers.pid or None,
+    )
     return facts, read_osd(facts.osd, replies)
 
 
@@ -135,13 +132,6 @@ def read_osd(osd: str, replies: Mapping[str, Any]) -> OsdFacts | None:
         options=values,
         queues=read_queue_dump(queues) if isinstance(queues, dict) and queues else None,
     )
-
-
-def user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def closed_directories(patterns: Sequence[str]) -> Iterator[ClosedDirectory]:
@@ -170,68 +160,6 @@ def _is_closed(path: Path) -> bool:
         return path.is_dir() and not os.access(path, os.R_OK | os.X_OK)
     except PermissionError:
         return False  # the directory above it is the one to name
-
-
-def osd_processes(proc: Path) -> Iterator[OsdProcess]:
-    for pid, arguments in _processes(proc):
-        if not Path(arguments[0]).name.startswith(("ceph-osd", "crimson-osd")):
-            continue
-        given = dict(pairwise(arguments))
-        name = given.get("-i") or given.get("--id") or given.get("-n", "").removeprefix("osd.")
-        if name:
-            paths = tuple(_listens_on(proc / str(pid), name))
-            yield OsdProcess(pid=pid, osd=f"osd.{name}", sockets=paths)
-
-
-def _listens_on(process: Path, osd: str) -> Iterator[str]:
-    """Sockets in the network namespace of a process that are named after it."""
-    for line in _read(process / "net" / "unix").splitlines():
-        path = line.split(maxsplit=7)[-1]
-        if re.search(rf"osd\.{re.escape(osd)}\.asok$", path):
-            yield path
-
-
-def exporter_processes(proc: Path) -> Iterator[RunningExporter]:
-    """Exporters of the role osd."""
-    for pid, arguments in _processes(proc):
-        named = any(Path(word).name == "cephqos-exporter" for word in arguments[:3])
-        if not (named or "cephqos_exporter.cli" in arguments) or "osd" not in roles_of(arguments):
-            continue
-        status = dict(
-            line.split(":", 1)
-            for line in _read(proc / str(pid) / "status").splitlines()
-            if ":" in line
-        )
-        if "Uid" in status and "CapEff" in status:
-            overrides = bool(int(status["CapEff"], 16) & _CAP_DAC_OVERRIDE)
-            user = user_name(int(status["Uid"].split()[1]))
-            yield RunningExporter(pid=pid, user=user, overrides=overrides)
-
-
-def roles_of(arguments: Sequence[str]) -> Sequence[str]:
-    """The roles of an exporter with these arguments; of what cannot be read, the default."""
-    given = dict(word.split("=", 1) for word in arguments if word.startswith("--") and "=" in word)
-    given |= {a: b for a, b in pairwise(arguments) if a in ("--role", "--config.file")}
-    if "--role" in given:
-        return given["--role"].split(",")
-    try:
-        return read_settings({"config.file": given.get("--config.file")}, {})[options.ROLE]
-    except ConfigError:
-        return options.ROLE.default
-
-
-def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
-    for directory in sorted(proc.glob("[1-9]*")):
-        arguments = _read(directory / "cmdline").rstrip("\0").split("\0")
-        if arguments[0]:
-            yield int(directory.name), arguments
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _clock_synchronised() -> bool | None:

@@ -11,7 +11,8 @@ MON_CAPS: Final = 'allow service mon r, allow service osd r, allow command "conf
 MGR_CAPS: Final = 'allow command "pg dump", allow command "pg ls", allow command "pg ls-by-primary"'
 
 
-def _set_caps(name: str) -> str:
+def set_caps(name: str) -> str:
+    """The command that gives a key what the role cluster needs, and nothing else."""
     return f"ceph auth caps {quoted(name)} mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
 
 
@@ -36,7 +37,7 @@ def _too_narrow(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(
             facts.name,
             f"caps that the role cluster needs are missing: {', '.join(facts.denied)}",
-            _set_caps(facts.name),
+            set_caps(facts.name),
         )
 
 
@@ -48,7 +49,7 @@ def _too_wide(facts: ClusterFacts) -> Iterator[Finding]:
             "make an own key for the exporter: ceph auth get-or-create client.cephqos"
             f" mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
             if facts.name == "client.admin"
-            else _set_caps(facts.name),
+            else set_caps(facts.name),
         )
 
 

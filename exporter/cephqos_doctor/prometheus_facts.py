@@ -1,6 +1,7 @@
 """What a Prometheus scrapes and evaluates, and which dashboards a Grafana has."""
 
 import asyncio
+import contextlib
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -9,29 +10,21 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
-import orjson
 
 from cephqos_alerts.build import FILES
 from cephqos_alerts.rules import render
 from cephqos_alerts.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards, yamlfile
-from cephqos_base.answers import AnswerTooLarge, body_within
-from cephqos_base.errors import CephqosError, ConfigError, UsageError
-from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
+from cephqos_base.errors import ConfigError, UsageError
+from cephqos_base.recorded import PerOsd
 from cephqos_base.units import parse_seconds
+from cephqos_doctor import prometheus_queries as queries
+from cephqos_doctor.json_api import ApiFailed, JsonApi, PageMissing
 
 _SECONDS: Final = 15.0
-MAX_BYTES: Final = 64 << 20  # of one answer: rules and targets of a large Prometheus are 10 MB
-_AT_ONCE: Final = 8
-# Ceph's own counters of an OSD: also shown by Ceph's exporter and its manager.
-_COUNTER: Final = "ceph_osd_op_w"
-# From one of our exporters, and from something else too. Two clusters have daemons of the same
-# names, so two sources of the others' kind are none of our business.
-_OURS: Final = f"on (job, instance) {ExporterSeries.BUILD_INFO}"
-_DOUBLED: Final = (
-    f"count by (ceph_daemon) ({_COUNTER} and {_OURS})"
-    f" and on (ceph_daemon) count by (ceph_daemon) ({_COUNTER} unless {_OURS})"
-)
+PROMETHEUS: Final = "Prometheus"
+# A series that our rules record for every OSD.
+RECORDED: Final = PerOsd.INSTANCE
 
 Labels = Mapping[str, str]
 
@@ -67,11 +60,15 @@ class PrometheusFacts:
 
     url: str
     failure: str = ""
-    version: str = ""
+    engine: str = PROMETHEUS  # or what else has its API
+    version: str = ""  # of a Prometheus
+    prints: bool = True  # it prints rules as its parser has them, so that they can be compared
+    recorded: bool = False  # there are series that our rules record
     seconds_apart: float | None = None
     targets: Sequence[ScrapeTarget] = ()
     exporters: Sequence[Labels] = ()  # labels of the exporters' build_info
     doubled_osds: Sequence[Labels] = ()
+    replicas: Sequence[Labels] = ()  # the same of one target, from more than one scraper
     doubled_counters: Sequence[Labels] = ()
     doubled_clusters: Sequence[Labels] = ()
     label_taken: Sequence[Labels] = ()
@@ -82,48 +79,8 @@ class PrometheusFacts:
     dashboards: Mapping[str, Any] | None = None  # by uid; None: no Grafana was named
 
 
-NO_JSON: Final = "the answer is not JSON"
-
 # What comes of a document that has another shape than the API gives.
 _ODD: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
-
-
-class _Failed(CephqosError):
-    """No answer, or none that can be used."""
-
-
-class _PrometheusApi:
-    """A JSON API behind a URL."""
-
-    def __init__(self, session: aiohttp.ClientSession, url: str, headers: Labels) -> None:
-        self._session, self._url, self._headers = session, url.rstrip("/"), headers
-        self._slots = asyncio.Semaphore(_AT_ONCE)
-
-    async def get(self, path: str, **parameters: str) -> Any:
-        """The document; None where there is no such thing."""
-        return await self._ask("GET", path, params=parameters)
-
-    async def post(self, path: str, **parameters: str) -> Any:
-        """As get, for parameters that may be long."""
-        return await self._ask("POST", path, data=parameters)
-
-    async def _ask(self, method: str, path: str, **request: Any) -> Any:
-        try:
-            async with (
-                self._slots,
-                self._session.request(
-                    method, f"{self._url}{path}", headers=self._headers, **request
-                ) as reply,
-            ):
-                if reply.status == 404:
-                    return None
-                if reply.status != 200:
-                    raise _Failed(f"HTTP {reply.status} for {path}")
-                return orjson.loads(await body_within(reply, MAX_BYTES))
-        except orjson.JSONDecodeError as exc:
-            raise _Failed(f"{path}: {NO_JSON}: a login page or another server") from exc
-        except (aiohttp.ClientError, TimeoutError, AnswerTooLarge) as exc:
-            raise _Failed(f"{path}: {exc or 'no answer in time'}") from exc
 
 
 async def gather(
@@ -140,65 +97,116 @@ async def gather(
     async with aiohttp.ClientSession(timeout=timeout) as session:
         found: dict[str, Any] = {"url": url, "grafana": grafana}
         try:
-            found |= await _prometheus(_PrometheusApi(session, url, headers), wanted)
-        except _Failed as exc:
+            found |= await _prometheus(JsonApi(session, url, headers), wanted)
+        except ApiFailed as exc:
             found["failure"] = str(exc)
         except _ODD:
             found["failure"] = "this is not the API of a Prometheus"
         if grafana:
             try:
-                found["dashboards"] = await _dashboards(
-                    _PrometheusApi(session, grafana, grafana_headers)
-                )
-            except _Failed as exc:
+                found["dashboards"] = await _dashboards(JsonApi(session, grafana, grafana_headers))
+            except ApiFailed as exc:
                 found["grafana_failure"] = str(exc)
             except _ODD:
                 found["grafana_failure"] = "this is not the API of a Grafana"
     return PrometheusFacts(**found)
 
 
-async def _prometheus(api: _PrometheusApi, wanted: Sequence[LoadedRule] | None) -> dict[str, Any]:
-    info = await api.get("/api/v1/status/buildinfo")
+async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict[str, Any]:
+    engine, version = await _engine(api)
     asked = time.time()
     now = await _query(api, "time()")
     answered = time.time()
-    rules = _loaded(await _data(api, "/api/v1/rules", type=""))
-    wanted = wanted or _built(scrape_interval_of(rules))
-    expected = await asyncio.gather(*(_as_printed(api, rule) for rule in wanted))
-    loaded = await asyncio.gather(*(_as_printed(api, rule) for rule in rules))
+    rules = _loaded(await _data(api, "/api/v1/rules"))
+    wanted = wanted or our_rules(scrape_interval_of(rules))
+    prints = await _prints(api)
     return {
-        "version": str((info or {}).get("data", {}).get("version", "")),
+        "engine": engine,
+        "version": version,
+        "prints": prints,
         "seconds_apart": _apart(now, asked, answered),
-        "targets": _targets(await _data(api, "/api/v1/targets", state="active")),
-        "exporters": await _vector(api, ExporterSeries.BUILD_INFO),
-        "doubled_osds": await _vector(
-            api, f"count by (cluster, ceph_daemon) ({DaemonSeries.UP} == 1) > 1"
-        ),
-        "doubled_counters": await _vector(api, _DOUBLED),
-        "doubled_clusters": await _vector(api, f"count by (cluster) ({ClusterSeries.UP} == 1) > 1"),
-        "label_taken": await _vector(
-            api, f'count by (job, instance) ({DaemonSeries.UP}{{exported_cluster!=""}})'
-        ),
-        "rules": loaded,
-        "expected": expected,
+        "targets": await _scraped(api),
+        "exporters": await _vector(api, queries.EXPORTERS),
+        "doubled_osds": await _vector(api, queries.DOUBLED_OSDS),
+        "replicas": await _vector(api, queries.REPLICAS),
+        "doubled_counters": await _vector(api, queries.DOUBLED_COUNTERS),
+        "doubled_clusters": await _vector(api, queries.DOUBLED_CLUSTERS),
+        "label_taken": await _vector(api, queries.LABEL_TAKEN),
+        "recorded": bool(await _vector(api, f"group({RECORDED})")),
+        "rules": await _as_printed(api, rules) if prints else rules,
+        "expected": await _as_printed(api, wanted) if prints else wanted,
     }
 
 
-async def _data(api: _PrometheusApi, path: str, **parameters: str) -> Any:
-    reply = await api.get(path, **{k: v for k, v in parameters.items() if v})
+async def _engine(api: JsonApi) -> tuple[str, str]:
+    """What answers, and its version if it is a Prometheus: others number their own, or lie."""
+    try:
+        info = (await api.get("/api/v1/status/buildinfo"))["data"]
+    except PageMissing:
+        return "an engine that does not say what it is", ""
+    version = str(info.get("version", ""))
+    if info.get("application"):
+        return str(info["application"]), ""
+    if "revision" not in info:
+        return "VictoriaMetrics", ""
+    return ("Thanos", "") if version.startswith("0.") else (PROMETHEUS, version)
+
+
+async def _prints(api: JsonApi) -> bool:
+    try:
+        await api.post("/api/v1/format_query", query="up")
+    except PageMissing:
+        return False
+    return True
+
+
+async def _scraped(api: JsonApi) -> tuple[ScrapeTarget, ...]:
+    """Targets that it scrapes; of what others scrape and send, what the series say."""
+    try:
+        targets = _targets(await _data(api, "/api/v1/targets", state="active"))
+    except PageMissing:
+        targets = ()
+    if any(re.fullmatch(RuleSettings().job, target.job) for target in targets):
+        return targets
+    intervals = {
+        str(sample["metric"].get("job", "")): float(sample["value"][1])
+        for sample in await _query(api, queries.INTERVALS)
+    }
+    down = await _vector(api, queries.DOWN)
+    return (
+        *targets,
+        *(
+            ScrapeTarget(job=job, instance="", up=True, error="", interval=seconds)
+            for job, seconds in intervals.items()
+        ),
+        *(
+            ScrapeTarget(
+                job=labels.get("job", ""),
+                instance=labels.get("instance", ""),
+                up=False,
+                error="`up` is 0; the page Targets of what scrapes it has the reason",
+                interval=0.0,
+            )
+            for labels in down
+        ),
+    )
+
+
+async def _data(api: JsonApi, path: str, **parameters: str) -> Any:
+    reply = await api.get(path, **parameters)
     if not isinstance(reply, dict) or "data" not in reply:
-        raise _Failed(f"{path}: this is not the API of a Prometheus")
+        raise ApiFailed(f"{path}: this is not the API of a Prometheus")
     return reply["data"]
 
 
-async def _query(api: _PrometheusApi, expr: str) -> Any:
+async def _query(api: JsonApi, expr: str) -> Any:
     reply = await api.post("/api/v1/query", query=expr)
     if not isinstance(reply, dict) or "data" not in reply:
-        raise _Failed("/api/v1/query: this is not the API of a Prometheus")
+        raise ApiFailed("/api/v1/query: this is not the API of a Prometheus")
     return reply["data"]["result"]
 
 
-async def _vector(api: _PrometheusApi, expr: str) -> tuple[Labels, ...]:
+async def _vector(api: JsonApi, expr: str) -> tuple[Labels, ...]:
     return tuple(
         {name: str(value) for name, value in sample["metric"].items()}
         for sample in await _query(api, expr)
@@ -250,7 +258,8 @@ def scrape_interval_of(rules: Sequence[LoadedRule]) -> float:
     return min((rule.interval for rule in rules if rule.interval), default=0.0)
 
 
-def _built(interval: float) -> tuple[LoadedRule, ...]:
+def our_rules(interval: float) -> tuple[LoadedRule, ...]:
+    """What `cephqos rules build` makes for an interval, SLOs aside."""
     settings = RuleSettings(scrape_interval=interval) if interval else RuleSettings()
     groups = [group for file in FILES.values() for group in file]
     return _rules_of(render(groups, settings))
@@ -284,18 +293,24 @@ def _rules_of(document: Mapping[str, Any]) -> tuple[LoadedRule, ...]:
     )
 
 
-async def _as_printed(api: _PrometheusApi, rule: LoadedRule) -> LoadedRule:
-    """The rule with its expression as this Prometheus would print it."""
-    reply = await api.post("/api/v1/format_query", query=rule.expr)
-    text = reply["data"] if isinstance(reply, dict) else rule.expr
-    return replace(rule, expr=re.sub(r"\s+", "", text))
+async def _as_printed(api: JsonApi, rules: Sequence[LoadedRule]) -> tuple[LoadedRule, ...]:
+    """The rules with their expressions as this Prometheus would print them."""
+
+    async def printed(rule: LoadedRule) -> LoadedRule:
+        try:
+            reply = await api.post("/api/v1/format_query", query=rule.expr)
+            text = str(reply["data"])
+        except PageMissing:  # an expression that it does not take
+            text = rule.expr
+        return replace(rule, expr=re.sub(r"\s+", "", text))
+
+    return tuple(await asyncio.gather(*map(printed, rules)))
 
 
-async def _dashboards(api: _PrometheusApi) -> dict[str, Any]:
+async def _dashboards(api: JsonApi) -> dict[str, Any]:
     """Our dashboards as Grafana holds them; those that it does not have are left out."""
     found = {}
     for uid in dashboards.ALL:
-        reply = await api.get(f"/api/dashboards/uid/{uid}")
-        if reply is not None:
-            found[uid] = dict(reply["dashboard"])
+        with contextlib.suppress(PageMissing):
+            found[uid] = dict((await api.get(f"/api/dashboards/uid/{uid}"))["dashboard"])
     return found

@@ -6,9 +6,18 @@ from typing import Final
 from cephqos_base.series import ExporterSeries
 from cephqos_base.version import __version__
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, scrape_interval_of
+from cephqos_doctor.prometheus_facts import (
+    PROMETHEUS,
+    LoadedRule,
+    PrometheusFacts,
+    scrape_interval_of,
+)
 
 _SHOWN: Final = 5
+_ELSEWHERE: Final = (
+    "cephqos rules build --out DIR   # and let vmalert, Thanos' or Mimir's ruler evaluate them\n"
+    "victoria-metrics -vmalert.proxyURL=http://VMALERT:8880   # so that its rules are seen here"
+)
 
 
 def _mend(facts: PrometheusFacts) -> str:
@@ -49,34 +58,61 @@ def _twice(facts: PrometheusFacts) -> Iterator[Finding]:
             f"{len(groups)} groups are loaded from {len(places)} files and evaluated as often:"
             f" {', '.join(sorted(groups)[:_SHOWN])} from {', '.join(places)}",
             f"ls -l {' '.join(map(quoted, places))}"
-            "   # keep the newest, then: systemctl reload prometheus",
+            "   # keep the newest, then: systemctl reload prometheus\n"
+            "helm upgrade RELEASE deploy/helm/cephqos --reset-then-reuse-values --set"
+            " rules.enabled=false   # Rook: all releases of the chart but one",
         )
 
 
-def _loaded(facts: PrometheusFacts) -> Iterator[Finding]:
+def _texts(facts: PrometheusFacts) -> tuple[dict[tuple[str, str], list[str]], ...]:
+    """Expressions by rule: those that are loaded, and those that should be."""
+    # Of a group that is loaded twice, one copy: `rules-loaded-once` tells of the others.
+    first = {group: files[0] for group, files in _files(facts.rules).items()}
+    loaded = (rule for rule in facts.rules if rule.file == first[rule.group])
+    return _expressions(loaded), _expressions(facts.expected)
+
+
+def _finding(facts: PrometheusFacts, problem: str, which: set[tuple[str, str]]) -> Finding:
+    return Finding(
+        "rules",
+        f"{len(which)} rules {problem}: {_named(which)}",
+        f"{_mend(facts)}   # rules with options of your own: doctor --rules DIR",
+    )
+
+
+def _complete(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.failure:
         return
     if not facts.rules:
-        yield Finding("Prometheus", "the rules of cephqos are not loaded", _mend(facts))
+        mend = _mend(facts) if facts.engine == PROMETHEUS else _ELSEWHERE
+        yield Finding(facts.engine, "the rules of cephqos are not loaded", mend)
         return
-    # Of a group that is loaded twice, one copy: `rules-loaded-once` tells of the others.
-    first = {group: files[0] for group, files in _files(facts.rules).items()}
-    loaded = _expressions(rule for rule in facts.rules if rule.file == first[rule.group])
-    expected = _expressions(facts.expected)
-    for problem, which in (
-        ("are missing", expected.keys() - loaded.keys()),
-        ("are not known to this version", loaded.keys() - expected.keys()),
-        (
-            "differ from this version's",
-            {key for key in loaded.keys() & expected.keys() if loaded[key] != expected[key]},
-        ),
-    ):
-        if which:
-            yield Finding(
-                "rules",
-                f"{len(which)} rules {problem}: {_named(set(which))}",
-                f"{_mend(facts)}   # rules with options of your own: doctor --rules DIR",
-            )
+    loaded, expected = _texts(facts)
+    if missing := expected.keys() - loaded.keys():
+        yield _finding(facts, "are missing", set(missing))
+    if unknown := loaded.keys() - expected.keys():
+        yield _finding(facts, "are not known to this version", set(unknown))
+
+
+def _evaluated_elsewhere(facts: PrometheusFacts) -> str:
+    """Our series are there, so something evaluates the rules; which, it does not tell us."""
+    if facts.rules or not facts.recorded:
+        return ""
+    return (
+        "rules are evaluated, but not by what answers here; VictoriaMetrics tells of those of"
+        " vmalert with -vmalert.proxyURL"
+    )
+
+
+def _changed(facts: PrometheusFacts) -> Iterator[Finding]:
+    loaded, expected = _texts(facts)
+    both = loaded.keys() & expected.keys()
+    if differ := {key for key in both if loaded[key] != expected[key]}:
+        yield _finding(facts, "differ from this version's", differ)
+
+
+def _not_printed(facts: PrometheusFacts) -> str:
+    return "" if facts.prints else f"{facts.engine} does not give the text of rules in one form"
 
 
 def _failing(facts: PrometheusFacts) -> Iterator[Finding]:
@@ -106,12 +142,14 @@ def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
                 labels.get("instance", ExporterSeries.BUILD_INFO),
                 f"the exporter is of version {version}; this command and its rules are of"
                 f" {__version__}",
-                "install the same version on all hosts",
+                "apt install ./cephqos-exporter_*_all.deb   # the same version on all hosts;"
+                " cephadm: ceph orch apply; Rook: helm upgrade",
             )
 
 
 CHECKS: Final = (
-    Check("rules-of-this-version", _loaded),
+    Check("rules-complete", _complete, _evaluated_elsewhere),
+    Check("rules-of-this-version", _changed, _not_printed),
     Check("rules-loaded-once", _twice),
     Check("rules-work", _failing),
     Check("rules-in-time", _late),

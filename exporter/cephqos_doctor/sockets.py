@@ -5,13 +5,16 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_doctor.finding import Check, Finding, quoted
-from cephqos_doctor.host_facts import HostFacts, OsdProcess, SocketFacts
+from cephqos_doctor.host_facts import HostFacts, SocketFacts
+from cephqos_doctor.processes import OsdProcess
 from cephqos_exporter.ceph.discovery import fsid_in_path
 
 _LEFT_OVER: Final = ("refused", "gone")
 
 
 def _closed(facts: HostFacts) -> Iterator[Finding]:
+    if facts.processes and not _hidden(facts):
+        return  # such as the directories of Rook's monitors: there is no OSD left to look for
     for directory in facts.closed:
         yield Finding(
             directory.path,
@@ -40,12 +43,23 @@ def _unit_of(owner: str) -> str:
     )
 
 
+def _hidden(facts: HostFacts) -> list[OsdProcess]:
+    """OSDs that run and of which no socket is found. Two clusters may have the same numbers."""
+    live = [one for one in facts.sockets if one.failure not in _LEFT_OVER]
+    hidden = []
+    for osd in dict.fromkeys(process.osd for process in facts.processes):
+        sockets = [one for one in live if one.osd == osd]
+        running = [one for one in facts.processes if one.osd == osd]
+        known = {one.pid for one in sockets}
+        # Where no socket tells a pid (another namespace), their number has to do.
+        hidden += sorted(running, key=lambda one: one.pid in known)[: len(running) - len(sockets)]
+    return hidden
+
+
 def _missing(facts: HostFacts) -> Iterator[Finding]:
-    known = {socket.osd for socket in facts.sockets}
-    for process in facts.processes:
-        if process.osd not in known:
-            yield _not_found(facts, process)
-    if not facts.processes and not facts.sockets and not facts.closed:
+    for process in _hidden(facts):
+        yield _not_found(facts, process)
+    if not facts.processes and not facts.sockets and not facts.closed and not facts.stuck:
         where = ", ".join(facts.patterns)
         yield Finding(
             "this host",
@@ -56,6 +70,9 @@ def _missing(facts: HostFacts) -> Iterator[Finding]:
 
 def _not_found(facts: HostFacts, process: OsdProcess) -> Finding:
     problem = f"it runs (pid {process.pid}), and its admin socket is not found"
+    old = [one.path for one in facts.sockets if one.osd == process.osd and one.failure]
+    if old:
+        problem += f"; {old[0]} is left over from an earlier start"
     here = sorted({str(Path(path).parent) for path in process.sockets if _exists(path)})
     if here:
         flag = f"--discovery.sockets={quoted(here[0] + '/*.asok')}"
@@ -105,9 +122,24 @@ def _state_of(socket: SocketFacts) -> str:
 
 
 def _silent(facts: HostFacts) -> Iterator[Finding]:
-    answering = {socket.osd for socket in facts.sockets if not socket.failure}
+    # One that runs has its socket elsewhere: `sockets-found` tells of it.
+    running = {socket.osd for socket in facts.sockets if not socket.failure}
+    running |= {process.osd for process in facts.processes}
+    for pid in facts.stuck:
+        yield Finding(
+            "an OSD",
+            f"it hangs in the kernel (pid {pid}): not even its arguments can be read",
+            f"sudo cat /proc/{pid}/stack   # what it waits for, mostly a device: dmesg",
+        )
     for socket in facts.sockets:
-        if socket.failure in _LEFT_OVER and socket.osd not in answering:
+        if socket.unanswered:
+            command = socket.unanswered[0].partition(" (")[0]
+            yield Finding(
+                socket.osd,
+                f"it answers on {socket.path}, but not to {', '.join(socket.unanswered)}",
+                f"ceph daemon {quoted(socket.path)} {command}   # hangs too: see its log",
+            )
+        if socket.failure in _LEFT_OVER and socket.osd not in running:
             yield Finding(
                 socket.osd,
                 f"nobody listens on {socket.path}: the OSD does not run",
@@ -125,21 +157,34 @@ def _user(facts: HostFacts) -> Iterator[Finding]:
     owners = {socket.owner for socket in facts.sockets if socket.owner}
     if not owners:
         return
+    users = {exporter.user for exporter in facts.exporters}
+    able = any(exporter.overrides for exporter in facts.exporters)
     for exporter in facts.exporters:
         subject = f"cephqos-exporter (pid {exporter.pid})"
-        mend = _unit_of(min(owners))
-        if exporter.user == "root" and "root" not in owners:
-            yield Finding(
-                subject,
-                f"it runs as root; {min(owners)}, who owns the sockets, is enough",
-                mend,
-            )
-        elif exporter.user not in owners and not exporter.overrides:
-            yield Finding(
-                subject,
-                f"it runs as {exporter.user}, who may not connect to the sockets of {min(owners)}",
-                mend,
-            )
+        closed = sorted(owners - users) or sorted(owners)
+        if exporter.overrides:
+            if exporter.user == "root" and "root" not in owners:
+                yield Finding(
+                    subject,
+                    f"it runs as root; {min(owners)}, who owns the sockets, is enough",
+                    _unit_of(min(owners)),
+                )
+        elif exporter.user not in owners:
+            yield Finding(subject, _may_not(exporter.user, closed[0]), _unit_of(closed[0]))
+        elif owners - users and not able:
+            yield Finding(subject, _may_not(exporter.user, closed[0]), _second_unit(closed[0]))
+
+
+def _may_not(user: str, owner: str) -> str:
+    return f"it runs as {user}, who may not connect to the sockets of {owner}"
+
+
+def _second_unit(owner: str) -> str:
+    """One exporter has one user, and these sockets have two owners."""
+    return (
+        f"systemctl edit --full --force cephqos-exporter-{owner}   # as cephqos-exporter.service,"
+        f" with User={owner}, its own port and --discovery.sockets"
+    )
 
 
 CHECKS: Final = (

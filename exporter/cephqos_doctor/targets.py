@@ -6,8 +6,9 @@ from typing import Final
 
 from cephqos_alerts.settings import RuleSettings
 from cephqos_doctor.finding import Check, Finding, quoted
+from cephqos_doctor.json_api import NO_JSON
 from cephqos_doctor.prometheus_facts import (
-    NO_JSON,
+    PROMETHEUS,
     PrometheusFacts,
     ScrapeTarget,
     scrape_interval_of,
@@ -15,6 +16,8 @@ from cephqos_doctor.prometheus_facts import (
 
 _JOB: Final = re.compile(RuleSettings().job)
 _LEAST_VERSION: Final = (2, 42)
+# An interval that is counted from samples is this exact.
+_TOLERANCE: Final = 1.05
 _DROP: Final = (
     "metric_relabel_configs:   # in the scrape job of cephqos-exporter\n"
     "  - {source_labels: [__name__], regex: 'ceph_.*', action: drop}"
@@ -51,6 +54,10 @@ def _version(facts: PrometheusFacts) -> Iterator[Finding]:
             f"version {facts.version} is older than 2.42, the oldest that the rules are tried with",
             "install Prometheus 2.42 or later",
         )
+
+
+def _other_engine(facts: PrometheusFacts) -> str:
+    return "" if facts.engine == PROMETHEUS else f"this is {facts.engine}"
 
 
 def _none(facts: PrometheusFacts) -> Iterator[Finding]:
@@ -95,7 +102,7 @@ def _interval(facts: PrometheusFacts) -> Iterator[Finding]:
     for target in _ours(facts):
         slowest[target.job] = max(slowest.get(target.job, 0.0), target.interval)
     for job, interval in slowest.items():
-        if made_for and interval > made_for:
+        if made_for and interval > made_for * _TOLERANCE:
             yield Finding(
                 f"job {job}",
                 f"it is scraped every {interval:g} s, and the rules are made for {made_for:g} s:"
@@ -112,11 +119,22 @@ def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
             "Ceph's own counters (ceph_…) come from two jobs: sums over them count double",
             _DROP,
         )
+    if facts.replicas:
+        yield Finding(
+            _some(facts.replicas),
+            "samples of one target are here more than once: the replicas of a pair of Prometheus"
+            " servers are not merged, and sums count double",
+            "remote_write: [{write_relabel_configs: [{regex: replica, action: labeldrop}]}]"
+            "   # VictoriaMetrics, with -dedup.minScrapeInterval. Thanos:"
+            " thanos query --query.replica-label=replica",
+        )
     if facts.doubled_osds:
         yield Finding(
             _some(facts.doubled_osds),
             "more than one target reports the same OSD",
-            "remove one of the targets: count by (instance, job) (cephqos_daemon_up) shows them",
+            f"promtool query instant {quoted(facts.url)}"
+            " 'count by (job, instance, ceph_daemon) (cephqos_daemon_up)'"
+            "   # shows the targets: remove one of them",
         )
     if facts.doubled_clusters:
         yield Finding(
@@ -136,15 +154,16 @@ def _label_taken(facts: PrometheusFacts) -> Iterator[Finding]:
     for labels in facts.label_taken:
         yield Finding(
             f"job {labels.get('job', '')}",
-            "a label `cluster` of the scrape configuration hides the exporter's own",
-            "remove the label `cluster` from the job's targets, or give it another name"
+            "a label `cluster` or `ceph_daemon` of the scrape configuration hides the exporter's"
+            " own",
+            "remove that label from the job's targets, or give it another name"
             "   # or honor_labels: true",
         )
 
 
 CHECKS: Final = (
     Check("prometheus-reachable", _reachable),
-    Check("prometheus-version", _version),
+    Check("prometheus-version", _version, _other_engine),
     Check("exporters-scraped", _none),
     Check("job-names", _job_names),
     Check("targets-up", _down),

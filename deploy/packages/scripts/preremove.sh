@@ -4,7 +4,9 @@ set -e
 case "$1" in
 remove | 0)
     if [ -d /run/systemd/system ]; then
-        systemctl disable --now cephqos-exporter.service cephqos-cluster.service cephqos-probe.service
+        # One that is masked, or a systemd that does not answer, does not keep the package installed.
+        systemctl disable --now cephqos-exporter.service cephqos-cluster.service cephqos-probe.service ||
+            echo "cephqos: a service did not end: systemctl status 'cephqos-*'" >&2
     fi
     ;;
 esac

@@ -82,6 +82,56 @@ def test_grafana_listens_beyond_loopback_only_with_a_password_and_without_anonym
         assert environment[name].startswith("${GRAFANA_PASSWORD_FILE:+"), name
 
 
+def test_the_health_of_grafana_is_asked_where_it_listens(tmp_path: Path) -> None:
+    kind, command = services("monitoring.yml")["grafana"]["healthcheck"]["test"]
+    assert kind == "CMD-SHELL"
+    for address, expected in (("", "127.0.0.1"), ("10.0.0.5", "10.0.0.5")):
+        said = subprocess.run(
+            ["sh", "-c", "wget() { echo $4; }; " + command.replace("$$", "$")],
+            env={"GF_SERVER_HTTP_ADDR": address, "GF_SERVER_HTTP_PORT": "3000"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert said.stdout.strip() == f"http://{expected}:3000/api/health"
+
+
+def resolved(name: str, service: str) -> dict[str, Any]:
+    """A service with what it takes from another one: its user and its volumes."""
+    found = services(name)[service]
+    parent = found.get("extends")
+    if not parent:
+        return found
+    inherited = resolved(parent.get("file", name), parent["service"])
+    volumes = [*inherited.get("volumes", []), *found.get("volumes", [])]
+    return inherited | found | {"volumes": volumes}
+
+
+def test_whoever_ceph_is_a_service_can_write_to_its_volumes() -> None:
+    """A new volume has the rights of the image's folder, which know nothing of CEPH_USER."""
+    dockerfile = (DEPLOY / "images" / "Dockerfile").read_text()
+    own = set(re.findall(r"chown (\d+:\d+) (\S+)", dockerfile))
+    seen = 0
+    for name in FILES[1:]:
+        for service in services(name):
+            found = resolved(name, service)
+            for volume in found["volumes"]:
+                mount = re.fullmatch(r"(\w+):(/[^:]+)", volume) if isinstance(volume, str) else None
+                if mount is None or "user" not in found:
+                    continue  # a file of the host, read only, or a user that the image has
+                seen += 1
+                anybody = f"install -d -m 1777 {mount[2]}" in dockerfile
+                assert anybody or (found["user"], mount[2]) in own, (name, service, volume)
+    assert seen >= 4
+
+
+def test_the_lab_is_watched_by_the_user_of_its_daemons_whoever_ceph_is_elsewhere() -> None:
+    watching = ("hosts", "cluster", "probe", "collector", "load")
+    assert {resolved("compose.yml", name)["user"] for name in watching} == {"64045:64045"}
+    for name in ("cluster", "probe", "collector"):
+        assert resolved("compose.attach.yml", name)["user"] == "${CEPH_USER:-64045:64045}"
+
+
 def test_public_images_are_pinned_and_replaceable() -> None:
     images = re.findall(r"(?:image|IMAGE): (.+)$", TEXT, re.MULTILINE)
     assert len(images) >= 10

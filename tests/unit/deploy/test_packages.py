@@ -150,6 +150,42 @@ def test_compiled_files_go_with_the_version_that_made_them(
     assert compiled.exists() == left
 
 
+@pytest.mark.parametrize("script", ["preremove", "postremove", "postinstall"])
+@pytest.mark.parametrize("said", ["remove", "0", "upgrade", "1", "configure"])
+def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed(
+    script: str, said: str, tmp_path: Path
+) -> None:
+    """A unit that is masked cannot be disabled; nor may that be silent."""
+    program = tmp_path / "bin" / "systemctl"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n[ "$1" = daemon-reload ] || { echo masked >&2; exit 1; }\n')
+    program.chmod(0o755)
+    for other in ("systemd-sysusers", "systemd-tmpfiles", "python3"):
+        (program.parent / other).symlink_to("/bin/true")
+    text = (DEPLOY / "packages" / "scripts" / f"{script}.sh").read_text()
+    text = text.replace("/run/systemd/system", str(tmp_path))
+    text = text.replace("/usr/lib/cephqos", str(tmp_path / "lib"))
+    (tmp_path / "lib").mkdir()
+    done = subprocess.run(
+        ["sh", "-c", text, script, said],
+        env={"PATH": f"{program.parent}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
+    assert done.returncode == 0, done.stderr
+    if "masked" in done.stderr:
+        assert "systemctl status 'cephqos-*'" in done.stderr
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_cannot_write_to_disks_even_as_the_user_to_whom_they_belong(unit: Path) -> None:
+    settings = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE))
+    assert settings.get("PrivateDevices") == "yes" or settings.get("DevicePolicy") == "closed"
+    assert "DeviceAllow" not in settings
+
+
 def commands(heading: str) -> str:
     """The first block of commands after a heading of the page."""
     page = (DEPLOY / "packages" / "README.md").read_text()

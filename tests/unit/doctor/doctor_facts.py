@@ -9,14 +9,8 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_doctor.finding import Check, Finding
-from cephqos_doctor.host_facts import (
-    HostFacts,
-    OsdFacts,
-    OsdProcess,
-    RunningExporter,
-    SocketFacts,
-    read_osd,
-)
+from cephqos_doctor.host_facts import HostFacts, OsdFacts, SocketFacts, read_osd
+from cephqos_doctor.processes import OsdProcess, RunningExporter
 
 
 def found(checks: Iterable[Check[Any]], facts: object) -> dict[str, list[Finding]]:

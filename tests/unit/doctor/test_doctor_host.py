@@ -11,16 +11,8 @@ from tests.replay.daemons import RecordedDaemon
 
 from cephqos_doctor import scheduler, sockets
 from cephqos_doctor.cli import HOST_CHECKS
-from cephqos_doctor.host_facts import (
-    ClosedDirectory,
-    OsdProcess,
-    RunningExporter,
-    closed_directories,
-    exporter_processes,
-    osd_processes,
-    read_osd,
-    roles_of,
-)
+from cephqos_doctor.host_facts import ClosedDirectory, closed_directories, read_osd
+from cephqos_doctor.processes import OsdProcess, RunningExporter, look, roles_of
 from cephqos_exporter.qos.tags import QueueDump
 
 from .doctor_facts import answering, found, host, recorded
@@ -36,19 +28,19 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
     ("changed", "check", "said", "mend"),
     [
         (
-            {"closed": (ClosedDirectory(path="/run/ceph", owner="ceph"),)},
+            {"closed": (ClosedDirectory(path="/run/ceph", owner="ceph"),), "processes": ()},
             "directories-readable",
             "/run/ceph",
             "sudo -u ceph cephqos doctor host\nsystemctl edit cephqos-exporter",
         ),
         (
-            {"closed": (ClosedDirectory(path="/run/ceph/fsid", owner="167"),)},
+            {"closed": (ClosedDirectory(path="/run/ceph/fsid", owner="167"),), "processes": ()},
             "directories-readable",
             "/run/ceph/fsid",
             "setpriv --reuid=167 --regid=167 --clear-groups cephqos doctor host",
         ),
         (
-            {"closed": (ClosedDirectory(path="/var/lib/rook", owner="root"),)},
+            {"closed": (ClosedDirectory(path="/var/lib/rook", owner="root"),), "processes": ()},
             "directories-readable",
             "/var/lib/rook",
             "sudo cephqos doctor host   # as root",
@@ -72,10 +64,15 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
             "may not connect to the sockets of 167",
             "ceph-167\nsystemctl edit cephqos-exporter   # [Service] User=167",
         ),
-        ({"sockets": (answering("refused"),)}, "osds-answer", "nobody listens", "ceph-osd@3"),
+        (
+            {"sockets": (answering("refused"),), "processes": ()},
+            "osds-answer",
+            "nobody listens",
+            "ceph-osd@3",
+        ),
         ({"sockets": (answering("timeout"),)}, "osds-answer", "(timeout)", "ceph daemon"),
         (
-            {"exporters": (RunningExporter(pid=9, user="root"),)},
+            {"exporters": (RunningExporter(pid=9, user="root", overrides=True),)},
             "exporter-user",
             "runs as root",
             "User=ceph",
@@ -177,7 +174,7 @@ def test_a_socket_elsewhere_is_found_through_its_process(tmp_path: Path) -> None
 )
 def test_whether_an_osd_runs_is_asked_as_its_host_starts_osds(path: str, mend: str) -> None:
     dead = dataclasses.replace(answering("refused"), path=Path(path))
-    [finding] = found(sockets.CHECKS, host(sockets=(dead,)))["osds-answer"]
+    [finding] = found(sockets.CHECKS, host(sockets=(dead,), processes=()))["osds-answer"]
     assert finding.mend.startswith(mend)
 
 
@@ -201,10 +198,11 @@ def test_processes_are_read_with_their_sockets_and_rights(tmp_path: Path) -> Non
     status = "Uid:\t167\t167\t167\t167\nCapEff:\t0000000000000002\n"
     process(tmp_path, 7, "python3", "/usr/bin/cephqos-exporter", status=status)
     process(tmp_path, 8, "python3", "/usr/bin/cephqos-exporter", "--role=cluster", status=status)
-    first, second = osd_processes(tmp_path)
+    seen = look(tmp_path)
+    first, second = seen.osds
     assert first == OsdProcess(pid=5, osd="osd.12", sockets=("/run/ceph/ceph-osd.12.asok",))
     assert second == OsdProcess(pid=6, osd="osd.1")
-    [exporter] = exporter_processes(tmp_path)
+    [exporter] = seen.exporters
     assert exporter.pid == 7
     assert exporter.overrides
 
@@ -225,7 +223,7 @@ def test_the_role_of_an_exporter_is_read_where_it_stands(
 ) -> None:
     file = tmp_path / "probe.yml"
     file.write_text("role: [probe]\n")
-    assert list(roles_of([word.format(file=file) for word in words])) == roles
+    assert list(roles_of([word.format(file=file) for word in words], {})) == roles
 
 
 def test_directories_that_do_not_exist_are_not_closed(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 
 import cephqos_dashboards
 from cephqos_base import dashboards
-from cephqos_doctor import boards, prometheus_facts, targets
+from cephqos_doctor import boards, json_api, targets
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.prometheus_facts import PrometheusFacts, gather
@@ -69,7 +69,7 @@ async def test_dashboards_are_compared_with_what_grafana_keeps() -> None:
 async def test_an_answer_that_unpacks_to_too_much_is_a_finding(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(prometheus_facts, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(json_api, "MAX_BYTES", 1 << 20)
 
     async def bomb(_: web.Request) -> web.Response:
         body = gzip.compress(b'{"data": "' + bytes(4 << 20))

@@ -79,10 +79,10 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
         ({"doubled_osds": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "osd.1", "remove"),
         ({"doubled_clusters": ({"cluster": "c"},)}, "nothing-twice", "role cluster", "disable"),
         ({"label_taken": ({"job": "cephqos"},)}, "label-cluster-free", "hides", "honor_labels"),
-        ({"rules": ()}, "rules-of-this-version", "not loaded", "cephqos rules build"),
+        ({"rules": ()}, "rules-complete", "not loaded", "cephqos rules build"),
         ({"rules": rule(expr="y")}, "rules-of-this-version", "differ", "rules build"),
-        ({"rules": (*rule(), *rule(name="old"))}, "rules-of-this-version", "old", "rules build"),
-        ({"expected": (*rule(), *rule(name="new"))}, "rules-of-this-version", "missing: new", ""),
+        ({"rules": (*rule(), *rule(name="old"))}, "rules-complete", "old", "rules build"),
+        ({"expected": (*rule(), *rule(name="new"))}, "rules-complete", "missing: new", ""),
         ({"rules": rule(error="many-to-many")}, "rules-work", "many-to-many", "rules build"),
         ({"rules": rule(seconds=20.0)}, "rules-in-time", "20.0 s", "--scrape-interval 30"),
         (

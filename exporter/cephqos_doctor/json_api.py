@@ -1,0 +1,59 @@
+"""A JSON API behind a URL: within a time, a size, and as few requests at once as it is owed."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import aiohttp
+import orjson
+
+from cephqos_base.answers import AnswerTooLarge, body_within
+from cephqos_base.errors import CephqosError
+
+MAX_BYTES: Final = 64 << 20  # of one answer: rules and targets of a large Prometheus are 10 MB
+NO_JSON: Final = "the answer is not JSON"
+_AT_ONCE: Final = 8
+
+
+class ApiFailed(CephqosError):
+    """No answer, or none that can be used."""
+
+
+class PageMissing(ApiFailed):
+    """The server has no such page."""
+
+
+class JsonApi:
+    """Asks with the same headers each time."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, url: str, headers: Mapping[str, str]
+    ) -> None:
+        self._session, self._url, self._headers = session, url.rstrip("/"), headers
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def get(self, path: str, **parameters: str) -> Any:
+        """The document."""
+        return await self._ask("GET", path, params=parameters)
+
+    async def post(self, path: str, **parameters: str) -> Any:
+        """As get, for parameters that may be long."""
+        return await self._ask("POST", path, data=parameters)
+
+    async def _ask(self, method: str, path: str, **request: Any) -> Any:
+        try:
+            async with (
+                self._slots,
+                self._session.request(
+                    method, f"{self._url}{path}", headers=self._headers, **request
+                ) as reply,
+            ):
+                if reply.status in (400, 404, 405):  # VictoriaMetrics says 400
+                    raise PageMissing(f"HTTP {reply.status} for {path}")
+                if reply.status != 200:
+                    raise ApiFailed(f"HTTP {reply.status} for {path}")
+                return orjson.loads(await body_within(reply, MAX_BYTES))
+        except orjson.JSONDecodeError as exc:
+            raise ApiFailed(f"{path}: {NO_JSON}: a login page or another server") from exc
+        except (aiohttp.ClientError, TimeoutError, AnswerTooLarge) as exc:
+            raise ApiFailed(f"{path}: {exc or 'no answer in time'}") from exc

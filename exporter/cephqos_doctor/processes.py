@@ -1,0 +1,173 @@
+"""The OSDs and exporters that run on a host, as /proc shows them."""
+
+import pwd
+import re
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from cephqos_base.errors import ConfigError
+from cephqos_exporter import options
+from cephqos_exporter.cli import read_settings
+
+_OSDS: Final = ("ceph-osd", "crimson-osd")
+# What the processes that we look for are called: an exporter's script, or the Python that runs it.
+_NAMES: Final = (*_OSDS, "cephqos-exporte", "python")
+_CAP_DAC_OVERRIDE: Final = 1 << 1
+_FILE_SECONDS: Final = 0.5
+_ALL_SECONDS: Final = 5.0
+_ROLE_VARIABLES: Final = ("CEPHQOS_EXPORTER_ROLE", "CEPHQOS_EXPORTER_CONFIG_FILE")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OsdProcess:
+    """A running OSD, and the admin sockets that it listens on, as it names them."""
+
+    pid: int
+    osd: str
+    sockets: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningExporter:
+    """A running cephqos-exporter for OSDs."""
+
+    pid: int
+    user: str
+    overrides: bool = False  # it has CAP_DAC_OVERRIDE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """What runs. `stuck`: OSDs of which not even their arguments can be read in time."""
+
+    osds: tuple[OsdProcess, ...]
+    exporters: tuple[RunningExporter, ...]
+    stuck: tuple[int, ...]
+
+
+def look(proc: Path) -> Running:
+    """All of it within a few seconds, whatever hangs."""
+    commands, stuck = _commands(proc)
+    return Running(
+        osds=tuple(_osds(proc, commands)), exporters=tuple(_exporters(proc, commands)), stuck=stuck
+    )
+
+
+def user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def read_within(path: Path, seconds: float) -> str | None:
+    """A file's text, empty if it cannot be read; None if that takes longer.
+
+    Arguments and environment of a process cannot be read while its memory is being changed: for
+    good if it hangs in the kernel then. Nor can that be interrupted, so a thread waits for it that
+    nobody waits for.
+    """
+    texts: list[str] = []
+    thread = threading.Thread(target=lambda: texts.append(_read(path)), daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return texts[0] if texts else None
+
+
+def _commands(proc: Path) -> tuple[Mapping[int, list[str]], tuple[int, ...]]:
+    """Arguments by pid, and the OSDs of which they cannot be read."""
+    commands: dict[int, list[str]] = {}
+    stuck = []
+    deadline = time.monotonic() + _ALL_SECONDS
+    for directory in sorted(proc.glob("[1-9]*")):
+        name = _read(directory / "comm")  # never blocks
+        if name and not name.startswith(_NAMES):
+            continue
+        left = max(0.05, min(_FILE_SECONDS, deadline - time.monotonic()))
+        text = read_within(directory / "cmdline", left)
+        if text is None and name.startswith(_OSDS):
+            stuck.append(int(directory.name))
+        if words := (text or "").rstrip("\0"):
+            commands[int(directory.name)] = words.split("\0")
+    return commands, tuple(stuck)
+
+
+def _osds(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[OsdProcess]:
+    for pid, arguments in commands.items():
+        if not Path(arguments[0]).name.startswith(_OSDS):
+            continue
+        if name := _number_of(arguments):
+            paths = tuple(_listens_on(proc / str(pid), name))
+            yield OsdProcess(pid=pid, osd=f"osd.{name}", sockets=paths)
+
+
+def _number_of(arguments: Sequence[str]) -> str:
+    """The OSD's id, in any of the ways in which Ceph's daemons take it."""
+    for word, following in pairwise((*arguments, "")):
+        attached = re.fullmatch(r"(?:-i|--id=|-nosd\.|--name=osd\.)(.+)", word)
+        if attached:
+            return attached[1]
+        if word in ("-i", "--id"):
+            return following
+        if word in ("-n", "--name"):
+            return following.removeprefix("osd.")
+    return ""
+
+
+def _listens_on(process: Path, osd: str) -> Iterator[str]:
+    """Sockets in the network namespace of a process that are named after it."""
+    for line in _read(process / "net" / "unix").splitlines():
+        path = line.split(maxsplit=7)[-1]
+        if re.search(rf"osd\.{re.escape(osd)}\.asok$", path):
+            yield path
+
+
+def _exporters(proc: Path, commands: Mapping[int, list[str]]) -> Iterator[RunningExporter]:
+    """Exporters of the role osd."""
+    for pid, arguments in commands.items():
+        named = any(Path(word).name == "cephqos-exporter" for word in arguments[:3])
+        if not (named or "cephqos_exporter.cli" in arguments):
+            continue
+        process = proc / str(pid)
+        environ = (read_within(process / "environ", _FILE_SECONDS) or "").split("\0")
+        variables = dict(word.split("=", 1) for word in environ if "=" in word)
+        if "osd" not in roles_of(arguments, variables, process / "root"):
+            continue
+        lines = _read(process / "status").splitlines()
+        status = dict(line.split(":", 1) for line in lines if ":" in line)
+        if "Uid" in status and "CapEff" in status:
+            overrides = bool(int(status["CapEff"], 16) & _CAP_DAC_OVERRIDE)
+            user = user_name(int(status["Uid"].split()[1]))
+            yield RunningExporter(pid=pid, user=user, overrides=overrides)
+
+
+def roles_of(
+    arguments: Sequence[str], variables: Mapping[str, str], root: Path = Path("/")
+) -> Sequence[str]:
+    """The roles of an exporter that was started so; of what cannot be read, the default.
+
+    `root` is its file system, which is not ours where it runs in a container.
+    """
+    given = dict(word.split("=", 1) for word in arguments if word.startswith("--") and "=" in word)
+    given |= {a: b for a, b in pairwise(arguments) if a in ("--role", "--config.file")}
+    known = {name: variables[name] for name in _ROLE_VARIABLES if name in variables}
+    file = given.get("--config.file") or known.pop(_ROLE_VARIABLES[1], "")
+    for path in (f"{root}/{file}", file) if file else ("",):
+        try:
+            flags = {"config.file": path or None, "role": given.get("--role")}
+            return read_settings(flags, known)[options.ROLE]
+        except ConfigError:
+            continue
+    return given["--role"].split(",") if "--role" in given else options.ROLE.default
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,130 @@
+"""What the doctor makes of clusters that answer in ways which are easily misread."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
+
+import pytest
+
+from cephqos_doctor import cluster_facts
+from cephqos_doctor.cli import CLUSTER_CHECKS
+from cephqos_doctor.cluster_facts import POWERS, ClusterFacts
+from cephqos_exporter.ceph.monclient import ClusterAccess, ClusterSilent, CommandFailed
+
+from .doctor_facts import found
+
+ACTIVE = {"mgrmap": {"available": True}, "health": {"checks": {}}}
+NO_MANAGER = {"mgrmap": {"available": False}, "health": {"checks": {}}}
+Answer = Callable[[str, str], Any]
+# What no role needs and the key does not allow: everything else has an answer.
+DENIED = {power.prefix for power in POWERS if power.target != "osd"}
+
+
+class StandIn:
+    """A cluster as a client of it sees it: a function of target and command."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self.asked: list[tuple[str, str]] = []
+
+    def __call__(self, _: ClusterAccess) -> Self:
+        return self
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def command(self, prefix: str, *, target: str, within: float, **_: Any) -> Any:
+        assert within <= 10
+        self.asked.append((target, prefix))
+        return self._answer(target, prefix)
+
+
+def osds(*up: int, down: tuple[int, ...] = ()) -> dict[str, Any]:
+    every = [{"osd": osd, "up": 1} for osd in up] + [{"osd": osd, "up": 0} for osd in down]
+    return {"osds": every}
+
+
+def a_minimal_key(target: str, prefix: str, *, status: Any = ACTIVE, dump: Any = None) -> Any:
+    """The documented key. An OSD drops what comes from it, a client refuses one that is gone."""
+    if target.startswith("osd."):
+        if target not in {f"osd.{one['osd']}" for one in (dump or osds(0))["osds"] if one["up"]}:
+            raise CommandFailed(prefix, -6, "osd down or gone")
+        raise ClusterSilent(f"{prefix}: no answer before the deadline")
+    if prefix in DENIED:
+        raise CommandFailed(prefix, -13, "access denied")
+    return {"status": status, "osd dump": dump or osds(0)}.get(prefix, {})
+
+
+async def looked_at(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer
+) -> tuple[ClusterFacts, StandIn]:
+    stand_in = StandIn(answer)
+    monkeypatch.setattr(cluster_facts, "MonClient", stand_in)
+    return await cluster_facts.gather(ClusterAccess(conf="x", name="client.cephqos")), stand_in
+
+
+async def test_a_minimal_key_is_fine_whichever_osds_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """osd.0 of an old cluster was replaced long ago: to command it fails without any denial."""
+    for dump in (osds(0), osds(7, 8), osds(7, down=(0, 1)), osds(), osds(down=(0,))):
+        facts, stand_in = await looked_at(monkeypatch, partial(a_minimal_key, dump=dump))
+        assert found(CLUSTER_CHECKS, facts) == {}, dump
+        up = {f"osd.{one['osd']}" for one in dump["osds"] if one["up"]}
+        assert {target for target, _ in stand_in.asked if target.startswith("osd")} <= up
+
+
+async def test_a_key_that_commands_osds_is_too_wide_also_where_osd_0_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(target: str, prefix: str) -> Any:
+        return {} if target == "osd.7" else a_minimal_key(target, prefix, dump=osds(7, down=(0,)))
+
+    facts, _ = await looked_at(monkeypatch, answer)
+    [finding] = found(CLUSTER_CHECKS, facts)["caps-minimal"]
+    assert "command OSDs" in finding.problem
+
+
+async def test_a_manager_that_is_missing_is_found_and_the_connection_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """librados waits for a manager for good: the command has no answer, the monitors have."""
+
+    def answer(target: str, prefix: str) -> Any:
+        if target == "mgr":
+            raise ClusterSilent(f"{prefix}: no answer before the deadline")
+        return a_minimal_key(target, prefix, status=NO_MANAGER)
+
+    facts, stand_in = await looked_at(monkeypatch, answer)
+    assert list(found(CLUSTER_CHECKS, facts)) == ["manager-active"]
+    # One deadline is waited for, not one for each command.
+    assert sum(target == "mgr" for target, _ in stand_in.asked) == 1
+
+
+async def test_a_manager_that_is_active_and_silent_is_a_hang_or_a_key_without_a_word_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer(target: str, prefix: str) -> Any:
+        if target == "mgr":
+            raise ClusterSilent(f"{prefix}: no answer before the deadline")
+        return a_minimal_key(target, prefix)
+
+    facts, _ = await looked_at(monkeypatch, answer)
+    findings = found(CLUSTER_CHECKS, facts)
+    assert list(findings) == ["manager-active"]
+    [finding] = findings["manager-active"]
+    assert "pg dump" in finding.problem
+    assert "ceph auth caps client.cephqos" in finding.mend
+    assert "ceph mgr fail" in finding.mend
+
+
+async def test_monitors_that_do_not_answer_are_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(target: str, prefix: str) -> Any:
+        raise ClusterSilent(f"{prefix}: no answer before the deadline")
+
+    facts, stand_in = await looked_at(monkeypatch, answer)
+    assert list(found(CLUSTER_CHECKS, facts)) == ["cluster-reachable"]
+    assert len(stand_in.asked) == 1
