@@ -48,7 +48,7 @@ def repeat() -> None:
         # Not `run.wait` here: this interrupts a `wait` that holds its lock.
         if not told:
             told = True
-            run.send_signal(signal.SIGINT)
+            run.terminate()
 
     signal.signal(signal.SIGTERM, end)
     while not ending:

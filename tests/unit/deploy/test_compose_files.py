@@ -165,7 +165,7 @@ load.ARCHIVES = load.BEAT = Path({folder!r})
 load.repeat()
 """
 _RUN = """#!/bin/sh
-trap 'echo interrupted; exit 130' INT
+trap 'echo interrupted; exit 143' TERM
 echo started
 while :; do sleep 0.1; done
 """
@@ -192,7 +192,7 @@ def test_a_load_that_is_told_to_end_interrupts_its_run_and_waits_for_it(tmp_path
         said, _ = load.communicate(timeout=20)
     finally:
         load.kill()
-    assert said == "interrupted\ncephqos run ended with status 130\n"
+    assert said == "interrupted\ncephqos run ended with status 143\n"
     assert load.returncode == 0
 
 
@@ -216,7 +216,7 @@ def test_a_load_that_is_told_to_end_while_its_run_starts_interrupts_it_too(
     before = signal.getsignal(signal.SIGTERM)
     try:
         load.repeat()
-        assert begun[0].returncode == -signal.SIGINT
+        assert begun[0].returncode == -signal.SIGTERM
     finally:
         signal.signal(signal.SIGTERM, before)
         for run in begun:
