@@ -80,7 +80,7 @@ def test_the_demo_shows_every_osd_at_work_and_ends_by_itself(tmp_path: Path) -> 
     assert name
     wait_until_gone(name[1], within=2)
     # Grafana comes first, and has ended with the demo.
-    grafana = re.search(r"^Grafana: +http://127\.0\.0\.1:(\d+)/d/cephqos-overview$", out, re.M)
+    grafana = re.search(r"^Grafana: +http://127\.0\.0\.1:(\d+)/d/cephqos-overview\?\S+$", out, re.M)
     assert grafana and grafana.start() < out.index("metrics: ")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(grafana[1])), timeout=5)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from aiohttp import web
@@ -93,6 +94,12 @@ def test_our_own_listens_on_loopback_and_makes_nobody_administrator(
     assert password not in " ".join(argv), "everybody could read it"
     if docker:
         assert "--env=GF_SECURITY_ADMIN_PASSWORD" in argv
+
+
+def test_the_first_page_shows_a_quarter_of_an_hour_and_its_address_fits_80_columns() -> None:
+    address = OwnGrafana(None, "grafana").home_url
+    assert parse_qs(urlsplit(address).query) == {"from": ["now-15m"], "to": ["now"]}
+    assert len("Grafana:      " + address.replace(str(urlsplit(address).port), "65535")) <= 80
 
 
 async def test_an_image_that_cannot_be_pulled_is_said_in_one_line(tmp_path: Path) -> None:
@@ -219,7 +226,9 @@ async def running(refuse: str = "") -> AsyncIterator[RunningGrafana]:
 async def test_ours_is_beside_what_is_there_and_nothing_of_it_is_left(tmp_path: Path) -> None:
     async with running() as there:
         grafana = OtherGrafana(f"http://me:pass%20word@{there.url}/")
-        assert grafana.home_url.startswith(f"http://{there.url}/d/")
+        address = urlsplit(grafana.home_url)
+        assert address.netloc == there.url
+        assert address.path == f"/d/{grafana.prefix}cephqos-overview"
         async with grafana.showing(SOURCES, tmp_path):
             assert len(there.there) == 3  # two data sources and a folder
             put = [body for body in there.bodies if "dashboard" in body]

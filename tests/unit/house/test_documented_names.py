@@ -16,14 +16,8 @@ from cephqos_base.command import COMMANDS, Parser, load
 from cephqos_exporter.cli import every_option
 
 from ..alerts.test_rules import NAMES, RECORDED, recorded_names
+from .pages import FENCE, PAGES, code, prose, read
 
-# Those that people write: `cephqos report` writes a report.md.
-PAGES: Final = sorted(
-    path
-    for path in Path().glob("**/*.md")
-    if not {"tests", "build", "report.md"} & set(path.parts)
-    and not any(part.startswith(".") for part in path.parts)
-)
 _PACKAGES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy", "docs", "tests")
 # Of other programs, and what a reader fills in.
 _FOREIGN: Final = {"LOKI_ADDR", "LOKI_HOST", "PROMETHEUS_HOST", "GRAFANA_HOST"}
@@ -32,23 +26,6 @@ _VARIABLE: Final = re.compile(
 )
 # The longest paragraph: six lines of 110 characters.
 _PARAGRAPH: Final = 660
-
-
-def _read(page: Path) -> str:
-    return page.read_text(encoding="utf-8")
-
-
-_FENCE: Final = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-
-
-def _prose(page: Path) -> str:
-    return _FENCE.sub("", _read(page))
-
-
-def _code(page: Path) -> list[str]:
-    """Lines of blocks, with those that go on joined, and what stands in backticks."""
-    blocks = [text.replace("\\\n", " ") for _, text in _FENCE.findall(_read(page))]
-    return [*"".join(blocks).splitlines(), *re.findall(r"`([^`\n]+)`", _prose(page))]
 
 
 @cache
@@ -71,7 +48,7 @@ def _sources() -> str:
 
 
 def _anchors(page: Path) -> set[str]:
-    heads = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    heads = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower().strip()).replace(" ", "-") for head in heads}
 
 
@@ -82,7 +59,7 @@ def test_there_are_pages() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_links_lead_somewhere(page: Path) -> None:
     lost = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", _prose(page)):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if re.match(r"[a-z]+:", target):
             continue
         path, _, anchor = target.partition("#")
@@ -143,7 +120,7 @@ _PAGE_OF: Final = {
     "top": "loadgen/TOP.md",
     "run": "loadgen/README.md",
     "scenarios": "loadgen/README.md",
-    "archive": "loadgen/README.md",
+    "archive": "loadgen/RECORDING.md",
     "report": "loadgen/REPORT.md",
     "compare": "loadgen/REPORT.md",
     "replay": "loadgen/REPLAY.md",
@@ -151,11 +128,13 @@ _PAGE_OF: Final = {
     "dashboards": "dashboards/README.md",
     "doctor": "exporter/DOCTOR.md",
 }
+_MORE_PAGES_OF: Final = {"run": (Path("loadgen/SCENARIOS.md"), Path("loadgen/RECORDING.md"))}
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
 def test_every_option_of_a_command_stands_on_its_page(name: str) -> None:
-    named = {it for line in _code(Path(_PAGE_OF[name])) for it in _OPTION.findall(line)}
+    pages = [Path(_PAGE_OF[name]), *_MORE_PAGES_OF.get(name, ())]
+    named = {it for page in pages for line in code(page) for it in _OPTION.findall(line)}
     # The doctor takes some of the exporter's, whose page has a table of all.
     elsewhere = {"--help"} | (_of_exporter() if name == "doctor" else set())
     options = {it for it in _options(_command(name), []) if it.startswith("--")}
@@ -168,7 +147,7 @@ _OPTION: Final = re.compile(r"(?<![\w/-])--[a-z][\w.-]*[a-z0-9]")
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_commands_of_ours_have_the_options_that_a_page_gives_them(page: Path) -> None:
     wrong = []
-    for line in _code(page):
+    for line in code(page):
         unquoted = re.sub(r"'[^']*'", "''", line.strip())
         part = re.split(r" \| | -- |  #| && ", unquoted)[0]
         allowed = _allowed(part)
@@ -180,7 +159,7 @@ def test_commands_of_ours_have_the_options_that_a_page_gives_them(page: Path) ->
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_an_option_that_stands_alone_is_known_to_something_of_ours(page: Path) -> None:
     ours = _of_exporter().union(*(_options(_command(entry.name), []) for entry in COMMANDS))
-    named = {name for line in _code(page) for name in _OPTION.findall(line)}
+    named = {name for line in code(page) for name in _OPTION.findall(line)}
     assert {name for name in named - ours if name not in _sources()} - _OF_OTHERS == set()
 
 
@@ -198,7 +177,7 @@ _OF_OTHERS: Final = {
 def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
     make = re.compile(r"(?:^|sudo )make ([a-z][a-z-]+)")
-    named = {name for line in _code(page) for name in make.findall(line)}
+    named = {name for line in code(page) for name in make.findall(line)}
     assert {name for name in named - targets if not name.endswith("-")} == set()
 
 
@@ -216,7 +195,7 @@ def _is_there(name: str, page: Path) -> bool:
 def test_files_of_ours_exist(page: Path) -> None:
     named = {
         name.rstrip("./")
-        for line in _code(page)
+        for line in code(page)
         for name in re.findall(r"(?<![\w./$~{:@-])(?:[\w.-]+/)+[\w.*-]*", line)
     }
     assert {it for it in named if _looks_like_ours(it) and not _is_there(it, page)} == set()
@@ -224,7 +203,7 @@ def test_files_of_ours_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_alerts_exist(page: Path) -> None:
-    named = set(re.findall(r"\bCephQos\w+", _read(page)))
+    named = set(re.findall(r"\bCephQos\w+", read(page)))
     assert named - {*NAMES, *re.findall(r"alert: (\w+)", _sources())} == set()
 
 
@@ -241,7 +220,7 @@ def _expanded(text: str) -> str:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_series_and_packages_exist(page: Path) -> None:
     # One that ends in an underscore, an ellipsis or a star stands for several.
-    text = re.sub(r"cephqos_\w*(?:_\b|[…*{]|\\_)\S*", "", _expanded(_read(page)))
+    text = re.sub(r"cephqos_\w*(?:_\b|[…*{]|\\_)\S*", "", _expanded(read(page)))
     named = set(re.findall(r"\bcephqos_\w+", text))
     suffix = re.compile(r"_(?:bucket|count|sum|total)$")
     sources = _sources()
@@ -251,13 +230,13 @@ def test_series_and_packages_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_recorded_series_exist(page: Path) -> None:
-    text = re.sub(r"\S*…\S*", "", _read(page))
+    text = re.sub(r"\S*…\S*", "", read(page))
     assert recorded_names(text) - RECORDED == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_variables_of_the_environment_exist(page: Path) -> None:
-    named = {name for line in _code(page) for name in _VARIABLE.findall(line)}
+    named = {name for line in code(page) for name in _VARIABLE.findall(line)}
     exporter = {f"CEPHQOS_EXPORTER_{re.sub('[.-]', '_', o.name).upper()}" for o in every_option()}
     lost = {name for name in named - exporter - _FOREIGN if name not in _sources()}
     assert {name for name in lost if not name.endswith("_")} == set()
@@ -271,7 +250,7 @@ def _picked(command: str) -> tuple[list[Path], str]:
 
 def _pytests() -> Iterator[tuple[str, str]]:
     for page in PAGES:
-        for line in _code(page):
+        for line in code(page):
             if line.startswith("pytest tests/") and "--regenerate" not in line:
                 yield f"{page}", line
 
@@ -291,7 +270,7 @@ def test_a_test_that_a_page_names_is_one_that_pytest_would_pick(page: str, comma
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_blocks_of_shell_are_shell(page: Path) -> None:
-    for language, text in _FENCE.findall(_read(page)):
+    for language, text in FENCE.findall(read(page)):
         if language == "sh":
             done = subprocess.run(
                 ["bash", "-n"], input=text, capture_output=True, text=True, check=False, timeout=10
@@ -302,14 +281,14 @@ def test_blocks_of_shell_are_shell(page: Path) -> None:
 @pytest.mark.parametrize("page", [it for it in PAGES if it.name != "report.md"], ids=str)
 def test_no_paragraph_is_a_wall_of_text(page: Path) -> None:
     """Reports are left out: they are made, and begin with what a scenario says of itself."""
-    paragraphs = re.split(r"\n\s*\n|\n(?= *(?:[-*|#]|\d+\.) ?)", _prose(page))
+    paragraphs = re.split(r"\n\s*\n|\n(?= *(?:[-*|#]|\d+\.) ?)", prose(page))
     long = [it for it in paragraphs if len(it) > _PARAGRAPH and not it.lstrip().startswith("|")]
     assert long == []
 
 
 def test_make_and_contributing_tell_the_same_time_for_a_target() -> None:
     helps = dict(re.findall(r"^([a-z-]+):.*?## (.*)$", Path("Makefile").read_text(), re.MULTILINE))
-    page = _read(Path("CONTRIBUTING.md"))
+    page = read(Path("CONTRIBUTING.md"))
     rows = re.findall(r"^\| `make ([a-z-]+)` \|.*\| ([^|]+) \|$", page, re.MULTILINE)
     rows += re.findall(r"^make (test-fast|test) .*?(about two minutes|half an hour)", page, re.M)
     assert len(rows) >= 10

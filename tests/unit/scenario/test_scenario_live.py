@@ -29,7 +29,7 @@ from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
 from cephqos_loadgen.quantile import quantile
 from cephqos_loadgen.servers import Address
 
-README = Path(__file__).parents[3] / "loadgen" / "README.md"
+PAGE = Path(__file__).parents[3] / "loadgen" / "RECORDING.md"
 
 
 def live() -> Live:
@@ -273,9 +273,9 @@ def test_a_client_that_hangs_keeps_its_counters_and_loses_its_rates() -> None:
     assert "cephqos_client_iops" not in names
 
 
-def test_the_readme_lists_every_live_metric_with_its_type_and_labels() -> None:
+def test_the_page_lists_every_live_metric_with_its_type_and_labels() -> None:
     row = r"^\| `(cephqos_\w+)` \| (\w+) \| (.*?) \| (.*?) \|$"
-    rows = re.findall(row, README.read_text(), re.MULTILINE)
+    rows = re.findall(row, PAGE.read_text(), re.MULTILINE)
     written = {name: (kind, labels, text) for name, kind, labels, text in rows}
     assert written == {
         name: (metric.type, ", ".join(metric.labels), metric.help.rstrip("."))
