@@ -19,6 +19,10 @@ ALERTS: Final = [*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, 
 _CODE: Final = re.compile(r"^ *```\w+\n.*?^ *```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 # In words: what the output of a step means.
 _LEAST_WORDS: Final = 4
+_CHANGES: Final = re.compile(
+    r"ceph (?:config (?:set|rm)|osd (?:out|in|down|set|unset|pool set|rm)|pg (?:repair|deep-scrub))"
+    r"|mark_unfound_lost|^kill|systemctl (?!status)"
+)
 
 
 def section(alert: str) -> str:
@@ -45,3 +49,16 @@ def test_a_runbook_begins_with_three_steps_that_say_what_their_output_means(aler
 @pytest.mark.parametrize("alert", [name for name in ALERTS if name not in SILENT])
 def test_the_first_three_steps_are_for_every_release(alert: str) -> None:
     assert not [step for step in steps(alert)[:3] if "18.2 and later" in step]
+
+
+@pytest.mark.parametrize("alert", [name for name in ALERTS if name not in SILENT])
+def test_what_is_typed_first_changes_nothing(alert: str) -> None:
+    typed = [line for step in steps(alert) for line in re.split(r"[`\n]", step)]
+    assert [line for line in typed if _CHANGES.search(line.strip())] == []
+
+
+def test_the_index_names_every_alert_once() -> None:
+    index = RUNBOOKS.partition("\n## ")[0]
+    assert sorted(re.findall(r"\]\(#(\w+)\)", index)) == sorted(
+        name.lower() for name in ALERTS if name not in SILENT
+    )
