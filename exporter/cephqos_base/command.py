@@ -10,9 +10,9 @@ sets `run` to a coroutine function that takes the parsed arguments and returns a
 
 import argparse
 import asyncio
+import contextlib
 import importlib
 import importlib.util
-import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
@@ -21,7 +21,7 @@ from typing import Any, Final, NoReturn
 
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
-from cephqos_base.terminal import say
+from cephqos_base.terminal import OutputLost, discard_output, flush, say, say_json
 from cephqos_base.version import __version__
 
 
@@ -144,25 +144,33 @@ def run_command(work: Coroutine[Any, Any, int]) -> int:
         return asyncio.run(guarded())
     except asyncio.CancelledError:
         return 130
-    except CephqosError as error:
-        return _told(error)
-
-
-def _told(error: CephqosError) -> int:
-    say(f"cephqos: {error}", file=sys.stderr)
-    return error.exit_status
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     try:
-        arguments = build_parser().parse_args(argv)
-    except CephqosError as error:
-        return _told(error)
-    try:
-        status = run_command(arguments.run(arguments))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # `cephqos scenarios | head`: nobody reads on, and the interpreter must not complain later.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        try:
+            return _status(argv)
+        finally:  # also after --help, which ends in SystemExit
+            flush()
+    except BrokenPipeError:  # `cephqos scenarios | head`
+        discard_output()
         return 128 + signal.SIGPIPE
-    return status
+    except OutputLost as error:
+        discard_output()
+        with contextlib.suppress(OutputLost):
+            say(f"cephqos: {error}", file=sys.stderr)
+        return 1
+
+
+def _status(argv: Sequence[str] | None) -> int:
+    """The exit status. An error is one line on standard error, and JSON where JSON was asked for:
+    a script that reads it must not get nothing."""
+    arguments = argparse.Namespace()
+    try:
+        build_parser().parse_args(argv, arguments)
+        return run_command(arguments.run(arguments))
+    except CephqosError as error:
+        say(f"cephqos: {error}", file=sys.stderr)
+        if getattr(arguments, "json", False) or getattr(arguments, "form", None) == "json":
+            say_json({"error": str(error), "exit_status": error.exit_status})
+        return error.exit_status

@@ -4,9 +4,12 @@ A name may hold escape sequences that move the cursor, retitle the window or hid
 are shown as what they are: `\\x1b[2J`. No other module prints (`tests/unit/base/test_terminal.py`).
 """
 
+import contextlib
 import json
+import os
 import sys
 import unicodedata
+from collections.abc import Iterator
 from typing import IO, Any, Final
 
 # Controls, formats (also those that change the direction of writing), surrogates, private ones,
@@ -64,7 +67,37 @@ def _print(text: str, file: IO[str] | None = None) -> None:
     stream = file or sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     # What the terminal's encoding lacks is escaped too: no reason to end with a traceback.
-    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    with _told(stream):
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+
+
+class OutputLost(Exception):
+    """What was to be printed could not be written."""
+
+
+@contextlib.contextmanager
+def _told(stream: IO[str]) -> Iterator[None]:
+    """A full disk is no reason for a traceback. A pipe that nobody reads is not even a failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        name = "error" if stream is sys.stderr else "output"
+        raise OutputLost(f"cannot write to standard {name}: {error.strerror}") from error
+
+
+def flush() -> None:
+    """Write what standard output still holds; there may be none."""
+    if sys.stdout is not None:
+        with _told(sys.stdout):
+            sys.stdout.flush()
+
+
+def discard_output() -> None:
+    """Nobody takes what standard output still holds: the interpreter must not complain later."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _escaped(char: str) -> str:

@@ -16,6 +16,7 @@ import aiohttp
 
 from cephqos_base.answers import AnswerTooLarge, body_within
 from cephqos_base.errors import UsageError
+from cephqos_base.textfile import why
 from cephqos_base.urls import without_password
 
 _MAX_BYTES = 256 << 20
@@ -158,7 +159,8 @@ def _tls(ca_cert: Path | None) -> ssl.SSLContext | bool:
     try:
         return ssl.create_default_context(cafile=str(ca_cert))
     except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"--ca-cert {ca_cert}: {error}") from error
+        found = "no certificate is in it" if isinstance(error, ssl.SSLError) else why(error)
+        raise UsageError(f"--ca-cert {ca_cert}: expected a PEM file; {found}") from error
 
 
 def _from_netrc(host: str, user: str) -> str:

@@ -148,7 +148,7 @@ _RECOVERY = (
         About(
             title="Placement groups in a state of recovery",
             reads="Many waiting and few active: slots (osd_max_backfills) are what they wait for.",
-            blind="a group in several states counts in each.",
+            blind="how many groups there are in all: one in several states counts in each.",
             empty=f"No placement group recovers. {_OR_NO_CLUSTER}",
         ),
         background.RECOVERY_STATES,

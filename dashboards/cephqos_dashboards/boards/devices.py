@@ -38,7 +38,7 @@ _SLOWEST = (
         About(
             title="Busy, most busy devices",
             reads="Time with at least one request in progress. A hard disk at 100 % is full.",
-            blind="an SSD or an array at 100 % may have more to give: read it with the depth.",
+            blind="how much more an SSD or an array at 100 % can do: compare with the depth.",
             empty=_NO_DISKS,
         ),
         devices.BUSY,
@@ -124,7 +124,7 @@ _SETTINGS = (
     lines(
         About(
             title="Share of requests that were merged",
-            reads="Requests that joined one in the queue, of all that were asked for.",
+            reads="Requests that were merged with one in the queue, as a share of all.",
             blind="merging by the disk itself.",
             empty=_IDLE,
         ),

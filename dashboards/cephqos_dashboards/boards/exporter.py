@@ -55,7 +55,8 @@ _NOW = (
     figure(
         About(
             title="Series",
-            reads="Of all exporters, after relabelling. About 750 per OSD are expected.",
+            reads="""Of all exporters, after relabelling. An alert fires above 750 for each OSD of
+            an exporter, not counting 500 for host and cluster.""",
             blind="series of other jobs.",
             empty="none scraped",
             width=4,
@@ -67,7 +68,7 @@ _NOW = (
     figure(
         About(
             title="Alerting",
-            reads="Works: the Watchdog alert fires always; without it no alert does.",
+            reads="yes: the Watchdog alert fires, as it always should. no: no alert can fire.",
             blind="the way from Alertmanager to people.",
             empty="no rules",
             width=3,

@@ -55,8 +55,8 @@ _BUDGET = (
     lines(
         About(
             title="Burn rate: how many times faster than the budget allows",
-            reads="""1 spends the budget exactly in the SLO's window. Alerts want a long window and
-            a short one above their bound: 14.4 over 1 h and 5 m pages.""",
+            reads="""1 spends the budget exactly in the SLO's window. An alert needs a long
+            and a short window above its bound: 14.4 over 1 h and 5 m is a page.""",
             blind="SLOs without operations in the window; the windows of 30 m, 2 h and 1 d.",
             empty=f"No SLO has data. {NO_RULES}",
         ),
@@ -113,7 +113,7 @@ def _views(op: str) -> AnyPanel:
             reads="""The same operations measured at three places. What the client sees above the
             OSD is network and client.""",
             blind="""clients that are neither the probe nor a test run's fio. rados bench has no
-            histogram. p99 of different operations do not add up; compare their sizes.""",
+            histogram. Differences of percentiles are no exact times: compare their sizes only.""",
             empty="Neither OSDs nor a probe nor fio report operations of this kind.",
         ),
         *latency.views(op),
@@ -127,7 +127,7 @@ _WHO = (
         About(
             title="Slowest OSDs, mean of all operations",
             reads="The OSDs with the highest mean latency. A slow one among fast ones stands out.",
-            blind=TOO_LARGE,
+            blind=f"why an OSD is slow: a click opens it. {TOO_LARGE}",
             empty=_NO_OPS,
         ),
         latency.SLOWEST,

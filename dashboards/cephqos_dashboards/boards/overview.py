@@ -14,8 +14,8 @@ _TOP = (
     figure(
         About(
             title="OSDs that break a promise, by class",
-            reads="""For each class with a reservation: on how many OSDs it wants more than it gets
-            and gets less than it was promised. "kept" is none.""",
+            reads="""For each class with a reservation: the number of OSDs on which it wants more
+            than it gets, and gets less than it was promised. "kept" means on none.""",
             blind="""classes without a reservation, and OSDs under WPQ: nothing is promised there.
             Without demand nothing counts as broken.""",
             empty="no promise is known",
@@ -29,8 +29,8 @@ _TOP = (
     figure(
         About(
             title="Worst attainment",
-            reads="""The class and OSD that gets the smallest share of what it is owed, of those
-            that want more than they get. Below 90 % the promise is broken. "waits for osd.1": look
+            reads="""Of all classes that want more than they get: the one with the smallest share of
+            what it is owed, and its OSD. Below 90 % the promise is broken. "waits for osd.1": look
             at osd.1.""",
             blind="""how long it has been so (the map below), and classes without a reservation.""",
             empty="no demand is known",
@@ -79,7 +79,7 @@ _WHERE = (
             reads="""One row per OSD and class: the 20 broken longest in this time range. The
             colour and the text say the likely cause at that time. Click a row to open the OSD.""",
             blind=f"more than 20 rows. {TOO_LARGE}",
-            empty=TOO_LARGE,
+            empty=f"No OSD has a promise in this time range. {TOO_LARGE}",
             width=24,
             height=8,
         ),
@@ -166,7 +166,7 @@ _HOSTS = (
         About(
             title="Worst hosts",
             reads="""Per exporter (one per host): on how many of its OSDs a class is short, on how
-            many it has demand, and its sums. This is what remains of a very large cluster.""",
+            many it has demand, and its sums. On a very large cluster, look here first.""",
             blind="which OSD of the host it is: the map and the table above show that.",
             empty="No host has an OSD with a broken promise.",
             width=14,

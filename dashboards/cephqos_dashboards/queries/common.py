@@ -36,7 +36,7 @@ NO_RULES: Final = (
     "Or Prometheus does not answer, or has not loaded the rules of cephqos (alerts/rules)."
 )
 TOO_LARGE: Final = (
-    f"(Of a cluster with more than {MOST_OSDS:,} OSDs only sums and hosts are shown.)"
+    f"(For a cluster with more than {MOST_OSDS:,} OSDs, only sums and hosts are shown.)"
 )
 
 

@@ -53,10 +53,7 @@ def add_options(parser: Parser) -> None:
 async def _demo(arguments: argparse.Namespace) -> int:
     from cephqos_loadgen.demo.screen import Screen  # needs Textual, which few commands do
 
-    if arguments.osds < 2:
-        raise UsageError(
-            f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"
-        )
+    _check(arguments)
     progress = Progress()
     grafana = await find_grafana(os.environ)
     spec = LabSpec(
@@ -86,6 +83,17 @@ async def _demo(arguments: argparse.Namespace) -> int:
             if task := asyncio.current_task():
                 task.uncancel()
     return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.osds < 2:
+        raise UsageError(
+            f"--osds {arguments.osds}: the demo needs at least 2, because one of them gets slow"
+        )
+    if not 0.2 <= arguments.interval <= 3600:
+        raise UsageError(f"--interval {arguments.interval:g}: expected 0.2 to 3600 seconds")
+    if arguments.duration is not None and not arguments.duration > 0:
+        raise UsageError(f"--duration {arguments.duration:g}: expected a number of seconds above 0")
 
 
 def _stack_spec(grafana: Grafana | None) -> StackSpec:

@@ -196,9 +196,9 @@ def _seed(arguments: argparse.Namespace, before: Mapping[str, Any]) -> int:
 
 def options_from(arguments: argparse.Namespace) -> RunOptions:
     if arguments.lab and arguments.conf:
-        raise UsageError("--lab and --conf: expected one of them")
+        raise UsageError("--lab and --conf name two clusters: give one of them")
     if arguments.release and (arguments.lab or arguments.conf):
-        raise UsageError("--release: of the lab that a run makes; not with --lab or --conf")
+        raise UsageError("--release is for a lab that the run starts: not with --lab or --conf")
     if arguments.conf is None and (arguments.keyring or arguments.known_fsid):
         raise UsageError("--keyring and --i-know-this-cluster need --conf")
     return RunOptions(

@@ -36,7 +36,9 @@ def recorded_plan(source: Path) -> dict[str, Any]:
     try:
         plan: dict[str, Any] = json.loads(read_regular(source / PLAN_FILE))
     except OSError:
-        raise UsageError(f"--resume {source}: no run of cephqos is there") from None
+        raise UsageError(
+            f"--resume {source}: expected the folder of an archive (cephqos archive ls)"
+        ) from None
     except ValueError:
         raise UsageError(f"--resume {source}: its plan.json is damaged") from None
     return plan

@@ -81,7 +81,7 @@ async def _top(arguments: argparse.Namespace) -> int:
         from cephqos_loadgen.top.screen.app import Top  # needs Textual, which --once does not
 
         # The mouse stays the terminal's, so that text can be selected and copied.
-        await Top(watch, view, ascii_only=arguments.ascii or not _is_utf8()).run_async(mouse=False)
+        await Top(watch, view, ascii_only=_in_ascii(arguments)).run_async(mouse=False)
     return 0
 
 
@@ -102,8 +102,9 @@ def _check_terminal() -> None:
         raise UsageError("no terminal: use --once for plain text or --json")
 
 
-def _is_utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+def _in_ascii(arguments: argparse.Namespace) -> bool:
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return bool(arguments.ascii) or not utf8
 
 
 @contextlib.asynccontextmanager
@@ -132,10 +133,13 @@ async def _print_once(watch: Watch, view: View, arguments: argparse.Namespace) -
         await asyncio.sleep(arguments.interval)  # exporters have no rates before a second scrape
         await watch.refresh()
     if watch.model is None:
-        raise NoAnswer(f"no answer from {watch.source.name}: {watch.trouble}")
+        given = arguments.url or arguments.exporter
+        hint = "" if given else "; --url names another, --exporter reads exporters without one"
+        raise NoAnswer(f"no answer from {watch.source.name}: {watch.trouble}{hint}")
     if arguments.json:
         say_json(to_json(watch.model, watch.source.name))
         return 0
     columns = max(80, shutil.get_terminal_size((100, 24)).columns)
-    say(*map(plain, whole(watch.model, watch.status(), view, columns)))
+    shown = whole(watch.model, watch.status(), view, columns, _in_ascii(arguments))
+    say(*map(plain, shown))
     return 0

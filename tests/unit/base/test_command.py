@@ -1,8 +1,13 @@
 """The `cephqos` command as a whole: what it says of a line that it does not understand."""
 
+import json
+import os
+import subprocess
+import sys
+
 import pytest
 
-from cephqos_base.command import build_parser
+from cephqos_base.command import build_parser, main
 
 
 @pytest.mark.parametrize(
@@ -23,3 +28,68 @@ def test_an_unknown_option_names_the_help_of_its_own_command(
     said = capsys.readouterr().err
     assert said.startswith(f"{command}: unrecognized arguments: --")
     assert said.endswith(f"(see {command} --help)\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (["top", "--json", "--url", "http://127.0.0.1:1"], 1),
+        (["lab", "status", "--json", "--name", "there-is-none"], 2),
+        (["archive", "show", "--json", "/nowhere"], 2),
+        (["compare", "--json", "/nowhere", "/nowhere-else"], 2),
+        (["doctor", "prometheus", "--json", "no-url"], 2),
+    ],
+)
+def test_an_error_is_json_too_where_json_was_asked_for(
+    line: list[str], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line) == status
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert found["exit_status"] == status
+    assert said.err == f"cephqos: {found['error']}\n"
+
+
+@pytest.mark.parametrize("option", ["--interval=0", "--interval=nan", "--duration=-5", "--osds=1"])
+def test_what_the_demo_cannot_do_is_refused_before_it_starts_a_cluster(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", option]) == 2
+    assert capsys.readouterr().err.startswith(f"cephqos: {option.replace('=', ' ')}: ")
+
+
+def _ended(line: str) -> tuple[int, str]:
+    """Exit status of a line of shell, and all that it said on standard error."""
+    program = f"{sys.executable} -m cephqos_base"
+    # argparse ignores that its help cannot be written, if it is written at once.
+    environment = {name: it for name, it in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        ["bash", "-c", line.replace("cephqos", program, 1)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "said"),
+    [
+        ("cephqos scenarios >/dev/full", 1, "standard output: No space left on device\n"),
+        ("cephqos --help >/dev/full", 1, "standard output: No space left on device\n"),
+        ("cephqos scenarios >&-", 0, ""),
+        # Python's own status for a stream that it cannot write at its end.
+        ("cephqos lab status --name none 2>/dev/full", 120, ""),
+        ("cephqos lab status --name none 2>&-", 2, ""),
+        ("cephqos scenarios | true; exit ${PIPESTATUS[0]}", 141, ""),
+        ("cephqos --help | true; exit ${PIPESTATUS[0]}", 141, ""),
+    ],
+)
+def test_where_output_cannot_be_written_there_is_no_traceback(
+    line: str, status: int, said: str
+) -> None:
+    found, words = _ended(line)
+    assert found == status or (status == 141 and found == 0)  # all was written before it closed
+    assert words == (f"cephqos: cannot write to {said}" if said else "")

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +23,7 @@ from tests.board_panels import (
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.rules import DASHBOARDS
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.settings import RuleSettings, Thresholds
 from cephqos_base.series import CAUSES
 from cephqos_dashboards import cli, theme
 from cephqos_dashboards.build import BOARDS
@@ -247,3 +248,37 @@ def test_promql_stands_in_query_modules_only() -> None:
 def test_eight_boards_and_every_query_has_a_panel() -> None:
     assert len(BOARDS) == len(UIDS) == 8
     assert len(queries()) > 150
+
+
+def _bounds(panel: Mapping[str, Any]) -> set[float]:
+    """Where colours of a panel or of its columns change, but for the 0 and 1 of counts."""
+    steps = list(panel["fieldConfig"]["defaults"]["thresholds"]["steps"])
+    for override in panel["fieldConfig"]["overrides"]:
+        found = [it["value"]["steps"] for it in override["properties"] if it["id"] == "thresholds"]
+        steps += itertools.chain(*found)
+    return {step["value"] for step in steps} - {None, 0, 1}
+
+
+def test_colours_and_texts_change_where_rules_do() -> None:
+    rules = Thresholds()
+    by_panel = {panel["title"]: _bounds(panel) for uid in UIDS for panel in panels(boards()[uid])}
+    of_rules = {
+        "Worst attainment": {rules.shortfall},
+        "Attained of what is owed": {rules.shortfall},
+        "Capacity that was never real": {rules.overstated},
+    }
+    own = {"Error budget left": {0.0001, 0.25}}
+    assert {title: found for title, found in by_panel.items() if found} == of_rules | own
+    reads = {
+        panel["title"]: panel["description"] for uid in UIDS for panel in panels(boards()[uid])
+    }
+    for title, figure in (
+        ("Worst attainment", f"Below {rules.shortfall:.0%}".replace("%", " %")),
+        ("Attained of what is owed", f"Below {rules.shortfall:.0%}".replace("%", " %")),
+        ("Capacity that was never real", f"Above {rules.overstated:g}"),
+        ("OSDs nearest to a thread's ceiling", f"Above {rules.thread_ceiling * 100:g} %"),
+        ("Waiting for a CPU", f"Above {rules.cpu_waiting:g}"),
+        ("Series", f"above {rules.series_per_osd:g} for each OSD"),
+        ("Series", f"{rules.series_of_exporter:g} for host"),
+    ):
+        assert figure in reads[title], title

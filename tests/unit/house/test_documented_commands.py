@@ -4,7 +4,6 @@ import itertools
 import re
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -18,7 +17,8 @@ from .pages import PAGES, block_lines, spans
 
 # What may stand before a command: variables, another user, a container, the place of the program.
 _BEFORE: Final = re.compile(
-    r"^(?:[A-Z_]+=\S* |sudo (?:-u \w+ )?|kubectl .* -- |ssh \S+ )*(?:\S+/)?(?=cephqos(?:-exporter)? )"
+    r"^(?:[A-Z_]+=\S* |sudo (?:-u \w+ )?|kubectl .* -- |ssh \S+ )*(?:\S+/)?"
+    r"(?=cephqos(?:-exporter)? )"
 )
 # Ends a command: a pipe, another command, a redirection.
 _ENDS: Final = re.compile(r"[|&;<>()]+")
@@ -46,7 +46,8 @@ def _typed() -> Iterator[tuple[str, str, bool]]:
     for page in PAGES:
         shown = [(line.strip(), True) for line in block_lines(page)]
         for line, whole in [*shown, *((span, False) for span in spans(page))]:
-            if "  " in line.partition("  #")[0].rstrip() or line.endswith(" …"):  # a screen; and so on
+            a_screen = "  " in line.partition("  #")[0].rstrip()
+            if a_screen or line.endswith(" …"):
                 continue
             words = _words(line)
             if len(words) > 1 and (words[0] != "cephqos" or words[1] in names):

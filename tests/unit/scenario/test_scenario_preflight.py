@@ -224,7 +224,7 @@ async def test_what_is_refused_later_leaves_nothing_either(
     said = await refused(options, ClusterUnfit)
     assert said.startswith("cannot reach the cluster")
     said = await refused(replace(options, resume=tmp_path))
-    assert said == f"--resume {tmp_path}: no run of cephqos is there"
+    assert said == f"--resume {tmp_path}: expected the folder of an archive (cephqos archive ls)"
 
 
 def test_an_archive_that_is_discarded_takes_along_the_folders_it_made(tmp_path: Path) -> None:

@@ -99,6 +99,14 @@ async def test_json_and_text_come_from_the_same_model(capsys: pytest.CaptureFixt
     assert "q quit" not in printed
 
 
+async def test_a_printout_may_be_ascii_only(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = build_parser().parse_args(["top", "--once", "--ascii"])
+    await cli._print_once(Watch(FakeSource(), 2.0), View(), arguments)
+    printed = capsys.readouterr().out
+    assert printed.isascii()
+    assert "#####" in printed and "\\u2588" not in printed
+
+
 async def test_a_printout_has_every_osd_and_every_reason() -> None:
     watch = Watch(FakeSource(without("lag", "cluster_up")), 2.0, selection=Selection())
     await watch.refresh()

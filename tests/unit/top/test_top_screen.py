@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -204,6 +205,56 @@ async def test_without_colour_the_screen_has_the_same_words(
     async with app.run_test(size=(80, 24)) as pilot:
         await fetched(pilot, app)
         compare("main-80x24", shown(app))
+
+
+async def test_a_terminal_without_other_characters_gets_none() -> None:
+    samples = replace(example(), alerts=({"alertname": "Überlauf", "severity": "page"},))
+    app = Top(Watch(FakeSource(samples), 0.2, now=lambda: NOW + 1), View(), ascii_only=True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        screen = shown(app)
+    assert screen.isascii()
+    assert "?berlauf" in screen and "~" in screen and "#####" in screen
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+async def test_how_to_leave_is_on_every_screen(columns: int) -> None:
+    """With several clusters and something missing, the keys are more than a row holds."""
+    samples = without("lag")
+    up = {("f" * 36, "osd.0", ""): 1.0, **samples.values["up"]}
+    app = top(FakeSource(replace(samples, values={**samples.values, "up": up})))
+    async with app.run_test(size=(columns, 24)) as pilot:
+        await fetched(pilot, app)
+        assert "c cluster" in shown(app) or columns < 80
+        assert shown(app).split("\n")[23].startswith("q quit   ? help")
+
+
+async def test_a_page_that_is_too_long_says_so() -> None:
+    app = top(FakeSource())
+    async with app.run_test(size=(80, 14)) as pilot:
+        await fetched(pilot, app)
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "KEYS" in shown(app))
+        assert "more lines: make the terminal taller" in shown(app).split("\n")[12]
+
+
+async def test_names_of_thousands_of_osds_and_who_takes_the_work_can_be_read_at_80_columns() -> (
+    None
+):
+    samples = example()
+    many = {(FSID, f"osd.{number}", ""): 1.0 for number in range(12, 10_001)}
+    scheduler = {(*key[:2], "wpq", "", "", ""): 1.0 for key in many}
+    values = {
+        **samples.values,
+        "up": {**samples.values["up"], **many},
+        "scheduler": {**samples.values["scheduler"], **scheduler},
+    }
+    app = top(FakeSource(replace(samples, values=values)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await fetched(pilot, app)
+        assert re.search(r"^ osd\.7 +client +violated .*  by recov", shown(app), re.MULTILINE)
+        await pilot.press("end")
+        await until(pilot, lambda: ">osd.10000 wpq" in shown(app))
 
 
 async def test_hostile_names_do_not_reach_the_terminal() -> None:

@@ -27,6 +27,16 @@ def plain(one: Line) -> str:
     return "".join(span.text for span in one).rstrip()
 
 
+def in_ascii(one: Line) -> Line:
+    """For a terminal that has no other characters: each becomes one that it has."""
+    if all(span.text.isascii() for span in one):
+        return one
+    return tuple(
+        Span(span.text.replace("…", "~").encode("ascii", "replace").decode(), span.style)
+        for span in one
+    )
+
+
 def cut(one: Line, columns: int) -> Line:
     """The line exactly that wide: padded, or cut with an ellipsis."""
     size = sum(width(span.text) for span in one)

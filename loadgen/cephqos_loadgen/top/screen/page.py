@@ -6,7 +6,17 @@ from typing import Final
 from cephqos_base.terminal import printable
 from cephqos_loadgen.top.model import Model, OsdDetail, OsdState
 from cephqos_loadgen.top.screen import sections
-from cephqos_loadgen.top.screen.layout import Line, Section, Span, bar, beside, cut, line, share
+from cephqos_loadgen.top.screen.layout import (
+    Line,
+    Section,
+    Span,
+    bar,
+    beside,
+    cut,
+    in_ascii,
+    line,
+    share,
+)
 from cephqos_loadgen.top.screen.sections import (
     Canvas,
     class_cells,
@@ -19,13 +29,14 @@ from cephqos_loadgen.top.screen.text import duration, fit, latency, number, perc
 from cephqos_loadgen.top.screen.view import View
 
 TWO_COLUMNS_FROM: Final = 150
-RIGHT_COLUMNS: Final = 66
+RIGHT_COLUMNS: Final = 66  # at least
+LEFT_COLUMNS: Final = 96  # show every cause whole
 MIN_COLUMNS: Final = 60
 MIN_ROWS: Final = 12
 
 KEYS: Final = (
     ("q", "quit"),
-    ("up, down, page up, page down", "move in the list of OSDs"),
+    ("arrows, page up/down", "move in the list of OSDs"),
     ("enter", "open the OSD under the cursor"),
     ("escape", "back: close a page, the OSD, the filter"),
     ("s", "sort by worst, lag, queue, attainment, delivered, name"),
@@ -80,29 +91,44 @@ def draw(
         room = max(0, room - 1)
     body = _body(model, status, view, columns, room, ascii_only)[:room]
     body += [()] * (room - len(body))
-    return [cut(one, columns) for one in [*top, *body, *bottom][:rows]]
+    lines = [cut(one, columns) for one in [*top, *body, *bottom][:rows]]
+    return [in_ascii(one) for one in lines] if ascii_only else lines
 
 
 def _body(
     model: Model | None, status: Status, view: View, columns: int, rows: int, ascii_only: bool
 ) -> list[Line]:
     if view.page == "help":
-        return _help()
+        return _within(_help(), rows)
     if model is None:
         return [(), line(f"  {status.trouble or f'waiting for the first {status.awaited}'}")]
     canvas = Canvas(model, view, columns, ascii_only)
     if view.page == "notes":
-        return note_lines(model, columns) or [line("Everything is shown.")]
+        return _within(note_lines(model, columns) or [line("Everything is shown.")], rows)
     if view.opened is not None:
-        return _osd_page(canvas, view.opened, rows)
+        return _within(_osd_page(canvas, view.opened), rows)
     return _main(canvas, rows)
 
 
-def whole(model: Model, status: Status, view: View, columns: int) -> list[Line]:
+def _within(lines: list[Line], rows: int) -> list[Line]:
+    """A page that is too long says so: it does not scroll."""
+    if len(lines) <= rows or rows < 1:
+        return lines
+    left = len(lines) - rows + 1
+    return [
+        *lines[: rows - 1],
+        line(Span(f"… {left} more lines: make the terminal taller", "warn")),
+    ]
+
+
+def whole(
+    model: Model, status: Status, view: View, columns: int, ascii_only: bool = False
+) -> list[Line]:
     """Everything, one section below the other, for a printout: no keys, no limit of rows."""
     rows = 100 + len(model.osds) + sum(map(len, (model.alerts, model.recovery, model.scrubs)))
     columns = min(columns, TWO_COLUMNS_FROM - 1)
-    return [*_header(model, status, view), *_body(model, status, view, columns, rows, False)]
+    lines = [*_header(model, status, view), *_body(model, status, view, columns, rows, ascii_only)]
+    return [in_ascii(one) for one in lines] if ascii_only else lines
 
 
 def _header(model: Model | None, status: Status, view: View) -> list[Line]:
@@ -134,12 +160,13 @@ def _footer(view: View, model: Model | None) -> Line:
     if view.page != "main" or view.opened is not None:
         keys = [("esc", "back"), ("p", "pause"), ("?", "help"), ("q", "quit")]
     else:
-        keys = [("s", "sort"), ("/", "filter"), ("enter", "open"), ("p", "pause")]
-        if model and len(model.clusters) > 1:
-            keys.append(("c", "cluster"))
+        # How to leave and where to read more come first: a narrow terminal cuts the rest.
+        keys = [("q", "quit"), ("?", "help"), ("enter", "open"), ("s", "sort"), ("/", "filter")]
         if model and model.missing:
             keys.append(("n", f"not shown ({len(model.missing)})"))
-        keys += [("?", "help"), ("q", "quit")]
+        if model and len(model.clusters) > 1:
+            keys.append(("c", "cluster"))
+        keys.append(("p", "pause"))
     spans: list[str | Span] = []
     for key, what in keys:
         spans += [Span(key, "title"), Span(f" {what}   ", "dim")]
@@ -148,9 +175,11 @@ def _footer(view: View, model: Model | None) -> Line:
 
 def _main(canvas: Canvas, rows: int) -> list[Line]:
     if canvas.columns >= TWO_COLUMNS_FROM:
-        left_columns = canvas.columns - RIGHT_COLUMNS - 2
+        most = canvas.columns - RIGHT_COLUMNS - 2
+        left_columns = min(most, max(LEFT_COLUMNS, canvas.columns // 2))
+        right_columns = canvas.columns - left_columns - 2
         narrow = Canvas(canvas.model, canvas.view, left_columns, canvas.ascii_only)
-        rest = Canvas(canvas.model, canvas.view, RIGHT_COLUMNS, canvas.ascii_only)
+        rest = Canvas(canvas.model, canvas.view, right_columns, canvas.ascii_only)
         upper = [sections.classes(narrow), sections.osds(narrow), sections.runs(narrow)]
         left = _stacked(upper, rows, [0, 2, 1], gap=True)
         parts = [
@@ -190,20 +219,23 @@ def _stacked(parts: list[Section], rows: int, order: list[int], gap: bool = Fals
 
 def _help() -> list[Line]:
     lines = [line(Span("KEYS", "title"))]
-    lines += [line(f"  {fit(key, 30)}{what}") for key, what in KEYS]
+    lines += [line(f"  {fit(key, 22)}{what}") for key, what in KEYS]
     lines += [line(Span("STATES", "title"))]
     lines += [line(f"  {fit(state, 12)}{what}") for state, what in _STATES]
     lines += [line("  Figures are normalised ops/s: one is the work of a small operation.")]
     return lines
 
 
-def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
+def _osd_page(canvas: Canvas, name: str) -> list[Line]:
     model = canvas.model
     osd = next((it for it in model.osds if it.name == name), None)
     if osd is None:
         return [(), line(Span(f"  {printable(name)} is not among the OSDs any more", "warn"))]
     detail = model.detail if model.detail and model.detail.name == name else OsdDetail(name)
-    lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(osd)]
+    lines = [_osd_title(osd), *_osd_capacity(canvas, osd), *_osd_classes(canvas, osd)]
+    mine = [alert for alert in model.alerts if name in alert.osds]
+    lines += [line(Span("ALERTS", "title"), Span("" if mine else "      none fires", "dim"))]
+    lines += [sections.alert_line(alert, model.time) for alert in mine]
     lines += latency_table(detail.latency)
     lines += [_operations(osd, detail)]
     for who, lost in detail.violated_seconds.items():
@@ -219,10 +251,7 @@ def _osd_page(canvas: Canvas, name: str, rows: int) -> list[Line]:
         depth = number(device.depth)
         cells = f"{device.busy:.0%} busy, {latency(device.latency)} per request, depth {depth}"
         lines += [line(Span(fit("DEVICE", 12), "title"), fit(device.device, 18), cells)]
-    mine = [alert for alert in model.alerts if name in alert.osds]
-    lines += [line(Span("ALERTS", "title"), Span("" if mine else "      none fires", "dim"))]
-    lines += [sections.alert_line(alert, model.time) for alert in mine]
-    return lines[:rows]
+    return lines
 
 
 def _osd_title(osd: OsdState) -> Line:
@@ -245,12 +274,13 @@ def _osd_capacity(canvas: Canvas, osd: OsdState) -> list[Line]:
     return [line(fit("all work", 12), *drawn, figures)]
 
 
-def _osd_classes(osd: OsdState) -> list[Line]:
+def _osd_classes(canvas: Canvas, osd: OsdState) -> list[Line]:
     titles = f"{'attained':>31}{'reserved':>9}{'':5}{'queue':>6}{'lag':>8}  cause"
     lines = [line(Span("CLASSES", "title"), Span(titles[7:], "dim"))]
     for part in osd.classes:
         limit = f"  limit {number(part.limit)}" if part.limit else ""
-        lines.append(line(" ", *class_cells(part), limit))
+        room = canvas.columns - sections.CELLS - len(limit) - 1
+        lines.append(line(" ", *class_cells(part, room), limit))
     return lines
 
 

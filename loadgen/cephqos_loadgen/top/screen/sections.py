@@ -165,45 +165,71 @@ def osds(canvas: Canvas) -> Section:
             for name, size in (("attained", 9), ("reserved", 9), ("", 5), ("queue", 6), ("lag", 8))
         )
         titles = Span(f"{heading}  cause", "dim")
-        lines = [line(Span("OSDS", "title"), Span(fit(how, 26), "dim"), titles)]
+        names = max((len(osd.name) + 2 for osd in chosen), default=0)
+        place = OsdPlace(max(_LEAST_NAME, names), canvas.columns)
+        how = fit(how, 17 + place.name_columns)
+        lines = [line(Span("OSDS", "title"), Span(how, "dim"), titles)]
         room = max(0, rows - 1)
         cursor = min(view.cursor, len(chosen) - 1)
         first = max(0, min(cursor - room // 2, len(chosen) - room))
         for position in range(first, min(first + room, len(chosen))):
-            lines.append(osd_line(chosen[position], under_cursor=position == cursor))
+            lines.append(osd_line(chosen[position], place, under_cursor=position == cursor))
         return lines
 
     return Section(draw, wants=1 + max(1, len(chosen)), needs=5)
 
 
-def osd_line(osd: OsdState, *, under_cursor: bool) -> Line:
+_LEAST_NAME = 9
+# Of a class: its name, state and figures, before the cause.
+CELLS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class OsdPlace:
+    """How wide the list of OSDs is."""
+
+    name_columns: int
+    columns: int
+
+    @property
+    def for_cause(self) -> int:
+        return self.columns - self.name_columns - CELLS
+
+
+def osd_line(osd: OsdState, place: OsdPlace, *, under_cursor: bool) -> Line:
     """An OSD with its worst class."""
     mark = ">" if under_cursor else " "
-    name = Span(fit(f"{mark}{osd.name}", 9), "cursor" if under_cursor else "")
+    name = Span(fit(f"{mark}{osd.name}", place.name_columns), "cursor" if under_cursor else "")
     part = osd.worst
     if not osd.up:
         return line(name, Span(f"does not answer: {osd.reason or 'unknown reason'}", "bad"))
     if part is None:
         return line(name, Span(f"{osd.scheduler or 'no scheduler known'}", "dim"))
-    return line(name, *class_cells(part))
+    return line(name, *class_cells(part, place.for_cause))
 
 
-def class_cells(part: OsdClass) -> Line:
+def class_cells(part: OsdClass, for_cause: int) -> Line:
     """The cells that a class has in the list of OSDs and on the page of one OSD."""
     cells = (
         f"{number(part.attained):>8}{number(part.reserved):>9}{percent(part.attainment):>5}"
         f"{number(part.queued):>6}{latency(part.lag):>8}  "
     )
-    # Rules know causes of classes that are kept, too; there they only distract.
-    cause = part.cause if part.state == "violated" else ""
-    if cause and part.by:
-        cause = f"{cause} by {short(part.by)}"
     return line(
         fit(short(part.name), 12),
         Span(fit(part.state, 10), state_style(part.state)),
         cells,
-        cause,
+        _cause(part, for_cause),
     )
+
+
+def _cause(part: OsdClass, columns: int) -> str:
+    """Rules know causes of classes that are kept, too; there they only distract."""
+    if part.state != "violated" or not part.by:
+        return part.cause if part.state == "violated" else ""
+    by = f"by {short(part.by)}"
+    whole = f"{part.cause} {by}"
+    # Where only one of them has room, whoever has the missing work says more.
+    return whole if text.width(whole) <= columns else by
 
 
 def work(canvas: Canvas) -> Section:
