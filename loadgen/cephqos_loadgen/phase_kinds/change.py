@@ -23,9 +23,6 @@ class ChangeResult(PhaseResult):
 
     in_force: Mapping[str, Mapping[str, str]]
 
-    def headline(self) -> Mapping[str, float]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class Change(PhaseKind):
@@ -43,12 +40,6 @@ class Change(PhaseKind):
 
     def describe(self) -> str:
         return ", ".join(f"{o.section} {o.name} = {o.value}" for o in self.options)
-
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
 
     def expected_seconds(self) -> float | None:
         return 1.0

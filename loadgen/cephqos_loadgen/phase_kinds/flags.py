@@ -1,6 +1,6 @@
 """flags: cluster flags set or cleared, such as norecover."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -23,9 +23,6 @@ class FlagsResult(PhaseResult):
 
     set: tuple[str, ...]
     cleared: tuple[str, ...]
-
-    def headline(self) -> Mapping[str, float]:
-        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +47,6 @@ class Flags(PhaseKind):
 
     def describe(self) -> str:
         return ", ".join([f"set {flag}" for flag in self.set] + [f"unset {f}" for f in self.clear])
-
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
 
     def expected_seconds(self) -> float | None:
         return 1.0

@@ -46,12 +46,6 @@ class OsdBench(PhaseKind):
     def describe(self) -> str:
         return f"bench of each OSD, {size(self.total)} in writes of {size(self.block_size)}"
 
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
-
     def expected_seconds(self) -> float | None:
         return 15.0
 

@@ -1,6 +1,6 @@
 """osd_in: an OSD comes back up and in."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -22,9 +22,6 @@ class OsdInResult(PhaseResult):
 
     osd: int
 
-    def headline(self) -> Mapping[str, float]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class OsdIn(PhaseKind):
@@ -42,12 +39,6 @@ class OsdIn(PhaseKind):
 
     def describe(self) -> str:
         return f"OSD {self.osd} up and in"
-
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
 
     def expected_seconds(self) -> float | None:
         return 1.0

@@ -24,9 +24,6 @@ class OsdOutResult(PhaseResult):
 
     osd: int
 
-    def headline(self) -> Mapping[str, float]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class OsdOut(PhaseKind):
@@ -44,12 +41,6 @@ class OsdOut(PhaseKind):
 
     def describe(self) -> str:
         return f"OSD {self.osd} down and out"
-
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
 
     def expected_seconds(self) -> float | None:
         return 15.0

@@ -33,9 +33,6 @@ class PinResult(PhaseResult):
     cpus: Mapping[str, tuple[int, ...]]
     applied: bool
 
-    def headline(self) -> Mapping[str, float]:
-        return {}
-
 
 @dataclass(frozen=True, slots=True)
 class Pin(PhaseKind):
@@ -63,12 +60,6 @@ class Pin(PhaseKind):
         without = f", never to CPUs {format_cpu_list(self.exclude)}" if self.exclude else ""
         each = count(self.cpus_per_osd, "CPU")
         return f"OSDs pinned, {each} each, strategy {self.strategy}{without}"
-
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
 
     @property
     def needs_osds_here(self) -> bool:

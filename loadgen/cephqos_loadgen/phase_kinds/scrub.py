@@ -74,9 +74,6 @@ class Scrub(PhaseKind):
     def pools(self) -> tuple[str, ...]:
         return (self.pool,)
 
-    def programs(self) -> tuple[str, ...]:
-        return ()
-
     def expected_seconds(self) -> float | None:
         return 15.0
 

@@ -43,12 +43,6 @@ class Settle(PhaseKind):
     def describe(self) -> str:
         return f"wait until all is active{' and clean' if self.clean else ''}"
 
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
-
     def expected_seconds(self) -> float | None:
         return 15.0
 

@@ -41,12 +41,6 @@ class Wait(PhaseKind):
     def describe(self) -> str:
         return "watch"
 
-    def pools(self) -> tuple[str, ...]:
-        return ()
-
-    def programs(self) -> tuple[str, ...]:
-        return ()
-
     def expected_seconds(self) -> float | None:
         return None
 

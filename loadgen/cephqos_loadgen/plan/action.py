@@ -36,14 +36,6 @@ class Action(ABC):
         """One line for a plan."""
 
     @abstractmethod
-    def pools(self) -> tuple[str, ...]:
-        """The names of the pools that it uses."""
-
-    @abstractmethod
-    def programs(self) -> tuple[str, ...]:
-        """What it starts on the host of the run."""
-
-    @abstractmethod
     def expected_seconds(self) -> float | None:
         """About how long its own work takes; None if it runs until it is told to end."""
 
@@ -57,6 +49,14 @@ class Action(ABC):
         return False
 
     # -- what few kinds have --------------------------------------------------------------------
+
+    def pools(self) -> tuple[str, ...]:
+        """The names of the pools that it uses."""
+        return ()
+
+    def programs(self) -> tuple[str, ...]:
+        """What it starts on the host of the run."""
+        return ()
 
     @property
     def needs_osds_here(self) -> bool:
