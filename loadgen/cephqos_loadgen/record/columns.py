@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cephqos_loadgen.record.regular import read_regular
+from cephqos_loadgen.record.regular import open_regular
 
 MAGIC = b"cephqos-columns 1\n"
 BLOCK_SAMPLES = 60
 _FRAME = struct.Struct("<cI")
-_HEAD = struct.Struct("<III")
+HEAD = struct.Struct("<III")
 _ABSENT = math.nan
 # A frame is a minute of samples: of ten thousand series 5 MB. More than this is no recording.
 _MOST_FRAME_BYTES = 256 << 20
@@ -110,7 +110,7 @@ def _encode(times: list[int], columns: Mapping[int, "array[float]"]) -> bytes:
     packed = b"".join(changing)
     # Equal bytes of all values side by side.
     shuffled = b"".join(packed[i::8] for i in range(8))
-    head = _HEAD.pack(count, len(constant_ids), len(changing_ids))
+    head = HEAD.pack(count, len(constant_ids), len(changing_ids))
     ids = constant_ids.tobytes() + changing_ids.tobytes()
     return head + array("q", times).tobytes() + ids + constants.tobytes() + shuffled
 
@@ -149,7 +149,7 @@ def read(path: Path) -> Columns:
     """All of a file, up to where it was cut off; ValueError where it is something else."""
     found = Columns({}, {})
     names: list[str] = []
-    for kind, payload in _frames(read_regular(path)):
+    for kind, payload in frames(path):
         if kind == b"S":
             table: dict[str, Any] = json.loads(payload)
             for family, (type_, text) in table["families"].items():
@@ -160,17 +160,17 @@ def read(path: Path) -> Columns:
     return found
 
 
-def _frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    if not data.startswith(MAGIC):
-        raise ValueError(f"expected {MAGIC!r}, found {data[: len(MAGIC)]!r}")
-    at = len(MAGIC)
-    while at + _FRAME.size <= len(data):
-        kind, length = _FRAME.unpack_from(data, at)
-        at += _FRAME.size
-        if at + length > len(data):
-            return
-        yield kind, _unpacked(data[at : at + length])
-        at += length
+def frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """Kind and payload of each, one at a time: an hour is too large to be held as a whole."""
+    with open_regular(path) as file:
+        if (begin := file.read(len(MAGIC))) != MAGIC:
+            raise ValueError(f"{path} begins with {begin!r}, expected {MAGIC!r}")
+        while len(head := file.read(_FRAME.size)) == _FRAME.size:
+            kind, length = _FRAME.unpack(head)
+            packed = file.read(length)
+            if len(packed) < length:
+                return
+            yield kind, _unpacked(packed)
 
 
 def _unpacked(packed: bytes) -> bytes:
@@ -182,8 +182,8 @@ def _unpacked(packed: bytes) -> bytes:
 
 
 def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float, float]]]) -> None:
-    count, constants, changing = _HEAD.unpack_from(payload)
-    at = _HEAD.size
+    count, constants, changing = HEAD.unpack_from(payload)
+    at = HEAD.size
     times = array("q")
     times.frombytes(payload[at : at + 8 * count])
     seconds = [time / 1000 for time in times]

@@ -7,7 +7,7 @@ import re
 import shutil
 import struct
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from cephqos_loadgen.replay.gather import ReplayedBlocks, evaluated, load
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import TypeLine, family_of, text
 from cephqos_loadgen.replay.series import RecordedRun, labelled, merge, parse, render
+from cephqos_loadgen.report.figures.samples import read_samples
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")
 LABELS = st.dictionaries(NAMES, st.text(st.characters(codec="utf-8"), max_size=12), max_size=4)
@@ -303,15 +304,16 @@ def test_a_run_named_twice_or_one_that_did_not_end_is_refused(tmp_path: Path) ->
         open_archive(tmp_path / "run.partial")
 
 
+@pytest.mark.parametrize("read", [columns.read, lambda path: read_samples(path, {"x"})])
 def test_a_frame_that_unpacks_to_more_than_a_minute_can_hold_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], object]
 ) -> None:
     monkeypatch.setattr(columns, "_MOST_FRAME_BYTES", 1000)
     packed = zlib.compress(b"0" * 100_000)
     path = tmp_path / "metrics.columns"
     path.write_bytes(columns.MAGIC + b"V" + struct.pack("<I", len(packed)) + packed)
     with pytest.raises(ValueError, match="larger than"):
-        columns.read(path)
+        read(path)
 
 
 async def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

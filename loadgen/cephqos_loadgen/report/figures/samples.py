@@ -7,21 +7,16 @@ OSDs holds tens of millions of samples; a report needs a small part.
 import json
 import math
 import re
-import struct
-import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from cephqos_loadgen.archive.export import split_series
-from cephqos_loadgen.record.columns import MAGIC
-from cephqos_loadgen.record.regular import open_regular
+from cephqos_loadgen.record.columns import HEAD, frames
 from cephqos_loadgen.report.figures.statistics import Floats
 
-_FRAME = struct.Struct("<cI")
-_HEAD = struct.Struct("<III")
 # What a recording adds to series that an exporter before had too.
 _SECOND = "exporter"
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
@@ -93,7 +88,7 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
     parts: dict[int, _Parts] = {}
     names: list[str] = []
     wanted: list[int] = []
-    for kind, payload in _frames(path):
+    for kind, payload in frames(path) if path.exists() else ():
         if kind == b"S":
             for name in json.loads(payload)["series"]:
                 if name.partition("{")[0] in families:
@@ -112,25 +107,11 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
     return Samples(found)
 
 
-def _frames(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    if not path.exists():
-        return
-    with open_regular(path) as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ValueError(f"{path} does not begin with {MAGIC!r}")
-        while len(head := file.read(_FRAME.size)) == _FRAME.size:
-            kind, length = _FRAME.unpack(head)
-            payload = file.read(length)
-            if len(payload) < length:
-                return
-            yield kind, zlib.decompress(payload)
-
-
 def _decode(
     payload: bytes, wanted: "np.ndarray[tuple[int], np.dtype[np.uint32]]", parts: dict[int, _Parts]
 ) -> None:
-    count, constants, changing = _HEAD.unpack_from(payload)
-    at = _HEAD.size
+    count, constants, changing = HEAD.unpack_from(payload)
+    at = HEAD.size
     times = np.frombuffer(payload, "<i8", count, at) / 1000
     at += 8 * count
     ids = np.frombuffer(payload, "<u4", constants + changing, at)
