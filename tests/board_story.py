@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.log_pipeline import TriedPipeline
+
 from cephqos_base.units import GIB
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec, Setting
-from cephqos_loadgen.logs import LogPipeline, LogSpec
+from cephqos_loadgen.logs import LogSpec
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.run.runner import Runner
@@ -97,7 +99,7 @@ class Told:
     """The story at its climax: everything goes on, and the alert fires."""
 
     stack: Stack
-    logs: LogPipeline
+    logs: TriedPipeline
     begin: float  # seconds since 1970
     run: str
     cluster: str
@@ -126,7 +128,7 @@ async def story(lab: RunningLab, folder: Path, *, climax: float = 60) -> AsyncIt
     wanted = LogSpec(
         folder=folder / "loki", logs=lab.paths.logs, cluster=lab.state.fsid, archives=archives
     )
-    async with LogPipeline(wanted) as logs:
+    async with TriedPipeline(wanted) as logs:
         begin = time.time()
         async with Stack(lab, _stack_spec(slos, logs, port)) as stack:
             await _calibrate(lab, stack)
@@ -137,7 +139,7 @@ async def story(lab: RunningLab, folder: Path, *, climax: float = 60) -> AsyncIt
                 yield Told(stack, logs, begin, info["metric"]["run"], lab.state.fsid)
 
 
-def _stack_spec(slos: Path, logs: LogPipeline, port: int) -> StackSpec:
+def _stack_spec(slos: Path, logs: TriedPipeline, port: int) -> StackSpec:
     return StackSpec(
         name="story",
         slos=slos,

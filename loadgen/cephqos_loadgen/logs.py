@@ -1,27 +1,20 @@
 """Loki and the collector, beside a lab or any folder of Ceph's logs.
 
     async with LogPipeline(LogSpec(folder=..., logs=lab.paths.logs, cluster=fsid)) as logs:
-        await logs.count('{log="osd"}')
+        print(logs.loki_url)
 
 Both run with the configuration that deployments use (deploy/loki, deploy/collector). Nothing waits
 for them: Ceph writes its files, the collector reads them when it can.
 """
 
 import contextlib
-import json
-import os
-import signal
-import time
-import urllib.parse
 from asyncio.subprocess import Process
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import in_background
-from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.programs import free_ports, until_answers
 from cephqos_loadgen.tools import find_tool
 
@@ -30,7 +23,6 @@ LOKI_CONFIG: Final = _DEPLOY / "loki" / "loki.yaml"
 COLLECTOR_CONFIG: Final = _DEPLOY / "collector" / "collector.yaml"
 # Offsets are stored only after their lines are in the queue on disk.
 COLLECTOR_GATES: Final = "--feature-gates=stanza.synchronousLogEmitter"
-_PAGE: Final = 5000  # entries that Loki gives at once
 _NO_ARCHIVES: Final = Path("/nonexistent")
 
 
@@ -48,14 +40,14 @@ class LogSpec:
 
 
 class LogPipeline:
-    """A Loki and a collector that can be stopped and started again on the same data."""
+    """A Loki and a collector. Started again, each goes on with the data that it has."""
 
     def __init__(self, spec: LogSpec) -> None:
         self.spec = spec
         self._loki_port, self._grpc_port, self._health_port = free_ports(3)
         self._loki = contextlib.AsyncExitStack()
         self._collector = contextlib.AsyncExitStack()
-        self._process: Process | None = None
+        self._collector_process: Process | None = None
         self._loki_process: Process | None = None
 
     @property
@@ -90,43 +82,9 @@ class LogPipeline:
         argv = [_needed("cephqos-collector"), f"--config={COLLECTOR_CONFIG}", COLLECTOR_GATES]
         output = self.spec.folder / "collector.out"
         running = in_background(argv, output, environment=self._collector_environment())
-        self._process = await self._collector.enter_async_context(running)
+        self._collector_process = await self._collector.enter_async_context(running)
         health = f"http://127.0.0.1:{self._health_port}/"
-        await until_answers(health, self._process, output, "the collector")
-
-    async def stop_loki(self, *, kill: bool = False) -> None:
-        await _stop(self._loki, self._loki_process if kill else None)
-
-    async def stop_collector(self, *, kill: bool = False) -> None:
-        await _stop(self._collector, self._process if kill else None)
-
-    async def count(self, selector: str, window: str = "6h") -> int:
-        """How many entries a selector with its filters finds."""
-        found = await self.query(f"sum(count_over_time({selector}[{window}]))")
-        return int(found[0]["value"][1]) if found else 0
-
-    async def query(self, expr: str) -> list[dict[str, Any]]:
-        """An instant query; the result vector."""
-        return await self._get("query", {"query": expr, "time": f"{time.time() + 1:.3f}"})
-
-    async def lines(self, selector: str) -> list[tuple[int, dict[str, str], str]]:
-        """Time in nanoseconds, labels and text of the last hours' entries, in order of time."""
-        found: list[tuple[int, dict[str, str], str]] = []
-        start = int((time.time() - 6 * 3600) * 1e9)
-        while True:
-            wanted = {"query": selector, "start": str(start), "limit": str(_PAGE)}
-            streams = await self._get("query_range", wanted | {"direction": "forward"})
-            page = [(int(at), s["stream"], text) for s in streams for at, text in s["values"]]
-            found += sorted(page, key=lambda entry: entry[0])
-            if len(page) < _PAGE:
-                return found
-            start = found[-1][0] + 1
-
-    async def _get(self, what: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
-        text = urllib.parse.urlencode(parameters)
-        reply = json.loads(await fetch(f"{self.loki_url}/loki/api/v1/{what}?{text}", within=30))
-        found: list[dict[str, Any]] = reply["data"]["result"]
-        return found
+        await until_answers(health, self._collector_process, output, "the collector")
 
     def _loki_environment(self) -> dict[str, str]:
         return {
@@ -153,11 +111,3 @@ def _needed(name: str) -> str:
     if (found := find_tool(name)) is None:
         raise UsageError(f"{name} is not there: `make tools` builds it")
     return str(found)
-
-
-async def _stop(running: contextlib.AsyncExitStack, kill: Process | None) -> None:
-    if kill is not None and kill.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(kill.pid, signal.SIGKILL)
-        await kill.wait()
-    await running.aclose()

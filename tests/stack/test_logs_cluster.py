@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import pytest
 from tests.lab.conftest import LabPool
+from tests.log_pipeline import TriedPipeline
 from tests.waiting import until
 
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.lab.spec import Setting
-from cephqos_loadgen.logs import LogPipeline, LogSpec
+from cephqos_loadgen.logs import LogSpec
 
 from .conftest import Watched, lab_spec, watched
 from .log_files import entries, need_tools
@@ -25,7 +26,7 @@ _RULES = log_rules(RuleSettings(scrape_interval=0.5, time_scale=1 / 30))
 @dataclass(frozen=True)
 class Logged:
     on: Watched
-    logs: LogPipeline
+    logs: TriedPipeline
     fsid: str
 
     def written(self, daemon: str) -> list[str]:
@@ -62,7 +63,7 @@ def logged(labs: LabPool) -> Iterator[Logged]:
         folder = on.lab.paths.work / "logs"
         folder.mkdir()
         fsid = labs.call(on.lab.exec(["ceph", "fsid"])).stdout.strip()
-        logs = LogPipeline(
+        logs = TriedPipeline(
             LogSpec(
                 folder=folder,
                 logs=on.lab.paths.logs,

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.log_pipeline import TriedPipeline
 from tests.waiting import until
 
-from cephqos_loadgen.logs import LogPipeline, LogSpec
+from cephqos_loadgen.logs import LogSpec
 
 from .log_files import need_tools
 
@@ -66,7 +67,7 @@ class Writer:
 class CountedCase:
     """A pipeline, and the writers of two daemons' logs."""
 
-    def __init__(self, pipeline: LogPipeline, folder: Path) -> None:
+    def __init__(self, pipeline: TriedPipeline, folder: Path) -> None:
         self.pipeline = pipeline
         self.writers = [Writer(folder / f"ceph-osd.{osd}.log", osd) for osd in (0, 1)]
 
@@ -107,7 +108,7 @@ async def case(tmp_path: Path) -> AsyncIterator[CountedCase]:
     logs = tmp_path / "log"
     logs.mkdir()
     spec = LogSpec(folder=tmp_path, logs=logs, cluster=CLUSTER, host="h")
-    async with LogPipeline(spec) as pipeline:
+    async with TriedPipeline(spec) as pipeline:
         case = CountedCase(pipeline, logs)
         yield case
         for writer in case.writers:

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 import yaml
 from tests.lab.conftest import LabPool
+from tests.log_pipeline import TriedPipeline
 from tests.recorded import RELEASES
 from tests.waiting import until
 
 from cephqos_alerts.alerts_logs import log_rules
 from cephqos_alerts.settings import RuleSettings
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.logs import LogPipeline, LogSpec
+from cephqos_loadgen.logs import LogSpec
 
 from .log_files import RECORDED, STAMP, entries, need_tools, recorded_to
 
@@ -32,7 +33,7 @@ CRASHED = {("CephQosDaemonCrashed", "osd.1"), ("CephQosDaemonCrashed", "osd.2")}
 
 @dataclass(frozen=True)
 class Collected:
-    pipeline: LogPipeline
+    pipeline: TriedPipeline
     logs: Path
 
     def written(self, release: str) -> list[str]:
@@ -52,7 +53,7 @@ def collected(labs: LabPool, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     for release in RELEASES:
         recorded_to(folder / "log" / FSID[release], release)
     spec = LogSpec(folder=folder, logs=folder / "log", cluster="unknown", host="h", rules=RULES)
-    pipeline = LogPipeline(spec)
+    pipeline = TriedPipeline(spec)
     found = Collected(pipeline, folder / "log")
     labs.call(pipeline.__aenter__())
     try:
