@@ -49,11 +49,6 @@ class JsonStream:
         return self._unread or bool(_BEGUN.search(self._rest))
 
 
-def documents(data: bytes) -> list[dict[str, Any]]:
-    """All documents of a recorded output, also of one whose last newline is missing."""
-    return JsonStream().feed(data if data.endswith(b"\n") else data + b"\n")
-
-
 @dataclass(frozen=True, slots=True)
 class IoTotals:
     """Cumulative counts of one direction; completion latencies in seconds, bins in nanoseconds."""

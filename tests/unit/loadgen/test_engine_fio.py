@@ -1,6 +1,7 @@
 """fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,8 +20,12 @@ from cephqos_loadgen.scenario.parse import parse
 PLACE = ProgramPaths(conf="/run/c.conf", work="/run/w")
 
 
+def documents(data: bytes) -> list[dict[str, Any]]:
+    return fio_output.JsonStream().feed(data + b"\n")
+
+
 def statuses(release: str, name: str) -> list[fio_output.ClientStatus]:
-    return [fio_output.read_status(d) for d in fio_output.documents(client_output(release, name))]
+    return [fio_output.read_status(d) for d in documents(client_output(release, name))]
 
 
 def action(**changes: object) -> Fio:
@@ -130,9 +135,9 @@ def test_every_interval_of_every_version_is_read(release: str) -> None:
 @pytest.mark.parametrize("release", RELEASES)
 def test_ios_are_those_that_completed_and_not_those_that_are_in_the_queue(release: str) -> None:
     """Eight were in flight at each status; at the end none is."""
-    documents = fio_output.documents(client_output(release, "rados"))
-    submitted = [document["jobs"][0]["write"]["total_ios"] for document in documents]
-    found = [fio_output.read_status(document).of("write") for document in documents]
+    said = documents(client_output(release, "rados"))
+    submitted = [document["jobs"][0]["write"]["total_ios"] for document in said]
+    found = [fio_output.read_status(document).of("write") for document in said]
     assert [figures.ios for figures in found] == [
         sum(figures.bins_ns.values()) for figures in found
     ]
@@ -144,7 +149,7 @@ def test_ios_are_those_that_completed_and_not_those_that_are_in_the_queue(releas
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_bins_hold_every_completion_and_agree_with_fios_own_percentiles(release: str) -> None:
-    document = fio_output.documents(client_output(release, "interrupted"))[-1]
+    document = documents(client_output(release, "interrupted"))[-1]
     entry = document["jobs"][0]["write"]["clat_ns"]
     figures = fio_output.read_status(document).of("write")
     assert sum(figures.bins_ns.values()) == figures.latency_count == entry["N"]
@@ -193,7 +198,7 @@ def test_a_missing_image_shows_in_no_figure_but_only_in_the_exit_status(release:
 def test_mean_and_deviation_of_jobs_together_are_those_of_all_their_completions(
     release: str,
 ) -> None:
-    document = fio_output.documents(client_output(release, "two_jobs"))[-1]
+    document = documents(client_output(release, "two_jobs"))[-1]
     total = fio_output.read_status(document).total
     ns = [job[d]["clat_ns"] for job in document["jobs"] for d in ("read", "write")]
     count = sum(entry["N"] for entry in ns)
@@ -222,16 +227,16 @@ def test_documents_are_found_however_the_output_is_cut(cuts: list[int]) -> None:
         at += cut
     found += stream.feed(data[at:])
     assert [d["timestamp_ms"] for d in found] == [
-        d["timestamp_ms"] for d in fio_output.documents(data)
+        d["timestamp_ms"] for d in documents(data)
     ]
 
 
 def test_text_between_documents_and_a_torn_document_cost_nothing_else() -> None:
     data = client_output("reef", "rados")
-    first = fio_output.documents(data)[0]
+    first = documents(data)[0]
     end = data.index(b"\n}\n") + 3
     torn = b'{\n  "jobs" : [ half\n}\n'
-    found = fio_output.documents(b"fio: a warning\n" + data[:end] + b"note\n" + torn + data[:end])
+    found = documents(b"fio: a warning\n" + data[:end] + b"note\n" + torn + data[:end])
     assert found == [first, first]
 
 
