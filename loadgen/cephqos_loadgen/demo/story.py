@@ -154,9 +154,9 @@ async def _until(watch: AlertWatch, firing: bool, within: float) -> None:
     try:
         async with asyncio.timeout(within):
             while True:
-                with contextlib.suppress(OSError):
-                    if any(map(_is_the_storys, await watch.look())) == firing:
-                        return
+                alerts = await _look(watch)
+                if alerts is not None and any(map(_is_the_storys, alerts)) == firing:
+                    return
                 await asyncio.sleep(0.5)
     except TimeoutError:
         what = "fire" if firing else "resolve"
@@ -167,9 +167,16 @@ async def _watch_for(watch: AlertWatch, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while True:
-                with contextlib.suppress(OSError):  # a busy machine: the next request follows soon
-                    await watch.look()
+                await _look(watch)
                 await asyncio.sleep(0.5)
+
+
+async def _look(watch: AlertWatch) -> list[NotifiedAlert] | None:
+    """None where the request failed, as it may on a busy machine: the next follows soon."""
+    try:
+        return await watch.look()
+    except OSError:
+        return None
 
 
 def addresses(stack: Stack) -> dict[str, str]:

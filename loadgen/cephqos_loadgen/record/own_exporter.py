@@ -130,14 +130,18 @@ async def _until_it_answers(url: str, child: Child) -> None:
                 if not child.running:
                     await child.wait(1.0)
                     raise ChildFailed(f"the exporter ended at once: {child.said}")
-                try:
-                    async with session.get(url) as response:
-                        if response.status == 200:
-                            return
-                except aiohttp.ClientError:
-                    pass
+                if await _answers(session, url):
+                    return
                 await asyncio.sleep(0.1)
     except TimeoutError:
         raise ChildFailed(
             f"the exporter did not answer within {_START_SECONDS:g} s: {child.said}"
         ) from None
+
+
+async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+    try:
+        async with session.get(url) as response:
+            return response.status == 200
+    except aiohttp.ClientError:
+        return False

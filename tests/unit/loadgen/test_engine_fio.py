@@ -226,9 +226,7 @@ def test_documents_are_found_however_the_output_is_cut(cuts: list[int]) -> None:
         found += stream.feed(data[at : at + cut])
         at += cut
     found += stream.feed(data[at:])
-    assert [d["timestamp_ms"] for d in found] == [
-        d["timestamp_ms"] for d in documents(data)
-    ]
+    assert [d["timestamp_ms"] for d in found] == [d["timestamp_ms"] for d in documents(data)]
 
 
 def test_text_between_documents_and_a_torn_document_cost_nothing_else() -> None:

@@ -141,22 +141,26 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
 
 
 def _benches(run: ReportRun) -> Iterator[Doubt]:
+    for observed, osd, iops in _benched(run):
+        for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
+            configured = series.at(observed.record.end_unix_seconds) or 0.0
+            if iops < _REAL * configured:
+                yield Doubt(
+                    "caution",
+                    f"The benchmark of {osd} in {observed.record.point} is far below its"
+                    " configured capacity.",
+                    f"{iops:,.0f} IOPS, capacity {configured:,.0f}.",
+                    rows_of(run, observed.record.point),
+                )
+
+
+def _benched(run: ReportRun) -> Iterator[tuple[Observation, str, float]]:
+    """Every benchmark of an OSD: its repeat, the OSD, its IOPS."""
     for observed in run.finished:
-        end = observed.record.end_unix_seconds
         for phase in observed.record.phases.values():
-            if not isinstance(phase.result, OsdBenchResult):
-                continue
-            for osd, figures in phase.result.osds.items():
-                for series in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd):
-                    configured = series.at(end) or 0.0
-                    if figures.iops < _REAL * configured:
-                        yield Doubt(
-                            "caution",
-                            f"The benchmark of {osd} in {observed.record.point} is far below its"
-                            " configured capacity.",
-                            f"{figures.iops:,.0f} IOPS, capacity {configured:,.0f}.",
-                            rows_of(run, observed.record.point),
-                        )
+            if isinstance(phase.result, OsdBenchResult):
+                for osd, figures in phase.result.osds.items():
+                    yield observed, osd, figures.iops
 
 
 def files_as_devices(run: ReportRun) -> Iterator[Doubt]:
