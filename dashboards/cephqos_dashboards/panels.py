@@ -66,7 +66,7 @@ class About:
     blind: str
     empty: str  # shown instead of data where there is none: why
     width: int = 12
-    height: int = 8
+    height: int | None = None  # of its kind, without one
 
     @property
     def description(self) -> str:
@@ -109,6 +109,9 @@ class Look:
     link: str = ""
 
 
+_USUAL: Final = Look()
+
+
 def _target(query: PanelQuery, *, instant: bool, form: PromQueryFormat) -> prometheus.Dataquery:
     target = prometheus.Dataquery().expr(_text(query.expr)).format(form).datasource(PROMETHEUS)
     target = target.instant() if instant else target.range()
@@ -119,10 +122,12 @@ def _text(expr: str) -> str:
     return "\n".join(line.rstrip() for line in expr.strip().splitlines())
 
 
-def _dress(panel: _P, about: About, look: Look) -> _P:
+def _dress(panel: _P, about: About, look: Look, height: int = 8) -> _P:
     """What all panels have."""
     panel.title(about.title).description(about.description).no_value(_plain(about.empty))
-    panel.span(about.width).height(about.height).unit(look.unit).mappings(list(look.mappings))
+    panel.span(about.width).height(about.height or height).unit(look.unit).mappings(
+        list(look.mappings)
+    )
     panel.thresholds(
         dashboard.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(list(look.thresholds))
     )
@@ -157,7 +162,7 @@ _AXIS_WIDTH: Final = 90
 def lines(
     about: About,
     *queries: PanelQuery,
-    look: Look,
+    look: Look = _USUAL,
     stacked: bool = False,
     classes: bool = False,
     log: bool = False,
@@ -212,11 +217,11 @@ def _or_nothing(about: About, look: Look) -> Look:
 def figure(
     about: About,
     *queries: PanelQuery,
-    look: Look,
+    look: Look = _USUAL,
     text: kinds.BigValueTextMode = kinds.BigValueTextMode.AUTO,
 ) -> AnyPanel:
     """Figures of now, large."""
-    panel = _dress(stat.Panel(), about, _or_nothing(about, look))
+    panel = _dress(stat.Panel(), about, _or_nothing(about, look), height=4)
     _query(panel, queries, instant=True, form=PromQueryFormat.TIME_SERIES)
     judged = look.thresholds is not theme.NEUTRAL
     modes = kinds.BigValueColorMode

@@ -29,7 +29,6 @@ _NOW = (
             blind="copies that nobody counts yet while placement groups peer.",
             empty="no cluster role",
             width=4,
-            height=4,
         ),
         background.COPIES_LEFT,
         look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
@@ -41,7 +40,6 @@ _NOW = (
             blind="pools in which nothing moves: they have no rate.",
             empty="nothing recovers",
             width=4,
-            height=4,
         ),
         background.RECOVERY_ETA,
         look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
@@ -53,7 +51,6 @@ _NOW = (
             blind="which objects they are: `ceph health detail` lists them.",
             empty="no cluster role",
             width=4,
-            height=4,
         ),
         background.UNFOUND,
         look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
@@ -65,7 +62,6 @@ _NOW = (
             blind="those that wait for a slot on a replica.",
             empty="no cluster role",
             width=4,
-            height=4,
         ),
         background.SCRUBBING,
         look=Look(mappings=theme.NONE),
@@ -78,7 +74,6 @@ _NOW = (
             blind="how old the oldest is: the table below shows it.",
             empty="no cluster role",
             width=4,
-            height=4,
         ),
         background.OVERDUE,
         look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
@@ -90,7 +85,6 @@ _NOW = (
             blind="flags of single pools or OSDs.",
             empty="no flag is set",
             width=4,
-            height=4,
         ),
         background.FLAGS,
         look=Look(
@@ -132,7 +126,6 @@ _RECOVERY = (
             empty=f"Nothing is degraded or misplaced. {_OR_NO_CLUSTER}",
         ),
         *background.REMAINING,
-        look=Look(),
     ),
     lines(
         About(
@@ -152,7 +145,6 @@ _RECOVERY = (
             empty=f"No placement group recovers. {_OR_NO_CLUSTER}",
         ),
         background.RECOVERY_STATES,
-        look=Look(),
     ),
     lines(
         About(
@@ -163,7 +155,6 @@ _RECOVERY = (
             empty=f"No OSD reports slots. {TOO_LARGE}",
         ),
         *background.RECOVERY_SLOTS,
-        look=Look(),
         classes=True,
     ),
 )
@@ -177,7 +168,6 @@ _SCRUB = (
             empty=f"No scrub is running. {_OR_NO_CLUSTER}",
         ),
         *background.SCRUB_PROGRESS,
-        look=Look(),
     ),
     lines(
         About(
@@ -209,7 +199,6 @@ _SCRUB = (
             empty=f"No OSD reports slots. {TOO_LARGE}",
         ),
         *background.SCRUB_SLOTS,
-        look=Look(),
         classes=True,
     ),
     rows(

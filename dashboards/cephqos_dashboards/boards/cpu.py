@@ -126,7 +126,6 @@ _PLACES = (
             height=6,
         ),
         cpu.STRATEGY,
-        look=Look(),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )

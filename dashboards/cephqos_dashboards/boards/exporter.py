@@ -21,10 +21,8 @@ _NOW = (
             blind="hosts that nobody told Prometheus about.",
             empty="none scraped",
             width=5,
-            height=4,
         ),
         *exporter.UP,
-        look=Look(),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
@@ -34,10 +32,8 @@ _NOW = (
             blind="OSDs of hosts without an exporter (alert CephQosOsdNotScraped).",
             empty="none found",
             width=5,
-            height=4,
         ),
         *exporter.DAEMONS,
-        look=Look(),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
@@ -47,7 +43,6 @@ _NOW = (
             blind="why: the exporter's log says it once.",
             empty="none scraped",
             width=4,
-            height=4,
         ),
         exporter.FAILING,
         look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
@@ -60,10 +55,8 @@ _NOW = (
             blind="series of other jobs.",
             empty="none scraped",
             width=4,
-            height=4,
         ),
         exporter.SERIES,
-        look=Look(),
     ),
     figure(
         About(
@@ -72,7 +65,6 @@ _NOW = (
             blind="the way from Alertmanager to people.",
             empty="no rules",
             width=3,
-            height=4,
         ),
         exporter.WATCHDOG,
         look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
@@ -84,10 +76,8 @@ _NOW = (
             blind="versions of the rules.",
             empty="none scraped",
             width=3,
-            height=4,
         ),
         exporter.VERSIONS,
-        look=Look(),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
 )
@@ -204,7 +194,6 @@ _COST = (
             width=8,
         ),
         exporter.SERIES_BY_TARGET,
-        look=Look(),
     ),
 )
 
@@ -216,6 +205,7 @@ _CLUSTER = (
             blind="why not: the label reason and the log say it.",
             empty="no cluster role",
             width=4,
+            height=8,
         ),
         exporter.CLUSTER,
         look=Look(thresholds=theme.UP, mappings=theme.YES_NO),

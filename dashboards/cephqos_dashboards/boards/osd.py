@@ -29,7 +29,6 @@ _NOW = (
             blind="whether the cluster counts it as up: see the alerts.",
             empty="not seen",
             width=3,
-            height=4,
         ),
         osd.UP,
         look=Look(thresholds=theme.UP, mappings=theme.YES_NO),
@@ -43,7 +42,6 @@ _NOW = (
             blind="classes without a reservation.",
             empty="no demand is known",
             width=6,
-            height=4,
         ),
         osd.ATTAINMENT,
         look=Look(unit=Unit.RATIO, decimals=0, thresholds=theme.ATTAINMENT),
@@ -56,7 +54,6 @@ _NOW = (
             blind="causes without evidence; they are unknown.",
             empty="no demand is known",
             width=6,
-            height=4,
         ),
         osd.CAUSE,
         look=Look(
@@ -127,7 +124,6 @@ _CLASSES = (
             empty="No request waited in the scheduler when it was looked at.",
         ),
         osd.QUEUES,
-        look=Look(),
         classes=True,
         sparse=True,
     ),
@@ -183,7 +179,6 @@ _STAGES = (
             width=8,
         ),
         *osd.STORE,
-        look=Look(),
     ),
     lines(
         About(
@@ -312,7 +307,6 @@ _RESOURCES = (
             width=8,
         ),
         *osd.DEVICE_DEPTH,
-        look=Look(),
     ),
 )
 

@@ -22,7 +22,6 @@ _NOW = (
             blind="a run that has ended: its series are gone a few minutes later.",
             empty="no run now",
             width=10,
-            height=4,
         ),
         run.WHERE,
         look=Look(mappings=theme.mapped({"1": ("now", theme.QUIET)})),
@@ -53,7 +52,6 @@ _NOW = (
             blind="phases that wait for the cluster, such as recovery.",
             empty="no run now",
             width=4,
-            height=4,
         ),
         run.REMAINING,
         look=Look(unit=Unit.SECONDS, decimals=0),
@@ -187,7 +185,6 @@ _AXIS = (
             height=7,
         ),
         *run.BACKGROUND,
-        look=Look(),
         aligned=True,
     ),
 )
