@@ -199,8 +199,7 @@ async def test_a_child_that_hangs_ends_when_its_parent_is_killed(bindings: Path)
         asyncio.run(MonClient(where).command("hang", within=600))
     """
     with subprocess.Popen([sys.executable, "-c", dedent(source)]) as parent:
-        while not (pids := (bindings / "pids").read_text().split()):
-            await asyncio.sleep(0.02)
+        pids = wait_until((bindings / "pids").read_text, "no child has started").split()
         os.kill(parent.pid, signal.SIGKILL)
     await gone(int(pids[0]))
 
@@ -282,11 +281,10 @@ async def test_a_ceph_command_ends_when_its_parent_is_killed(ceph: Path, tmp_pat
         asyncio.run(command.command("hang", within=600))
     """
     with subprocess.Popen([sys.executable, "-c", dedent(source)]) as parent:
-        while not (tmp_path / "ceph-pids").exists():
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(0.1)
+        there = tmp_path / "ceph-pids"
+        wait_until(lambda: there.exists() and there.read_text(), "no command has started")
         os.kill(parent.pid, signal.SIGKILL)
-    await gone(int((tmp_path / "ceph-pids").read_text()))
+    await gone(int(there.read_text()))
 
 
 async def test_a_ceph_command_tells_refusal_loss_and_excess_apart(ceph: Path) -> None:

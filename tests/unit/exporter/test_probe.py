@@ -11,7 +11,7 @@ import pytest
 from cephqos_base.bounds import OP_BOUNDS
 from cephqos_exporter.ceph.monclient import ClusterAccess
 from cephqos_exporter.model import Family
-from cephqos_exporter.probe.child import CHILD_SOURCE, ProbeChild, ProbeSilent
+from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.model import Measured
 from cephqos_exporter.probe.source import ProbeSource, ProbeSpec, plan
 
@@ -204,7 +204,3 @@ async def _failures(source: ProbeSource) -> float:
         return sample(families, "cephqos_probe_failures_total", 'reason="timeout"')
     except StopIteration:
         return 0
-
-
-def test_the_child_is_valid_for_any_python_that_ceph_supports() -> None:
-    compile(CHILD_SOURCE, "child", "exec")

@@ -28,8 +28,10 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 
 def test_all_addresses_means_both_families() -> None:
     (sock,) = listen_on([":0"])
-    with sock, socket.create_connection(("127.0.0.1", sock.getsockname()[1])):
-        pass
+    hosts = ("127.0.0.1", "::1") if socket.has_dualstack_ipv6() else ("127.0.0.1",)
+    with sock:
+        for host in hosts:
+            socket.create_connection((host, sock.getsockname()[1]), timeout=5).close()
 
 
 def test_sockets_meant_for_another_process_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
