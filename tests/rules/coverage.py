@@ -7,7 +7,6 @@ from .series import CLUSTER, Series, flat, merged
 from .state import AT, TICKET, case
 
 _TARGET: Final = {"job": "cephqos", "instance": "host1"}
-_UP = flat("up", 1, **_TARGET)
 _DAEMON = flat("cephqos_daemon_up", 1, reason="", **AT, **_TARGET)
 _CLUSTER_UP = flat("cephqos_cluster_up", 1, reason="", cluster=CLUSTER, **_TARGET)
 _CLUSTER_TICKET = {"cluster": CLUSTER, **TICKET}

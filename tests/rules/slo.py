@@ -1,13 +1,11 @@
 """Cases of the alerts on SLOs."""
 
 from dataclasses import replace
-from typing import Final
 
 from .cases import CaseMoment, firing, silent
 from .series import BUSY, CLUSTER, IDLE, SimulatedOsd, State, merged
 from .state import case
 
-_BURN: Final = {"cluster": CLUSTER, "op": "write", "slo": "ssd-write"}
 _BAD = replace(BUSY, client=1500, good=0.5, thread=0.98)
 _FINE = State(client=500, in_progress=(1, 0, 2), waiting=0.2, store=1)
 

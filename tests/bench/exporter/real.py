@@ -17,7 +17,6 @@ from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
 
 _THREAD = "admin_socket"
-_CREDENTIALS = struct.Struct("3i")
 
 
 def bench_real(verdicts: Verdicts, paths: Sequence[Path], repeats: int, until: float) -> None:
