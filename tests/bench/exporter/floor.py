@@ -18,13 +18,6 @@ def floor(paths: Sequence[Path]) -> float:
     return time.perf_counter() - started
 
 
-def floor_at_once(paths: Sequence[Path]) -> float:
-    """The same of all daemons at once: what no client of theirs can beat."""
-    started = time.perf_counter()
-    _ask(paths)
-    return time.perf_counter() - started
-
-
 def _ask(paths: Sequence[Path]) -> None:
     for command in FLOOR_COMMANDS:
         request = b'{"prefix":"%s","format":"json"}\0' % command.encode()
