@@ -2,7 +2,6 @@
 
 import csv
 import importlib
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,6 +11,7 @@ from cephqos_base.extras import how_to_install
 from cephqos_exporter.model import render_labels
 from cephqos_exporter.rendering import number_text
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
+from cephqos_loadgen.record.columns import labelled, parse
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import LoadResult, Step
@@ -19,16 +19,6 @@ from cephqos_loadgen.results.phase import LoadResult, Step
 Row = dict[str, Any]
 
 FORMATS = ("csv", "parquet", "openmetrics")
-_LABEL = re.compile(r'(\w+)="(?:[^"\\]|\\.)*"')
-_SERIES = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?")
-
-
-def split_series(series: str) -> tuple[str, str]:
-    """Name and label text of `name{labels}`."""
-    match = _SERIES.fullmatch(series)
-    if not match:
-        raise ValueError(f"not a series: {series!r}")
-    return match[1], match[2] or ""
 
 
 # -- tables --------------------------------------------------------------------------------------
@@ -123,9 +113,10 @@ def metric_rows(archive: Archive) -> Iterator[Row]:
     """One row per repeat, series and second."""
     for repeat in archive.repeats:
         for series, samples in _metrics(repeat):
-            name, labels = split_series(series)
+            name, labels = parse(series)
+            text = render_labels(labels)
             for time, value in samples:
-                row = {"unix_seconds": time, "metric": name, "labels": labels, "value": value}
+                row = {"unix_seconds": time, "metric": name, "labels": text, "value": value}
                 yield {**_where(repeat), **row}
 
 
@@ -209,14 +200,9 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
             "point": repeat.record.point,
             "repeat": str(repeat.record.repeat),
         }
-        own = render_labels(of_run)
         for series, samples in _metrics(repeat):
-            name, labels = split_series(series)
-            kept = _LABEL.sub(
-                lambda it: f"exported_{it[0]}" if it[1] in of_run else it[0],  # noqa: B023
-                labels,
-            )
-            text = f"{kept},{own}" if kept else own
+            name, labels = parse(series)
+            text = render_labels(labelled(labels, of_run))
             families.setdefault(name, {})[f"{name}{{{text}}}"] = samples
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         for name in sorted(families):

@@ -10,14 +10,16 @@ last whole frame.
 
 import json
 import math
+import re
 import struct
 import zlib
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from cephqos_exporter.model import render_labels
 from cephqos_loadgen.record.regular import open_regular
 
 MAGIC = b"cephqos-columns 1\n"
@@ -27,6 +29,12 @@ HEAD = struct.Struct("<III")
 _ABSENT = math.nan
 # A frame is a minute of samples: of ten thousand series 5 MB. More than this is no recording.
 _MOST_FRAME_BYTES = 256 << 20
+MOST_SERIES_CHARACTERS: Final = 8192
+
+_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
+_ESCAPE: Final = re.compile(r"\\(.)")
+_UNESCAPED: Final = {"n": "\n"}
 
 
 class ColumnWriter:
@@ -209,3 +217,39 @@ def _decode(payload: bytes, names: list[str], series: dict[str, list[tuple[float
 
 def _absent(value: float) -> bool:
     return value != value
+
+
+# -- series as text -----------------------------------------------------------------------------
+
+
+def parse(text: str) -> tuple[str, dict[str, str]]:
+    """Name and labels of `name{labels}`; ValueError where it is anything else."""
+    shown = repr(text[:80])
+    if len(text) > MOST_SERIES_CHARACTERS:
+        raise ValueError(f"series longer than {MOST_SERIES_CHARACTERS} characters: {shown}")
+    name, brace, rest = text.partition("{")
+    if not _NAME.fullmatch(name) or (brace and not rest.endswith("}")):
+        raise ValueError(f"not a series: {shown}")
+    inside, labels, at = rest[:-1] if brace else "", {}, 0
+    while at < len(inside):
+        match = _LABEL.match(inside, at)
+        if not match or match[1] in labels or match[1] == "__name__":
+            raise ValueError(f"not a series: {shown}")
+        labels[match[1]] = _ESCAPE.sub(lambda it: _UNESCAPED.get(it[1], it[1]), match[2])
+        at = match.end()
+    return name, labels
+
+
+def labelled(labels: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Labels with ours added. Ours win: another value of that name is kept as `exported_NAME`."""
+    found = {}
+    for name, value in labels.items():
+        kept = name
+        while kept in own and own[kept] != value:
+            kept = f"exported_{kept}"
+        found[kept] = value
+    return found | dict(own)
+
+
+def render(name: str, labels: Mapping[str, str]) -> str:
+    return f"{name}{{{render_labels(dict(sorted(labels.items())))}}}"

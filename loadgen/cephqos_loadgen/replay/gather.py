@@ -13,12 +13,13 @@ from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
 from cephqos_loadgen.programs import find_program, run_cephqos
 from cephqos_loadgen.progress import Say
+from cephqos_loadgen.record.columns import labelled, parse, render
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import text
 from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
 from cephqos_loadgen.replay.run_series import run_series
-from cephqos_loadgen.replay.series import RecordedRun, Samples, labelled, merge, parse, render
+from cephqos_loadgen.replay.series import RecordedRun, Samples, merge
 
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.

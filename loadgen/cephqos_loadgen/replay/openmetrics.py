@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_exporter.rendering import number_text
-from cephqos_loadgen.replay.series import RecordedRun, Samples, labelled, parse, render
+from cephqos_loadgen.record.columns import labelled, parse, render
+from cephqos_loadgen.replay.series import RecordedRun, Samples
 
 _SUFFIXES: Final = {
     "histogram": ("_bucket", "_sum", "_count"),

@@ -1,24 +1,16 @@
-"""Series of an archive, checked and labelled. What an archive holds is not trusted."""
+"""The samples of a whole run, as one recording. What an archive holds is not trusted."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_exporter.model import render_labels
-from cephqos_loadgen.record.columns import Columns
+from cephqos_loadgen.record.columns import Columns, parse, render
 
 # By milliseconds since the epoch.
 Samples = dict[int, float]
 
 MOST_SERIES: Final = 500_000
-MOST_SERIES_CHARACTERS: Final = 8192
 LAST_TIME_MS: Final = 4_102_444_800_000  # the year 2100
-
-_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\[\\"n])*)"(?:,|$)')
-_ESCAPE: Final = re.compile(r"\\(.)")
-_UNESCAPED: Final = {"n": "\n"}
 
 
 @dataclass(slots=True)
@@ -34,39 +26,6 @@ class RecordedRun:
         if not times:
             raise ValueError("no metrics were recorded")
         return min(times), max(times)
-
-
-def parse(text: str) -> tuple[str, dict[str, str]]:
-    """Name and labels of `name{labels}`; ValueError where it is anything else."""
-    shown = repr(text[:80])
-    if len(text) > MOST_SERIES_CHARACTERS:
-        raise ValueError(f"series longer than {MOST_SERIES_CHARACTERS} characters: {shown}")
-    name, brace, rest = text.partition("{")
-    if not _NAME.fullmatch(name) or (brace and not rest.endswith("}")):
-        raise ValueError(f"not a series: {shown}")
-    inside, labels, at = rest[:-1] if brace else "", {}, 0
-    while at < len(inside):
-        match = _LABEL.match(inside, at)
-        if not match or match[1] in labels or match[1] == "__name__":
-            raise ValueError(f"not a series: {shown}")
-        labels[match[1]] = _ESCAPE.sub(lambda it: _UNESCAPED.get(it[1], it[1]), match[2])
-        at = match.end()
-    return name, labels
-
-
-def labelled(labels: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Labels with ours added. Ours win: another value of that name is kept as `exported_NAME`."""
-    found = {}
-    for name, value in labels.items():
-        kept = name
-        while kept in own and own[kept] != value:
-            kept = f"exported_{kept}"
-        found[kept] = value
-    return found | dict(own)
-
-
-def render(name: str, labels: Mapping[str, str]) -> str:
-    return f"{name}{{{render_labels(dict(sorted(labels.items())))}}}"
 
 
 def merge(parts: Iterable[Columns]) -> RecordedRun:

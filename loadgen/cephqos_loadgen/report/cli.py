@@ -10,8 +10,8 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
 from cephqos_loadgen.archive.reader import WRONG_SHAPES, damage_named, open_archive
 from cephqos_loadgen.progress import Progress
+from cephqos_loadgen.record.columns import parse
 from cephqos_loadgen.replay.gather import evaluated
-from cephqos_loadgen.replay.series import parse
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.figures import metrics

@@ -23,7 +23,7 @@ from cephqos_base.recorded import PerClass
 from cephqos_exporter.model import render_labels
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
 from cephqos_loadgen.record import columns
-from cephqos_loadgen.record.columns import Columns
+from cephqos_loadgen.record.columns import Columns, labelled, parse, render
 from cephqos_loadgen.replay import cli
 from cephqos_loadgen.replay.blocks import (
     check_archives,
@@ -35,7 +35,7 @@ from cephqos_loadgen.replay.blocks import (
 from cephqos_loadgen.replay.gather import ReplayedBlocks, evaluated, load
 from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
 from cephqos_loadgen.replay.openmetrics import TypeLine, family_of, text
-from cephqos_loadgen.replay.series import RecordedRun, labelled, merge, parse, render
+from cephqos_loadgen.replay.series import RecordedRun, merge
 from cephqos_loadgen.report.figures.samples import read_samples
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")

@@ -6,20 +6,17 @@ OSDs holds tens of millions of samples; a report needs a small part.
 
 import json
 import math
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from cephqos_loadgen.archive.export import split_series
-from cephqos_loadgen.record.columns import HEAD, frames
+from cephqos_loadgen.record.columns import HEAD, frames, parse
 from cephqos_loadgen.report.figures.statistics import Floats
 
 # What a recording adds to series that an exporter before had too.
 _SECOND = "exporter"
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,8 +95,7 @@ def read_samples(path: Path, families: Collection[str]) -> Samples:
             _decode(payload, np.asarray(wanted, np.uint32), parts)
     found: dict[str, list[Series]] = {}
     for number, part in sorted(parts.items()):
-        family, text = split_series(names[number])
-        labels = {match[1]: match[2] for match in _LABEL.finditer(text)}
+        family, labels = parse(names[number])
         if _SECOND in labels:
             continue  # another exporter has the same series: the same OSD counts once
         times, values = np.concatenate(part.times), np.concatenate(part.values)
