@@ -2,8 +2,9 @@
 
 import itertools
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import yaml
 
@@ -224,21 +225,19 @@ def _kept(value: ScenarioValue) -> bool:
     return not (value.is_mapping or value.is_list) and value.text() == KEEP
 
 
-_LAB_KEYS = (
-    "osds",
-    "osd_size",
-    "backing",
-    "rotational",
-    "io_scheduler",
-    "db_size",
-    "device_iops",
-    "objectstore",
-    "fs",
-    "mkfs",
-    "mount",
-    "fresh",
-    "settings",
-)
+_LAB_READERS: Final[dict[str, Callable[[ScenarioValue], Any]]] = {
+    "osds": lambda value: value.integer(1, 16),
+    "osd_size": lambda value: value.size(MIN_OSD_SIZE),
+    "backing": lambda value: value.choice(BACKINGS),
+    "rotational": lambda value: value.boolean(),
+    "io_scheduler": lambda value: value.choice(IO_SCHEDULERS),
+    "db_size": lambda value: value.size(),
+    "device_iops": lambda value: value.integer(1, 10**9),
+    "objectstore": lambda value: value.choice(OBJECTSTORES),
+    "fs": lambda value: value.choice(FILESYSTEMS),
+    "mkfs": lambda value: value.text(),
+    "mount": lambda value: value.text(),
+}
 
 
 def _lab(layers: Sequence[Mapping[str, ScenarioValue]], point: str) -> model.LabWish:
@@ -246,28 +245,13 @@ def _lab(layers: Sequence[Mapping[str, ScenarioValue]], point: str) -> model.Lab
     settings: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "lab" in layer:
-            own = layer["lab"].table(_LAB_KEYS)
+            own = layer["lab"].table((*_LAB_READERS, "fresh", "settings"))
             table |= {key: item for key, item in own.items() if not _kept(item)}
             if "settings" in own:
                 for option in read_options(own["settings"]):
                     settings[option.section, option.name] = option
-    wish = model.LabWish()
     return model.LabWish(
-        osds=table["osds"].integer(1, 16) if "osds" in table else wish.osds,
-        osd_size=table["osd_size"].size(MIN_OSD_SIZE) if "osd_size" in table else wish.osd_size,
-        backing=table["backing"].choice(BACKINGS) if "backing" in table else wish.backing,
-        rotational=table["rotational"].boolean() if "rotational" in table else None,
-        io_scheduler=table["io_scheduler"].choice(IO_SCHEDULERS)
-        if "io_scheduler" in table
-        else None,
-        db_size=table["db_size"].size() if "db_size" in table else None,
-        device_iops=table["device_iops"].integer(1, 10**9) if "device_iops" in table else None,
-        objectstore=table["objectstore"].choice(OBJECTSTORES)
-        if "objectstore" in table
-        else wish.objectstore,
-        fs=table["fs"].choice(FILESYSTEMS) if "fs" in table else None,
-        mkfs=table["mkfs"].text() if "mkfs" in table else "",
-        mount=table["mount"].text() if "mount" in table else "",
+        **{key: read(table[key]) for key, read in _LAB_READERS.items() if key in table},
         settings=tuple(settings.values()),
         fresh_for=point if "fresh" in table and table["fresh"].boolean() else "",
     )
