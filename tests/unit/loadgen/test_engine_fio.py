@@ -1,12 +1,11 @@
 """fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.recorded import RELEASES, client_output
+from tests.recorded import RELEASES, client_output, documents
 
 from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_base.errors import ConfigError
@@ -18,10 +17,6 @@ from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.parse import parse
 
 PLACE = ProgramPaths(conf="/run/c.conf", work="/run/w")
-
-
-def documents(data: bytes) -> list[dict[str, Any]]:
-    return fio_output.JsonStream().feed(data + b"\n")
 
 
 def statuses(release: str, name: str) -> list[fio_output.ClientStatus]:

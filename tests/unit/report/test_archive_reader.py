@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
-from tests.recorded import ARCHIVE
+from tests.recorded import ARCHIVE, documents
 from tests.synthetic_archive import Builder, SyntheticRepeat
 
 from cephqos_base.command import main
@@ -31,7 +31,6 @@ from cephqos_loadgen.archive.reader import (
     open_archive,
     problems,
 )
-from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.layout import FORMAT

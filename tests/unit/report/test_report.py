@@ -10,12 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recorded import ARCHIVE
+from tests.recorded import ARCHIVE, documents
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
 from cephqos_base.command import main
 from cephqos_loadgen.archive.reader import open_archive
-from cephqos_loadgen.engines.fio_output import documents
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.report.build import build
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as text_format
-from tests.recorded import RELEASES, client_output
+from tests.recorded import RELEASES, client_output, documents
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.model import Family
@@ -214,15 +214,15 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
     """Within the width of the bucket that they fall into."""
     found = Live(RunPlace("r1", phases=("load",)))
     found.start_client("load", "client.0", "rbd")
-    documents = fio_output.documents(client_output(release, "interrupted"))
-    for document in documents:
+    printed = documents(client_output(release, "interrupted"))
+    for document in printed:
         found.status("load", "client.0", fio_output.read_status(document))
     bounds = {
         float(re.findall(r'le="([^"]*)"', labels)[0]): value
         for (name, labels), value in samples_of(list(families(found))).items()
         if name == "cephqos_client_latency_seconds_bucket" and 'op="write"' in labels
     }
-    own = documents[-1]["jobs"][0]["write"]["clat_ns"]
+    own = printed[-1]["jobs"][0]["write"]["clat_ns"]
     assert bounds[float("inf")] == own["N"]
     ordered = [0.0, *sorted(bounds)]
     for percent in ("50.000000", "95.000000", "99.000000", "99.500000", "99.900000"):
