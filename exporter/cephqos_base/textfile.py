@@ -1,5 +1,6 @@
 """Text files that commands write and compare. What goes wrong with one is said in one line."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -11,6 +12,17 @@ from cephqos_base.errors import UsageError
 def why(error: OSError | UnicodeDecodeError) -> str:
     """Without number and name: the message names the file already."""
     return error.strerror or str(error) if isinstance(error, OSError) else "it is not text"
+
+
+def regular(file: Path) -> Path:
+    """The path, unless to read what is there could take for ever; OSError then.
+
+    Whoever opens a FIFO waits until somebody writes to it, and a device may never end.
+    """
+    mode = file.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and str(file) != os.devnull:
+        raise OSError(errno.EINVAL, "not a regular file")
+    return file
 
 
 def write(file: Path, text: str, *, rights_of: Path | None = None) -> None:

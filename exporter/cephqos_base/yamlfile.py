@@ -25,7 +25,7 @@ from yaml.scanner import Scanner
 
 from cephqos_base import units
 from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described, UsageError
-from cephqos_base.textfile import why
+from cephqos_base.textfile import regular, why
 
 MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 32
@@ -49,7 +49,7 @@ _NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 def read(path: Path) -> "Value":
     """The document of a file; ConfigError if it cannot be read or is not YAML."""
     try:
-        with path.open("rb") as file:
+        with regular(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as exc:
         found = Described(why(exc))

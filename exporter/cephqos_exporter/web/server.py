@@ -25,7 +25,7 @@ from cephqos_exporter.web.handshakes import Listener
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
 from cephqos_exporter.web.network import network_of
-from cephqos_exporter.web.tls import Credentials, Doorway, authority_of, names_of
+from cephqos_exporter.web.tls import Credentials, Doorway, authority_of, has_ended, names_of
 
 log = logging.getLogger(__name__)
 
@@ -200,10 +200,10 @@ class Server:
         transport = request.transport
         connection = transport.get_extra_info("ssl_object") if transport else None
         if authority_of(connection) != self._credentials.authority:
-            response = web.Response(status=403, text="the client CA was replaced: connect again\n")
-            response.force_close()
-            return response
+            return _no_more("the client CA was replaced: connect again\n")
         certificate = transport.get_extra_info("peercert") if transport else None
+        if has_ended(certificate):
+            return _no_more("the client certificate has expired\n")
         if tls.client_allowed_sans and not names_of(certificate) & set(tls.client_allowed_sans):
             return web.Response(status=403, text="no allowed name in the certificate\n")
         return None
@@ -266,6 +266,13 @@ class Server:
             "__meta_cephqos_clusters": ",".join(sorted({daemon.cluster for daemon in daemons})),
         }
         return [{"targets": [_called(request)], "labels": labels}]
+
+
+def _no_more(text: str) -> web.Response:
+    """The last answer of a connection that is not let in any more."""
+    response = web.Response(status=403, text=text)
+    response.force_close()
+    return response
 
 
 def _called(request: web.BaseRequest) -> str:

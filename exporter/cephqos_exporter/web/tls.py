@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.errors import ConfigError, Described
+from cephqos_base.textfile import regular
 from cephqos_exporter.web.config import (
     CIPHER_SUITES,
     CLIENT_AUTH_TYPES,
@@ -50,7 +51,7 @@ class Credentials:
 
     def _content(self, key: str, file: str, inline: str) -> bytes:
         try:
-            return Path(file).read_bytes() if file else inline.encode()
+            return regular(Path(file)).read_bytes() if file else inline.encode()
         except OSError as exc:
             raise _bad(self._where, key, f"{file}: {exc.strerror}", "a readable file") from exc
 
@@ -182,6 +183,12 @@ def names_of(certificate: dict[str, Any] | None) -> set[str]:
         for kind, value in names
         if kind in ("DNS", "email", "URI", "IP Address")
     }
+
+
+def has_ended(certificate: dict[str, Any] | None) -> bool:
+    """Whether a peer's certificate was valid only until now: a connection may outlive it."""
+    end = (certificate or {}).get("notAfter")
+    return end is not None and ssl.cert_time_to_seconds(str(end)) <= time.time()
 
 
 def _address(text: str) -> str:

@@ -1,5 +1,6 @@
 """The one YAML reader: what is harmful or wrong costs one line, wherever it stands."""
 
+import os
 import subprocess
 import sys
 import time
@@ -167,6 +168,16 @@ def test_a_file_that_is_no_text_or_too_large_is_refused(
     with pytest.raises(ConfigError) as caught:
         read(path)
     assert str(caught.value) == f"{path}{said}"
+
+
+@pytest.mark.timeout(20)
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo.yml")
+    for path in (tmp_path / "fifo.yml", Path("/dev/zero")):
+        with pytest.raises(ConfigError) as caught:
+            read(path)
+        assert str(caught.value) == f"{path}: found not a regular file; allowed: a readable file"
+    assert read(Path("/dev/null")).is_null
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

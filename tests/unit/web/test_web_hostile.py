@@ -274,6 +274,20 @@ async def test_a_connection_that_an_old_authority_let_in_is_closed(
             await client.get("/metrics", tls=context)
 
 
+async def test_a_connection_does_not_outlive_the_certificate_that_opened_it(
+    tmp_path: Path, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = web_file(tmp_path, certificates, MUTUAL)
+    really = time.time
+    async with serving(Scrapes(), web_config=path) as client:
+        context = trusting(certificates, "client")
+        assert (await client.get("/metrics", tls=context))[0] == 200
+        monkeypatch.setattr(tls.time, "time", lambda: really() + 20 * 86400)
+        status, body, headers = await client.get("/metrics", tls=context)  # on the same connection
+        assert (status, headers["Connection"]) == (403, "close")
+        assert b"expired" in body
+
+
 # --- basic authentication
 
 

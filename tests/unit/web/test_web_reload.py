@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -70,6 +71,27 @@ async def test_a_configuration_that_stays_bad_is_told_once(
         for _ in range(5):
             await client.get("/-/healthy")
     assert len([record for record in caplog.records if "kept the web" in record.message]) == 1
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("name", ["web.yml", "server.crt", "server.key", "ca.crt"])
+@pytest.mark.parametrize("instead", ["fifo", "/dev/zero", "/dev/tty"])
+async def test_what_is_no_file_in_the_place_of_one_holds_up_nobody(
+    tmp_path: Path, certificates: Path, name: str, instead: str
+) -> None:
+    path = web_file(tmp_path, certificates, MUTUAL)
+    async with serving(Scrapes(), web_config=path) as client:
+        whole = (tmp_path / name).rename(tmp_path / "whole")
+        if instead == "fifo":
+            os.mkfifo(tmp_path / name)
+        else:
+            (tmp_path / name).symlink_to(instead)
+        context = trusting(certificates, "client")
+        assert (await client.get("/metrics", tls=context))[0] == 200
+        (tmp_path / name).unlink()
+        whole.rename(tmp_path / name)
+        assert (await client.get("/metrics", tls=context))[0] == 200
 
 
 async def test_a_file_that_may_be_read_again_is_read(
