@@ -2,10 +2,13 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import choices, texts
+from cephqos_exporter.errors import TimedOut
+from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.model import (
     Command,
     Daemon,
@@ -91,6 +94,7 @@ class _Row:
 class _DisksOsd:
     data: str | None = None  # its directory as it sees it; empty: it names none
     devices: list[OsdDevice] | None = None
+    lookup: Lookup[list[OsdDevice]] | None = None  # under way
     rows: list[_Row] = field(default_factory=list)
     missing: str = ""
     devices_read: float | None = None
@@ -173,14 +177,21 @@ class DisksCollector(
             # dies and takes along whoever looks at it. What lies beneath is asked of /sys.
             if osd.data is None and CONFIG in view.replies:
                 osd.data = _osd_data(view.replies[CONFIG])
+            if osd.lookup is None:
+                look = partial(osd_devices, view.host, view.daemon, osd.data, self._data_dirs)
+                osd.lookup = Lookup(look)
             try:
-                osd.devices = osd_devices(view.host, view.daemon, osd.data, self._data_dirs)
+                osd.devices = osd.lookup.answer()
+            except TimeoutError:
+                osd.missing, osd.devices_read = TimedOut.reason, None
+                return
             except DataDirectoryMissing as exc:
+                osd.lookup = None
                 osd.missing = exc.reason
                 if osd.data is None:
                     osd.devices_read = None  # the daemon has not said where: ask in the next scrape
                 return
-            osd.missing = ""
+            osd.missing, osd.lookup = "", None
         wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self._layers]
         if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
             osd.rows = [_Row(*row, view.labels) for row in wanted]

@@ -7,6 +7,7 @@ file here per topic, each from the reply to the family: `promises`, `queues`, `d
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -27,6 +28,7 @@ from cephqos_exporter.collectors.mclock.replication import (
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.config import text
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
 from cephqos_exporter.qos.model import Media, Promise, QosState, guess_media, read_qos
@@ -63,8 +65,8 @@ class _MclockOsd:
     config: ConfigTracker = field(default_factory=ConfigTracker)
     attained: AttainedWork = field(default_factory=AttainedWork)
     waited: WaitedSum = field(default_factory=WaitedSum)
-    # What its device is, where it had to be looked at: once, as the OSD itself does.
-    device: list[Media | None] = field(default_factory=list)
+    # Whether its device turns, where that had to be looked at: once, as the OSD itself does.
+    device: Lookup[bool | None] | None = None
     # The configuration and number of shards that `qos` was derived from.
     derived_from: tuple[EffectiveConfig, int] | None = None
     qos: QosState | None = None
@@ -189,7 +191,11 @@ class MclockCollector(
         """The QoS settings in force, derived again only when something changed."""
         before = osd.derived_from
         if before is None or before[0] is not config or before[1] != shards:
-            media = guess_media(config, shards) or self._media_of_device(view, osd, config)
+            try:
+                media = guess_media(config, shards) or self._media_of_device(view, osd, config)
+            except TimeoutError:
+                osd.qos = None
+                return None  # a disk that does not answer: looked for again in the next scrape
             osd.qos = read_qos(config, media=media, shards=shards) if media else None
             osd.derived_from = (config, shards)
         return osd.qos
@@ -197,10 +203,13 @@ class MclockCollector(
     def _media_of_device(
         self, view: DaemonView, osd: _MclockOsd, config: EffectiveConfig
     ) -> Media | None:
-        if not osd.device:
-            told = is_rotational(view.host, view.daemon, config.text("osd_data"), self._data_dirs)
-            osd.device.append(None if told is None else "hdd" if told else "ssd")
-        return osd.device[0]
+        if osd.device is None:
+            data = config.text("osd_data")
+            osd.device = Lookup(
+                partial(is_rotational, view.host, view.daemon, data, self._data_dirs)
+            )
+        told = osd.device.answer()
+        return None if told is None else "hdd" if told else "ssd"
 
 
 def _effective_config(view: DaemonView, tracker: ConfigTracker) -> EffectiveConfig:
