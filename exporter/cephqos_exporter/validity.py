@@ -17,7 +17,11 @@ NEVER_BELOW_0: Final[frozenset[FamilyType]] = frozenset({"counter", "histogram",
 # 40 ns.
 _valid_names: set[str] = set()
 _valid_labels: set[str] = {""}
-_VALID_AT_MOST: Final = 1_000_000  # then they start again: daemons came and went for years
+# Then they start again: daemons come and go for years, and one may have new labels at each scrape.
+# A host with 60 OSDs has 10 MB of them, a cluster of 10,000 pools 40 MB.
+VALID_BYTES_AT_MOST: Final = 96 << 20
+_BYTES_EACH: Final = 120  # besides its characters
+_bytes_kept = 0
 
 _NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_:]")
@@ -116,8 +120,13 @@ def labels_are_valid(labels: str) -> bool:
 
 
 def _remember(text: str, known: set[str]) -> str:
-    if len(known) >= _VALID_AT_MOST:
-        known.clear()
+    global _bytes_kept
+    _bytes_kept += len(text) + _BYTES_EACH
+    if _bytes_kept > VALID_BYTES_AT_MOST:
+        _valid_names.clear()
+        _valid_labels.clear()
+        _valid_labels.add("")
+        _bytes_kept = len(text) + _BYTES_EACH
     known.add(text)
     return text
 

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any, Final
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
+from cephqos_exporter.procfs import process_ids
 
 # Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a
 # host /var/lib/rook/exporter as their /run/ceph.
@@ -37,6 +39,8 @@ _SOCKET_NAME: Final = re.compile(
     r"(?:(?P<cluster>.+?)-)?(?P<kind>osd|mon|mgr|mds|client)\.(?P<id>.+)\.asok"
 )
 _FSID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# To read of a process can take as long as it hangs: not where others' passwords are checked.
+_PIDS: Final = ThreadPoolExecutor(16, "pid")
 _NO_FSID: Final = "00000000-0000-0000-0000-000000000000"
 
 
@@ -112,7 +116,8 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
     `deadline` is of the event loop's clock.
     """
     fsid, peer = await _ask_fsid(str(socket.path), deadline)
-    pid = await asyncio.to_thread(find_pid, socket, peer, host)
+    loop = asyncio.get_running_loop()
+    pid = await loop.run_in_executor(_PIDS, find_pid, socket, peer, host)
     start = process_start_time(host, pid) if pid is not None else None
     return Daemon(
         socket.kind, socket.id, fsid or fsid_in_path(socket.path), socket.path, pid, start
@@ -154,7 +159,11 @@ def find_pid(socket: Socket, peer: int | None, host: Host) -> int | None:
         return peer
     if socket.kind == "client" or (peer is not None and _is_own(host)):
         return None
-    matches = [pid for pid in _pids(host) if _is_daemon(host, pid, socket.kind, socket.id)]
+    try:
+        pids = process_ids(host.proc)
+    except OSError:
+        return None  # no /proc to look into: the collectors say so
+    matches = [pid for pid in pids if _is_daemon(host, pid, socket.kind, socket.id)]
     return matches[0] if len(matches) == 1 else None
 
 
@@ -169,14 +178,6 @@ def _is_own(host: Host) -> bool:
 def _looks_like(host: Host, pid: int, kind: str) -> bool:
     comm = _read(host.proc / str(pid) / "comm").strip()
     return bool(comm) if kind == "client" else kind in comm
-
-
-def _pids(host: Host) -> Iterator[int]:
-    try:
-        with os.scandir(host.proc) as entries:
-            yield from (int(entry.name) for entry in entries if entry.name.isdecimal())
-    except OSError:
-        return  # no /proc to look into: the pid stays unknown, and the collectors say so
 
 
 def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:

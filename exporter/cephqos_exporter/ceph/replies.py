@@ -14,6 +14,7 @@ MAX_DEPTH: Final = 64  # the deepest reply seen has 9
 
 _SMALL_BYTES: Final = 2 * MAX_DEPTH  # cannot be nested deeper
 _MANY_BYTES: Final = 2 * MAX_VALUES  # cannot have more values
+_LARGEST_REPAIRED: Final = 4 << 20  # bytes; 500 operations are 1 MB
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _NO_SEPARATORS: Final = bytes(set(range(256)) - set(b",[{"))
 
@@ -50,13 +51,24 @@ def _depth(body: bytes | bytearray) -> int:
     return deepest
 
 
+def _parsed(body: bytes | bytearray) -> Any:
+    """The objects of a reply; names of clients' objects may be any bytes."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        text = body[:_LARGEST_REPAIRED].decode(errors="replace")
+        if len(body) > _LARGEST_REPAIRED or "\N{REPLACEMENT CHARACTER}" not in text:
+            raise
+    return orjson.loads(text)
+
+
 def decode_reply(body: bytes | bytearray) -> Any:
     """Parse a reply, or raise what the daemon's error text says."""
     if not body:
         raise Malformed("empty reply")
     _check_size(body)
     try:
-        return orjson.loads(body)
+        return _parsed(body)
     except orjson.JSONDecodeError as exc:
         text = bytes(body[:300]).decode("utf-8", "replace").strip()
         if not text.startswith("ERROR: ("):

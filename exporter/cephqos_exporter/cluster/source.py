@@ -25,6 +25,7 @@ from cephqos_exporter.resting import WhileScraped
 log = logging.getLogger(__name__)
 
 _FIRST_WAIT_SECONDS: Final = 1.0
+_LABEL_BYTES: Final = 64 << 20  # of 10,000 pools; pools come and go for years
 
 
 class ClusterSource:
@@ -97,7 +98,8 @@ class ClusterSource:
         )
         state, failure = poller.state, poller.failure
         if state and state.status.fsid not in self._labels.base:
-            self._labels = Labels(render_labels({"cluster": state.status.fsid}))
+            base = render_labels({"cluster": state.status.fsid})
+            self._labels = Labels(base, most=_LABEL_BYTES)
         seconds = Family(
             "cephqos_cluster_poll_duration_seconds", "gauge", "Time that the last poll took."
         )

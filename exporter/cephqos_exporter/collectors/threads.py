@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -48,8 +48,8 @@ PER_THREAD = flag(
 @dataclass(slots=True)
 class _Daemon:
     labels: Labels
-    pools_seen: set[str] = field(default_factory=set)
-    pools: tuple[Any, dict[str, int]] | None = None  # a reply, kept for a while, and what it says
+    # A reply, kept for a while, and what it says of the pools that have ever used memory.
+    pools: tuple[Any, dict[str, int]] | None = None
     form: Form | None = None
     series: Sequence[object] = ()  # what decided which series the form has
 
@@ -161,10 +161,9 @@ def _numbers(sample: ProcessSample) -> Iterable[float]:
 def _mempools(reply: Any, daemon: _Daemon) -> dict[str, int]:
     """Bytes by pool, of the pools that have ever used memory."""
     if daemon.pools is None or daemon.pools[0] is not reply:
-        sizes = dict(_pool_bytes(reply))
-        daemon.pools_seen.update(pool for pool, size in sizes.items() if size)
-        seen = {pool: size for pool, size in sizes.items() if pool in daemon.pools_seen}
-        daemon.pools = reply, seen
+        known = daemon.pools[1] if daemon.pools is not None else {}
+        sizes = {pool: size for pool, size in _pool_bytes(reply) if size or pool in known}
+        daemon.pools = reply, sizes
     return daemon.pools[1]
 
 

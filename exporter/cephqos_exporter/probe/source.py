@@ -78,7 +78,6 @@ class ProbeSource:
         while True:
             with contextlib.suppress(ProbeSilent):
                 await self._connected(operations)
-            self._up = False
             await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
     async def _connected(self, operations: Iterator[tuple[str, str, str]]) -> None:
@@ -100,6 +99,7 @@ class ProbeSource:
             await child.kill()
             raise
         finally:
+            self._up = False
             await child.close()
 
     async def _operation(self, child: ProbeChild, pool: str, op: str, name: str) -> None:

@@ -1,12 +1,14 @@
 """Replica writes, erasure-coded pools and the store's reads, on recordings of three releases."""
 
 import json
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_exporter.model import ReplyMissing
 
 from ..osd_views import OSD, RecordedOsd, by_name, value, values, waits
 
@@ -49,6 +51,21 @@ def test_an_osd_with_groups_of_an_erasure_coded_pool_delivers_an_unknown_more(re
     assert value(osd.scrape(collector), BOUND) == 1
     osd.replies["get_mapped_pools"] = [1]
     assert value(osd.scrape(collector), BOUND) == 0
+
+
+def test_an_osd_that_tells_of_pools_without_end_costs_its_own_figures() -> None:
+    collector = MclockCollector()
+    liar, good = RecordedOsd("reef", daemon=replace(OSD, id="4")), RecordedOsd("reef")
+    for number in range(6):
+        scrub_queue(liar, *(f"{number * 3000 + pool}.0" for pool in range(3000)))
+        with suppress(ReplyMissing):
+            liar.scrape(collector)
+    assert len(collector._pools._types) <= 10_000
+    with pytest.raises(ReplyMissing):
+        liar.scrape(collector)
+    good.replies["get_mapped_pools"] = [70_000]
+    scrub_queue(good, "70000.1s0")
+    assert value(good.scrape(collector), BOUND) == 1
 
 
 def test_a_pool_is_known_by_any_osd_of_the_host_that_is_primary_of_one_of_its_groups() -> None:

@@ -18,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, ReplayedHost
 
+from cephqos_exporter import labels, validity
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.ceph.discovery import find_sockets, process_start_time
 from cephqos_exporter.ceph.replies import decode_reply
@@ -205,6 +206,71 @@ async def test_a_reply_of_many_values_is_refused_before_it_becomes_objects(
     assert peak < 200e6
     assert not failed(page, "osd.1")
     assert "perf" in failed(page)
+
+
+def made_new(number: int) -> RecordedDaemon:
+    """Valid replies with names that have not been there before."""
+    odd = [f"{number}-{i}-" + "x" * 300 for i in range(200)]
+    queue = next(iter(json.loads(GOOD.replies["dump_op_pq_state"]).values()))
+    about = {"type": 10, "priority": 8, "description": ""}
+    sets = [{"labels": {"a": name}} for name in odd]
+    scrubs = [
+        {"labels": {"level": name, "pooltype": "replicated"}, "counters": counters}
+        for name in odd
+        for counters in [
+            dict.fromkeys(("write_blocked_by_scrub", "preemptions", "chunk_selected"), 1)
+        ]
+    ]
+    counters = json.loads(GOOD.replies["counter dump"])
+    schema = json.loads(GOOD.replies["counter schema"])
+    return changed(
+        dump_op_pq_state={f"OSD:{name}": queue for name in odd},
+        counter_dump=counters
+        | {"x": [one | {"counters": {"y": 1}} for one in sets], "osd_scrub_sh_repl": scrubs},
+        counter_schema=schema | {"x": [one | {"counters": {"y": about}} for one in sets]},
+    )
+
+
+async def test_a_daemon_with_new_names_at_each_scrape_does_not_fill_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(validity, "VALID_BYTES_AT_MOST", 1 << 20)
+    monkeypatch.setattr(labels.Labels.__init__, "__defaults__", (1 << 19,))
+    sizes = []
+    async with hosting(tmp_path, made_new(0)) as (scraper, host):
+        tracemalloc.start()
+        try:
+            for number in range(18):
+                host.daemons[0].recording = made_new(number)
+                page = (await scraper.page(10)).body(openmetrics=False).decode()
+                assert page.count(f"{number}-199-x") > 1, "it was shown"
+                assert not failed(page, "osd.1")
+                sizes.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+    assert sizes[-1] - sizes[7] < 4e6, "ten scrapes with 1 MB of new labels each"
+
+
+async def test_names_of_objects_that_are_no_text_cost_nothing(tmp_path: Path) -> None:
+    """RADOS takes any bytes; Ceph puts them into descriptions of operations as they are."""
+    ops = json.loads(GOOD.replies["ops"])
+    ops["ops"] = [json.loads(GOOD.replies["dump_historic_ops"])["ops"][0] | {"age": 7.5}]
+    bad = json.dumps(ops).encode().replace(b"osd_op(", b"osd_op(\xff\xc3\x28")
+    assert b"\xff" in bad
+    counters = json.loads(GOOD.replies["counter dump"])
+    counters["osd"][0]["counters"]["op_wip"] = 1
+    daemon = changed(ops=bad, counter_dump=counters)
+    async with hosting(tmp_path, daemon) as (scraper, _):
+        for _ in range(3):
+            page = await page_of(scraper)
+    assert re.search(r'^cephqos_ops_oldest_age_seconds{ceph_daemon="osd.0",.*} 7.5$', page, re.M)
+    assert not failed(page)
+
+
+@pytest.mark.parametrize("body", [b'{"a":"\xff"', b"\xff\xfe{}", b'["\xff",NaN]', b"\xff" * 99])
+def test_what_is_no_text_and_no_json_is_neither(body: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode_reply(body)
 
 
 class ManySeries(StatusCollector):

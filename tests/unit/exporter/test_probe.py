@@ -178,6 +178,8 @@ async def test_a_source_measures_no_faster_than_its_rate_and_cleans_up(
     assert sample(families, "cephqos_probe_up", 'cluster="f-s-i-d"') == 1
     await source.close()
     assert objects(tmp_path) == {}
+    assert sample(list(await source.collect(0)), "cephqos_probe_up") == 0, "not connected yet"
+    await source.close()
 
 
 async def test_a_source_counts_what_hung_and_comes_back(

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cephqos_exporter import validity
+from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
 from cephqos_exporter.rendering import Renderer, render
 from cephqos_exporter.validity import Seen
@@ -47,6 +49,25 @@ def with_values(families: Sequence[Family], values: Sequence[float]) -> list[Fam
         )
         for f in families
     ]
+
+
+def test_what_was_found_valid_may_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels come and go for years; what has none, as the exporter's own figures, stays valid."""
+    monkeypatch.setattr(validity, "VALID_BYTES_AT_MOST", 10_000)
+    own = Family("x", "gauge", "Help.", [("", LabelText(""), 1.0)])
+    for i in range(200):
+        came = Family("y", "gauge", "Help.", [("", render_labels({"a": f"{i}" * 20}), 1.0)])
+        assert render([came, own]).left_out == 0
+    assert len(validity._valid_labels) < 200
+
+
+def test_labels_that_are_kept_have_a_bound() -> None:
+    labels = Labels(OSD, most=10_000)
+    for i in range(1000):
+        text = labels.of("a", str(i))
+        assert text == f'{OSD},a="{i}"'
+        assert labels.of("a", str(i)) is text
+    assert len(labels._kept) < 40
 
 
 @settings(max_examples=300)

@@ -48,6 +48,7 @@ _AT_EXIT: Final = ("group", "atexit")
 _NEGATIVE: Final = 2.0**63
 # Rendered labels are kept from scrape to scrape, but not of a daemon that makes new ones each time.
 _MOST_LABELS: Final = 100_000
+_MOST_CHARACTERS: Final = 16 << 20
 
 
 def _claims(name: str, kind: FamilyType) -> Iterable[str]:
@@ -72,17 +73,20 @@ class Kept:
     _highest: dict[tuple[str, LabelText], float] = field(default_factory=dict)
     _labels: dict[tuple[object, ...], LabelText] = field(default_factory=dict)
     _texts: dict[frozenset[tuple[str, str]], LabelText] = field(default_factory=dict)
+    _characters: int = 0
 
     def labels(self, labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> LabelText:
         key = (labels, extra)
         text = self._labels.get(key)
         if text is None:
-            if len(self._labels) >= _MOST_LABELS:
-                self._labels.clear()
-                self._texts.clear()
             found = fit_labels(tuple(_in_our_words(labels)), extra)
             # In whatever order: the same labels are the same text.
             new = extend_labels(self.base, found)
+            self._characters += len(new)
+            if len(self._labels) >= _MOST_LABELS or self._characters > _MOST_CHARACTERS:
+                self._labels.clear()
+                self._texts.clear()
+                self._characters = 0
             text = self._labels[key] = self._texts.setdefault(frozenset(found.items()), new)
         return text
 

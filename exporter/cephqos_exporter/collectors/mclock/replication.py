@@ -6,12 +6,15 @@ from typing import Any, Final
 from cephqos_exporter.collectors.counters import Loggers
 from cephqos_exporter.collectors.scrub import QUEUE, QUEUE_TTL_SECONDS
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, single
+from cephqos_exporter.model import Command, Daemon, DaemonView, Family, ReplyMissing, single
 
 _POOLS: Final = "get_mapped_pools"
 _HISTORY: Final = "dump_pgstate_history"
 
 _POOLS_TTL_SECONDS: Final = 60.0
+
+# Pools whose type one OSD may tell, beside those that are known. None holds so many.
+_POOLS_OF_AN_OSD: Final = 10_000
 
 # Scrapes for which a pool stays unknown before an OSD is asked for all its groups' histories: its
 # neighbours may know better, and are read in the same scrape.
@@ -58,6 +61,7 @@ class ErasureCodedPools:
     def __init__(self) -> None:
         self._types: dict[tuple[str, int], bool] = {}  # by cluster and pool: erasure-coded?
         self._looks: dict[Daemon, int] = {}  # scrapes with an unknown pool, one after the other
+        self._told: dict[Daemon, int] = {}  # how many pools each OSD has told the type of
 
     def commands(self, daemon: Daemon) -> Sequence[Command]:
         wanted = [Command(_POOLS, ttl=_POOLS_TTL_SECONDS), Command(QUEUE, ttl=QUEUE_TTL_SECONDS)]
@@ -67,13 +71,14 @@ class ErasureCodedPools:
 
     def forget(self, daemon: Daemon) -> None:
         self._looks.pop(daemon, None)
+        self._told.pop(daemon, None)
 
     def on_osd(self, view: DaemonView) -> bool | None:
         """Whether the OSD holds placement groups of erasure-coded pools; None if not known."""
         cluster = view.daemon.cluster
-        self._learn(cluster, (entry["pgid"] for entry in view.replies.get(QUEUE, ())))
+        self._learn(view.daemon, (entry["pgid"] for entry in view.replies.get(QUEUE, ())))
         history: Mapping[str, Any] = view.replies.get(_HISTORY, {})
-        self._learn(cluster, (entry["pg"] for entry in history.get("pgs", ())))
+        self._learn(view.daemon, (entry["pg"] for entry in history.get("pgs", ())))
         pools = view.replies.get(_POOLS)
         if pools is None:
             return None
@@ -83,7 +88,12 @@ class ErasureCodedPools:
             return True
         return None if None in types else False
 
-    def _learn(self, cluster: str, groups: Iterable[str]) -> None:
+    def _learn(self, daemon: Daemon, groups: Iterable[str]) -> None:
         for group in groups:
             pool, _, rest = group.partition(".")
-            self._types[cluster, int(pool)] = "s" in rest
+            key = (daemon.cluster, int(pool))
+            if key not in self._types:
+                told = self._told[daemon] = self._told.get(daemon, 0) + 1
+                if told > _POOLS_OF_AN_OSD:
+                    raise ReplyMissing(QUEUE, "too_large")
+            self._types[key] = "s" in rest
