@@ -1,19 +1,13 @@
 """The disks collector on written trees: dm-crypt over LVM, partitions, loop, NVMe, FileStore."""
 
 import os
-import threading
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
-from time import monotonic, sleep
-from typing import Any
 
 import pytest
 from tests.replay.host_tree import HostTree
 
-from cephqos_exporter.collectors import disks
 from cephqos_exporter.collectors.disks import DisksCollector
-from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.model import Command, Daemon, DaemonView, ReplyMissing, render_labels
 from cephqos_exporter.sysfs import (
     DataDirectoryMissing,
@@ -60,53 +54,6 @@ def encrypted(tree: HostTree) -> None:
     tree.data_directory(
         PID, DATA, {"block": "/dev/ceph-vg/osd-block-1", "block.db": "/dev/ceph-db/osd-db-1"}
     )
-
-
-@pytest.mark.timeout(30)
-def test_a_data_directory_that_does_not_answer_costs_its_own_figures(
-    tree: HostTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of a disk that died, or of a file system that a daemon has put there itself."""
-    encrypted(tree)
-    asked, back = threading.Event(), threading.Event()
-
-    def hangs(*found: Any) -> list[OsdDevice]:
-        asked.set()
-        assert back.wait(20)
-        return osd_devices(*found)
-
-    monkeypatch.setattr(disks, "osd_devices", hangs)
-    collector = DisksCollector()
-    for time in (1000.0, 1005.0):
-        with pytest.raises(ReplyMissing, match="timeout"):
-            collector.collect(view(tree, time))
-    assert asked.is_set()
-    back.set()
-    for _ in range(1000):
-        with suppress(ReplyMissing):
-            found = samples(collector.collect(view(tree, 1010.0)))
-            break
-        sleep(0.01)
-    assert 'role="block",layer="disk",device="sda"' in places(found)
-
-
-@pytest.mark.timeout(30)
-def test_those_that_hang_are_waited_for_once_and_are_of_bounded_number() -> None:
-    back = threading.Event()
-    began = monotonic()
-    for _ in range(200):
-        with pytest.raises(TimeoutError):
-            Lookup(back.wait).answer()
-    took = monotonic() - began
-    threads = [one for one in threading.enumerate() if one.name == "lookup"]
-    back.set()
-    for one in threads:
-        one.join()
-    assert len(threads) <= 64
-    assert took < 10, "not half a second for each"
-    assert Lookup(lambda: 7).answer() == 7
-    with pytest.raises(ZeroDivisionError):
-        Lookup(lambda: 1 // 0).answer()
 
 
 def test_an_encrypted_logical_volume_is_followed_down_to_its_disk(tree: HostTree) -> None:

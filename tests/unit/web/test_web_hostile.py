@@ -282,7 +282,7 @@ async def test_a_connection_does_not_outlive_the_certificate_that_opened_it(
     async with serving(Scrapes(), web_config=path) as client:
         context = trusting(certificates, "client")
         assert (await client.get("/metrics", tls=context))[0] == 200
-        monkeypatch.setattr(tls.time, "time", lambda: really() + 20 * 86400)
+        monkeypatch.setattr(time, "time", lambda: really() + 20 * 86400)
         status, body, headers = await client.get("/metrics", tls=context)  # on the same connection
         assert (status, headers["Connection"]) == (403, "close")
         assert b"expired" in body
