@@ -11,7 +11,8 @@ case ${1:-} in
 storage)
   # Both agents of a pair send the same labels: one sample of each interval is kept.
   exec victoria-metrics -loggerLevel=WARN -storageDataPath="$data/storage" -retentionPeriod=15d \
-    -httpListenAddr="$address:$storage_http" -dedup.minScrapeInterval="$interval" -search.latencyOffset=0s
+    -httpListenAddr="$address:$storage_http" -dedup.minScrapeInterval="$interval" -search.latencyOffset=0s \
+    -vmalert.proxyURL="http://$address:$alert_http" # Grafana and the doctor ask the storage for rules
   ;;
 alert)
   # vmalert would give each series of a rule a label of its own: then no dashboard would find it.

@@ -46,8 +46,8 @@ def _too_wide(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(
             facts.name,
             f"the key can do what the role cluster never needs: {', '.join(facts.powers)}",
-            "make an own key for the exporter: ceph auth get-or-create client.cephqos"
-            f" mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+            f"ceph auth get-or-create client.cephqos mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+            "   # a key of its own for the exporter"
             if facts.name == "client.admin"
             else set_caps(facts.name),
         )

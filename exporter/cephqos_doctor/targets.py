@@ -52,7 +52,7 @@ def _version(facts: PrometheusFacts) -> Iterator[Finding]:
         yield Finding(
             "Prometheus",
             f"version {facts.version} is older than 2.42, the oldest that the rules are tried with",
-            "install Prometheus 2.42 or later",
+            "apt install prometheus   # Debian 12 has 2.42; or what your installation came from",
         )
 
 
@@ -156,8 +156,8 @@ def _label_taken(facts: PrometheusFacts) -> Iterator[Finding]:
             f"job {labels.get('job', '')}",
             "a label `cluster` or `ceph_daemon` of the scrape configuration hides the exporter's"
             " own",
-            "remove that label from the job's targets, or give it another name"
-            "   # or honor_labels: true",
+            "relabel_configs:   # in the scrape job of cephqos-exporter\n"
+            "  - {regex: cluster|ceph_daemon, action: labeldrop}",
         )
 
 

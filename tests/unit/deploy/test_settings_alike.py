@@ -32,7 +32,8 @@ def in_compose() -> str:
 
 def in_a_unit() -> str:
     text = (DEPLOY / "systemd" / "cephqos-cluster.service").read_text()
-    return re.findall(r"^MemoryMax=(\w+)$", text, re.MULTILINE)[0]
+    [limit] = re.findall(r"^MemoryMax=(\w+)$", text, re.MULTILINE)
+    return str(limit)
 
 
 def in_cephadm() -> str:

@@ -22,6 +22,32 @@ def found(checks: Iterable[Check[Any]], facts: object) -> dict[str, list[Finding
     return findings
 
 
+# What a user types, or the setting that he writes.
+_COMMANDS = [
+    "apt",
+    "apt-get",
+    "ceph",
+    "cephqos",
+    "cephqos-exporter",
+    "chronyc",
+    "curl",
+    "kubectl",
+    "ls",
+    "promtool",
+    "setpriv",
+    "sudo",
+    "systemctl",
+    "timedatectl",
+    "useradd",
+]
+_SETTINGS = ("metric_relabel_configs:", "relabel_configs:", "remote_write:", "scrape_configs:")
+
+
+def mends(finding: Finding) -> bool:
+    """Whether it says what to type, or what to write where."""
+    return finding.mend.split()[0] in (*_COMMANDS, *_SETTINGS)
+
+
 def recorded(release: str = "reef", **changed: str) -> OsdFacts:
     """An OSD that answered once, with other values of some options."""
     bodies = RecordedDaemon.load(RECORDINGS / release / "idle").replies

@@ -22,7 +22,7 @@ from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.cli import read_settings
 
-from .doctor_facts import found, host
+from .doctor_facts import found, host, mends
 
 SECURITY = Path(__file__).parents[3] / "exporter" / "SECURITY.md"
 
@@ -51,7 +51,7 @@ SKEW = {"health": {"checks": {"MON_CLOCK_SKEW": {"summary": {"message": "skew on
             {"powers": ("read keys",), "name": "client.admin"},
             "caps-minimal",
             "read keys",
-            "make an own key",
+            "ceph auth get-or-create client.cephqos",
         ),
         ({"status": SKEW}, "monitor-clocks", "skew on mon.b", "chronyc"),
         ({"status": {"mgrmap": {"available": False}}}, "manager-active", "no manager", "mgr"),
@@ -64,6 +64,7 @@ def test_what_is_wrong_with_a_cluster_is_found_by_one_check(
     findings = found(CLUSTER_CHECKS, reachable(**changed))
     assert list(findings) == ([check] if check else [])
     for [finding] in findings.values():
+        assert mends(finding)
         assert said in finding.problem
         assert mend in finding.mend
 

@@ -15,7 +15,7 @@ from cephqos_doctor.host_facts import ClosedDirectory, closed_directories, read_
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, roles_of
 from cephqos_exporter.qos.tags import QueueDump
 
-from .doctor_facts import answering, found, host, recorded
+from .doctor_facts import answering, found, host, mends, recorded
 
 FSID = "11111111-2222-3333-4444-555555555555"
 
@@ -120,6 +120,7 @@ def test_what_is_wrong_on_a_host_is_found_by_one_check_with_its_mend(
     [finding] = findings[check]
     assert said in f"{finding.subject} {finding.problem}"
     assert mend in finding.mend
+    assert mends(finding)
 
 
 def test_a_capacity_that_nobody_measured_is_found() -> None:

@@ -13,7 +13,7 @@ from cephqos_doctor import boards, rules, targets
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
 from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, ScrapeTarget
 
-from .doctor_facts import found
+from .doctor_facts import found, mends
 
 
 def prometheus(**changed: Any) -> PrometheusFacts:
@@ -78,7 +78,7 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
         ({"doubled_counters": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "double", "drop"),
         ({"doubled_osds": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "osd.1", "remove"),
         ({"doubled_clusters": ({"cluster": "c"},)}, "nothing-twice", "role cluster", "disable"),
-        ({"label_taken": ({"job": "cephqos"},)}, "label-cluster-free", "hides", "honor_labels"),
+        ({"label_taken": ({"job": "cephqos"},)}, "label-cluster-free", "hides", "labeldrop"),
         ({"rules": ()}, "rules-complete", "not loaded", "cephqos rules build"),
         ({"rules": rule(expr="y")}, "rules-of-this-version", "differ", "rules build"),
         ({"rules": (*rule(), *rule(name="old"))}, "rules-complete", "old", "rules build"),
@@ -106,6 +106,7 @@ def test_what_is_wrong_with_a_prometheus_is_found_by_one_check(
     [finding] = findings[check]
     assert said in f"{finding.subject} {finding.problem}"
     assert mend in finding.mend
+    assert mends(finding)
 
 
 def test_a_prometheus_that_does_not_answer_is_one_finding() -> None:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from cephqos_base.command import build_parser, load
+from cephqos_base.command import Parser, build_parser, load
 from cephqos_exporter.cli import build_parser as exporter_parser
 from cephqos_exporter.cli import every_option
 from cephqos_exporter.options import LISTEN_ADDRESS
-from cephqos_loadgen.run.cli import DEFAULT_LISTEN
+from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "security.md").read_text()
@@ -20,7 +20,7 @@ _SECRET = re.compile(r"passw|secret|token|credential|(?<!exclude-)\bkey\b", re.I
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
     """A parser and those of its commands, which get their options when they are first used."""
     command = getattr(parser, "command", None)
-    if command is not None:
+    if command is not None and isinstance(parser, Parser):
         load(command)(parser)
     yield parser
     for action in parser._actions:
