@@ -157,6 +157,8 @@ def _places(arguments: argparse.Namespace) -> tuple[Path, Path | None]:
             raise UsageError("--out DIR: needed, since this cephqos does not run from a checkout")
         out = _CHECKOUT / "rules"
         alertmanager = alertmanager or _CHECKOUT / "alertmanager" / "alertmanager.yml"
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"--out {out}: expected a directory")
     return out, alertmanager
 
 

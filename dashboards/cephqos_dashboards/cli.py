@@ -97,6 +97,8 @@ async def _install(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--{option} {shown}: expected a URL such as http://host:9090")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
+    if arguments.directory.exists() and not arguments.directory.is_dir():
+        raise UsageError(f"{arguments.directory}: expected a directory")
     files = installed(
         arguments.directory.absolute(),
         prometheus=arguments.prometheus,

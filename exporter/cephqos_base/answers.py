@@ -1,5 +1,6 @@
-"""What servers answer, within bounds."""
+"""What servers answer, within bounds, and why they do not."""
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,3 +20,16 @@ async def body_within(reply: "aiohttp.ClientResponse", most: int) -> bytes:
         if size > most:
             raise AnswerTooLarge(f"the answer is larger than {most >> 20} MiB")
     return b"".join(parts)
+
+
+def in_one_line(error: Exception) -> str:
+    """Why a request failed."""
+    import aiohttp  # not needed by those who only read bodies
+
+    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
+        number, said = error.os_error.errno, error.os_error.strerror
+        # A name that is unknown has a number of its own kind, below zero.
+        return (os.strerror(number) if number > 0 else str(said)).lower()
+    if isinstance(error, aiohttp.ClientResponseError):
+        return f"HTTP status {error.status}"
+    return " ".join(str(error).split()) or type(error).__name__

@@ -7,7 +7,7 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from cephqos_base.answers import AnswerTooLarge, body_within
+from cephqos_base.answers import AnswerTooLarge, body_within, in_one_line
 from cephqos_base.errors import CephqosError
 
 MAX_BYTES: Final = 64 << 20  # of one answer: rules and targets of a large Prometheus are 10 MB
@@ -56,4 +56,5 @@ class JsonApi:
         except orjson.JSONDecodeError as exc:
             raise ApiFailed(f"{path}: {NO_JSON}: a login page or another server") from exc
         except (aiohttp.ClientError, TimeoutError, AnswerTooLarge) as exc:
-            raise ApiFailed(f"{path}: {exc or 'no answer in time'}") from exc
+            why = "no answer in time" if isinstance(exc, TimeoutError) else in_one_line(exc)
+            raise ApiFailed(f"{path}: {why}") from exc

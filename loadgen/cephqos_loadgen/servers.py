@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import aiohttp
 
-from cephqos_base.answers import AnswerTooLarge, body_within
+from cephqos_base.answers import AnswerTooLarge, body_within, in_one_line
 from cephqos_base.errors import UsageError
 from cephqos_base.textfile import why
 from cephqos_base.urls import without_password
@@ -175,17 +175,6 @@ def _from_netrc(host: str, user: str) -> str:
         # Not its words, which may hold a password.
         raise UsageError(f"{file}: expected a netrc file that only you can read") from error
     return found[2] or "" if found and found[0] == user else ""
-
-
-def in_one_line(error: Exception) -> str:
-    """Why a request failed."""
-    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno:
-        number, said = error.os_error.errno, error.os_error.strerror
-        # A name that is unknown has a number of its own kind, below zero.
-        return (os.strerror(number) if number > 0 else str(said)).lower()
-    if isinstance(error, aiohttp.ClientResponseError):
-        return f"HTTP status {error.status}"
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _basic(user: str, password: str) -> str:

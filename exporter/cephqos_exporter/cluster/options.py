@@ -104,7 +104,8 @@ def check(settings: Settings) -> None:
         _argv(settings, option)
     for option in (CONF, KEYRING):
         if settings[option] and not Path(settings[option]).is_file():
-            raise settings.error(option, "a file that is there")
+            missing = Described(f"no file {settings[option]}")
+            raise settings.error(option, "the path of a file", found=missing)
     kind, _, rest = settings[NAME].partition(".")
     if not kind or not rest:
         raise settings.error(NAME, NAME.allowed)

@@ -58,6 +58,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 
 async def _ls(arguments: argparse.Namespace) -> int:
+    named = arguments.folder != Path(_DEFAULT_BASE)
+    if not arguments.folder.is_dir() and (named or arguments.folder.exists()):
+        raise UsageError(f"{arguments.folder}: expected a folder of archives")
     rows = [_listed(path) for path in reader.find_archives(arguments.folder)]
     if arguments.json:
         say_json(rows)

@@ -12,10 +12,11 @@ from typing import Any, Final
 import aiohttp
 
 from cephqos_base import yamlfile
+from cephqos_base.answers import in_one_line
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.progress import Say
-from cephqos_loadgen.servers import Address, first_words, in_one_line
+from cephqos_loadgen.servers import Address, first_words
 
 _SECONDS: Final = 30.0
 

@@ -15,7 +15,8 @@ from typing import Any, Self
 
 import aiohttp
 
-from cephqos_loadgen.servers import Address, in_one_line
+from cephqos_base.answers import in_one_line
+from cephqos_loadgen.servers import Address
 
 _TIMEOUT = 5.0
 _QUEUE = 1000

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import aiohttp
 
+from cephqos_base.answers import in_one_line
 from cephqos_loadgen.record.columns import ColumnWriter
 from cephqos_loadgen.record.daemon_watch import DaemonWatch
 from cephqos_loadgen.results.findings import reasons_of
 from cephqos_loadgen.results.repeat import Gap, MetricsRecording
-from cephqos_loadgen.servers import Address, SourceDown, body_of, in_one_line
+from cephqos_loadgen.servers import Address, SourceDown, body_of
 
 INTERVAL = 1.0
 _TIMEOUT = 5.0

@@ -166,4 +166,6 @@ def check_reference(subject: Subject) -> None:
     names = {row.key.point for row in subject.rows} | {subject.label(r.key) for r in subject.rows}
     if wanted and wanted not in names:
         points = list(dict.fromkeys(row.key.point for row in subject.rows))
-        raise UsageError(f"--reference {wanted}: no such point; there are {listed(points, 8)}")
+        raise UsageError(
+            f"--reference {wanted}: no such point; the points are: {listed(points, 8)}"
+        )

@@ -2,6 +2,8 @@
 
 import argparse
 import secrets
+import shutil
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -264,9 +266,11 @@ async def _scenarios(arguments: argparse.Namespace) -> int:
         text, _ = library.read(arguments.show)
         say_text(text)
         return 0
+    columns = max(40, min(100, shutil.get_terminal_size((100, 24)).columns))
     for name, text in shipped.items():
         top = load(text, f"{name}.yaml").entries()
         about = " ".join(top["about"].text().split()) if "about" in top else ""
         scales = ", ".join(top["scales"].entries()) if "scales" in top else "none"
-        say(name, f"  {about}", f"  scales: {scales}")
+        folded = textwrap.wrap(about, columns - 2)
+        say(name, *(f"  {line}" for line in folded), f"  scales: {scales}")
     return 0

@@ -110,7 +110,7 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
             ("--slo", "{tmp}/bad.yaml"),
             "{tmp}/bad.yaml:4: slos[0].threshold: found 0.05",
         ),
-        (("--out", "{tmp}/bad.yaml"), "{tmp}/bad.yaml/recording.yml: cannot be "),
+        (("--out", "{tmp}/bad.yaml/below"), "{tmp}/bad.yaml/below/recording.yml: cannot be "),
         (("--time-scale", "0"), "--time-scale 0.0: expected more than 0, at most 1"),
         (("--time-scale", "nan"), "--time-scale nan: expected more than 0, at most 1"),
         (("--scrape-interval", "0.01"), "--scrape-interval 0.01: expected 0.1 to 300"),

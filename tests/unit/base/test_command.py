@@ -93,3 +93,48 @@ def test_where_output_cannot_be_written_there_is_no_traceback(
     found, words = _ended(line)
     assert found == status or (status == 141 and found == 0)  # all was written before it closed
     assert words == (f"cephqos: cannot write to {said}" if said else "")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("archive ls /etc/passwd", "/etc/passwd: expected a folder of archives"),
+        ("archive ls /nowhere", "/nowhere: expected a folder of archives"),
+        ("rules build --out /etc/passwd", "--out /etc/passwd: expected a directory"),
+        ("dashboards install /etc/passwd", "/etc/passwd: expected a directory"),
+        (
+            "doctor cluster --cluster.conf=/nowhere",
+            "flags: --cluster.conf: found no file /nowhere; allowed: the path of a file",
+        ),
+        (
+            "top --once --ca-cert /nowhere",
+            "--ca-cert /nowhere: expected a PEM file; No such file or directory",
+        ),
+        (
+            "top --once --ca-cert /etc/passwd",
+            "--ca-cert /etc/passwd: expected a PEM file; no certificate is in it",
+        ),
+        ("run --resume /nowhere", "--resume /nowhere: expected the folder of an archive"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_what_was_expected(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 2
+    assert capsys.readouterr().err.startswith(f"cephqos: {said}")
+
+
+def test_a_prometheus_that_is_not_there_is_told_in_plain_words(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["doctor", "prometheus", "http://127.0.0.1:1"]) == 1
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("http://127.0.0.1:1: no usable answer: /api/v1/status/buildinfo: conn")
+
+
+def test_the_list_of_scenarios_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["scenarios"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 60

@@ -77,7 +77,7 @@ def test_what_cannot_be_is_refused_in_one_line(
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    done = command("install", str(tmp_path / "file"))
+    done = command("install", str(tmp_path / "file" / "below"))
     assert done.returncode == 2
-    assert f"{tmp_path}/file/dashboards" in done.stderr
+    assert f"{tmp_path}/file/below/dashboards" in done.stderr
     assert len(done.stderr.splitlines()) == 1
