@@ -30,6 +30,14 @@ LONGEST = (
 )
 
 
+def pytest_sessionstart() -> None:
+    """Tests name files by their path in the checkout. Started elsewhere, loops over files that are
+    not found would be empty, and pass."""
+    root = Path(__file__).parents[1]
+    if (root / "pyproject.toml").is_file():  # tests/unit/house/test_skips.py copies this file
+        os.chdir(root)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         name = item.path.name
