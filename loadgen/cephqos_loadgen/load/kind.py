@@ -18,6 +18,11 @@ class PhaseKind(Action):
     __slots__ = ()
 
     @property
+    def kind(self) -> str:
+        """That of its result."""
+        return str(self.result.kind)
+
+    @property
     @abstractmethod
     def result(self) -> type[PhaseResult]:
         """The class of what `carry_out` returns."""

@@ -28,7 +28,6 @@ class ChangeResult(PhaseResult):
 class Change(PhaseKind):
     """Settings changed during the run; they are taken back at the end of the repeat."""
 
-    kind: ClassVar[str] = "change"
     result: ClassVar[type[PhaseResult]] = ChangeResult
     moves_data: ClassVar[bool] = True
 

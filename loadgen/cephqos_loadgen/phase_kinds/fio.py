@@ -96,7 +96,6 @@ class FioClient:
 class Fio(PhaseKind):
     """Client load: `clients` fio processes, which share out `volumes` images."""
 
-    kind: ClassVar[str] = "fio"
     result: ClassVar[type[PhaseResult]] = FioResult
     has_clients: ClassVar[bool] = True
 

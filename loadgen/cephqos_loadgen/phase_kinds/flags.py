@@ -29,7 +29,6 @@ class FlagsResult(PhaseResult):
 class Flags(PhaseKind):
     """Cluster flags set or cleared."""
 
-    kind: ClassVar[str] = "flags"
     result: ClassVar[type[PhaseResult]] = FlagsResult
     moves_data: ClassVar[bool] = True
 

@@ -32,7 +32,6 @@ class OsdBenchResult(PhaseResult):
 class OsdBench(PhaseKind):
     """Every OSD writes and removes data of its own, one OSD after the other."""
 
-    kind: ClassVar[str] = "osd_bench"
     result: ClassVar[type[PhaseResult]] = OsdBenchResult
 
     total: int

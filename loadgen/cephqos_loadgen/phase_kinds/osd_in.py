@@ -27,7 +27,6 @@ class OsdInResult(PhaseResult):
 class OsdIn(PhaseKind):
     """The OSD comes back up and in. `last`: the highest id."""
 
-    kind: ClassVar[str] = "osd_in"
     result: ClassVar[type[PhaseResult]] = OsdInResult
     moves_data: ClassVar[bool] = True
 

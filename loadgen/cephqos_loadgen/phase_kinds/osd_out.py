@@ -29,7 +29,6 @@ class OsdOutResult(PhaseResult):
 class OsdOut(PhaseKind):
     """An OSD is marked down and out, and kept from coming back. `last`: the highest id."""
 
-    kind: ClassVar[str] = "osd_out"
     result: ClassVar[type[PhaseResult]] = OsdOutResult
     moves_data: ClassVar[bool] = True
 

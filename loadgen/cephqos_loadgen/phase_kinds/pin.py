@@ -38,7 +38,6 @@ class PinResult(PhaseResult):
 class Pin(PhaseKind):
     """OSDs pinned to CPUs until the end of the repeat; or only the plan of it."""
 
-    kind: ClassVar[str] = "pin"
     result: ClassVar[type[PhaseResult]] = PinResult
 
     strategy: str

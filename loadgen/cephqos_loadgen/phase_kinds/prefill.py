@@ -36,7 +36,6 @@ class PrefillResult(PhaseResult):
 class Prefill(PhaseKind):
     """Objects written into a pool while the scenario runs."""
 
-    kind: ClassVar[str] = "prefill"
     result: ClassVar[type[PhaseResult]] = PrefillResult
 
     pool: str

@@ -41,7 +41,6 @@ class RadosBenchResult(LoadResult):
 class RadosBench(PhaseKind):
     """One `rados bench` per pool, started together; `in_flight` is shared out among them."""
 
-    kind: ClassVar[str] = "rados_bench"
     result: ClassVar[type[PhaseResult]] = RadosBenchResult
     has_clients: ClassVar[bool] = True
 

@@ -18,7 +18,7 @@ from cephqos_loadgen.results.phase import PhaseResult
 
 def _by_name(*kinds: type[PhaseKind]) -> dict[str, type[PhaseKind]]:
     """A kind that lacks a part is a type error here."""
-    return {str(kind.kind): kind for kind in kinds}
+    return {str(_result_of(kind).kind): kind for kind in kinds}
 
 
 def _result_of(kind: type[PhaseKind]) -> type[PhaseResult]:

@@ -51,7 +51,6 @@ class ScrubResult(PhaseResult):
 class Scrub(PhaseKind):
     """Every placement group of a pool is asked to scrub."""
 
-    kind: ClassVar[str] = "scrub"
     result: ClassVar[type[PhaseResult]] = ScrubResult
     scrubs: ClassVar[bool] = True
 

@@ -30,7 +30,6 @@ class SettleResult(PhaseResult):
 class Settle(PhaseKind):
     """Wait until every placement group is active (and clean, unless `clean` is false)."""
 
-    kind: ClassVar[str] = "settle"
     result: ClassVar[type[PhaseResult]] = SettleResult
 
     clean: bool = True

@@ -30,7 +30,6 @@ class WaitResult(PhaseResult):
 class Wait(PhaseKind):
     """Nothing: the cluster is watched."""
 
-    kind: ClassVar[str] = "wait"
     result: ClassVar[type[PhaseResult]] = WaitResult
 
     @classmethod
