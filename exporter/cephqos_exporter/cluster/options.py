@@ -10,7 +10,7 @@ from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
 from cephqos_exporter.cluster.poller import Poller
-from cephqos_exporter.cluster.source import ClusterSource
+from cephqos_exporter.cluster.source import MOST_POOLS_SHOWN, ClusterSource
 from cephqos_exporter.config import Option, Settings, integer, number, text
 
 CONF = text(
@@ -81,6 +81,14 @@ MOST_PGS = integer(
     most=10_000_000,
 )
 
+MOST_POOLS: Final = integer(
+    "cluster.pools",
+    MOST_POOLS_SHOWN,
+    "Report at most this many pools, those with most placement groups. Each takes 53 series.",
+    least=1,
+    most=100_000,
+)
+
 PYTHON_HINT: Final = "a Python with Ceph's rados module (package python3-rados)"
 CEPH_HINT: Final = "the ceph command (package ceph-common)"
 _TRY_SECONDS: Final = 20
@@ -95,6 +103,7 @@ OPTIONS: Final[tuple[Option[Any], ...]] = (
     SCHEDULE_INTERVAL,
     TIMEOUT,
     MOST_PGS,
+    MOST_POOLS,
 )
 
 
@@ -185,4 +194,4 @@ def build_source(settings: Settings) -> ClusterSource:
             most_pgs=settings[MOST_PGS],
         )
 
-    return ClusterSource(make)
+    return ClusterSource(make, most_pools=settings[MOST_POOLS])

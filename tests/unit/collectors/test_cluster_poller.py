@@ -13,8 +13,6 @@ from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, C
 from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.errors import SourceUnavailable
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import LabelText
 
 from .cluster_replies import NOW, recorded, samples
 
@@ -262,37 +260,6 @@ async def test_without_a_manager_nothing_is_asked_of_it() -> None:
     assert not await polling.poll()
     assert reader.asked == ["status"]
     assert polling.failure is not None and polling.failure.reason == "no_manager"
-
-
-@pytest.mark.parametrize("part", ["pools", "primary_1", "scrubbing", "brief"])
-async def test_what_a_manager_says_before_it_knows_the_cluster_is_not_taken(part: str) -> None:
-    reader = RecordedReader(moment="recovery")
-    clock = Clock()
-    polling = poller(reader, clock, interval=0.0, schedule_interval=0.01)
-    assert await polling.poll()
-    assert polling.state is not None
-    done = dict(polling.state.recovery.sums[2]), dict(polling.state.scrub.done)
-
-    def starting(name: str, reply: Any) -> Any:
-        if name == part:
-            reply["pg_ready"] = False
-            for row in [*reply.get("pool_stats", ()), *reply.get("pg_stats", ())]:
-                row["stat_sum"] = dict.fromkeys(row.get("stat_sum", ()), 0)
-        if name == "status":
-            reply["pgmap"]["pgs_by_state"] += [{"state_name": "active+scrubbing", "count": 1}]
-        return reply
-
-    reader.change = starting
-    clock.now += 1000
-    assert not await polling.poll()
-    assert polling.state is None
-    assert polling.failure is not None and polling.failure.reason == "manager_starting"
-    reader.change = lambda name, reply: reply
-    clock.now += 1000
-    assert await polling.poll()
-    assert done == (dict(polling.state.recovery.sums[2]), dict(polling.state.scrub.done))
-    totals = polling.state.recovery.families(polling.state.osd_map.pools, Labels(LabelText("")))
-    assert not any(v for key, v in samples(totals).items() if "_total{" in key)
 
 
 async def test_polls_that_fail_come_less_and_less_often() -> None:
