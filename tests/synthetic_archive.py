@@ -1,5 +1,6 @@
 """Archives on disk with chosen figures, written with the recorder's own types and writers."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -110,6 +111,8 @@ class Builder:
         write_json(folder / "archive.json", to_json(self._manifest(lines, at)))
         write_json(folder / "plan.json", self._plan())
         write_json(folder / "environment.json", _ENVIRONMENT)
+        digest = hashlib.sha256((folder / "archive.json").read_bytes()).hexdigest()
+        (folder / "archive.sha256").write_text(f"{digest}  archive.json\n")
         return folder
 
     def _manifest(self, lines: Sequence[RepeatLine], end: float) -> Manifest:

@@ -32,6 +32,8 @@ MAX_DEPTH: Final = 32
 # With aliases written out. Reading so many takes 0.1 s.
 MAX_VALUES: Final = 20_000
 MAX_KEY: Final = 1024  # characters; YAML itself bounds keys so, but for those after `? `
+MAX_SIZE: Final = 1 << 60
+MAX_SECONDS: Final = 365 * units.DAY
 _MAX_SHOWN: Final = 100  # values of a list in an error
 
 _TAG: Final = "tag:yaml.org,2002:"
@@ -42,8 +44,8 @@ _PLAIN_TAGS: Final = frozenset(
 )
 _TRUE: Final = frozenset(("true", "yes", "on"))
 _FALSE: Final = frozenset(("false", "no", "off"))
-_INTEGER: Final = re.compile(r"[-+]?\d[\d_]*")
-_NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
+_INTEGER: Final = re.compile(r"[-+]?\d[\d_]*", re.ASCII)
+_NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 def read(path: Path) -> "Value":
@@ -350,24 +352,27 @@ class Value:
             self.fail("true or false")
         return word in _TRUE
 
-    def size(self, least: int = 1) -> int:
+    def size(self, least: int = 1, most: int = MAX_SIZE) -> int:
         """Bytes: 4096, 4K, 1M, 10G."""
         text = self.text(allowed=units.SIZE_HELP)
         try:
             size = units.parse_size(text)
         except UsageError:
             self.fail(units.SIZE_HELP)
-        if size < least:
-            self.fail(f"{units.SIZE_HELP}, at least {least}")
+        if not least <= size <= most:
+            self.fail(f"{units.SIZE_HELP}, from {least} to {most} bytes")
         return size
 
-    def seconds(self) -> float:
-        """A length of time: 90, 90s, 1.5m, 200ms."""
+    def seconds(self, *, above_zero: bool = False) -> float:
+        """A length of time: 90, 90s, 1.5m, 200ms; a year at most."""
         text = self.text(allowed=units.SECONDS_HELP)
         try:
-            return units.parse_seconds(text)
+            seconds = units.parse_seconds(text)
         except UsageError:
             self.fail(units.SECONDS_HELP)
+        if seconds > MAX_SECONDS or (above_zero and not seconds):
+            self.fail(f"a time {'above 0, ' if above_zero else ''}of at most a year")
+        return seconds
 
     # -- everything -----------------------------------------------------------------------------
 

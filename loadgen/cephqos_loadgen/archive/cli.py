@@ -10,7 +10,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_loadgen.archive import export, reader
-from cephqos_loadgen.record.layout import is_archive
+from cephqos_loadgen.record.layout import is_archive, is_running
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.host_load import (
     busy_cpu_seconds,
@@ -21,6 +21,8 @@ from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
 
 _DEFAULT_BASE = "cephqos-runs"
+# What is shown is in files that are smaller.
+_SHOWN_BYTES = 4 << 20
 # What ended a phase, where it is not what the plan says.
 _ENDED = {
     "cut_off": "cut off by at_most",
@@ -77,7 +79,7 @@ async def _ls(arguments: argparse.Namespace) -> int:
 def _listed(path: Path) -> dict[str, Any]:
     """One line of the list. An archive that cannot be read is one of them."""
     if not is_archive(path):
-        return {"archive": str(path), "status": "unfinished"}
+        return {"archive": str(path), "status": "running" if is_running(path) else "unfinished"}
     try:
         manifest = reader.open_archive(path).manifest
     except CephqosError as error:
@@ -112,12 +114,17 @@ async def _verify(arguments: argparse.Namespace) -> int:
 
 async def _show(arguments: argparse.Namespace) -> int:
     archive = reader.open_archive(arguments.archive)
-    if arguments.json:
-        say_json(to_json(archive.manifest))
-        return 0
     with reader.damage_named(archive.folder):
         lines = list(describe(archive))
-    say(*lines)
+    damage = next(reader.problems(archive, added=False, read_up_to=_SHOWN_BYTES), None)
+    if damage:
+        raise reader.ArchiveDamaged(
+            f"{archive.folder} is damaged, cephqos archive verify names what is: {damage}"
+        )
+    if arguments.json:
+        say_json(to_json(archive.manifest))
+    else:
+        say(*lines)
     return 0
 
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import math
+import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping
@@ -30,12 +32,18 @@ from cephqos_loadgen.record.layout import (
     PLAN_FILE,
     REPEAT_FILE,
     is_archive,
+    is_running,
 )
-from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
+from cephqos_loadgen.record.regular import (
+    open_regular,
+    place_inside,
+    read_regular,
+    size_and_digest,
+)
 from cephqos_loadgen.results.figures import Interval
 from cephqos_loadgen.results.host import HostUse
 from cephqos_loadgen.results.json_form import Misfit, from_json
-from cephqos_loadgen.results.repeat import Manifest, RepeatRecord
+from cephqos_loadgen.results.repeat import FileSum, Manifest, RepeatRecord
 
 T = TypeVar("T")
 
@@ -93,10 +101,14 @@ class Archive:
 
     @cached_property
     def repeats(self) -> list[RecordedRepeat]:
-        """Those that have a record, in the order in which they ran."""
+        """Those of the manifest that have a record, in the order in which they ran. The last of a
+        run that was interrupted is among its files only."""
+        known = {f"{line.folder}/{REPEAT_FILE}" for line in self.manifest.repeats}
+        known |= self.manifest.files.keys()
         return [
             RecordedRepeat(path.parent, read_record(path))
             for path in sorted(self.folder.glob(f"repeats/*/{REPEAT_FILE}"))
+            if str(path.relative_to(self.folder)) in known
         ]
 
     @property
@@ -158,6 +170,8 @@ def open_archive(folder: Path) -> Archive:
         partial = folder.name.endswith(PARTIAL)
         if not folder.exists():
             raise UsageError(f"{folder}: no such archive (cephqos archive ls shows what there is)")
+        if is_running(folder):
+            raise UsageError(f"{folder} is not an archive yet: the run is still going on")
         raise UsageError(f"{folder} is not an archive{hint if partial else ''}")
     data = _json(folder / MANIFEST)
     number = data.get("format") if isinstance(data, dict) else None
@@ -202,10 +216,13 @@ def find_archives(base: Path) -> list[Path]:
     )
 
 
-def problems(archive: Archive, *, added: bool = True) -> Iterator[str]:
+def problems(
+    archive: Archive, *, added: bool = True, read_up_to: float = math.inf
+) -> Iterator[str]:
     """All that differs from what the manifest says; nothing when the archive is sound.
 
-    `added`: files that the manifest does not know count too.
+    `added`: files that the manifest does not know count too. Of files of more than `read_up_to`
+    bytes the size alone is looked at.
     """
     yield from _manifest_problems(archive.folder)
     files = archive.manifest.files
@@ -215,7 +232,7 @@ def problems(archive: Archive, *, added: bool = True) -> Iterator[str]:
             yield f"{name}: not a name inside the archive; it was not read"
             continue
         try:
-            size, digest = size_and_digest(path)
+            size, digest = _size_and_digest(path, entry, read_up_to)
         except FileNotFoundError:
             yield f"{name}: missing"
             continue
@@ -230,6 +247,13 @@ def problems(archive: Archive, *, added: bool = True) -> Iterator[str]:
         name = str(path.relative_to(archive.folder))
         if not path.is_dir() and name not in files and name not in (MANIFEST, MANIFEST_SUM):
             yield f"{name}: not in the manifest"
+
+
+def _size_and_digest(path: Path, entry: FileSum, read_up_to: float) -> tuple[int, str]:
+    if entry.bytes <= read_up_to:
+        return size_and_digest(path)
+    with open_regular(path) as file:
+        return file.seek(0, os.SEEK_END), entry.sha256
 
 
 def _manifest_problems(folder: Path) -> Iterator[str]:

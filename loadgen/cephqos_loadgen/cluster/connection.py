@@ -21,7 +21,7 @@ from cephqos_exporter.model import Daemon, Host
 from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.plan.ceph_options import conf_line
-from cephqos_loadgen.plan.errors import ClusterUnfit, RunError, SettingRefused
+from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, RunError, SettingRefused
 from cephqos_loadgen.plan.place import ProgramPaths
 
 # How long a command is tried again while the monitors are away.
@@ -204,7 +204,7 @@ class ClusterConnection:
         patience: float = PATIENCE,
         **arguments: Any,
     ) -> Any:
-        """The reply; CommandFailed if the cluster says no, RunError if it stays away.
+        """The reply; CommandFailed if the cluster says no, ClusterAway if it stays away.
 
         Every command sent from here may be sent twice: they set, they do not add.
         """
@@ -214,9 +214,8 @@ class ClusterConnection:
                 return await self._client.command(prefix, target=target, within=within, **arguments)
             except ClusterUnreachable as error:
                 if time.monotonic() > deadline:
-                    raise RunError(f"the cluster did not answer for {patience:g} s: {error}") from (
-                        error
-                    )
+                    away = f"the cluster did not answer for {patience:g} s: {error}"
+                    raise ClusterAway(away) from error
                 await asyncio.sleep(1.0)
 
     async def pids(self) -> Mapping[str, int]:

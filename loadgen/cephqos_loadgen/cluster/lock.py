@@ -1,9 +1,10 @@
 """One run per cluster: a key of the monitors says who runs, whether they live, and the way back.
 
 Rules for whoever finds it: while the heartbeat is younger than 60 s the run lives and the cluster
-is refused. Older, the run is taken for dead. If it wrote down a way back, the cluster is still as
+is refused. Older, the run is taken for dead; that of another host, whose clock may be wrong, only
+if no heartbeat comes while one is waited for. If it wrote down a way back, the cluster is still as
 that run changed it: then it is taken over only when told to (`--take-over`), and the way back is
-carried out first. Clocks of the hosts are taken to agree within a few seconds.
+carried out first.
 """
 
 import asyncio
@@ -29,12 +30,30 @@ STALE_SECONDS = 60.0
 # Two that start at once both write; whoever wrote last finds its own token after this.
 _SETTLE_SECONDS = 1.0
 _ENOENT = -2
+# A run of another host that writes none in the time of so many heartbeats is dead.
+_WATCHED_BEATS = 2.5
+LOST = "another run took this cluster over"
+_KEYS = {"run", "token", "pid", "host", "started", "heartbeat", "undo"}
 
 
 def describe(held: dict[str, Any], age: float) -> str:
     return (
         f"run {held['run']} (pid {held['pid']} on {held['host']}) holds this cluster since"
         f" {held['started']}; its last heartbeat was {age:.0f} s ago"
+    )
+
+
+def _entry(value: Any) -> dict[str, Any]:
+    """What a run wrote; ClusterBusy where the key holds something else."""
+    try:
+        found = dict(json.loads(value) if isinstance(value, str) else value)
+        if found.keys() >= _KEYS and isinstance(found["heartbeat"], int | float):
+            return found
+    except (TypeError, ValueError):
+        pass
+    raise ClusterBusy(
+        f"the monitors' key {KEY} is not what a run writes there. If no run is under way, remove it"
+        f" (ceph config-key rm {KEY})"
     )
 
 
@@ -100,14 +119,23 @@ class ClusterLock:
                 await self._cluster.command("config-key rm", key=KEY, patience=20.0)
 
     async def save_undo(self, entries: list[undo.Undo]) -> None:
-        """Keep the way back in the cluster."""
+        """Keep the way back in the cluster; RunError where another run has it by now."""
+        await self.look(patience=30.0)
+        if self.lost:
+            raise RunError(LOST)
         self._entry["undo"] = undo.to_json(entries)
         await self._write()
+
+    async def look(self, patience: float = 0.0) -> None:
+        """Notice if another run has the cluster by now; as far as the monitors can be reached."""
+        with contextlib.suppress(CephqosError, CommandFailed, ClusterUnreachable):
+            held = await self._read(patience)
+            self.lost = self.lost or (held is not None and held["token"] != self._token)
 
     async def _refuse_or_take_over(self, held: dict[str, Any]) -> None:
         age = time.time() - held["heartbeat"]
         text = describe(held, age)
-        if age < STALE_SECONDS:
+        if abs(age) < STALE_SECONDS or await self._lives(held):
             raise ClusterBusy(
                 f"{text}. Wait for it, or end it; {STALE_SECONDS:.0f} s after its last heartbeat"
                 " it can be taken over with --take-over"
@@ -122,6 +150,15 @@ class ClusterLock:
         await self._undo(held, left)
         _remove_work(held)
         self.taken_over = [text, *commands]
+
+    async def _lives(self, held: dict[str, Any]) -> bool:
+        """Whether a run whose heartbeat looks old, or yet to come, writes another one. The clock of
+        this host is that of its own runs, unless it was set back."""
+        if held["host"] == socket.gethostname() and time.time() > held["heartbeat"]:
+            return False
+        await asyncio.sleep(_WATCHED_BEATS * HEARTBEAT_SECONDS)
+        now = await self._read()
+        return now is not None and now["heartbeat"] != held["heartbeat"]
 
     async def _undo(self, held: dict[str, Any], left: list[undo.Undo]) -> None:
         """Carry out what a dead run left; ClusterBusy, and all of it stays, where that fails."""
@@ -142,14 +179,12 @@ class ClusterLock:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT_SECONDS)
-            try:
-                held = await self._read(patience=0.0)
-                if held is not None and held["token"] != self._token:
-                    self.lost = True
-                    return
+            await self.look()
+            if self.lost:
+                return
+            # Where the monitors are away, they will see the next beat.
+            with contextlib.suppress(RunError, CommandFailed, ClusterUnreachable):
                 await self._write(patience=0.0)
-            except (RunError, CommandFailed, ClusterUnreachable):
-                continue  # the monitors are away; they will see the next beat
 
     async def _read(self, patience: float = 30.0) -> dict[str, Any] | None:
         try:
@@ -158,7 +193,7 @@ class ClusterLock:
             if error.code == _ENOENT:
                 return None
             raise
-        return dict(json.loads(held) if isinstance(held, str) else held)
+        return _entry(held)
 
     async def _write(self, patience: float = 30.0) -> None:
         self._entry["heartbeat"] = time.time()

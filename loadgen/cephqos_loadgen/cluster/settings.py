@@ -6,13 +6,15 @@ daemons themselves say so, and it is asked before any load is started.
 """
 
 import asyncio
+import shlex
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
 from cephqos_loadgen.plan.parts import CephOption
@@ -128,9 +130,9 @@ class ClusterSettings:
             self._known[option.name] = read_info(answer)
         return self._known[option.name]
 
-    async def _stored(self) -> dict[tuple[str, str], str]:
+    async def _stored(self, patience: float = PATIENCE) -> dict[tuple[str, str], str]:
         """What the monitors' database says, entries with a mask left out."""
-        dump = await self._cluster.command("config dump")
+        dump = await self._cluster.command("config dump", patience=patience)
         return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
 
     async def _who_must_restart(self, options: Sequence[CephOption]) -> list[int]:
@@ -179,17 +181,29 @@ class ClusterSettings:
             entry = undo.command(f"ceph config rm {who} {name}", "config rm", who=who, name=name)
         else:
             entry = undo.command(
-                f"ceph config set {who} {name} {before}",
+                f"ceph config set {who} {name} {shlex.quote(before)}",
                 "config set",
                 who=who,
                 name=name,
                 value=before,
             )
-        await self._journal.push(entry)
+        await self._journal.push(replace(entry, ours=option.value))
         try:
             await self._cluster.command("config set", who=who, name=name, value=option.value)
         except CommandFailed as error:
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
+
+    async def changed_by_others(self, entries: Sequence[undo.Undo]) -> list[str]:
+        """Options that the run had set, and that have another value now than it set last."""
+        last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
+        stored = await self._stored(patience=0.0) if last else {}
+        found = {key: stored.get(key, ours) for key, ours in last.items()}
+        return [
+            f"{who} {name} was set to {now} by someone else during the run, which had set it to"
+            f" {last[who, name]}"
+            for (who, name), now in found.items()
+            if not same_value(self._known[name].type, last[who, name], now)
+        ]
 
     async def read(self, daemon: str, name: str) -> str:
         """What the daemon itself says; of an option of a module, what the monitors say."""
@@ -249,6 +263,14 @@ def concerned(option: CephOption, daemons: Sequence[str]) -> list[str]:
     section = option.section
     kinds = {daemon: daemon.partition(".")[0] for daemon in daemons}
     return [name for name, kind in kinds.items() if section in ("global", kind, name)]
+
+
+async def clear_flag(cluster: ClusterConnection, journal: undo.Journal, flag: str) -> None:
+    """Clear a cluster flag. One that was set is set again."""
+    flags = (await cluster.command("osd dump"))["flags"].split(",")
+    if flag in flags:
+        await journal.push(undo.command(f"ceph osd set {flag}", "osd set", key=flag))
+    await cluster.command("osd unset", key=flag)
 
 
 async def set_flag(cluster: ClusterConnection, journal: undo.Journal, flag: str) -> None:

@@ -12,15 +12,18 @@ from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import affinity, queue_files
 from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.plan.errors import ClusterAway
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """One step back. `shown` is the exact command for a person."""
+    """One step back. `shown` is the exact command for a person. `ours`: of an option of Ceph, what
+    the run set it to."""
 
     kind: Literal["command", "restart", "queue", "affinity"]
     shown: str
     arguments: dict[str, Any] = field(default_factory=dict)
+    ours: str = ""
 
 
 def command(shown: str, prefix: str, **arguments: Any) -> Undo:
@@ -49,22 +52,30 @@ class Journal:
     async def roll_back(self, cluster: ClusterConnection, to: int = 0) -> list[str]:
         """Undo all behind `to`, last first; what could not be undone stays. Its errors.
 
-        Cut short, the entry that was at work stays too: every one of them can be done twice.
+        Cut short, the entry that was at work stays too: every one of them can be done twice. A
+        cluster that is away is waited for once; what is of this host is undone all the same.
         """
         failures = []
         kept: list[Undo] = []
+        away: ClusterAway | None = None
         try:
             while len(self.entries) > to:
                 entry = self.entries[-1]
                 try:
+                    if away and not of_this_host(entry):
+                        raise away
                     await carry_out(entry, cluster)
                 except (CephqosError, CommandFailed, OSError) as error:
+                    away = error if isinstance(error, ClusterAway) else away
                     failures.append(f"{entry.shown}: {error}")
                     kept.append(entry)
                 self.entries.pop()
         finally:
             self.entries += reversed(kept)
-        await self._saved(self.entries)
+        try:
+            await self._saved(self.entries)
+        except (CephqosError, CommandFailed) as error:
+            failures.append(f"the way back in the cluster is not up to date: {error}")
         return failures
 
     def commands(self) -> list[str]:

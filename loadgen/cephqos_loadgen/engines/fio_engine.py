@@ -46,6 +46,8 @@ class FioEngine(ABC):
     """One engine. It has no state: all it needs is in the target."""
 
     __slots__ = ()
+    # What QEMU calls its caches; engines without QEMU have none.
+    caches: ClassVar[tuple[str, ...]] = ("none",)
     # Programs that it starts in addition to fio.
     programs: ClassVar[tuple[str, ...]] = ()
 

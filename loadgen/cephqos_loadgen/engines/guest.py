@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget, Tools
-from cephqos_loadgen.engines.nbd import QemuFailed, until_served
+from cephqos_loadgen.engines.nbd import until_served
 
 _PROGRAM = "qemu-storage-daemon"
 # What QEMU calls these caches of a guest's disk.
@@ -27,6 +27,7 @@ class Guest(FioEngine):
     name = "guest"
     fio_name = "nbd"
     words = "QEMU's block layer, one process for all volumes"
+    caches = tuple(_CACHES)
     programs = (_PROGRAM,)
     needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True
@@ -56,8 +57,6 @@ def _socket(target: FioTarget) -> str:
 
 
 def _server_argv(target: FioTarget, volumes: Sequence[int]) -> list[str]:
-    if target.cache not in _CACHES:
-        raise QemuFailed(f"engine guest, cache {target.cache}: expected {', '.join(_CACHES)}")
     # The keyring, where there is one, is named in the conf file.
     place = target.place
     common = f"conf={place.conf},user={place.user},{_CACHES[target.cache]}"

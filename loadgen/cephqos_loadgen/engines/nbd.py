@@ -9,7 +9,6 @@ from typing import ClassVar
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget, Helper, Tools
 
-CACHES = ("none", "writeback", "writethrough", "directsync", "unsafe")
 _SOCKET_SECONDS = 15.0
 
 
@@ -23,6 +22,7 @@ class Nbd(FioEngine):
     name = "nbd"
     fio_name = "nbd"
     words = "QEMU's block layer"
+    caches = ("none", "writeback", "writethrough", "directsync", "unsafe")
     programs = ("qemu-nbd",)
     needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
     on_images = True

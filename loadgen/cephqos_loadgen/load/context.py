@@ -56,9 +56,9 @@ class Context:
     def __post_init__(self) -> None:
         self.marks = {phase.name: Marks() for phase in self.point.phases}
 
-    def phase_before(self, phase: Phase) -> Phase | None:
-        index = self.point.phases.index(phase)
-        return self.point.phases[index - 1] if index else None
+    def phase_before(self, phase: Phase) -> Phase:
+        """The one that is written before it: one that waits for an event has one."""
+        return self.point.phases[self.point.phases.index(phase) - 1]
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.load.curves import Search, Sweep
-from cephqos_loadgen.plan.reading import read_integer
+from cephqos_loadgen.plan.reading import read_client_seconds, read_integer
 from cephqos_loadgen.results.figures import PERCENTILES
 
 
@@ -13,22 +13,15 @@ def read_sweep(value: Value) -> Sweep:
     stop = table["stop"].table(("dispersion", "latency")) if "stop" in table else {}
     return Sweep(
         depths=_read_depths(table["depths"]),
-        dwell=_read_dwell(table["dwell"]),
+        dwell=read_client_seconds(table["dwell"]),
         dispersion=stop["dispersion"].number(0.01, 100) if _is_on(stop, "dispersion") else None,
-        latency=stop["latency"].seconds() if _is_on(stop, "latency") else None,
+        latency=stop["latency"].seconds(above_zero=True) if _is_on(stop, "latency") else None,
     )
 
 
 def _is_on(stop: Mapping[str, Value], rule: str) -> bool:
     """A rule that is there, and not `off`."""
     return rule in stop and stop[rule].text() != "off"
-
-
-def _read_dwell(value: Value) -> float:
-    seconds = value.seconds()
-    if seconds <= 0:
-        value.fail("a time above 0")
-    return seconds
 
 
 def _read_depths(value: Value) -> tuple[int, ...]:
@@ -47,9 +40,9 @@ def read_search(value: Value) -> Search:
         table["most"].fail(f"at least {least}, the value of `least`")
     percentile = table["percentile"].choice(PERCENTILES) if "percentile" in table else None
     return Search(
-        target=table["target"].seconds(),
+        target=table["target"].seconds(above_zero=True),
         percentile=float(percentile) if percentile else None,
         least=least,
         most=most,
-        dwell=_read_dwell(table["dwell"]),
+        dwell=read_client_seconds(table["dwell"]),
     )

@@ -56,7 +56,9 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
     context.live.begin(phase)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()
-    record = PhaseRecord(phase.action.kind, marks.start_time, 0.0, "interrupted")
+    record = PhaseRecord(
+        phase.action.kind, marks.start_time, 0.0, "failed", "see the repeat's error"
+    )
     try:
         clients, hosts = phase.action.has_clients, recorded.hosts
         async with host_figures.recorded(context, phase.name, clients=clients, found=hosts):
@@ -74,6 +76,9 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
         record = replace(record, ended_by=how, error=str(error))
         if not phase.may_fail:
             raise RunError(f"phase {phase.name}: {error}") from error
+    except asyncio.CancelledError:
+        record = replace(record, ended_by="interrupted", error="")
+        raise
     finally:
         record = replace(record, end_unix_seconds=record.end_unix_seconds or time.time())
         recorded.records[phase.name] = record
@@ -111,7 +116,8 @@ async def _within_limit(
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
-    return replace(record, ended_by=ended_by(phase, came, result), result=result)
+    how = ended_by(phase, came, result)
+    return replace(record, ended_by=how, error="", result=result)
 
 
 def _changes(record: PhaseRecord, other: PhaseRecord | None) -> Mapping[str, float]:

@@ -4,11 +4,15 @@ import asyncio
 import statistics
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 
 _LOOK_SECONDS = 0.25
+# An event that has not come so long after the end of what should bring it about does not come.
+_EVENT_SECONDS = 600.0
 
 
 async def wait_for_start(context: Context, phase: Phase) -> float:
@@ -21,20 +25,44 @@ async def wait_for_start(context: Context, phase: Phase) -> float:
     elif start.kind == "with":
         await context.marks[start.phase].started.wait()
     elif start.kind == "when":
-        # An event counts from the start of the phase that is written before this one.
-        before = context.phase_before(phase)
-        if before:
-            await context.marks[before.name].started.wait()
-            since = context.marks[before.name].start_time
-        if start.event == "scrub_started":
-            await context.scrub_started.wait()
-        else:
-            await context.watcher.recovery_started(since)
+        since = await _wait_for_event(context, phase)
     else:
         await asyncio.sleep(max(0.0, context.started + start.delay - time.time()))
         return since
     await asyncio.sleep(start.delay)
     return since
+
+
+async def _wait_for_event(context: Context, phase: Phase) -> float:
+    """An event counts from the start of the phase that is written before this one: when that was.
+    RunError where it does not come."""
+    before, event = context.phase_before(phase), phase.start.event
+    mark = context.marks[before.name]
+    await mark.started.wait()
+    since = mark.start_time
+    coming: asyncio.Future[Any] = asyncio.ensure_future(
+        context.scrub_started.wait()
+        if event == "scrub_started"
+        else context.watcher.recovery_started(since)
+    )
+    late = asyncio.create_task(_long_after(mark.ended))
+    try:
+        await asyncio.wait({coming, late}, return_when=asyncio.FIRST_COMPLETED)
+        if not coming.done():
+            raise RunError(
+                f"phase {phase.name}: {event} was not seen within {_EVENT_SECONDS:g} s of the end"
+                f" of {before.name}"
+            )
+        coming.result()
+    finally:
+        coming.cancel()
+        late.cancel()
+    return since
+
+
+async def _long_after(ended: asyncio.Event) -> None:
+    await ended.wait()
+    await asyncio.sleep(_EVENT_SECONDS)
 
 
 async def wait_for_end(context: Context, phase: Phase, since: float) -> None:

@@ -12,7 +12,6 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.engines.fio_options import read_fio_options
-from cephqos_loadgen.engines.nbd import CACHES
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
 from cephqos_loadgen.load.context import Context
@@ -27,6 +26,7 @@ from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, rea
 from cephqos_loadgen.plan.words import count, duration, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
+_MIXED = ("rw", "randrw")
 _RW = ("read", "write", "randread", "randwrite", "rw", "randrw")
 # Until fio finds a load steady, or is through: a guess, where the scenario makes none.
 _STEADY_SECONDS = 60.0
@@ -136,6 +136,7 @@ class Fio(PhaseKind):
         target = read_search(table["search"]) if "search" in table else None
         if steps and target:
             table["search"].fail("sweep or search, not both", "both")
+        _refuse_unused(table, engine, curve=bool(steps or target))
         passes = read_integer(table, "passes", 0, 16)
         if passes and (steps or target):
             table["passes"].fail("passes, or a sweep or search that have times", "both")
@@ -151,7 +152,7 @@ class Fio(PhaseKind):
             path=read_path(table["path"]) if "path" in table else "",
             size=_read_size(table["size"]) if "size" in table else "",
             passes=passes,
-            cache=table["cache"].choice(CACHES) if "cache" in table else "none",
+            cache=table["cache"].choice(engine.caches) if "cache" in table else "none",
             cpus=read_cpus(table["cpus"]) if "cpus" in table else (),
             rate_iops=_read_rate(table, jobs * (volumes if engine.on_images else clients)),
             read_percent=table["read_percent"].integer(0, 100) if "read_percent" in table else None,
@@ -375,6 +376,20 @@ _KEYS = (
     "passes",
     *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
 )
+
+
+def _refuse_unused(table: Mapping[str, Value], engine: FioEngine, *, curve: bool) -> None:
+    """A plan must not name what its load would not look at."""
+    unused = {
+        "volumes": "engines with images" if not engine.on_images else "",
+        "pool": "" if "pool" in engine.needs else f"engines other than {engine.name}",
+        "path": "" if "path" in engine.needs else f"engines other than {engine.name}",
+        "depth": "a load of one depth" if curve else "",
+        "read_percent": "" if table["rw"].text() in _MIXED else " and ".join(_MIXED),
+    }
+    for key, users in unused.items():
+        if users and key in table:
+            table[key].fail(f"no {key!r}: it is for {users}")
 
 
 def _read_rate(table: Mapping[str, Value], jobs: int) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.settings import set_flag
+from cephqos_loadgen.cluster.settings import clear_flag, set_flag
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
@@ -58,6 +58,6 @@ class Flags(PhaseKind):
         for flag in self.set:
             await set_flag(context.cluster, context.journal, flag)
         for flag in self.clear:
-            await context.cluster.command("osd unset", key=flag)
+            await clear_flag(context.cluster, context.journal, flag)
         await wait_for(end)
         return FlagsResult(self.set, self.clear)

@@ -7,6 +7,8 @@ from typing import ClassVar, Self
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.phase_kinds.osd_out import back_in
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_osd
@@ -49,6 +51,10 @@ class OsdIn(PhaseKind):
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdInResult:
         osd = await context.cluster.find_osd(self.osd)
         command = context.cluster.command
+        dump = await command("osd dump")
+        entry = next(entry for entry in dump["osds"] if entry["osd"] == osd)
+        if not (entry["up"] and entry["in"]) and back_in(osd) not in context.journal.entries:
+            raise RunError(f"osd.{osd} is down or out, and not by this run: it is left as it is")
         await command("osd unset-group", flags="noup", who=[f"osd.{osd}"])
         await command("osd in", ids=[str(osd)])
         await context.cluster.wait_for_osd(osd, up=True)

@@ -65,6 +65,10 @@ class OsdOut(PhaseKind):
         return OsdOutResult(osd)
 
 
+def back_in(osd: int) -> Undo:
+    return command(f"ceph osd in {osd}", "osd in", ids=[str(osd)])
+
+
 def way_back(entry: Mapping[str, Any]) -> list[Undo]:
     """What brings an OSD back, last step first; RunError for one that is not up and in.
 
@@ -80,6 +84,6 @@ def way_back(entry: Mapping[str, Any]) -> list[Undo]:
     shown = f"ceph osd unset-group noup {name}"
     return [
         *([command(reweight, "osd reweight", id=osd, weight=again)] if weight != 1 else []),
-        command(f"ceph osd in {osd}", "osd in", ids=[str(osd)]),
+        back_in(osd),
         command(shown, "osd unset-group", flags="noup", who=[name]),
     ]

@@ -11,6 +11,10 @@ class RunError(CephqosError):
     """A run that was started properly failed."""
 
 
+class ClusterAway(RunError):
+    """The monitors did not answer for as long as a command is tried."""
+
+
 class HostLacks(UsageError):
     """A program, a Python module, room on a disk: something that this host would need."""
 

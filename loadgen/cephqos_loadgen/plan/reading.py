@@ -69,6 +69,14 @@ def read_pool_name(value: Value) -> str:
     return value.text(NAME, POOL_NAME)
 
 
+def read_client_seconds(value: Value) -> float:
+    """How long clients run: rados bench takes whole seconds only."""
+    seconds = value.seconds(above_zero=True)
+    if not seconds.is_integer():
+        value.fail("whole seconds, for clients")
+    return seconds
+
+
 def read_integer(table: dict[str, Value], key: str, default: int, most: int) -> int:
     """From 1 to `most`, or the default where the key is not there."""
     return table[key].integer(1, most) if key in table else default

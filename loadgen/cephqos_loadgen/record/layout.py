@@ -28,9 +28,13 @@ archive.json, repeat.json, host.json and the lines of intervals.jsonl.gz are the
 RepeatRecord, HostUse (by phase) and Interval of `cephqos_loadgen.results`; results of phases are in
 `cephqos_loadgen.phase_kinds`. Times are seconds since the epoch, in fields `…_unix_seconds`.
 
-During a run the folder is called `ID.partial`; it is renamed at the end.
+During a run the folder is called `ID.partial`, and the run holds a lock (flock) on it. It is
+renamed at the end.
 """
 
+import contextlib
+import fcntl
+import os
 from pathlib import Path
 
 FORMAT = 1
@@ -65,4 +69,31 @@ def repeat_folder(index: int, point: str, repeat: int) -> str:
 
 
 def is_archive(path: Path) -> bool:
-    return (path / MANIFEST).is_file()
+    """Whether a run has ended there: a copy may have lost files, and verify tells."""
+    return (path / MANIFEST).is_file() and not path.name.endswith(PARTIAL)
+
+
+def hold(folder: Path) -> int:
+    """Lock the folder of a run for as long as what is returned is open, where its file system has
+    locks."""
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    with contextlib.suppress(OSError):
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return held
+
+
+def is_running(folder: Path) -> bool:
+    """Whether a run of this host is writing it."""
+    try:
+        mine = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(mine, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(mine)
+    return False

@@ -12,7 +12,14 @@ from typing import Any
 from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_loadgen.record.files import JsonLines, write_json
-from cephqos_loadgen.record.layout import EVENTS_FILE, FORMAT, MANIFEST, MANIFEST_SUM, PARTIAL
+from cephqos_loadgen.record.layout import (
+    EVENTS_FILE,
+    FORMAT,
+    MANIFEST,
+    MANIFEST_SUM,
+    PARTIAL,
+    hold,
+)
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder, checksums
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import Manifest, RepeatLine, RunStatus, Summary
@@ -32,6 +39,7 @@ class ArchiveWriter:
         self._made = [path for path in (base, *base.absolute().parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True)
+            self._held = hold(self.folder)
             (self.folder / _RESERVE).write_bytes(os.urandom(_RESERVE_BYTES))
         except OSError as error:
             raise UsageError(f"cannot write archives to {base}: {error}") from None
@@ -59,6 +67,7 @@ class ArchiveWriter:
         """As if there had never been a run: for one that was refused."""
         self.events.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self._held)
         with contextlib.suppress(OSError):  # somebody else uses it by now
             for path in self._made:
                 path.rmdir()
@@ -102,4 +111,5 @@ class ArchiveWriter:
         digest = hashlib.sha256((self.folder / MANIFEST).read_bytes()).hexdigest()
         self.text(MANIFEST_SUM, f"{digest}  {MANIFEST}\n")
         self.folder.rename(self.final)
+        os.close(self._held)
         return self.final

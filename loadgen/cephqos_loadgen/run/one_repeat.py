@@ -81,6 +81,7 @@ class OneRepeat:
         moved: dict[str, int] = {}
         try:
             await self._within(context, metrics, recorded, moved)
+            await session.check_held()
             lacks = too_much_missing(metrics.summary(), time.time() - record.start_unix_seconds)
             record = replace(record, status="failed" if lacks else "finished", error=lacks)
         except Exception as error:

@@ -18,6 +18,7 @@ from cephqos_loadgen.record.layout import (
     PLAN_FILE,
     REPEAT_FILE,
     is_archive,
+    is_running,
 )
 from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
 from cephqos_loadgen.record.run_folder import ArchiveWriter
@@ -50,6 +51,8 @@ def take_along(
     """Link or copy the finished repeats of an interrupted run of the same plan. One whose files are
     not as they were recorded is made again: after a power cut some of them may be empty."""
     _check_same(source, recorded_plan(source), plan)
+    if is_running(source):
+        raise UsageError(f"--resume {source}: that run is still going on")
     found = []
     for record in finished_repeats(source):
         folder = record.folder

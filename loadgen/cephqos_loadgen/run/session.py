@@ -1,6 +1,7 @@
 """One cluster for as long as a run works on it: locked, watched, and given back as it was."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from cephqos_loadgen import withheld
 from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.cluster import background_work, capacity, device_queues, osds_here, undo
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
-from cephqos_loadgen.cluster.lock import ClusterLock
+from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
@@ -123,12 +124,10 @@ class Session:
     async def end(self) -> None:
         """Everything undone that can be; what cannot is in `failures` and in the journal."""
         try:
-            if self.lost:
-                # Whoever took the cluster over has undone what this run had changed.
-                self.journal.entries.clear()
-            elif self._lock is not None:
+            if self._lock is not None:
                 await self.roll_back(0)
-                await self._compare()
+                if not self.lost:
+                    await self._compare()
         except (CephqosError, CommandFailed) as problem:
             self.failures.append(str(problem))
         finally:
@@ -224,12 +223,35 @@ class Session:
     async def roll_back(self, to: int) -> None:
         """Undo the newest entries of the journal, and wait until the cluster is clean again."""
         undone = self.journal.entries[to:]
+        if self._lock is not None:
+            await self._lock.look()
+        if self.lost:
+            # Whoever took the cluster over has undone what this run had changed.
+            del self.journal.entries[to:]
+            return
+        await self._say_what_others_changed(undone)
         failures = await self.journal.roll_back(self.cluster, to)
         self.failures += failures
         if not failures and any(_moves_data(entry) for entry in undone):
             # If an OSD died during the run, the cluster cannot become clean by itself.
             whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
             await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
+
+    async def _say_what_others_changed(self, undone: Sequence[undo.Undo]) -> None:
+        """It is set back to what it was before the run, as the run's own changes are."""
+        with contextlib.suppress(
+            CephqosError, CommandFailed
+        ):  # what cannot be reached says nothing
+            for text in await self.settings.changed_by_others(undone):
+                self.archive.event("changed_by_others", text=text)
+                self._note(f"warning: {text}; it is set back to what it was before")
+
+    async def check_held(self) -> None:
+        """RunError where another run took the cluster over."""
+        if self._lock is not None:
+            await self._lock.look()
+        if self.lost:
+            raise RunError(LOST)
 
     # -- as it was ------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.reading import NAME
+from cephqos_loadgen.plan.reading import NAME, read_client_seconds
 from cephqos_loadgen.scenario.source import ScenarioValue
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
@@ -29,9 +29,23 @@ def read_phases(value: ScenarioValue) -> tuple[model.Phase, ...]:
         if phase.until.kind == "phase" and phase.until.phase not in names:
             item.fail(f"a phase of this scenario: {', '.join(names)}", phase.until.phase)
     for item, phase in zip(value.items(), phases, strict=True):
+        missing = _never_comes(phase, phases)
+        if missing:
+            item.fail(f"{missing}, for what phase {phase.name} waits for", "none")
         if _waits_for_itself(phase, phases):
             item.fail("an end that can come", f"phase {phase.name}, which waits for its own end")
     return tuple(phases)
+
+
+def _never_comes(phase: model.Phase, phases: Sequence[model.Phase]) -> str:
+    """What a scenario lacks that would bring about what a phase waits for."""
+    waited = {phase.until.kind, phase.start.event if phase.start.kind == "when" else ""}
+    if waited & {"scrub_started", "scrub_done"} and not any(it.action.scrubs for it in phases):
+        return "a phase that scrubs"
+    moved = any(it.action.moves_data for it in phases)
+    if waited & {"recovery_started", "recovery_done"} and not moved:
+        return "a phase that moves data"
+    return ""
 
 
 def _waits_for_itself(phase: model.Phase, phases: Sequence[model.Phase]) -> bool:
@@ -105,6 +119,8 @@ def _read_start(value: ScenarioValue | None, before: Sequence[model.Phase]) -> m
         return model.Start("at", delay=table["at"].seconds() + delay)
     if kind == "when":
         name = table["when"].choice(model.EVENTS)
+        if not before:
+            table["when"].fail("a phase before this one, from whose start the event counts", name)
         event = next(event for event in model.EVENTS if event == name)
         return model.Start("when", event=event, delay=delay)
     names = [phase.name for phase in before]
@@ -116,7 +132,7 @@ def _read_until(
     value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
 ) -> model.Until:
     until = table.get("until")
-    at_most = table["at_most"].seconds() if "at_most" in table else None
+    at_most = table["at_most"].seconds(above_zero=True) if "at_most" in table else None
     expected = table["expect"].seconds() if "expect" in table else None
     if until is None:
         own = action.expected_seconds()
@@ -135,19 +151,27 @@ def _read_until(
     if len(entry) != 1:
         until.fail("one of duration, steady_state, phase", ", ".join(entry) or "none")
     if "duration" in entry:
-        seconds = entry["duration"].seconds()
-        if seconds <= 0:
-            entry["duration"].fail("a time above 0")
-        return model.Until("duration", at_most=seconds, expected=seconds)
+        return _duration(entry["duration"], table, action)
     if "phase" in entry:
         phase = entry["phase"].text(NAME, "a phase's name")
         return _ending("phase", at_most, expected, phase=phase)
     steady = entry["steady_state"].table(("window", "dispersion"))
     state = model.SteadyState(
-        window=steady["window"].seconds() if "window" in steady else 10.0,
+        window=steady["window"].seconds(above_zero=True) if "window" in steady else 10.0,
         dispersion=steady["dispersion"].number(0.001, 1) if "dispersion" in steady else 0.05,
     )
     return _ending("steady_state", at_most, expected, steady=state)
+
+
+def _duration(
+    length: ScenarioValue, table: Mapping[str, ScenarioValue], action: Action
+) -> model.Until:
+    for key in ("at_most", "expect"):
+        if key in table:
+            table[key].fail(f"no {key!r} beside a duration: that says it")
+    clients = action.has_clients
+    seconds = read_client_seconds(length) if clients else length.seconds(above_zero=True)
+    return model.Until("duration", at_most=seconds, expected=seconds)
 
 
 def _ending(

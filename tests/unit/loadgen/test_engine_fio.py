@@ -11,7 +11,6 @@ from cephqos_base.bounds import FIO_BOUNDS
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.fio_engines import ENGINES
-from cephqos_loadgen.engines.nbd import QemuFailed
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.parse import parse
@@ -95,10 +94,6 @@ def test_one_guest_is_one_server_on_all_images() -> None:
     for volume in (0, 1):
         assert f"--uri=nbd+unix:///volume.{volume}?socket=/run/w/load.guest.nbd" in client
         assert any(f"node-name=volume{volume},name=volume.{volume}," in part for part in server)
-    with pytest.raises(QemuFailed, match="cache directsync: expected none, writeback, unsafe"):
-        ENGINES["guest"].preparing(
-            action(engine="guest", cache="directsync").target("l", PLACE), (0,)
-        )
 
 
 def test_raw_devices_are_read_past_the_page_cache() -> None:

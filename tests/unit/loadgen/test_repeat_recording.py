@@ -11,6 +11,7 @@ import pytest
 
 from cephqos_loadgen.cluster import capacity
 from cephqos_loadgen.live.state import Live, RunPlace
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import Capacity, CephOption
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.metrics import MetricsRecorder
@@ -31,7 +32,7 @@ async def no_log(*_: object, **__: object) -> None:
     raise OSError("no cluster is here")
 
 
-def fake_session() -> Any:
+def fake_session(check_held: Any = nothing) -> Any:
     cluster = SimpleNamespace(pid=None, once=no_log)
     place = SimpleNamespace(environment={})
     return SimpleNamespace(
@@ -40,12 +41,13 @@ def fake_session() -> Any:
         journal=SimpleNamespace(entries=[]),
         access=SimpleNamespace(argv=list, place=place),
         roll_back=nothing,
+        check_held=check_held,
     )
 
 
-async def repeated(folder: Path) -> RepeatRecord:
+async def repeated(folder: Path, check_held: Any = nothing) -> RepeatRecord:
     repeat = OneRepeat(
-        fake_session(),
+        fake_session(check_held),
         POINT,
         RepeatRecorder(folder / "repeat"),
         Live(RunPlace()),
@@ -70,6 +72,20 @@ async def test_a_repeat_without_most_of_its_metrics_is_a_failed_one(
     assert record.findings == (f"recording: no metrics of exporter for {missing:.0f} s (1 gap)",)
     if status == "failed":
         assert record.error.startswith("recording failed: exporter gave no metrics for 23 of ")
+
+
+async def test_a_repeat_beside_which_another_run_took_the_cluster_is_a_failed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A resumed run would take it along as finished."""
+
+    async def lost() -> None:
+        raise RunError("another run took this cluster over")
+
+    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    record = await repeated(tmp_path, check_held=lost)
+    assert (record.status, record.error) == ("failed", "another run took this cluster over")
 
 
 def test_the_cpu_of_an_exporter_that_was_started_again_is_never_negative(

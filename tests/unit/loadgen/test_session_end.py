@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.cluster import device_queues
-from cephqos_loadgen.plan.errors import ClusterUnfit
+from cephqos_loadgen.cluster import device_queues, undo
+from cephqos_loadgen.cluster.settings import ClusterSettings
+from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.run import session
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.scenario.parse import parse
@@ -69,6 +70,8 @@ class Lock:
     async def __aexit__(self, *_: object) -> None: ...
 
     async def save_undo(self, entries: object) -> None: ...
+
+    async def look(self) -> None: ...
 
 
 @pytest.fixture
@@ -161,3 +164,34 @@ async def test_a_cluster_that_the_run_must_not_touch_is_left_before_anything_els
     with pytest.raises(ClusterUnfit, match="not f"):
         await run.begin()
     assert cluster.asked == [] and not run.journal.used
+
+
+async def test_a_run_that_lost_the_cluster_changes_nothing_there_any_more(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever took it over has undone the run's changes, and made changes of their own."""
+    run = a_session([])
+    await run.begin()
+    await run.journal.push(undo.command("ceph osd unset noout", "osd unset", key="noout"))
+    monkeypatch.setattr(Lock, "lost", True)
+    with pytest.raises(RunError, match="another run took this cluster over"):
+        await run.check_held()
+    cluster.asked.clear()
+    await run.roll_back(0)
+    await run.end()
+    assert cluster.asked == [] and run.journal.entries == [] and run.failures == []
+
+
+async def test_what_someone_else_set_is_said_before_it_is_set_back(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def changed(self: object, entries: object) -> list[str]:
+        return ["osd osd_max_backfills was set to 9 by someone else"]
+
+    monkeypatch.setattr(ClusterSettings, "changed_by_others", changed)
+    events: list[dict[str, Any]] = []
+    run = a_session(events)
+    await run.begin()
+    await run.end()
+    said = [event["text"] for event in events if event["event"] == "changed_by_others"]
+    assert said == ["osd osd_max_backfills was set to 9 by someone else"]

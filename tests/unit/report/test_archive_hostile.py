@@ -10,6 +10,7 @@ import zlib
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.recorded import ARCHIVE
@@ -30,6 +31,10 @@ def claim(archive: Path, name: str) -> None:
     """The manifest says that this file is one of the archive's."""
     manifest = json.loads((archive / MANIFEST).read_text())
     manifest["files"][name] = {"bytes": 1, "sha256": "0" * 64}
+    seal(archive, manifest)
+
+
+def seal(archive: Path, manifest: Any) -> None:
     text = json.dumps(manifest).encode()
     (archive / MANIFEST).write_bytes(text)
     (archive / MANIFEST_SUM).write_text(f"{hashlib.sha256(text).hexdigest()}  {MANIFEST}\n")
@@ -107,12 +112,12 @@ def test_a_file_of_many_members_and_a_torn_one_are_read_as_before(tmp_path: Path
 def test_escape_sequences_of_an_archive_do_not_reach_the_terminal(
     archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    claim(archive, "\x1b]0;owned\x07\x1b[2J")
     manifest = json.loads((archive / MANIFEST).read_text())
     manifest["error"] = "\x1b[31mred"
-    (archive / MANIFEST).write_text(json.dumps(manifest))
-    assert asyncio.run(cli._verify(Namespace(archive=[archive]))) == 1
+    seal(archive, manifest)
     assert asyncio.run(cli._show(Namespace(archive=archive, json=False))) == 0
+    claim(archive, "\x1b]0;owned\x07\x1b[2J")
+    assert asyncio.run(cli._verify(Namespace(archive=[archive]))) == 1
     shown = capsys.readouterr().out
     assert "red" in shown
     assert "\x1b" not in shown

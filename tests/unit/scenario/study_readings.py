@@ -8,6 +8,7 @@ from tests.shipped_plans import shipped_plan
 
 from cephqos_base.units import format_cpu_list
 from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.phase_kinds.osd_bench import OsdBench
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.phase_kinds.prefill import Prefill
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
@@ -133,6 +134,13 @@ def media(name: str, **axes: str) -> str:
 def capacity(name: str) -> str:
     found = study(name).capacity
     return f"measured: {found.total:,} bytes in {size(found.block_size)}" if found else "default"
+
+
+def osd_bench(name: str) -> str:
+    actions = (ph.action for point in points(name) for ph in point.phases)
+    return one(
+        [f"{a.total:,} bytes in {size(a.block_size)}" for a in actions if isinstance(a, OsdBench)]
+    )
 
 
 def starts(name: str, which: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import lock, undo
 from cephqos_loadgen.cluster.lock import KEY, STALE_SECONDS, ClusterLock
-from cephqos_loadgen.plan.errors import ClusterBusy
+from cephqos_loadgen.plan.errors import ClusterBusy, RunError
 
 
 class LockCluster:
@@ -190,6 +190,60 @@ async def test_a_run_that_lost_the_cluster_notices_and_leaves_the_others_key() -
         await asyncio.sleep(0.1)
         assert held.lost
     assert json.loads(cluster.keys[KEY])["run"] == "two"
+
+
+async def test_a_run_that_was_stalled_does_not_take_its_lock_back_with_its_next_change() -> None:
+    """It would: a change comes before its next heartbeat. The other run would lose its way back."""
+    cluster = LockCluster()
+    entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
+    async with taken(cluster, "one") as held:
+        assert held._beating
+        held._beating.cancel()
+        other = json.loads(cluster.keys[KEY]) | {"token": "other", "run": "two"}
+        cluster.keys[KEY] = json.dumps(other)
+        with pytest.raises(RunError, match="another run took this cluster over"):
+            await held.save_undo([entry])
+        assert held.lost
+    assert json.loads(cluster.keys[KEY]) == other
+
+
+@pytest.mark.parametrize("age", [STALE_SECONDS + 600, -3600.0])
+@pytest.mark.parametrize("lives", [True, False])
+async def test_a_run_of_a_host_whose_clock_is_wrong_lives_if_its_heartbeat_comes(
+    age: float, lives: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = LockCluster()
+    await dead_run(cluster)
+    cluster.age(age)
+    monkeypatch.setattr("socket.gethostname", lambda: "another")
+
+    async def beat() -> None:
+        while lives:
+            await asyncio.sleep(0.02)
+            cluster.age(age)
+
+    beating = asyncio.create_task(beat())
+    try:
+        if lives:
+            with pytest.raises(ClusterBusy, match="holds this cluster"):
+                await taken(cluster, "next", take_over=True).__aenter__()
+        else:
+            async with taken(cluster, "next"):
+                assert json.loads(cluster.keys[KEY])["run"] == "next"
+    finally:
+        beating.cancel()
+
+
+@pytest.mark.parametrize("value", ['"x"', "7", "{}", '{"run": "a"}', "[1]", "no JSON"])
+async def test_a_key_that_no_run_wrote_is_named_with_the_command_that_removes_it(
+    value: str,
+) -> None:
+    class Strange(LockCluster):
+        async def command(self, prefix: str, **arguments: Any) -> Any:
+            return value if prefix == "config-key get" else await super().command(prefix)
+
+    with pytest.raises(ClusterBusy, match=r"ceph config-key rm cephqos/run"):
+        await taken(Strange(), "next", take_over=True).__aenter__()
 
 
 async def test_a_run_cancelled_while_it_takes_the_lock_leaves_none(

@@ -1,13 +1,20 @@
 """What is said of recovery is what happened: counts that never fall, times, what was cut off."""
 
+import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from cephqos_loadgen.load import start_and_end
+from cephqos_loadgen.load.context import Marks
 from cephqos_loadgen.load.phase_runner import ended_by
 from cephqos_loadgen.load.recovery import ClusterLook, RecoveryFollower
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, PhaseResult
 
@@ -138,3 +145,40 @@ def test_what_ended_a_load_is_recorded(
 def test_work_that_is_done_before_its_end_comes_is_done() -> None:
     phase = Phase("w", Wait(), Start("at"), Until("scrub_done", 2.0, 2.0))
     assert ended_by(phase, False, WaitResult(0.0)) == "done"
+
+
+@pytest.mark.parametrize("event", ["recovery_started", "scrub_started"])
+@pytest.mark.parametrize("comes", [True, False])
+async def test_an_event_that_does_not_come_ends_the_wait_for_it(
+    event: str, comes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pool without objects recovers nothing: the run would wait for ever."""
+    monkeypatch.setattr(start_and_end, "_EVENT_SECONDS", 0.1)
+    seen, scrubbing = asyncio.Event(), asyncio.Event()
+
+    async def recovery_started(since: float) -> None:
+        assert since == 7.0
+        await seen.wait()
+
+    before = Phase("before", Wait(), Start("at"), Until("duration", 1.0, 1.0))
+    waiting = replace(before, name="w", start=Start("when", event=event))  # type: ignore[arg-type]
+    mark = Marks(start_time=7.0)
+    context: Any = SimpleNamespace(
+        marks={"before": mark},
+        watcher=SimpleNamespace(recovery_started=recovery_started),
+        scrub_started=scrubbing,
+        phase_before=lambda phase: before,
+        moved=0.0,
+    )
+    task = asyncio.create_task(start_and_end.wait_for_start(context, waiting))
+    mark.started.set()
+    await asyncio.sleep(0.3)
+    assert not task.done(), "the phase before goes on"
+    mark.ended.set()
+    if comes:
+        seen.set()
+        scrubbing.set()
+        assert await task == 7.0
+        return
+    with pytest.raises(RunError, match=rf"phase w: {event} was not seen within 0\.1 s of the end"):
+        await task

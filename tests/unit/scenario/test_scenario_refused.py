@@ -62,6 +62,60 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
             ),
             r"search.most: found 4; allowed: at least 8",
         ),
+        *(
+            (scenario(phases=phase(f"{{engine: {fio}, rw: {rw}, bs: 4K, {more}}}")), message)
+            for fio, rw, more, message in (
+                ("rbd, pool: p", "read", "read_percent: 50", "no 'read_percent': it is for rw and"),
+                ("rbd, pool: p", "read", "path: /x", "no 'path': it is for engines other than rbd"),
+                ("libaio, path: /x", "read", "pool: p", "no 'pool': it is for engines other than"),
+                ("libaio, path: /x", "read", "volumes: 2", "no 'volumes': it is for engines with"),
+                ("rbd, pool: p", "read", "cache: writeback", "cache: found 'writeback'; .*one of no"),
+                (
+                    "guest, pool: p",
+                    "read",
+                    "cache: directsync",
+                    "found 'directsync'; allowed: one of",
+                ),
+            )
+        ),
+        *(
+            (scenario(phases=phase(SWEEP.replace("dwell: 2s", more), "done")), message)
+            for more, message in (
+                ("dwell: 1.5s", "dwell: found '1.5s'; allowed: whole seconds, for clients"),
+                ("dwell: 366d", "dwell: found '366d'; .*at most a year"),
+                ("dwell: 2s, stop: {latency: 0}", "stop.latency: found 0; allowed: a time above 0"),
+            )
+        ),
+        (scenario(phases=phase(SWEEP.replace("4K,", "4K, depth: 1,"), "done")), "no 'depth': it"),
+        (scenario(phases=phase(until="{duration: 200ms}")), "duration: found '200ms'; .*whole sec"),
+        *(
+            (scenario(phases=phase()[:-2] + f", {key}: 9s}}\n"), f"no '{key}' beside a duration")
+            for key in ("at_most", "expect")
+        ),
+        (
+            scenario(phases=phase(until="{steady_state: {window: 0s}}")),
+            "window: found '0s'; allowed: a time above 0",
+        ),
+        *(
+            (scenario(phases=phase(until=until)), "a phase that .*, for what phase load waits for")
+            for until in ("scrub_done", "recovery_done")
+        ),
+        *(
+            (
+                scenario(
+                    phases="  - {name: w, wait: {}, until: {duration: 1s}}\n"
+                    + phase()[:-2]
+                    + f", start: {{when: {event}}}}}\n"
+                ),
+                "a phase that .*, for what phase load waits for",
+            )
+            for event in ("scrub_started", "recovery_started")
+        ),
+        (
+            scenario(phases=phase()[:-2] + ", start: {when: scrub_started}}\n"),
+            "a phase before this one, from whose start the event counts",
+        ),
+        (scenario(pools="{name: p, images: {size: 999999999999999999T}}"), "images.size: found"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(text: str, message: str) -> None:

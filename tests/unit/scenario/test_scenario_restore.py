@@ -1,11 +1,18 @@
 """The way back: every change is undone, in reverse, whatever interrupts."""
 
 import asyncio
+import contextlib
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
+from cephqos_loadgen.phase_kinds.flags import Flags
+from cephqos_loadgen.phase_kinds.osd_in import OsdIn
+from cephqos_loadgen.phase_kinds.osd_out import back_in, way_back
+from cephqos_loadgen.plan.errors import ClusterAway, RunError
 from cephqos_loadgen.run.session import finish
 
 
@@ -32,6 +39,38 @@ async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
     assert failures == ["ceph b: away"]
     assert journal.commands() == ["ceph b"]
     assert from_json(to_json(saved[2])) == saved[2], "it survives being written down"
+
+
+async def test_a_cluster_that_is_away_is_waited_for_once_and_this_host_is_restored_all_the_same(
+    tmp_path: Path,
+) -> None:
+    class Away:
+        asked = 0
+
+        async def command(self, prefix: str, **_: Any) -> None:
+            self.asked += 1
+            raise ClusterAway("the cluster did not answer for 120 s")
+
+    async def save(entries: list[Undo]) -> None:
+        if len(entries) < 4:
+            raise ClusterAway("the cluster did not answer for 30 s")
+
+    (tmp_path / "nr_requests").write_text("37\n")
+    queue = Undo("queue", "echo", {"path": str(tmp_path), "attributes": {"nr_requests": "256"}})
+    journal = Journal(save)
+    for entry in (command("a", "a"), queue, command("b", "b"), command("c", "c")):
+        with contextlib.suppress(ClusterAway):
+            await journal.push(entry)
+    cluster = Away()
+    failures = await journal.roll_back(cluster)  # type: ignore[arg-type]
+    assert cluster.asked == 1
+    assert (tmp_path / "nr_requests").read_text() == "256"
+    assert journal.commands() == ["c", "b", "a"]
+    away = "the cluster did not answer for"
+    assert failures == [
+        *(f"{name}: {away} 120 s" for name in "cba"),
+        f"the way back in the cluster is not up to date: {away} 30 s",
+    ]
 
 
 async def test_a_way_back_that_is_cut_short_keeps_the_step_that_was_at_work() -> None:
@@ -97,3 +136,66 @@ async def test_the_interruption_after_those_stops_restoring_and_more_do_no_harm(
 
 async def wait_for(event: asyncio.Event) -> None:
     await event.wait()
+
+
+class Flagged:
+    """A cluster's flags, and an OSD that is as the test says."""
+
+    def __init__(self, *flags: str, up: int = 1) -> None:
+        self.flags = set(flags)
+        self.up = up
+        self.asked: list[str] = []
+
+    async def command(self, prefix: str, **arguments: Any) -> Any:
+        self.asked.append(prefix)
+        if prefix == "osd dump":
+            osd = {"osd": 3, "up": self.up, "in": self.up, "weight": 1.0}
+            return {"flags": ",".join(sorted(self.flags)), "osds": [osd]}
+        if prefix in ("osd set", "osd unset"):
+            change = self.flags.add if prefix == "osd set" else self.flags.discard
+            change(arguments["key"])
+        return None
+
+    async def find_osd(self, which: str) -> int:
+        return 3
+
+    async def wait_for_osd(self, osd: int, *, up: bool) -> None: ...
+
+
+def in_context(cluster: Flagged) -> Any:
+    async def save(entries: list[Undo]) -> None: ...
+
+    return SimpleNamespace(cluster=cluster, journal=Journal(save))
+
+
+NO_PHASE: Any = None
+
+
+@pytest.mark.parametrize("before", [(), ("noout",), ("noscrub", "noout"), ("norecover",)])
+async def test_flags_that_a_phase_clears_are_set_again_as_those_that_it_sets_are_cleared(
+    before: tuple[str, ...],
+) -> None:
+    """Of the operator's, and of the run itself, which the next repeat needs."""
+    cluster = Flagged(*before)
+    context = in_context(cluster)
+    phase = Flags(set=("norecover",), clear=("noout", "noscrub", "norecover"))
+    await phase.carry_out(context, NO_PHASE, None)
+    assert cluster.flags == set()
+    assert await context.journal.roll_back(cluster) == []
+    assert cluster.flags == set(before)
+
+
+@pytest.mark.parametrize(("up", "ours"), [(1, False), (0, True), (0, False)])
+async def test_an_osd_that_was_down_before_the_run_stays_down(up: int, ours: bool) -> None:
+    cluster = Flagged(up=up)
+    context = in_context(cluster)
+    if ours:
+        for entry in way_back({"osd": 3, "up": 1, "in": 1, "weight": 1.0}):
+            await context.journal.push(entry)
+        assert back_in(3) in context.journal.entries
+    if up or ours:
+        assert (await OsdIn("3").carry_out(context, NO_PHASE, None)).osd == 3
+        return
+    with pytest.raises(RunError, match=r"osd\.3 is down or out, and not by this run"):
+        await OsdIn("3").carry_out(context, NO_PHASE, None)
+    assert cluster.asked == ["osd dump"]

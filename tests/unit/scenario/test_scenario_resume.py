@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan
@@ -75,6 +77,19 @@ def test_a_repeat_that_lost_what_it_recorded_is_made_again(tmp_path: Path) -> No
     assert notes == [
         "repeats/002-only-r2 is made again: events.jsonl is not as it was recorded",
     ]
+
+
+def test_a_run_that_is_going_on_is_not_resumed(tmp_path: Path) -> None:
+    """Its repeats would be made twice, at the same time."""
+    running = ArchiveWriter(tmp_path / "source", "run")
+    plan = interrupted(running.folder)
+    archive = ArchiveWriter(tmp_path / "out", "next")
+    with pytest.raises(UsageError, match=r"run\.partial: that run is still going on"):
+        take_along(running.folder, plan, archive, lambda text: None)
+    os.close(running._held)  # as when its process is gone
+    assert len(take_along(running.folder, plan, archive, lambda text: None)) == 2
+    running.events.close()
+    archive.events.close()
 
 
 def environment(**changed: str) -> dict[str, Any]:

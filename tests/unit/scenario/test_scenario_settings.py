@@ -1,12 +1,13 @@
 """Options of the cluster: what a scenario sets, whether it is taken, what is said of it."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from cephqos_loadgen.cluster import device_queues, queue_files
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
-from cephqos_loadgen.cluster.settings import concerned, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings, concerned, warnings_for
+from cephqos_loadgen.cluster.undo import Journal
 from cephqos_loadgen.plan.parts import CephOption, Device
 from cephqos_loadgen.run.session import scheduler_of
 
@@ -120,3 +121,41 @@ def test_the_scheduler_is_set_before_what_it_would_reset() -> None:
     wanted = device_queues.queue_settings(Device("bfq", 64, None))
     assert list(wanted.items()) == [("scheduler", "bfq"), ("nr_requests", "64")]
     assert queue_files.in_force("none [bfq] kyber") == "bfq"
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ({"osd_max_backfills": "4"}, 0),  # another spelling of it would do too
+        ({"osd_max_backfills": "9"}, 1),
+        ({}, 0),  # an OSD of the other scheduler throws it out by itself
+    ],
+)
+async def test_an_option_that_someone_else_set_during_the_run_is_said(
+    now: dict[str, str], said: int
+) -> None:
+    class Stored:
+        options: ClassVar[dict[str, str]] = {"osd_max_backfills": "2 x"}
+
+        async def command(self, prefix: str, **arguments: Any) -> Any:
+            if prefix == "config dump":
+                return [{"section": "osd", "name": n, "value": v} for n, v in self.options.items()]
+            if prefix == "config help":
+                return {"name": arguments["key"], "type": "uint", "can_update_at_runtime": True}
+            return None
+
+    async def save(entries: object) -> None: ...
+
+    cluster: Any = Stored()
+    journal = Journal(save)
+    settings = ClusterSettings(cluster, journal)
+    option = CephOption("osd", "osd_max_backfills", "4")
+    await settings.check([])
+    await settings._is_known(option)
+    await settings._set(option, "2 x")
+    assert journal.commands() == ["ceph config set osd osd_max_backfills '2 x'"], "for a shell"
+    cluster.options = now
+    found = await settings.changed_by_others(journal.entries)
+    assert len(found) == said
+    if said:
+        assert found[0].startswith("osd osd_max_backfills was set to 9 by someone else")

@@ -46,6 +46,7 @@ from .study_readings import (
     objects,
     one,
     option,
+    osd_bench,
     osds,
     passes,
     pool,
@@ -204,6 +205,14 @@ TABLE = (
     Row(BR, "client", "9 min", lambda: length(BR, "client")),
     Row(BR, "recovery starts", "when scrub_started", lambda: starts(BR, "release")),
     # A, B: what the capacity of clients was taken from
+    Row("baseline", "OSDs", "4", lambda: osds("baseline")),
+    Row("baseline", "repeats", "3", lambda: str(study("baseline").repeats)),
+    Row(
+        "baseline",
+        "bench of each OSD",
+        "12,288,000 bytes in 4 KiB",
+        lambda: osd_bench("baseline"),
+    ),
     Row("baseline", "replicas", "3", lambda: pool("baseline", "client", "size")),
     Row("baseline", "placement groups", "64", lambda: pool("baseline", "client", "pg_num")),
     Row("baseline", "media", "SSD", lambda: media("baseline")),

@@ -116,7 +116,8 @@ def analyse(archive: Archive) -> ReportRun:
             observations=tuple(observations),
             rows=tuple(rows_of(archive.manifest.run, finished)),
             resumed=tuple(_resumed(archive)),
-            problems=tuple(_problems(archive)),
+            # What was put beside the recorded files does not concern a report.
+            problems=tuple(problems(archive, added=False)),
         )
 
 
@@ -125,13 +126,6 @@ def _resumed(archive: Archive) -> Iterator[str]:
         for event in archive.events():
             if isinstance(event, dict) and event.get("event") == "resumed":
                 yield Path(str(event.get("source"))).name
-
-
-def _problems(archive: Archive) -> Iterator[str]:
-    """Files that are missing or changed; what was put beside them does not concern a report."""
-    for problem in problems(archive):
-        if problem.partition(": ")[0] in archive.manifest.files:
-            yield problem
 
 
 def rows_of(run: str, observations: Sequence[Observation]) -> Iterator[ReportRow]:
