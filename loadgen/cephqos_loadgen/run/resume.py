@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.archive.reader import read_record
+from cephqos_loadgen.archive.reader import ArchiveDamaged, read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.record.layout import (
@@ -26,22 +26,19 @@ from cephqos_loadgen.results.environment import OF_EVERY_LAB, facts_of
 from cephqos_loadgen.results.repeat import RepeatRecord
 
 
-def finished_repeats(folder: Path) -> list[RepeatRecord]:
-    """The repeats that are whole, of an archive or of what a crash left."""
-    records = [read_record(path) for path in sorted(folder.glob(f"repeats/*/{REPEAT_FILE}"))]
-    return [record for record in records if record.status == "finished"]
-
-
 def recorded_plan(source: Path) -> dict[str, Any]:
     """The plan of the run to be resumed."""
     try:
         plan: dict[str, Any] = json.loads(read_regular(source / PLAN_FILE))
+        fits = all(key in plan for key in ("text", "variables", "points"))
     except OSError:
         raise UsageError(
             f"--resume {source}: expected the folder of an archive (cephqos archive ls)"
         ) from None
-    except ValueError:
-        raise UsageError(f"--resume {source}: its plan.json is damaged") from None
+    except (ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise UsageError(f"--resume {source}: its plan.json is damaged")
     return plan
 
 
@@ -54,23 +51,34 @@ def take_along(
     if is_running(source):
         raise UsageError(f"--resume {source}: that run is still going on")
     found = []
-    for record in finished_repeats(source):
-        folder = record.folder
-        place = place_inside(source, folder)
-        if place is None or place.parent != source / "repeats" or place.is_symlink():
-            raise UsageError(f"--resume {source}: a repeat's folder is {folder!r}, not in repeats/")
-        damage = next(_damage(place, record), "")
-        if damage:
-            archive.event("repeat_left_out", folder=folder, reason=damage)
+    for place in sorted(path.parent for path in source.glob(f"repeats/*/{REPEAT_FILE}")):
+        folder = f"repeats/{place.name}"
+        try:
+            record = _whole(place, folder)
+        except ArchiveDamaged as damage:
+            archive.event("repeat_left_out", folder=folder, reason=str(damage))
             note(f"{folder} is made again: {damage}")
             continue
-        shutil.copytree(place, archive.folder / folder, copy_function=_link_or_copy, symlinks=True)
-        found.append(record)
+        if record.status == "finished":
+            target = archive.folder / folder
+            shutil.copytree(place, target, copy_function=_link_or_copy, symlinks=True)
+            found.append(record)
     if (before := _environment(source)) is not None:
         archive.json(ENVIRONMENT_FILE, before)  # until this run has looked for itself
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))
     return found
+
+
+def _whole(place: Path, folder: str) -> RepeatRecord:
+    """The record of a repeat; ArchiveDamaged where it or what it records is not as it was."""
+    record = read_record(place / REPEAT_FILE)
+    if record.folder != folder or place.is_symlink() or place.parent.is_symlink():
+        raise ArchiveDamaged(f"its record is of {record.folder!r}, or it is a link")
+    damage = next(_damage(place, record), "") if record.status == "finished" else ""
+    if damage:
+        raise ArchiveDamaged(damage)
+    return record
 
 
 def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:

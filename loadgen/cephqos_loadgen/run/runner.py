@@ -316,6 +316,7 @@ class Runner:
         for number in numbers:
             await self._repeat(archive, session, RepeatToDo(point, number, in_force), recorded)
         await session.roll_back(mark)
+        session.check_given_back()
 
     async def _repeat(
         self,
@@ -346,6 +347,7 @@ class Runner:
             )
             record = await repeat.run(new_record(folder, point, number, which.in_force))
         self._take(title, which, record)
+        session.check_given_back()
 
     def _take(self, title: str, which: "RepeatToDo", record: RepeatRecord) -> None:
         self._records.append(record)

@@ -125,6 +125,7 @@ class Session:
         """Everything undone that can be; what cannot is in `failures` and in the journal."""
         try:
             if self._lock is not None:
+                self.failures.clear()  # what failed before is tried again
                 await self.roll_back(0)
                 if not self.lost:
                     await self._compare()
@@ -236,6 +237,12 @@ class Session:
             # If an OSD died during the run, the cluster cannot become clean by itself.
             whole = set(self._before.get("up", [])) <= set(await self.cluster.up_osds())
             await self.cluster.wait_for_pgs(clean=whole, within=_SETTLE_SECONDS)
+
+    def check_given_back(self) -> None:
+        """RunError where something that a point or repeat had changed could not be undone: what
+        comes next would be measured with it."""
+        if self.failures:
+            raise RunError(f"not everything could be undone: {'; '.join(self.failures)}")
 
     async def _say_what_others_changed(self, undone: Sequence[undo.Undo]) -> None:
         """It is set back to what it was before the run, as the run's own changes are."""

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cephqos_loadgen.archive.reader import read_record
 from cephqos_loadgen.cluster import capacity
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import RunError
@@ -72,6 +74,43 @@ async def test_a_repeat_without_most_of_its_metrics_is_a_failed_one(
     assert record.findings == (f"recording: no metrics of exporter for {missing:.0f} s (1 gap)",)
     if status == "failed":
         assert record.error.startswith("recording failed: exporter gave no metrics for 23 of ")
+
+
+# Each event is on the disk before the next.
+@pytest.mark.parametrize(
+    ("file", "during"),
+    [
+        ("events.jsonl", True),
+        *((file, True) for file in ("intervals.jsonl.gz", "cluster.jsonl.gz", "metrics.columns")),
+        *((file, False) for file in ("intervals.jsonl.gz", "cluster.jsonl.gz", "metrics.columns")),
+    ],
+)
+async def test_a_repeat_whose_files_take_no_more_is_recorded_as_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, during: bool
+) -> None:
+    """A disk that is full, in the middle or with the last bytes."""
+    folder = tmp_path / "repeat"
+    folder.mkdir()
+    (folder / file).symlink_to("/dev/full")
+
+    async def within(repeat: OneRepeat, context: object, metrics: MetricsRecorder, *_: Any) -> None:
+        recorder = repeat._recorder
+        metrics._writer.add(1.0, {"a": 1.0})
+        lines = 2000 if during else 1
+        for number in range(lines):
+            entry = {"time": time.time(), "noise": os.urandom(32).hex()}
+            recorder.cluster.write(entry)
+            recorder.intervals.write(entry)
+            recorder.event("x", number=number)
+        if during:
+            metrics._writer.flush()
+
+    monkeypatch.setattr(OneRepeat, "_within", within)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    record = await repeated(tmp_path)
+    assert record.status == "failed"
+    assert record.error == "recording failed: [Errno 28] No space left on device"
+    assert read_record(folder / "repeat.json").status == "failed"
 
 
 async def test_a_repeat_beside_which_another_run_took_the_cluster_is_a_failed_one(

@@ -195,3 +195,26 @@ async def test_what_someone_else_set_is_said_before_it_is_set_back(
     await run.end()
     said = [event["text"] for event in events if event["event"] == "changed_by_others"]
     assert said == ["osd osd_max_backfills was set to 9 by someone else"]
+
+
+async def test_what_cannot_be_undone_after_a_repeat_ends_the_run_and_is_tried_again_at_its_end(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next repeat would be measured with what this one has changed."""
+    refuses = True
+
+    async def carry_out(entry: undo.Undo, cluster: object) -> None:
+        if refuses:
+            raise RunError("not now")
+
+    monkeypatch.setattr(undo, "carry_out", carry_out)
+    run = a_session([])
+    await run.begin()
+    run.check_given_back()
+    await run.journal.push(undo.command("ceph osd unset noout", "osd unset", key="noout"))
+    await run.roll_back(0)
+    with pytest.raises(RunError, match="not everything could be undone: ceph osd unset noout: not"):
+        run.check_given_back()
+    refuses = False
+    await run.end()
+    assert run.failures == [] and run.journal.entries == []

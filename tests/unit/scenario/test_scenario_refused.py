@@ -69,7 +69,12 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
                 ("rbd, pool: p", "read", "path: /x", "no 'path': it is for engines other than rbd"),
                 ("libaio, path: /x", "read", "pool: p", "no 'pool': it is for engines other than"),
                 ("libaio, path: /x", "read", "volumes: 2", "no 'volumes': it is for engines with"),
-                ("rbd, pool: p", "read", "cache: writeback", "cache: found 'writeback'; .*one of no"),
+                (
+                    "rbd, pool: p",
+                    "read",
+                    "cache: writeback",
+                    "cache: found 'writeback'; .*one of no",
+                ),
                 (
                     "guest, pool: p",
                     "read",

@@ -27,7 +27,13 @@ from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, RunStatus
 from cephqos_loadgen.run import runner
 from cephqos_loadgen.run.one_repeat import new_record
-from cephqos_loadgen.run.resume import check_cluster, check_environment, environments_of, take_along
+from cephqos_loadgen.run.resume import (
+    check_cluster,
+    check_environment,
+    environments_of,
+    recorded_plan,
+    take_along,
+)
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
 from cephqos_loadgen.servers import Address
@@ -77,6 +83,32 @@ def test_a_repeat_that_lost_what_it_recorded_is_made_again(tmp_path: Path) -> No
     assert notes == [
         "repeats/002-only-r2 is made again: events.jsonl is not as it was recorded",
     ]
+
+
+@pytest.mark.parametrize("damage", ["empty", "torn", "of another", "a link"])
+def test_a_repeat_whose_record_is_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
+    plan, notes = interrupted(tmp_path / "source"), list[str]()
+    folder = tmp_path / "source" / "repeats" / "002-only-r2"
+    record = folder / "repeat.json"
+    text = record.read_text()
+    if damage == "a link":
+        folder.rename(tmp_path / "elsewhere")
+        folder.symlink_to(tmp_path / "elsewhere")
+    else:
+        changed = {"empty": "", "torn": text[:90], "of another": text.replace("002-", "001-")}
+        record.write_text(changed[damage])
+    archive = ArchiveWriter(tmp_path / "out", "run")
+    found = take_along(tmp_path / "source", plan, archive, notes.append)
+    archive.events.close()
+    assert [record.repeat for record in found] == [1]
+    assert len(notes) == 1 and notes[0].startswith("repeats/002-only-r2 is made again: ")
+
+
+@pytest.mark.parametrize("text", ["", "{", "7", "[]", "{}", '{"text": "x"}'])
+def test_a_plan_that_is_damaged_is_said_in_one_line(tmp_path: Path, text: str) -> None:
+    (tmp_path / "plan.json").write_text(text)
+    with pytest.raises(UsageError, match=r"its plan\.json is damaged$"):
+        recorded_plan(tmp_path)
 
 
 def test_a_run_that_is_going_on_is_not_resumed(tmp_path: Path) -> None:
