@@ -53,7 +53,7 @@ def seal(folder: Path) -> None:
     """Size and checksum of every file, as the recorder leaves them."""
     manifest = json.loads((folder / MANIFEST).read_text())
     for file in folder.rglob("*"):
-        if file.is_file() and file.name != MANIFEST:
+        if file.is_file() and file.name not in (MANIFEST, MANIFEST_SUM):
             size, digest = size_and_digest(file)
             manifest["files"][str(file.relative_to(folder))] = {"bytes": size, "sha256": digest}
     (folder / MANIFEST).write_text(json.dumps(manifest))
