@@ -152,6 +152,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _status(argv)
         finally:  # also after --help, which ends in SystemExit
             flush()
+    except KeyboardInterrupt:  # before run_command listens to signals
+        return 130
     except BrokenPipeError:  # `cephqos scenarios | head`
         discard_output()
         return 128 + signal.SIGPIPE

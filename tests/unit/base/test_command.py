@@ -1,5 +1,6 @@
 """The `cephqos` command as a whole: what it says of a line that it does not understand."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -130,6 +131,14 @@ def test_a_prometheus_that_is_not_there_is_told_in_plain_words(
     assert main(["doctor", "prometheus", "http://127.0.0.1:1"]) == 1
     first = capsys.readouterr().out.splitlines()[0]
     assert first.startswith("http://127.0.0.1:1: no usable answer: /api/v1/status/buildinfo: conn")
+
+
+def test_ctrl_c_while_a_command_is_loaded_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib, "import_module", interrupted)
+    assert main(["scenarios"]) == 130
 
 
 def test_the_list_of_scenarios_fits_the_terminal(
