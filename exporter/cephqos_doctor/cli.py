@@ -30,7 +30,7 @@ from cephqos_exporter import options
 from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors.mclock import POLICY
-from cephqos_exporter.config import Settings
+from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
 
 HOST_CHECKS: Final = (
     *sockets.CHECKS,
@@ -53,6 +53,9 @@ _CLUSTER_OPTIONS: Final = (
     cluster_options.KEYRING,
     cluster_options.PYTHON,
 )
+# Of the packages' service: what it was told of sockets and policies holds here too.
+PACKAGED: Final = Path("/etc/cephqos/exporter.yml")
+_FILE_VARIABLE: Final = f"{ENVIRONMENT_PREFIX}CONFIG_FILE"
 _HEADER: Final = re.compile(r"([A-Za-z0-9-]+):\s*(\S.*)")
 
 
@@ -68,7 +71,8 @@ def add_options(parser: Parser) -> None:
             "--config.file",
             dest="config.file",
             metavar="PATH",
-            help="cephqos-exporter's configuration file, for what the options do not say",
+            help="cephqos-exporter's configuration file, for what the options do not say"
+            + (f" (default: {PACKAGED} if it is there)" if name == "host" else ""),
         )
         for option in known:
             add_flag(action, option)
@@ -102,8 +106,19 @@ def _add_json(action: argparse.ArgumentParser, run: Any) -> None:
 
 
 async def _host(arguments: argparse.Namespace) -> int:
+    given = vars(arguments)
+    given["config.file"] = file_of(given["config.file"], os.environ)
     facts = await host_facts.gather(_settings(arguments, _HOST_OPTIONS))
     return _tell(diagnose("host", HOST_CHECKS, facts), arguments)
+
+
+def file_of(
+    named: str | None, variables: Mapping[str, str], packaged: Path = PACKAGED
+) -> str | None:
+    """The configuration of the host's exporter: the one that is named, or else the packages'."""
+    if named or _FILE_VARIABLE in variables or not os.access(packaged, os.R_OK):
+        return named
+    return str(packaged)
 
 
 async def _cluster(arguments: argparse.Namespace) -> int:

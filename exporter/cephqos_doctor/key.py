@@ -27,9 +27,29 @@ def _unreachable(facts: ClusterFacts) -> Iterator[Finding]:
         yield Finding(
             "the cluster",
             f"{facts.name} gets no connection: {facts.failure}",
-            f"ceph auth get-or-create {quoted(facts.name)} mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
-            " -o KEYRING   # then --cluster.conf, --cluster.name and --cluster.keyring",
+            _connect(facts),
         )
+
+
+def _connect(facts: ClusterFacts) -> str:
+    """What most often mends what librados says."""
+    name, said = quoted(facts.name), facts.failure
+    if "conf_read_file" in said:
+        return (
+            "ceph config generate-minimal-conf > ceph.conf   # where an admin key is; here it is"
+            " /etc/ceph/ceph.conf, or --cluster.conf"
+        )
+    if "[errno 2]" in said:
+        return f"ceph auth get {name} -o KEYRING   # readable by this user; then --cluster.keyring"
+    if "[errno 110]" in said or "deadline" in said:
+        return (
+            "ceph --connect-timeout 5 --status   # with an admin key on this host. If it hangs too:"
+            " a firewall (ports 3300, 6789), or mon_host of the ceph.conf"
+        )
+    return (
+        f"ceph auth get-or-create {name} mon '{MON_CAPS}' mgr '{MGR_CAPS}'"
+        " -o KEYRING   # then --cluster.conf, --cluster.name and --cluster.keyring"
+    )
 
 
 def _too_narrow(facts: ClusterFacts) -> Iterator[Finding]:

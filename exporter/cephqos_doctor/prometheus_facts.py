@@ -72,6 +72,7 @@ class PrometheusFacts:
     doubled_counters: Sequence[Labels] = ()
     doubled_clusters: Sequence[Labels] = ()
     label_taken: Sequence[Labels] = ()
+    alertmanagers: int | None = None  # that get its alerts; None: it does not say
     rules: Sequence[LoadedRule] = ()
     expected: Sequence[LoadedRule] = ()
     grafana: str = ""
@@ -132,6 +133,7 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
         "doubled_counters": await _vector(api, queries.DOUBLED_COUNTERS),
         "doubled_clusters": await _vector(api, queries.DOUBLED_CLUSTERS),
         "label_taken": await _vector(api, queries.LABEL_TAKEN),
+        "alertmanagers": await _alertmanagers(api),
         "recorded": bool(await _vector(api, f"group({RECORDED})")),
         "rules": await _as_printed(api, rules) if prints else rules,
         "expected": await _as_printed(api, wanted) if prints else wanted,
@@ -150,6 +152,13 @@ async def _engine(api: JsonApi) -> tuple[str, str]:
     if "revision" not in info:
         return "VictoriaMetrics", ""
     return ("Thanos", "") if version.startswith("0.") else (PROMETHEUS, version)
+
+
+async def _alertmanagers(api: JsonApi) -> int | None:
+    try:
+        return len((await _data(api, "/api/v1/alertmanagers"))["activeAlertmanagers"])
+    except PageMissing:
+        return None
 
 
 async def _prints(api: JsonApi) -> bool:

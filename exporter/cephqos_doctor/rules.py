@@ -134,6 +134,21 @@ def _late(facts: PrometheusFacts) -> Iterator[Finding]:
             )
 
 
+def _sent(facts: PrometheusFacts) -> Iterator[Finding]:
+    if facts.rules and not facts.alertmanagers and not facts.failure:
+        yield Finding(
+            "Prometheus",
+            "it sends alerts to no Alertmanager: they fire, and nobody is told",
+            "alerting:\n  alertmanagers:\n    - static_configs: [{targets: ['HOST:9093']}]",
+        )
+
+
+def _not_said(facts: PrometheusFacts) -> str:
+    if facts.failure or facts.alertmanagers is not None:
+        return ""
+    return f"{facts.engine} does not tell where alerts go"
+
+
 def _exporters(facts: PrometheusFacts) -> Iterator[Finding]:
     for labels in facts.exporters:
         version = labels.get("version", "")
@@ -153,5 +168,6 @@ CHECKS: Final = (
     Check("rules-loaded-once", _twice),
     Check("rules-work", _failing),
     Check("rules-in-time", _late),
+    Check("alerts-sent", _sent, _not_said),
     Check("exporters-of-this-version", _exporters),
 )

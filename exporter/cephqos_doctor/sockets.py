@@ -102,7 +102,16 @@ def _exists(path: str) -> bool:
 
 def _refused(facts: HostFacts) -> Iterator[Finding]:
     for socket in facts.sockets:
-        if socket.failure == "permission":
+        if socket.failure == "permission" and facts.user in (socket.owner, "root"):
+            yield Finding(
+                socket.osd,
+                f"user {facts.user} may not connect to {socket.path}, which belongs to"
+                f" {socket.owner}: SELinux or AppArmor forbid it, or a container has no"
+                " capabilities",
+                "sudo journalctl --dmesg --grep 'avc.*denied|apparmor.*DENIED'   # what forbids it;"
+                " containers: --security-opt=label=disable --security-opt=apparmor=unconfined",
+            )
+        elif socket.failure == "permission":
             yield Finding(
                 socket.osd,
                 f"user {facts.user} may not connect to {socket.path}, which belongs to"
@@ -144,6 +153,12 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
                 socket.osd,
                 f"nobody listens on {socket.path}: the OSD does not run",
                 _state_of(socket),
+            )
+        elif socket.failure == "descriptors":
+            yield Finding(
+                socket.osd,
+                "it was not asked: this command may not open that many files",
+                "ulimit -n 65536   # and once more",
             )
         elif socket.failure and socket.failure not in (*_LEFT_OVER, "permission"):
             yield Finding(

@@ -38,9 +38,16 @@ _COMMANDS = [
     "sudo",
     "systemctl",
     "timedatectl",
+    "ulimit",
     "useradd",
 ]
-_SETTINGS = ("metric_relabel_configs:", "relabel_configs:", "remote_write:", "scrape_configs:")
+_SETTINGS = (
+    "alerting:",
+    "metric_relabel_configs:",
+    "relabel_configs:",
+    "remote_write:",
+    "scrape_configs:",
+)
 
 
 def mends(finding: Finding) -> bool:

@@ -38,7 +38,7 @@ SKEW = {"health": {"checks": {"MON_CLOCK_SKEW": {"summary": {"message": "skew on
     ("changed", "check", "said", "mend"),
     [
         ({}, "", "", ""),
-        ({"failure": "timed out"}, "cluster-reachable", "timed out", "ceph auth get-or-create"),
+        ({"failure": "no key"}, "cluster-reachable", "no key", "ceph auth get-or-create"),
         (
             {"failure": "no module", "bindings_missing": True},
             "cluster-reachable",

@@ -128,3 +128,36 @@ async def test_monitors_that_do_not_answer_are_one_finding(monkeypatch: pytest.M
     facts, stand_in = await looked_at(monkeypatch, answer)
     assert list(found(CLUSTER_CHECKS, facts)) == ["cluster-reachable"]
     assert len(stand_in.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("failure", "mend"),
+    [
+        # As librados says it.
+        (
+            "cannot connect with /x.conf as client.cephqos: [errno 2] error calling conf_read_file",
+            "ceph config generate-minimal-conf",
+        ),
+        (
+            "cannot connect with x as client.cephqos: [errno 2] RADOS object not found (error"
+            " connecting to the cluster)",
+            "ceph auth get client.cephqos",
+        ),
+        (
+            "cannot connect with x as client.cephqos: [errno 13] RADOS permission denied (error"
+            " connecting to the cluster)",
+            "ceph auth get-or-create client.cephqos",
+        ),
+        (
+            "cannot connect with x as client.cephqos: [errno 110] RADOS timed out (error"
+            " connecting to the cluster)",
+            "ceph --connect-timeout 5 --status",
+        ),
+        ("status: no answer before the deadline", "ceph --connect-timeout 5 --status"),
+        ("what nobody has seen yet", "ceph auth get-or-create client.cephqos"),
+    ],
+)
+def test_what_keeps_a_connection_away_has_the_mend_of_its_own(failure: str, mend: str) -> None:
+    facts = ClusterFacts(name="client.cephqos", failure=failure)
+    [finding] = found(CLUSTER_CHECKS, facts)["cluster-reachable"]
+    assert finding.mend.startswith(mend)

@@ -26,9 +26,9 @@ BUILDS: Mapping[str, dict[str, str]] = {
 }
 # The status of what an engine has no page for.
 WITHOUT = {
-    "VictoriaMetrics": {"format_query": 400},
-    "Thanos": {"format_query": 404},
-    "Mimir": {"targets": 404, "format_query": 404},
+    "VictoriaMetrics": {"format_query": 400, "alertmanagers": 400},
+    "Thanos": {"format_query": 404, "alertmanagers": 404},
+    "Mimir": {"targets": 404, "format_query": 404, "alertmanagers": 404},
     "Prometheus": {},
 }
 Series = dict[str, list[dict[str, str]]]
@@ -55,6 +55,7 @@ class Engine:
             "status/buildinfo": BUILDS[self.name],
             "rules": {"groups": self._groups()},
             "targets": {"activeTargets": []},
+            "alertmanagers": {"activeAlertmanagers": [{"url": "http://a/api/v2/alerts"}]},
             "format_query": sent.get("query", ""),
             "query": {"result": self._result(str(sent.get("query", "")))},
         }
@@ -95,7 +96,7 @@ async def test_an_engine_on_which_all_is_well_has_no_finding(name: str) -> None:
 async def test_what_an_engine_does_not_tell_is_said_to_be_unchecked(name: str) -> None:
     told, _ = await diagnosis(Engine(name))
     skipped = dict(told.skipped)
-    assert "prometheus-version" in skipped
+    assert {"prometheus-version", "alerts-sent"} <= skipped.keys()
     assert "text of rules" in skipped["rules-of-this-version"]
     assert "not checked: prometheus-version" in told.text()
     told, _ = await diagnosis(Engine("Prometheus"))

@@ -12,10 +12,11 @@ from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_doctor import host_facts, processes, sockets
-from cephqos_doctor.cli import HOST_CHECKS
+from cephqos_doctor.cli import HOST_CHECKS, file_of
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.host_facts import ClosedDirectory, SocketFacts
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look
+from cephqos_exporter import options
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.cli import read_settings
 
@@ -203,3 +204,33 @@ def test_reading_within_a_deadline_gives_what_there_is(tmp_path: Path) -> None:
     file.write_text("text")
     assert processes.read_within(file, 5.0) == "text"
     assert processes.read_within(tmp_path / "none", 5.0) == ""
+
+
+@pytest.mark.parametrize("user", ["ceph", "root"])
+def test_whose_own_socket_is_closed_to_him_is_told_of_selinux_and_not_of_users(user: str) -> None:
+    facts = host(user=user, sockets=(answering("permission"),), osds=())
+    [finding] = found(sockets.CHECKS, facts)["sockets-permitted"]
+    assert "SELinux or AppArmor" in finding.problem
+    assert "sudo -u" not in finding.mend and "User=" not in finding.mend
+    other = host(user="nobody", sockets=(answering("permission"),), osds=())
+    [finding] = found(sockets.CHECKS, other)["sockets-permitted"]
+    assert "which belongs to ceph" in finding.problem
+
+
+def test_a_limit_of_this_command_is_not_blamed_on_an_osd() -> None:
+    [finding] = found(sockets.CHECKS, host(sockets=(answering("descriptors"),)))["osds-answer"]
+    assert "it does not answer" not in finding.problem
+    assert finding.mend.startswith("ulimit -n ")
+
+
+def test_without_a_file_the_one_of_the_package_is_taken_as_its_service_does(tmp_path: Path) -> None:
+    """Sockets that the exporter was told of are not missing, nor is a policy that it has."""
+    packaged = tmp_path / "exporter.yml"
+    assert file_of(None, {}, packaged) is None
+    packaged.write_text("discovery:\n  sockets: [/packaged/*.asok]\n")
+    assert file_of(None, {}, packaged) == str(packaged)
+    assert file_of("/other.yml", {}, packaged) == "/other.yml"
+    # What stands in the environment is read as the exporter reads it.
+    assert file_of(None, {"CEPHQOS_EXPORTER_CONFIG_FILE": "/other.yml"}, packaged) is None
+    read = read_settings({"config.file": file_of(None, {}, packaged)}, {})
+    assert read[options.SOCKETS] == ("/packaged/*.asok",)

@@ -30,6 +30,7 @@ def prometheus(**changed: Any) -> PrometheusFacts:
         "exporters": ({"job": "cephqos", "instance": "a:10130", "version": __version__},),
         "rules": loaded,
         "expected": loaded,
+        "alertmanagers": 1,
         "dashboards": {
             uid: json.loads((generated / f"{uid}.json").read_text()) for uid in dashboards.ALL
         },
@@ -83,6 +84,7 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
         ({"rules": rule(expr="y")}, "rules-of-this-version", "differ", "rules build"),
         ({"rules": (*rule(), *rule(name="old"))}, "rules-complete", "old", "rules build"),
         ({"expected": (*rule(), *rule(name="new"))}, "rules-complete", "missing: new", ""),
+        ({"alertmanagers": 0}, "alerts-sent", "nobody is told", "alerting:"),
         ({"rules": rule(error="many-to-many")}, "rules-work", "many-to-many", "rules build"),
         ({"rules": rule(seconds=20.0)}, "rules-in-time", "20.0 s", "--scrape-interval 30"),
         (
