@@ -7,6 +7,7 @@ from dataclasses import replace
 from cephqos_base.series import CLASSES, CLIENT, CLUSTER
 from cephqos_base.terminal import printable
 from cephqos_loadgen.quantile import quantile
+from cephqos_loadgen.results import demand
 from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.model import (
@@ -28,8 +29,6 @@ from cephqos_loadgen.top.model import (
 )
 
 _SEVERITIES = ("page", "ticket", "info")
-_ENOUGH = 0.9  # of its reservation: the rules' bound for a violation
-_LAG_SECONDS = 0.25  # the rules' bound too
 
 
 def build_model(samples: TopSamples, selection: Selection) -> Model:
@@ -164,35 +163,34 @@ def _osd_class(samples: TopSamples, key: Key, cause: str, by: str) -> OsdClass:
         cause=cause,
         by=by,
     )
-    violated, demand = samples.of("violated").get(key), samples.of("demand").get(key)
+    violated, wants = samples.of("violated").get(key), samples.of("demand").get(key)
     if violated is None:
         state = _judged(part, waits=bool(part.queued) or _waits(samples, key[:2], key[2]))
     else:
-        state = _by_rules(part, violated, demand)
+        state = _by_rules(part, violated, wants)
     shortfall = part.shortfall
     if shortfall is None and state == "behind" and attained is not None and reserved is not None:
         shortfall = max(0.0, reserved - attained)
     return replace(part, state=state, shortfall=shortfall)
 
 
-def _by_rules(part: OsdClass, violated: float, demand: float | None) -> State:
+def _by_rules(part: OsdClass, violated: float, wants: float | None) -> State:
     if violated:
         return "violated"
     if not part.reserved:
         return "unpromised" if part.attained else "idle"
-    return "kept" if demand or part.attained else "idle"
+    return "kept" if wants or part.attained else "idle"
 
 
 def _waits(samples: TopSamples, osd: Key, name: str) -> bool:
-    """Whether clients wait outside the queue of their class: before it, or inside the store. The
-    bounds are those of the rules.
-    """
-    if name != CLIENT or samples.of("client_present").get(osd, 0.0) < 2:
+    """Whether clients wait outside the queue of their class: before it, or inside the store."""
+    if name != CLIENT or samples.of("client_present").get(osd, 0.0) < demand.PRESENT:
         return False
-    if samples.of("client_waiting").get(osd, 0.0) >= 1:
+    if samples.of("client_waiting").get(osd, 0.0) >= demand.WAITING:
         return True
     busy = samples.of("store_seconds").get(osd, 0.0)  # transactions under way, by Little's law
-    return busy >= 8 and busy >= 0.005 * samples.of("store_transactions").get(osd, 0.0)
+    explained = demand.STORE_LATENCY["ssd"] * samples.of("store_transactions").get(osd, 0.0)
+    return busy >= max(demand.IN_STORE, explained)
 
 
 def _judged(part: OsdClass, waits: bool) -> State:
@@ -201,8 +199,8 @@ def _judged(part: OsdClass, waits: bool) -> State:
         return "unknown"
     if not part.reserved:
         return "unpromised" if part.attained or waits else "idle"
-    late = part.lag is not None and part.lag > _LAG_SECONDS
-    if late or (waits and part.attained < _ENOUGH * part.reserved):
+    late = part.lag is not None and part.lag > demand.LAG_SECONDS
+    if late or (waits and part.attained < demand.SHORTFALL * part.reserved):
         return "behind"
     return "kept" if part.attained or waits else "idle"
 

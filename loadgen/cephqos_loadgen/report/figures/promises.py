@@ -3,9 +3,9 @@
 Rates are over windows of WINDOW seconds. A class has demand in a window when requests waited in its
 queue at every sample of it. Clients have demand too when operations were in progress at every
 sample, and waited before the scheduler or piled up behind it: many transactions in the store, and
-each takes long for its media. A window is violated when the class had demand and got less than
-SHORTFALL of its reservation. Bounds are those of the alerts' rules, which see more evidence, and
-hold a violation longer.
+each takes long for its media. A window is violated when the class had demand and got too little of
+its reservation. Bounds (`results.demand`) are those of the alerts' rules, which see more evidence,
+and hold a violation longer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,9 @@ from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.intervals import Mask
 from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
+from cephqos_loadgen.results import demand
 
 WINDOW: Final = 10.0
-SHORTFALL: Final = 0.9
-# Bounds of client demand, as the alerts have them: operations in every sample, operations that wait
-# on average, transactions in the store on average, and how long each of them takes. A disk takes
-# long for being a disk.
-PRESENT: Final = 2
-WAITING: Final = 1.0
-IN_STORE: Final = 8.0
-STORE_LATENCY: Final = {"hdd": 0.05, "ssd": 0.005}
 FAMILIES: Final = frozenset(
     {
         *(
@@ -103,7 +96,7 @@ def _promise(
     if work == CLIENT:
         wanted |= client_demand(samples, osd, times)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
-    short = wanted & (rates < SHORTFALL * (reservation or 0.0))
+    short = wanted & (rates < demand.SHORTFALL * (reservation or 0.0))
     lags = [
         s.values[(s.times >= start) & (s.times <= end)]
         for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
@@ -151,10 +144,10 @@ def client_demand(samples: Samples, osd: str, times: Floats) -> Mask:
     # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
     there = samples.of(QosSeries.CLIENT_OPS_IN_PROGRESS, **own)
     there += samples.of(QosSeries.QUEUE_LENGTH, **own, **{"class": CLIENT}) if there else []
-    present = held(together(there), times, PRESENT)
+    present = held(together(there), times, demand.PRESENT)
     waits = samples.of(QosSeries.CLIENT_WAIT_SECONDS, **own)
     waits += samples.of(QosSeries.THROTTLE_WAIT_SECONDS, **own)
-    return present & ((_rates_at(waits, times) >= WAITING) | _piling_up(samples, osd, times))
+    return present & ((_rates_at(waits, times) >= demand.WAITING) | _piling_up(samples, osd, times))
 
 
 def _piling_up(samples: Samples, osd: str, times: Floats) -> Mask:
@@ -164,8 +157,8 @@ def _piling_up(samples: Samples, osd: str, times: Floats) -> Mask:
     counters = samples.of(QosSeries.STORE_TRANSACTIONS, **own)
     ended = _rates_at(counters, times)
     disks = samples.of(QosSeries.SCHEDULER_INFO, media="hdd", **own)
-    bound = STORE_LATENCY["hdd" if disks else "ssd"]
-    slow = (ended > 0) & (seconds >= IN_STORE) & (seconds >= bound * ended)
+    bound = demand.STORE_LATENCY["hdd" if disks else "ssd"]
+    slow = (ended > 0) & (seconds >= demand.IN_STORE) & (seconds >= bound * ended)
     used = samples.of(QosSeries.THROTTLE_USED_RATIO, throttle="bluestore", **own)
     found: Mask = slow
     if counters:
