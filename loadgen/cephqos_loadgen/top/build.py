@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from cephqos_base.series import CLASSES, CLIENT, CLUSTER
 from cephqos_base.terminal import printable
-from cephqos_loadgen.quantile import quantile
 from cephqos_loadgen.results import demand
 from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
@@ -27,6 +26,7 @@ from cephqos_loadgen.top.model import (
     State,
     TopSamples,
 )
+from cephqos_loadgen.top.quantile import quantile
 
 _SEVERITIES = ("page", "ticket", "info")
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cephqos_loadgen.quantile import quantile
+from cephqos_loadgen.top.quantile import quantile
 
 
 @given(

@@ -26,8 +26,8 @@ from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.metrics import METRICS, families
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
 from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
-from cephqos_loadgen.quantile import quantile
 from cephqos_loadgen.servers import Address
+from cephqos_loadgen.top.quantile import quantile
 
 PAGE = Path(__file__).parents[3] / "loadgen" / "RECORDING.md"
 
