@@ -71,12 +71,6 @@ def find_tool(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def failed_build(name: str) -> str | None:
-    """The end of the log of a build that failed, for whoever misses the tool."""
-    log = _log(TOOLS[name])
-    return builds.last_lines(log) if log.is_file() else None
-
-
 def _target(tool: Tool) -> Path:
     recipe = hashlib.sha256(" ".join(filter(None, (*_BUILD, tool.package, tool.tags))).encode())
     for file in sorted((_SOURCES / tool.module).iterdir()):
@@ -84,7 +78,8 @@ def _target(tool: Tool) -> Path:
     return cache_dir() / "tools" / f"{tool.name}-{recipe.hexdigest()[:8]}" / tool.name
 
 
-def _log(tool: Tool) -> Path:
+def log_of(tool: Tool) -> Path:
+    """Of a build that is under way, or that has failed."""
     return _target(tool).parent.with_suffix(".log")
 
 
@@ -105,7 +100,7 @@ async def ensure_tool(name: str, progress: Progress, nice: int = 5) -> Path:
 
 async def _build(tool: Tool, target: Path, say: Say, nice: int) -> None:
     building = target.with_suffix(".building")
-    module, log = _SOURCES / tool.module, _log(tool)
+    module, log = _SOURCES / tool.module, log_of(tool)
     listed = await _output(["go", "-C", str(module), "list", "-deps", tool.package])
     total = len(listed.split())
     # Go takes `-C` only as the first option.

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.tools import TOOLS, failed_build, find_tool
+from cephqos_loadgen.lab.builds import last_lines
+from cephqos_loadgen.tools import TOOLS, find_tool, log_of
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "logs"
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}")
@@ -19,10 +20,11 @@ ENTRY = re.compile(
 
 def need_tools() -> None:
     """Skip, saying why, where Loki or the collector cannot be had."""
-    for name in TOOLS:
+    for name, tool in TOOLS.items():
         if find_tool(name) is None:
-            said = failed_build(name)
-            pytest.skip(f"no {name}: " + (f"its build failed:\n{said}" if said else "`make tools`"))
+            log = log_of(tool)
+            why = f"its build failed:\n{last_lines(log)}" if log.is_file() else "`make tools`"
+            pytest.skip(f"no {name}: {why}")
 
 
 def recorded_to(folder: Path, release: str) -> None:
