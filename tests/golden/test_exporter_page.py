@@ -128,6 +128,21 @@ def test_both_parsers_read_the_same_samples(pages: tuple[str, str, set[str]]) ->
     assert len(as_text) > 1500
 
 
+def test_the_last_bucket_of_every_histogram_is_its_count(
+    pages: tuple[str, str, set[str]],
+) -> None:
+    last, counts = {}, {}
+    for family in text_parser.text_string_to_metric_families(pages[0]):
+        for sample in family.samples if family.type == "histogram" else ():
+            labels = frozenset((k, v) for k, v in sample.labels.items() if k != "le")
+            if sample.labels.get("le") == "+Inf":
+                last[family.name, labels] = sample.value
+            elif sample.name.endswith("_count"):
+                counts[family.name, labels] = sample.value
+    assert last == counts
+    assert len(last) > 10
+
+
 def promtool() -> list[str]:
     """promtool of this machine or, for root, of a release tree."""
     if shutil.which("promtool"):

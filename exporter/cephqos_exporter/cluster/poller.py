@@ -74,9 +74,14 @@ class _Slow:
     """When something expensive may be read again."""
 
     due: float = 0.0
+    read_at: float = 0.0
+
+    def is_due(self, now: float) -> bool:
+        """Also where the clock was set back: else it would not be read for as long."""
+        return not self.read_at <= now < self.due
 
     def spent(self, now: float, seconds: float, least: float) -> None:
-        self.due = now + max(least, seconds / _SLOW_DUTY)
+        self.read_at, self.due = now, now + max(least, seconds / _SLOW_DUTY)
 
 
 @dataclass(slots=True)
@@ -92,7 +97,7 @@ class _Due:
     osd_map: _Slow = field(default_factory=_Slow)
     states: _Slow = field(default_factory=_Slow)
     schedule: _Slow = field(default_factory=_Slow)
-    options: float = 0.0
+    options: _Slow = field(default_factory=_Slow)
 
 
 class NoManager(ClusterUnreachable):
@@ -205,7 +210,7 @@ class Poller:
     async def _read_osd_map(self, status: ClusterStatus, unknown: set[int], now: float) -> OsdMap:
         known = self._osd_map
         new = known is None or known.epoch != status.epoch
-        if known is None or (new and (unknown or now >= self._due.osd_map.due)):
+        if known is None or (new and (unknown or self._due.osd_map.is_due(now))):
             started = self._clock()
             known = self._osd_map = parse_osd_dump(await self.reader.ask(OSD_DUMP))
             seconds = self._clock() - started
@@ -214,11 +219,11 @@ class Poller:
         return known
 
     async def _read_options(self, now: float) -> None:
-        if self._options and now < self._due.options:
+        if self._options and not self._due.options.is_due(now):
             return
         for who, key in OPTIONS:
             self._options[key] = float(await self.reader.ask(option(who, key)))
-        self._due.options = now + _OPTIONS_INTERVAL_SECONDS
+        self._due.options.spent(now, 0.0, _OPTIONS_INTERVAL_SECONDS)
 
     async def _read_scrubs(self, status: ClusterStatus) -> None:
         """Those being scrubbed: OSDs take on few at once, so the list is short."""
@@ -255,7 +260,7 @@ class Poller:
             return
         if self._too_many(state.osd_map):
             return
-        if self._clock() < self._due.states.due and self._kept is not None:
+        if not self._due.states.is_due(self._clock()) and self._kept is not None:
             state.states_by_pool = self._kept.states_by_pool
             state.states_read_at = self._kept.states_read_at
             return
@@ -270,7 +275,7 @@ class Poller:
         if self._rotation.as_of is None or self._too_many(state.osd_map):
             return  # before the first round is over any count would be of a part
         started = self._clock()
-        if self._kept is not None and started < self._due.schedule.due:
+        if self._kept is not None and not self._due.schedule.is_due(started):
             state.schedule = self._kept.schedule
             return
         records = self._scrub.records.values()

@@ -19,6 +19,8 @@ class Rates(Generic[Key]):
     def add(self, key: Key, now: float, value: float) -> None:
         """Take in a reading; the newest one that is a whole window old stays as the base."""
         readings = self._readings.setdefault(key, deque())
+        if readings and now < readings[-1][0]:  # the clock was set back
+            readings.clear()
         readings.append((now, value))
         while len(readings) > 2 and readings[1][0] <= now - self._window:
             readings.popleft()

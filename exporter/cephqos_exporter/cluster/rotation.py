@@ -46,7 +46,8 @@ class Rotation:
         if not osds:
             return []
         soon = self.due_out_of_turn(osds)
-        elapsed = now - self._last if self._last is not None else 0.0
+        # A clock that was set back is no debt.
+        elapsed = max(now - self._last, 0.0) if self._last is not None else 0.0
         self._last = now
         # The first round is not spread: until it is over nothing is known.
         share = elapsed * len(osds) / self._interval if self.rounds else _MOST_AT_ONCE

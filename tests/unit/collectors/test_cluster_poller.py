@@ -262,6 +262,24 @@ async def test_without_a_manager_nothing_is_asked_of_it() -> None:
     assert polling.failure is not None and polling.failure.reason == "no_manager"
 
 
+async def test_a_clock_that_is_set_back_makes_nothing_stale() -> None:
+    """As when a virtual machine goes on, or its first time server answers."""
+    reader, clock = RecordedReader(moment="recovery"), Clock()
+    polling = poller(reader, clock)
+    assert await polling.poll()
+    reader.asked.clear()
+
+    def later(name: str, reply: Any) -> Any:
+        if name == "status":
+            reply["osdmap"]["epoch"] += 1
+        return reply
+
+    reader.change = later
+    clock.now -= 86_400
+    assert await polling.poll()
+    assert {"osd_dump", "config get", "brief"} <= set(reader.asked)
+
+
 async def test_polls_that_fail_come_less_and_less_often() -> None:
     reader = RecordedReader()
     reader.error = ClusterSilent("no answer")

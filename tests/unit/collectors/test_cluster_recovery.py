@@ -94,6 +94,14 @@ def test_a_recovery_that_has_just_begun_is_not_thought_slow_for_the_idle_time_be
     assert found[f"cephqos_recovery_pool_eta_seconds{POOL}"] == 45
 
 
+def test_a_clock_that_is_set_back_ends_no_rate() -> None:
+    rates: Rates[str] = Rates()
+    rates.add("x", 10_000.0, 5)
+    for second in range(4):
+        rates.add("x", 100.0 + second, second)
+    assert rates.of("x") == 1
+
+
 def test_nothing_left_is_done_now_and_a_standstill_is_never() -> None:
     assert time_left(0, None) == 0
     assert time_left(10, None) is None

@@ -60,6 +60,15 @@ def test_an_osd_that_went_down_is_not_read_and_a_new_one_is_next_round() -> None
     assert read == {*range(50), 200}
 
 
+def test_a_clock_that_is_set_back_stops_no_round() -> None:
+    rotation, osds = Rotation(60), range(60)
+    rotation.due(osds, 10_000.0)
+    rotation.due(osds, 10_005.0)
+    assert rotation.end_round()
+    read = [osd for poll in range(12) for osd in rotation.due(osds, 100.0 + poll * 5.0)]
+    assert len(read) >= 50
+
+
 def test_a_cluster_without_osds_has_no_rounds() -> None:
     rotation = Rotation(10)
     assert rotation.due([], 0.0) == []
