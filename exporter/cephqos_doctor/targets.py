@@ -126,7 +126,7 @@ def _doubled(facts: PrometheusFacts) -> Iterator[Finding]:
             " servers are not merged, and sums count double",
             "remote_write: [{write_relabel_configs: [{regex: replica, action: labeldrop}]}]"
             "   # VictoriaMetrics, with -dedup.minScrapeInterval. Thanos:"
-            " thanos query --query.replica-label=replica",
+            " thanos query --query.replica-label=replica. The operator's label: prometheus_replica",
         )
     if facts.doubled_osds:
         yield Finding(

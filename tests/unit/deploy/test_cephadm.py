@@ -97,3 +97,17 @@ def test_the_page_makes_all_rules_into_the_one_file_that_cephadm_loads(tmp_path:
     [most] = re.findall(r"mon_config_key_max_entry_size (\d+)", page)
     assert made.stat().st_size < int(most)
     assert "mgr/cephadm/services/prometheus/alerting/custom_alerts.yml" in page
+
+
+def test_a_template_is_removed_before_ceph_is_upgraded_under_the_key_that_it_was_stored_with() -> (
+    None
+):
+    """The new manager refuses what the old one's template asks for, and the upgrade stops."""
+    page = (CEPHADM / "README.md").read_text()
+    [stored] = re.findall(r"^ceph config-key set (\S+prometheus\.yml) ", page, re.MULTILINE)
+    upgrade = page.split("**Ceph itself.**")[1]
+    lines = upgrade.split("```")[1].splitlines()
+    assert f"ceph config-key rm {stored}" in lines
+    start = next(n for n, line in enumerate(lines) if line.startswith("ceph orch upgrade start"))
+    assert lines.index(f"ceph config-key rm {stored}") < start
+    assert "#upgrade-remove" in page.split("## 5.")[0]
