@@ -47,6 +47,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     """What is read and what is written."""
     parser.add_argument(
         "--slo",
+        metavar="FILE|DIR",
         type=Path,
         default=DEFAULT_SLOS,
         help="SLOs: a file, or a directory of *.yaml (default: the ones that come with cephqos)",
@@ -54,24 +55,30 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-slo", action="store_true", help="write no SLOs")
     parser.add_argument(
         "--out",
+        metavar="DIR",
         type=Path,
         help="directory to write the rules to (default: alerts/rules of the checkout)",
     )
     parser.add_argument(
         "--alertmanager",
+        metavar="FILE",
         type=Path,
         help="file to write Alertmanager's configuration to (default: none with --out, otherwise"
         " alerts/alertmanager/alertmanager.yml of the checkout)",
     )
     parser.add_argument(
         "--loki",
+        metavar="FILE",
         type=Path,
         help="file to write the rules for Loki's ruler to (default: none with --out, otherwise"
         " alerts/loki/fake/logs.yml of the checkout)",
     )
-    parser.add_argument("--webhook", help=f"URL to send alerts to (default: {DEFAULT_WEBHOOK})")
+    parser.add_argument(
+        "--webhook", metavar="URL", help=f"URL to send alerts to (default: {DEFAULT_WEBHOOK})"
+    )
     parser.add_argument(
         "--receivers",
+        metavar="FILE",
         type=Path,
         help="file with your Alertmanager receivers, used instead of webhooks",
     )
@@ -82,12 +89,14 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     default = RuleSettings()
     parser.add_argument(
         "--scrape-interval",
+        metavar="SECONDS",
         type=float,
         default=default.scrape_interval,
         help="scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
     )
     parser.add_argument(
         "--time-scale",
+        metavar="FACTOR",
         type=float,
         default=default.time_scale,
         help="multiply every window and hold by this, above 0 to 1, for tests and demos"
@@ -95,16 +104,19 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--job",
+        metavar="REGEX",
         default=default.job,
         help="regular expression that matches the exporter's scrape jobs (default: %(default)s)",
     )
     parser.add_argument(
         "--runbook-url",
+        metavar="URL",
         default=default.runbook_url,
         help="URL of runbooks.md for links in alerts (default: %(default)s)",
     )
     parser.add_argument(
         "--dashboard-url",
+        metavar="URL",
         default=default.dashboard_url,
         help="Grafana URL before the dashboard uids (default: %(default)s)",
     )

@@ -43,12 +43,14 @@ def _add_install(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--prometheus",
+        metavar="URL",
         default=default.prometheus,
         help="URL of Prometheus, as Grafana reaches it (default: %(default)s)",
     )
-    parser.add_argument("--loki", default="", help="URL of Loki (default: none)")
+    parser.add_argument("--loki", metavar="URL", default="", help="URL of Loki (default: none)")
     parser.add_argument(
         "--scrape-interval",
+        metavar="SECONDS",
         type=float,
         default=default.scrape_interval,
         help="seconds between scrapes of the exporters (default: %(default)s)",

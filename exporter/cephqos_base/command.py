@@ -64,8 +64,20 @@ COMMANDS: Final = (
 )  # fmt: skip
 
 
+class _Actions(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """The help of an action begins with what the list of actions says of it."""
+
+    def add_parser(self, name: str, **settings: Any) -> Any:
+        settings.setdefault("description", settings.get("help"))
+        return super().add_parser(name, **settings)
+
+
 class Parser(argparse.ArgumentParser):
     """argparse, but a wrong option costs one line, not a page."""
+
+    def __init__(self, *given: Any, **settings: Any) -> None:
+        super().__init__(*given, **settings)
+        self.register("action", "parsers", _Actions)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The command that got what it does not know refuses it: the hint names its own help."""

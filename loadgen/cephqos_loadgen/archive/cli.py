@@ -21,6 +21,7 @@ from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.phase import LoadResult
 
 _DEFAULT_BASE = "cephqos-runs"
+_ARCHIVE = "folder of a recorded run"
 # What is shown is in files that are smaller.
 _SHOWN_BYTES = 4 << 20
 # What ended a phase, where it is not what the plan says.
@@ -39,23 +40,31 @@ _EXPORTERS = {
 def add_options(archive: Parser) -> None:
     verbs = archive.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("ls", help="list the archives of a folder")
-    listing.add_argument("folder", nargs="?", type=Path, default=Path(_DEFAULT_BASE))
+    listing.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=Path(_DEFAULT_BASE),
+        help="folder of archives (default: %(default)s)",
+    )
     listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(run=_ls)
     verify = verbs.add_parser("verify", help="check archives against their checksums")
-    verify.add_argument("archive", nargs="+", type=Path)
+    verify.add_argument("archive", nargs="+", type=Path, help=_ARCHIVE)
     verify.set_defaults(run=_verify)
     show = verbs.add_parser("show", help="show points, repeats, phases and curves")
-    show.add_argument("archive", type=Path)
+    show.add_argument("archive", type=Path, help=_ARCHIVE)
     show.add_argument("--json", action="store_true", help="print archive.json")
     show.set_defaults(run=_show)
     _add_export(verbs.add_parser("export", help="write tables (CSV, Parquet) or OpenMetrics"))
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("archive", type=Path)
-    parser.add_argument("--format", choices=export.FORMATS, default="csv")
-    parser.add_argument("--to", type=Path, required=True, help="folder to write to")
+    parser.add_argument("archive", type=Path, help=_ARCHIVE)
+    parser.add_argument(
+        "--format", choices=export.FORMATS, default="csv", help="form of the files (default: csv)"
+    )
+    parser.add_argument("--to", metavar="DIR", type=Path, required=True, help="folder to write to")
     parser.set_defaults(run=_export)
 
 

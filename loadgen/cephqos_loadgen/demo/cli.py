@@ -32,12 +32,19 @@ _GRAFANA_SECONDS = 20.0
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("--release", default="reef", help="Ceph release (default: %(default)s)")
     parser.add_argument(
-        "--osds", type=int, default=3, help="number of OSDs, 2 to 16 (default: %(default)s)"
+        "--release", metavar="RELEASE", default="reef", help="Ceph release (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--osds",
+        metavar="N",
+        type=int,
+        default=3,
+        help="number of OSDs, 2 to 16 (default: %(default)s)",
     )
     parser.add_argument(
         "--interval",
+        metavar="SECONDS",
         type=float,
         default=2.0,
         help="seconds between refreshes (default: %(default)g)",
@@ -46,7 +53,9 @@ def add_options(parser: Parser) -> None:
         "--calm", action="store_true", help="do not break a promise; only show the cluster"
     )
     parser.add_argument("--once", action="store_true", help="exit when the story is over")
-    parser.add_argument("--duration", type=float, help="exit after this many seconds")
+    parser.add_argument(
+        "--duration", metavar="SECONDS", type=float, help="exit after this many seconds"
+    )
     parser.set_defaults(run=_demo)
 
 

@@ -60,7 +60,7 @@ def add_options(lab: Parser) -> None:
     status.set_defaults(run=_status)
     execute = verbs.add_parser("exec", help="run a command inside the cluster: lab exec -- ceph -s")
     _add_name(execute)
-    execute.add_argument("argv", nargs="+", metavar="COMMAND")
+    execute.add_argument("argv", nargs="+", metavar="COMMAND", help="what to run, after --")
     execute.set_defaults(run=_exec)
     listing = verbs.add_parser("list", help="list the labs of this machine")
     listing.add_argument("--json", action="store_true", help="print JSON")
@@ -69,7 +69,10 @@ def add_options(lab: Parser) -> None:
         "trees", help="build the release trees now instead of at the first `lab up`"
     )
     trees.add_argument(
-        "--release", action="append", help="release to build, repeatable (default: all)"
+        "--release",
+        metavar="RELEASE",
+        action="append",
+        help="release to build, repeatable (default: all)",
     )
     trees.set_defaults(run=_trees)
     _add_fault(verbs.add_parser("fault", help="stop, kill, delay, throttle or fill an OSD"))
@@ -77,17 +80,27 @@ def add_options(lab: Parser) -> None:
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--name", default=DEFAULT_NAME, help="name of the lab (default: %(default)s)"
+        "--name",
+        metavar="NAME",
+        default=DEFAULT_NAME,
+        help="name of the lab (default: %(default)s)",
     )
 
 
 def _add_up(up: argparse.ArgumentParser) -> None:
     _add_name(up)
     _add_osds(up)
+    _add_devices(up)
     _add_daemons(up)
-    up.add_argument("--port", type=int, help="first of the lab's 400 ports (default: a free block)")
+    up.add_argument(
+        "--port",
+        metavar="PORT",
+        type=int,
+        help="first of the lab's 400 ports (default: a free block)",
+    )
     up.add_argument(
         "--timeout",
+        metavar="SECONDS",
         type=float,
         default=LabSpec().timeout,
         help="seconds until the cluster must be active (default: 120)",
@@ -101,22 +114,37 @@ def _add_osds(up: argparse.ArgumentParser) -> None:
     releases = ", ".join(f"{r.name} ({r.version})" for r in RELEASES.values())
     up.add_argument(
         "--release",
+        metavar="RELEASE",
         default=defaults.release,
         help=f"Ceph release: {releases} (default: %(default)s)",
     )
     up.add_argument(
-        "--osds", type=int, default=defaults.osds, help="number of OSDs, 1 to 16 (default: 4)"
+        "--osds",
+        metavar="N",
+        type=int,
+        default=defaults.osds,
+        help="number of OSDs, 1 to 16 (default: 4)",
     )
     up.add_argument(
-        "--osd-size", default="10G", help="size of each OSD; files are sparse (default: 10G)"
+        "--osd-size",
+        metavar="SIZE",
+        default="10G",
+        help="size of each OSD; files are sparse (default: 10G)",
     )
     up.add_argument(
         "--backing",
+        metavar="KIND",
         default=defaults.backing,
         help=f"what holds an OSD's data: {' or '.join(BACKINGS)} (default: %(default)s)",
     )
+
+
+def _add_devices(up: argparse.ArgumentParser) -> None:
+    """What the loop devices are like."""
     up.add_argument(
-        "--io-scheduler", help=f"I/O scheduler of the loop devices: {', '.join(IO_SCHEDULERS)}"
+        "--io-scheduler",
+        metavar="NAME",
+        help=f"I/O scheduler of the loop devices: {', '.join(IO_SCHEDULERS)}",
     )
     up.add_argument(
         "--rotational",
@@ -142,21 +170,28 @@ def _add_osds(up: argparse.ArgumentParser) -> None:
 def _add_daemons(up: argparse.ArgumentParser) -> None:
     """How the daemons are configured and where they run."""
     defaults = LabSpec()
-    up.add_argument("--setuser", help="ceph: run daemons as user ceph, as in production")
+    up.add_argument(
+        "--setuser", metavar="USER", help="ceph: run daemons as user ceph, as in production"
+    )
     up.add_argument(
         "--op-queue",
+        metavar="NAME",
         help=f"scheduler of the OSDs: {' or '.join(OP_QUEUES)} (default: the release's)",
     )
     up.add_argument(
         "--objectstore",
+        metavar="KIND",
         default=defaults.objectstore,
         help=f"{' or '.join(OBJECTSTORES)} (default: %(default)s)",
     )
     up.add_argument(
-        "--fs", help=f"filesystem for filestore: {', '.join(FILESYSTEMS)} (default: xfs)"
+        "--fs",
+        metavar="KIND",
+        help=f"filesystem for filestore: {', '.join(FILESYSTEMS)} (default: xfs)",
     )
     up.add_argument(
         "--auth",
+        metavar="KIND",
         default=defaults.auth,
         help=f"authentication: {' or '.join(AUTHS)} (default: %(default)s)",
     )
@@ -191,18 +226,26 @@ def _add_fault(fault: argparse.ArgumentParser) -> None:
     ):
         parser = kinds.add_parser(kind, help=text)
         _add_name(parser)
-        parser.add_argument("--osd", type=int, required=True, help="number of the OSD")
+        parser.add_argument("--osd", metavar="N", type=int, required=True, help="number of the OSD")
         parser.set_defaults(run=_fault)
         if kind == "delay":
-            parser.add_argument("--seconds", type=float, required=True, help="delay; 0 ends it")
             parser.add_argument(
-                "--probability", type=float, default=1.0, help="share of ops to delay (default: 1)"
+                "--seconds", metavar="SECONDS", type=float, required=True, help="delay; 0 ends it"
+            )
+            parser.add_argument(
+                "--probability",
+                metavar="SHARE",
+                type=float,
+                default=1.0,
+                help="share of ops to delay (default: 1)",
             )
         elif kind == "throttle":
             for limit, unit in LIMITS.items():
-                parser.add_argument(f"--{limit}", type=int, help=f"at most so many {unit}")
+                parser.add_argument(f"--{limit}", metavar="N", type=int, help=f"at most N {unit}")
         elif kind == "fill":
-            parser.add_argument("--state", choices=FULL_STATES, required=True)
+            parser.add_argument(
+                "--state", choices=FULL_STATES, required=True, help="what the OSD reports"
+            )
 
 
 def spec_from(arguments: argparse.Namespace) -> LabSpec:

@@ -23,15 +23,17 @@ from cephqos_loadgen.report.words import listed
 
 
 def add_options(parser: Parser) -> None:
-    parser.add_argument("archive", nargs="+", type=Path)
-    parser.add_argument("--out", type=Path, help="folder of the report (default: ARCHIVE-report)")
+    parser.add_argument("archive", nargs="+", type=Path, help="folder of a recorded run")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, help="folder of the report (default: ARCHIVE-report)"
+    )
     parser.add_argument("--reference", default="", metavar="POINT",
                         help="compare with this point (default: the first)")  # fmt: skip
     parser.add_argument("--baseline", metavar="ARCHIVE|IOPS",
                         help="compare throughput with this run, or with a figure")  # fmt: skip
     parser.add_argument("--target", type=_share, metavar="SHARE",
                         help="share of the baseline to keep, such as 50%%")  # fmt: skip
-    parser.add_argument("--percentile", type=_percentile, action="append", default=[],
+    parser.add_argument("--percentile", metavar="P", type=_percentile, action="append", default=[],
                         help="one more percentile of latency, such as 99.95")  # fmt: skip
     parser.add_argument("--causes", action="store_true",
                         help="evaluate the recording rules over each run: why classes got no more"

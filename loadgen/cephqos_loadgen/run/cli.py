@@ -76,16 +76,21 @@ def _add_choices(group: Group) -> None:
     """What a scenario leaves open."""
     group.add_argument(
         "--scale",
+        metavar="NAME",
         help="size of the run: tiny (minutes), lab (default), study (as published, hours)",
     )
-    group.add_argument("--repeats", type=int, help="repeats of each point (default: scenario's)")
+    group.add_argument(
+        "--repeats", metavar="N", type=int, help="repeats of each point (default: scenario's)"
+    )
     group.add_argument(
         "--order",
         choices=ORDERS,
         help="interleaved (default): the first repeat of each point, then the second;"
         " grouped: all repeats of a point together; random",
     )
-    group.add_argument("--seed", type=int, help="of --order random (default: drawn and recorded)")
+    group.add_argument(
+        "--seed", metavar="N", type=int, help="of --order random (default: drawn and recorded)"
+    )
     group.add_argument(
         "--var",
         action="append",
@@ -104,10 +109,16 @@ def _add_choices(group: Group) -> None:
 
 def _add_cluster(group: Group) -> None:
     group.add_argument("--lab", metavar="NAME", help="a running lab (cephqos lab list)")
-    group.add_argument("--release", help="Ceph release of the new lab (default: reef)")
-    group.add_argument("--conf", type=Path, help="ceph.conf of an existing cluster")
-    group.add_argument("--keyring", type=Path, help="keyring of the client, with --conf")
-    group.add_argument("--user", default="admin", help="name of the client (default: admin)")
+    group.add_argument(
+        "--release", metavar="RELEASE", help="Ceph release of the new lab (default: reef)"
+    )
+    group.add_argument("--conf", metavar="FILE", type=Path, help="ceph.conf of an existing cluster")
+    group.add_argument(
+        "--keyring", metavar="FILE", type=Path, help="keyring of the client, with --conf"
+    )
+    group.add_argument(
+        "--user", metavar="NAME", default="admin", help="name of the client (default: admin)"
+    )
     group.add_argument(
         "--i-know-this-cluster",
         metavar="FSID",
@@ -117,11 +128,13 @@ def _add_cluster(group: Group) -> None:
     defaults = RunOptions(out=Path())
     group.add_argument(
         "--python",
+        metavar="PROGRAM",
         default=defaults.python,
         help="Python interpreter that can import rados (default: %(default)s)",
     )
     group.add_argument(
         "--work",
+        metavar="DIR",
         type=Path,
         default=defaults.work,
         help="folder for sockets and the clients' ceph.conf (default: %(default)s)",
@@ -139,6 +152,7 @@ def _add_cluster(group: Group) -> None:
 def _add_recording(group: Group) -> None:
     group.add_argument(
         "--out",
+        metavar="DIR",
         type=Path,
         default=Path(DEFAULT_OUT),
         help="folder of archives (default: %(default)s)",
@@ -151,7 +165,9 @@ def _add_recording(group: Group) -> None:
         help="record this cephqos-exporter, such as http://host:10130 (repeatable; default: start"
         " one if OSDs are local)",
     )
-    group.add_argument("--sockets", type=Path, help="folder of admin sockets of local OSDs")
+    group.add_argument(
+        "--sockets", metavar="DIR", type=Path, help="folder of admin sockets of local OSDs"
+    )
     group.add_argument(
         "--listen",
         metavar="HOST:PORT",

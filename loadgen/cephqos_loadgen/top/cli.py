@@ -34,6 +34,7 @@ def add_options(parser: Parser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument(
         "--url",
+        metavar="URL",
         help=f"Prometheus, or another server with its query API (default: {DEFAULT_URL})",
     )
     where.add_argument(
@@ -42,30 +43,48 @@ def add_options(parser: Parser) -> None:
         metavar="URL",
         help="read cephqos-exporter without Prometheus, repeatable: http://host:10130",
     )
-    parser.add_argument("--cluster", help="fsid of the cluster (default: the first one found)")
     parser.add_argument(
-        "--interval", type=float, default=2.0, help="seconds between refreshes (default: 2)"
+        "--cluster", metavar="FSID", help="fsid of the cluster (default: the first one found)"
+    )
+    parser.add_argument(
+        "--interval",
+        metavar="SECONDS",
+        type=float,
+        default=2.0,
+        help="seconds between refreshes (default: 2)",
     )
     parser.add_argument(
         "--window",
+        metavar="SECONDS",
         type=float,
         default=60.0,
         help="seconds over which Prometheus computes rates if it lacks the rules of cephqos"
         " (default: 60)",
     )
     parser.add_argument(
+        "--ca-cert",
+        metavar="FILE",
+        type=Path,
+        help="PEM file of the server's certificate authority",
+    )
+    _add_view(parser)
+    parser.set_defaults(run=_top)
+
+
+def _add_view(parser: Parser) -> None:
+    """What is shown, and how."""
+    parser.add_argument(
         "--sort", choices=list(SORTS), default="worst", help="order of the OSDs (default: worst)"
     )
     parser.add_argument(
-        "--filter", default="", help="show these OSDs only: osd.3, violated, device"
+        "--filter",
+        metavar="WORDS",
+        default="",
+        help="show these OSDs only: osd.3, violated, device",
     )
     parser.add_argument("--once", action="store_true", help="print plain text once and exit")
     parser.add_argument("--json", action="store_true", help="print JSON once and exit")
-    parser.add_argument("--ascii", action="store_true", help="draw bars with #, . and |")
-    parser.add_argument(
-        "--ca-cert", type=Path, help="PEM file of the server's certificate authority"
-    )
-    parser.set_defaults(run=_top)
+    parser.add_argument("--ascii", action="store_true", help="use ASCII characters only")
 
 
 async def _top(arguments: argparse.Namespace) -> int:

@@ -1,14 +1,16 @@
 """The `cephqos` command as a whole: what it says of a line that it does not understand."""
 
+import argparse
 import importlib
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
-from cephqos_base.command import build_parser, main
+from cephqos_base.command import COMMANDS, CommandEntry, Parser, build_parser, load, main
 
 
 @pytest.mark.parametrize(
@@ -147,3 +149,24 @@ def test_the_list_of_scenarios_fits_the_terminal(
     monkeypatch.setenv("COLUMNS", "60")
     assert main(["scenarios"]) == 0
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 60
+
+
+def _parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from _parsers(below)
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_every_help_says_what_each_action_and_option_is_and_takes(entry: CommandEntry) -> None:
+    whole = Parser(prog=entry.name, description=entry.help)
+    load(entry)(whole)
+    for parser in _parsers(whole):
+        assert parser.description, parser.prog
+        for action in parser._actions:
+            if not isinstance(action, argparse._SubParsersAction):
+                assert action.help, f"{parser.prog} {action.dest}"
+                takes = action.option_strings and action.nargs != 0 and not action.choices
+                assert action.metavar or not takes, f"{parser.prog} {action.option_strings}"

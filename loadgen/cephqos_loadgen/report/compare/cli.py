@@ -26,7 +26,9 @@ from cephqos_loadgen.report.words import listed
 def add_options(parser: Parser) -> None:
     parser.add_argument("archive", nargs="+", type=Path, help="two or more; the first is compared"
                         " with, unless --reference names another")  # fmt: skip
-    parser.add_argument("--reference", type=Path, help="the archive to compare with")
+    parser.add_argument(
+        "--reference", metavar="ARCHIVE", type=Path, help="the archive to compare with"
+    )
     parser.add_argument("--fail-if", action="append", default=[], metavar="RULE",
                         help="exit 1 where this is true beyond noise: 'clat_p99 > 1.10 * ref'"
                         " (repeatable; default: any regression)")  # fmt: skip
