@@ -41,6 +41,7 @@ def write(file: Path, text: str, *, rights_of: Path | None = None) -> None:
 
 def _replace(file: Path, text: str, rights: os.stat_result | None) -> None:
     new = file.with_name(f".{file.name}.{os.getpid()}")
+    new.unlink(missing_ok=True)  # of one that was killed: in containers, numbers come again
     try:
         new.touch(0o600 if rights else 0o666, exist_ok=False)
         new.write_text(text, encoding="utf-8")
@@ -60,7 +61,7 @@ def differing(files: Mapping[Path, str]) -> list[str]:
 
 def _read(file: Path) -> str | None:
     try:
-        return file.read_text(encoding="utf-8")
+        return regular(file).read_text(encoding="utf-8")
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as exc:

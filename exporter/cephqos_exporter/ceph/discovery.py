@@ -40,7 +40,7 @@ _SOCKET_NAME: Final = re.compile(
 )
 _FSID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # To read of a process can take as long as it hangs: not where others' passwords are checked.
-_PIDS: Final = ThreadPoolExecutor(16, "pid")
+_PIDS: Final = ThreadPoolExecutor(6, "pid")
 _NO_FSID: Final = "00000000-0000-0000-0000-000000000000"
 
 

@@ -27,6 +27,21 @@ def test_a_file_that_is_there_keeps_its_rights_even_if_nobody_may_write_it(tmp_p
     assert file.stat().st_mode & 0o777 == 0o444
 
 
+def test_what_one_that_was_killed_left_behind_is_no_obstacle(tmp_path: Path) -> None:
+    """In a container the same command has the same process number each time."""
+    (tmp_path / f".board.json.{os.getpid()}").write_text("half of")
+    textfile.write(tmp_path / "board.json", "new\n")
+    assert [file.name for file in tmp_path.iterdir()] == ["board.json"]
+    assert (tmp_path / "board.json").read_text() == "new\n"
+
+
+@pytest.mark.timeout(20)
+def test_a_fifo_in_the_place_of_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "board.json")
+    with pytest.raises(UsageError, match="not a regular file"):
+        textfile.differing({tmp_path / "board.json": "new\n"})
+
+
 def test_what_cannot_be_written_is_said_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(UsageError, match=r"/taken: cannot be written: Is a directory$"):
