@@ -25,12 +25,17 @@ def line_of(alert: dict[str, Any], receiver: str) -> str:
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Answers POST with what was received, GET with how many alerts there have been."""
+    """Takes alerts by POST; GET tells whether it can keep them."""
 
     file: Path
     timeout = 20
 
     def do_GET(self) -> None:
+        try:
+            self._keep([])
+        except OSError as error:
+            print(f"webhook: {error}", file=sys.stderr, flush=True)
+            return self._answer(503)
         self._answer(200)
 
     def do_POST(self) -> None:
@@ -46,7 +51,11 @@ class Receiver(BaseHTTPRequestHandler):
         except OSError:  # nothing more came in time
             self.close_connection = True
             return None
-        self._keep(alerts)
+        try:
+            self._keep(alerts)
+        except OSError as error:
+            print(f"webhook: {error}", file=sys.stderr, flush=True)
+            return self._answer(503)  # Alertmanager sends them again
         print(
             *(f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {line}" for line in lines),
             sep="\n",

@@ -103,8 +103,30 @@ def resolved(name: str, service: str) -> dict[str, Any]:
     if not parent:
         return found
     inherited = resolved(parent.get("file", name), parent["service"])
-    volumes = [*inherited.get("volumes", []), *found.get("volumes", [])]
-    return inherited | found | {"volumes": volumes}
+    # Compose joins these lists; of everything else the service's own wins.
+    joined = {
+        key: [*inherited.get(key, []), *found.get(key, [])]
+        for key in ("volumes", "security_opt", "cap_drop")
+    }
+    return inherited | found | joined
+
+
+def test_every_service_but_the_lab_has_the_rights_that_the_readme_says_and_no_more() -> None:
+    seen = set()
+    for name in FILES[1:]:
+        for service in set(services(name)) - {"lab"}:
+            found = resolved(name, service)
+            assert found["cap_drop"] == ["ALL"], service
+            assert "no-new-privileges:true" in found["security_opt"], service
+            assert found["read_only"] is True, service
+            assert found["network_mode"] == "host" and "ports" not in found, service
+            assert not found.get("privileged"), service
+            assert found["restart"] == "unless-stopped", service
+            assert {"mem_limit", "cpus", "healthcheck"} <= found.keys(), service
+            looks = ("pid" in found, "label=disable" in found["security_opt"])
+            assert looks == ((True, True) if service == "hosts" else (False, False)), service
+            seen.add(service)
+    assert len(seen) == 10
 
 
 def test_whoever_ceph_is_a_service_can_write_to_its_volumes() -> None:

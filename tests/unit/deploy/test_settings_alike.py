@@ -65,7 +65,6 @@ def test_pages_name_the_ports_that_the_settings_use() -> None:
     assert {target.rpartition(":")[2] for target in targets} == {port, str(int(port) + 1)}
 
 
-# Comments and examples that need such a counter would break where Ceph's exporter is scraped too.
 def test_every_setting_that_scrapes_beside_cephs_exporter_drops_the_same_series() -> None:
     drop = {"source_labels": ["__name__"], "regex": "ceph_.*", "action": "drop"}
     jobs = document("prometheus/prometheus.yml")["scrape_configs"]

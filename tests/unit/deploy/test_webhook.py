@@ -97,3 +97,25 @@ def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: Modul
     alert = {"status": "firing", "labels": {"alertname": "A", "pool": "\x1b[2J\n"}}
     line = webhook.line_of(alert, "page")
     assert line.startswith("firing A to page") and line.isprintable()
+
+
+def asked(port: int) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+def test_one_that_cannot_keep_what_comes_is_not_healthy_and_alertmanager_tries_again(
+    webhook: ModuleType, port: int, tmp_path: Path
+) -> None:
+    """A full disk, or a volume of another user: refusing each alert while `up` says healthy."""
+    message = b'{"alerts": [{"labels": {"alertname": "A"}}]}'
+    assert asked(port) == 200
+    webhook.Receiver.file = tmp_path / "nowhere" / "alerts.jsonl"
+    assert asked(port) == 503
+    assert posted(port, message) == 503
+    webhook.Receiver.file = tmp_path / "alerts.jsonl"
+    assert (asked(port), posted(port, message)) == (200, 200)
