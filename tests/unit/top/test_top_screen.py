@@ -120,6 +120,7 @@ async def test_a_prometheus_that_was_never_there_is_told_with_the_reason() -> No
     async with app.run_test(size=(80, 24)) as pilot:
         await fetched(pilot, app)
         assert "NO ANSWER. Asking every 0.2 s: connection refused" in shown(app)
+        assert "cephqos top --exporter http://HOST:10130" in shown(app)
 
 
 async def test_no_osd_is_a_fault_only_when_there_was_time_for_a_first_scrape() -> None:

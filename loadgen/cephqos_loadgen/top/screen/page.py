@@ -101,13 +101,26 @@ def _body(
     if view.page == "help":
         return _within(_help(), rows)
     if model is None:
-        return [(), line(f"  {status.trouble or f'waiting for the first {status.awaited}'}")]
+        return _before_the_first(status)
     canvas = Canvas(model, view, columns, ascii_only)
     if view.page == "notes":
         return _within(note_lines(model, columns) or [line("Everything is shown.")], rows)
     if view.opened is not None:
         return _within(_osd_page(canvas, view.opened), rows)
     return _main(canvas, rows)
+
+
+def _before_the_first(status: Status) -> list[Line]:
+    """There is nothing to show yet; or never, if the address is wrong."""
+    if not status.trouble:
+        return [(), line(f"  waiting for the first {status.awaited}")]
+    return [
+        (),
+        line(f"  {status.trouble}"),
+        (),
+        line("  Is this the right address? Prometheus: cephqos top --url URL"),
+        line("  Without Prometheus:        cephqos top --exporter http://HOST:10130"),
+    ]
 
 
 def _within(lines: list[Line], rows: int) -> list[Line]:
