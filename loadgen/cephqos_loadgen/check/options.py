@@ -31,3 +31,8 @@ class RunOptions:
     grafana: Address | None = None
     loki: Address | None = None
     resume: Path | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether a cluster is named, so that the run does not make a lab of its own."""
+        return bool(self.lab or self.conf)

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
-from cephqos_base.version import __version__
 from cephqos_loadgen.record.files import JsonLines, write_json
 from cephqos_loadgen.record.layout import (
     EVENTS_FILE,
-    FORMAT,
     MANIFEST,
     MANIFEST_SUM,
     PARTIAL,
@@ -22,7 +20,7 @@ from cephqos_loadgen.record.layout import (
 )
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder, checksums
 from cephqos_loadgen.results.json_form import to_json
-from cephqos_loadgen.results.repeat import Manifest, RepeatLine, RunStatus, Summary
+from cephqos_loadgen.results.repeat import Manifest
 
 # Given back when the disk is full, so that the end of the run can still be written down.
 _RESERVE_BYTES = 1 << 20
@@ -71,36 +69,6 @@ class ArchiveWriter:
         with contextlib.suppress(OSError):  # somebody else uses it by now
             for path in self._made:
                 path.rmdir()
-
-    def manifest(
-        self,
-        *,
-        scenario: str,
-        scale: str,
-        status: RunStatus,
-        error: str,
-        repeats_planned: int,
-        repeats: tuple[RepeatLine, ...],
-        summary: Summary,
-        restore_commands: tuple[str, ...],
-    ) -> Manifest:
-        """Of this run, without its files: those are known when it is sealed."""
-        return Manifest(
-            format=FORMAT,
-            cephqos=__version__,
-            run=self.run,
-            scenario=scenario,
-            scale=scale,
-            status=status,
-            error=error,
-            start_unix_seconds=self.started,
-            end_unix_seconds=time.time(),
-            repeats_planned=repeats_planned,
-            repeats=repeats,
-            summary=summary,
-            restore_commands=restore_commands,
-            files={},
-        )
 
     def seal(self, manifest: Manifest) -> Path:
         """Write the manifest and give the folder its final name; returns that."""

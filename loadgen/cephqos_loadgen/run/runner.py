@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
+from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check import preflight
 from cephqos_loadgen.check.lab_wish import lab_spec
@@ -34,6 +35,7 @@ from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.layout import (
     ENVIRONMENT_FILE,
     ENVIRONMENTS_FILE,
+    FORMAT,
     PLAN_FILE,
     SCENARIO_FILE,
     repeat_folder,
@@ -43,7 +45,7 @@ from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import facts_of
 from cephqos_loadgen.results.json_form import to_json
-from cephqos_loadgen.results.repeat import InForce, RepeatLine, RepeatRecord, RunStatus
+from cephqos_loadgen.results.repeat import InForce, Manifest, RepeatLine, RepeatRecord, RunStatus
 from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
 from cephqos_loadgen.run.resume import (
     check_cluster,
@@ -125,11 +127,16 @@ class Runner:
                 raise NotRestored(f"the cluster was not restored: {self._not_restored}")
 
     def _seal(self, archive: ArchiveWriter, status: RunStatus, error: str) -> Path:
-        manifest = archive.manifest(
+        manifest = Manifest(
+            format=FORMAT,
+            cephqos=__version__,
+            run=self.id,
             scenario=self.plan.scenario,
             scale=self.plan.scale,
             status=status,
             error=error,
+            start_unix_seconds=archive.started,
+            end_unix_seconds=time.time(),
             repeats_planned=len(self.plan.runs),
             repeats=tuple(
                 RepeatLine(each.folder, each.point, each.repeat, each.status, each.error)
@@ -137,6 +144,7 @@ class Runner:
             ),
             summary=summarise(self.plan, self._records),
             restore_commands=tuple(self._restore),
+            files={},  # known when it is sealed
         )
         try:
             path = archive.seal(manifest)
@@ -172,8 +180,8 @@ class Runner:
             notify = Notifier(self.options.grafana, self.options.loki, self.id)
             stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
-            given = bool(self.options.lab or self.options.conf)
-            for (wish, _), runs in groupby(self._left(), key=partial(_cluster_of, given=given)):
+            cluster_of = partial(_cluster_of, given=self.options.given)
+            for (wish, _), runs in groupby(self._left(), key=cluster_of):
                 await self._on_cluster(archive, wish, list(runs))
 
     # -- clusters -------------------------------------------------------------------------------
@@ -183,16 +191,14 @@ class Runner:
     ) -> None:
         """All repeats that the same cluster serves."""
         async with self._access(wish) as access:
-            take_over, check = self.options.take_over, self._check_known
-            note = self.progress.note
             session = Session(
                 access,
                 archive,
                 self.plan,
-                take_over=take_over,
-                given=bool(self.options.lab or self.options.conf),
-                check=check,
-                note=note,
+                take_over=self.options.take_over,
+                given=self.options.given,
+                check=self._check_known,
+                note=self.progress.note,
             )
             try:
                 self.stage = "preparing"
@@ -216,7 +222,7 @@ class Runner:
         try:
             await finish(session.end(), self.progress.note, spare=0 if interrupted else 1)
         finally:
-            if self.options.lab or self.options.conf:  # a lab of the run's own is gone with it
+            if self.options.given:  # a lab of the run's own is gone with it
                 self._restore = session.journal.commands()
                 stopped = "it was stopped before it was done" if self._restore else ""
                 self._not_restored = "; ".join(session.failures) or stopped
@@ -249,7 +255,7 @@ class Runner:
                 f"this run changes and loads the cluster {fsid}; if that is what you want, add"
                 f" --i-know-this-cluster {fsid}"
             )
-        if self.options.resume and (self.options.conf or self.options.lab):
+        if self.options.resume and self.options.given:
             check_cluster(self.options.resume, fsid)
 
     # -- points and repeats ---------------------------------------------------------------------
@@ -264,8 +270,7 @@ class Runner:
     ) -> None:
         found = await environment.collect(session.cluster)
         if self.options.resume:
-            named = bool(self.options.lab or self.options.conf)
-            check_environment(self.options.resume, found, given=named)
+            check_environment(self.options.resume, found, given=self.options.given)
         archive.json(ENVIRONMENT_FILE, found)
         if facts_of(found) not in map(facts_of, self._environments):
             self._environments.append(found)

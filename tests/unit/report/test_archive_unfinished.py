@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +21,11 @@ from cephqos_loadgen.record import run_folder
 from cephqos_loadgen.record.layout import is_running
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.report.figures.analysis import analyse
-from cephqos_loadgen.results.repeat import Manifest, RunStatus, Summary
+from cephqos_loadgen.results.repeat import Manifest, RunStatus
 
 
 def manifest(writer: ArchiveWriter, status: RunStatus = "complete") -> Manifest:
-    return writer.manifest(
-        scenario="s",
-        scale="",
-        status=status,
-        error="",
-        repeats_planned=1,
-        repeats=(),
-        summary=Summary({}, None),
-        restore_commands=(),
-    )
+    return replace(open_archive(ARCHIVE).manifest, run=writer.run, status=status, files={})
 
 
 def listed(base: Path) -> dict[str, str]:
