@@ -40,6 +40,7 @@ def _more_than_peers(series: str, median: str) -> str:
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
+        RecordedSeries(record=PerMedia.CAPACITY_OPS, expr=_among_peers(PerOsd.CAPACITY_OPS)),
         RecordedSeries(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
         RecordedSeries(record=PerMedia.DEVICE_BYTES, expr=_among_peers(PerOsd.DEVICE_BYTES_RATE)),
         # Slower than its peers because it does much more than they do is no failure. Scrub and

@@ -10,10 +10,13 @@ from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 # Causes that an operator can end at night. All others can wait until morning.
 _PAGING: Final = "interference|limit|skew|device|cpu|network"
 _PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
-_TICKETED: Final = (f'class="client", cause!~"{_PAGING}|replica"', 'class=~"background_.*"')
+_TICKETED: Final = (
+    f'class="client", cause!~"{_PAGING}|replica"',
+    'class=~"background_.*", cause!="replica"',
+)
 # Time spent on another OSD is told there, by a page that silences these; who is to blame may take a
 # while to be seen.
-_AWAY: Final = 'class="client", cause="replica"'
+_AWAY: Final = 'cause="replica"'
 
 
 def _lasting(series: str, window: str = "hold") -> str:

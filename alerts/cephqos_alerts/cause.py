@@ -122,7 +122,8 @@ def _as_by(series: str) -> str:
     return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
 
 
-# Those that wait for others, with `by`: the one they were seen to wait for, or the worst.
+# Those that wait for others, with `by`: the one they were seen to wait for, or the worst. Recovery
+# and scrub need other OSDs too, and what they get there is measured nowhere.
 _AWAY_BECAUSE_OF: Final = f"""
     (
       {PerClass.AWAY} * on ({OSD}) group_left (by) (
@@ -131,7 +132,8 @@ _AWAY_BECAUSE_OF: Final = f"""
           {_as_by(PerOsd.HOLDS_UP_OTHERS)}
       )
       or on ({OSD_CLASS})
-      {PerClass.AWAY} * on (cluster) group_left (by) (
+      ({PerClass.AWAY} or {PerClass.WANTS}{{class=~"background_.*"}})
+      * on (cluster) group_left (by) (
         topk by (cluster) (1, {_as_by(_WORST)}) * 0 + 1
       )
     )
@@ -144,7 +146,8 @@ label_replace(
   {PerClass.AWAY} * on ({OSD}) group_left (peer) (
     topk by ({OSD}) (1,
       max by ({OSD}, peer) (
-        {NetworkSeries.WORST_PEER_INFO} and on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
+        {NetworkSeries.WORST_PEER_INFO}
+          and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0
       )
     ) * 0 + 1
   ),
@@ -167,7 +170,7 @@ _RECOVERS: Final = f"""
 )
 """
 
-_NAMED: Final = f'{PerClass.EVIDENCE}{{cause="{ELSEWHERE}", by!=""}}'
+_NAMED: Final = f'{PerClass.EVIDENCE}{{class="client", cause="{ELSEWHERE}", by!=""}}'
 
 # Where what is delivered is not known, nothing is left that could be unknown.
 _UNKNOWN: Final = f"""
@@ -230,7 +233,8 @@ def _evidence() -> str:
     )
     network = f"group by ({OSD_CLASS}, by) ({_NETWORK})"
     only = f"{network} unless on (cluster, by) {_as_by(_SICK)}"
-    away = _ranked("replica", PerClass.AWAY, _AWAY_RANK)
+    # An erasure-coded write takes most of its time on other OSDs where all of them are well.
+    away = _ranked("replica", f"{PerClass.AWAY} {_COUNTED.strip()}", _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
         f"({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})",

@@ -38,6 +38,21 @@ _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
     _beyond_its_own(place, series) for place, series in DEVICE_SECONDS.items()
 )
 
+# Flash of several kinds is one media. Whose capacity is far below that of the others is of another
+# kind, and slower than they are by nature.
+_OF_ANOTHER_KIND: Final = (
+    f"{PerOsd.CAPACITY_OPS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+    f" < on (cluster, media) group_left () (@other_kind@ * {PerMedia.CAPACITY_OPS})"
+)
+
+# No scrub, no share of the data and no other kind of flash explains this. Peers that wait for the
+# OSD do little meanwhile, and whatever else it does makes it look busier than they are.
+_FAR_TOO_LONG: Final = (
+    f'{PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @far_too_long@ * @device_latency_ssd@'
+    f' or {PerOsdPlace.DEVICE_SECONDS}{{media="hdd"}} > @far_too_long@ * @device_latency_hdd@'
+    f" unless on ({OSD}) {PerOsd.DISK_AT_WORK}"
+)
+
 FAILING: Final = (
     # Neither in operations nor, for what no counter of operations shows (scrub, trimming), in bytes
     # or requests of its device does it do what it did at its best.
@@ -56,13 +71,26 @@ FAILING: Final = (
         ) + 1
         """,
     ),
+    # A disk that seeks serves far fewer requests than one that reads in sequence (scrub, backfill),
+    # and takes long for each when many wait. What serves thousands of them is flash that counts as
+    # a disk.
+    RecordedSeries(
+        record=PerOsd.DISK_AT_WORK,
+        expr=f"""
+        0 * (
+          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@
+          and on ({OSD}) {PerOsd.DEVICE_REQUESTS_MAX1D} < @disk_most_requests@
+          and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
+        ) + 1
+        """,
+    ),
     *(_long_device_seconds(place, series) for place, series in DEVICE_SECONDS.items()),
     RecordedSeries(
         record=PerOsd.DEVICE_FAILING,
         expr=f"""
         {PerOsd.STORE_STALLED}
         or on ({OSD}) 0 * max by ({OSD}) (
-          {PerOsd.COLLAPSED} and on ({OSD}) (
+          {PerOsd.COLLAPSED} unless on ({OSD}) {PerOsd.DISK_AT_WORK} and on ({OSD}) (
             {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
             or {PerOsdPlace.DEVICE_SECONDS} > @device_latency_hdd@
             or on ({OSD}) {_BEYOND_ITS_OWN}
@@ -70,7 +98,10 @@ FAILING: Final = (
           or on ({OSD}) (
             {PerOsdPlace.DEVICE_SECONDS}
             > on (cluster, media, at) group_left () (@device_peers@ * {PerMedia.DEVICE_SECONDS})
-            unless on ({OSD}) {PerOsd.BUSIER}
+            unless on ({OSD}) (
+              ({PerOsd.BUSIER} or on ({OSD}) {_OF_ANOTHER_KIND})
+              unless on ({OSD}) ({_FAR_TOO_LONG})
+            )
           )
         ) + 1
         """,

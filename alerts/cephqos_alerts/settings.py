@@ -56,6 +56,10 @@ class Thresholds:
     device_peers: float = 5  # times the median of the OSDs on the same media
     flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
     busier: float = 1.5  # times the median of what peers deliver: then it is slow for being busy
+    far_too_long: float = 6  # times device_latency: no work that is done beside explains it
+    disk_requests: float = 60  # per second: as many as a healthy disk serves while it seeks
+    disk_most_requests: float = 1000  # per second: no disk serves more at its best
+    other_kind: float = 0.5  # of the median capacity on the same media
     device_floor: float = 0.005  # seconds; below, a multiple of little means nothing
     collapsed: float = 0.4  # of the most that was delivered in a day
     thread_ceiling: float = 0.95

@@ -30,6 +30,7 @@ class PerOsd:
     DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
     DEVICE_REQUESTS_MAX1D: Final = "osd:cephqos_device_requests:max1d"
     DEVICE_REQUESTS_RATE: Final = "osd:cephqos_device_requests:rate"
+    DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
     HOLDS_REPLICA_WRITES: Final = "osd:cephqos_holds_replica_writes:bool"
     HOLDS_UP_OTHERS: Final = "osd:cephqos_holds_up_others:bool"
     INSTANCE: Final = "osd:cephqos_instance:info"
@@ -68,6 +69,7 @@ class PerOsdPeer:
 class PerMedia:
     """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place, `at`."""
 
+    CAPACITY_OPS: Final = "media:cephqos_capacity_ops:median"
     DELIVERED_OPS: Final = "media:cephqos_delivered_ops:median"
     DEVICE_BYTES: Final = "media:cephqos_device_bytes:median"
     DEVICE_SECONDS: Final = "media_at:cephqos_device_seconds:median"
