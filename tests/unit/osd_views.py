@@ -108,6 +108,17 @@ def by_name(families: Iterable[Family]) -> dict[str, Family]:
     return found
 
 
+def samples(families: Iterable[Family], own: str = "") -> dict[str, float]:
+    """The values of all samples by `name{labels}`, each once; without the labels that all have."""
+    found: dict[str, float] = {}
+    for family in families:
+        for suffix, labels, number in family.samples:
+            key = f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}"
+            assert key not in found, f"{key} came twice"
+            found[key] = number
+    return found
+
+
 def value(families: Iterable[Family], series: str, **labels: str) -> float:
     """The value of the one sample of that name with at least those labels."""
     found = values(families, series, labels)

@@ -1,7 +1,6 @@
 """Recorded replies of three releases' clusters, and placement groups made to order."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -42,12 +41,3 @@ def scrubbing(pgid: str = "2.0", done: int | None = 0, deep: bool = True, **more
     """The same while it is scrubbed."""
     states = {"active", "clean", "scrubbing"} | ({"deep"} if deep else set())
     return pg(pgid, states=frozenset(states), objects_scrubbed=done, **more)
-
-
-def samples(families: Any) -> Mapping[str, float]:
-    """`name{labels}` without the cluster's label, to its value."""
-    return {
-        f"{family.name}{suffix}{{{labels}}}": value
-        for family in families
-        for suffix, labels, value in family.samples
-    }

@@ -11,6 +11,8 @@ from tests.replay.daemons import RecordedDaemon
 from cephqos_exporter.collectors.crimson import METRICS, CrimsonCollector
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 
+from .. import osd_views
+
 DOCUMENTATION = Path(__file__).parents[3] / "exporter" / "CRIMSON.md"
 SEGMENTS, BLOCKS, BLUESTORE = "spring-segments", "autumn-random-blocks", "spring-bluestore"
 NEWEST = "autumn-segments"
@@ -25,14 +27,9 @@ def view(reply: object, *, kind: str = "osd", error: str = "") -> DaemonView:
 
 
 def samples(families: Iterable[Family]) -> dict[str, float]:
-    """Without the count of what was unread, and without the labels that all have."""
-    own = 'ceph_daemon="osd.0",cluster="c"'
-    return {
-        f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}": value
-        for family in families
-        for suffix, labels, value in family.samples
-        if not family.name.endswith("_unread")
-    }
+    """Without the count of what was unread."""
+    shown = (family for family in families if not family.name.endswith("_unread"))
+    return osd_views.samples(shown, 'ceph_daemon="osd.0",cluster="c"')
 
 
 def collected(reply: object, **options: Any) -> dict[str, float]:

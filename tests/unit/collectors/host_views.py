@@ -6,6 +6,8 @@ from typing import Any
 
 from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
 
+from .. import osd_views
+
 PID = 4000
 
 
@@ -22,15 +24,7 @@ def view(
 
 
 def samples(families: Iterable[Family]) -> dict[str, float]:
-    """`name{labels behind the daemon's own}` -> value."""
-    own = 'ceph_daemon="osd.3",cluster="c0ffee"'
-    found = {}
-    for family in families:
-        for suffix, labels, value in family.samples:
-            key = f"{family.name}{suffix}{{{labels.removeprefix(own).removeprefix(',')}}}"
-            assert key not in found
-            found[key] = value
-    return found
+    return osd_views.samples(families, 'ceph_daemon="osd.3",cluster="c0ffee"')
 
 
 def cpu(found: dict[str, float], group: str) -> tuple[float, float]:

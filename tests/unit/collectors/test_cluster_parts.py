@@ -8,7 +8,7 @@ from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from .cluster_replies import samples
+from ..osd_views import samples
 from .test_cluster_poller import Clock, RecordedReader, poller, read, source
 
 

@@ -14,7 +14,8 @@ from cephqos_exporter.cluster.poller import Poller
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.errors import SourceUnavailable
 
-from .cluster_replies import NOW, recorded, samples
+from ..osd_views import samples
+from .cluster_replies import NOW, recorded
 
 OPTIONS = {
     "osd_scrub_min_interval": 86400.0,

@@ -19,7 +19,8 @@ from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals, p
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from .cluster_replies import NOW, P1, recorded, samples
+from ..osd_views import samples
+from .cluster_replies import NOW, P1, recorded
 
 LABELS = Labels(LabelText(""))
 POOL = '{pool="p1"}'

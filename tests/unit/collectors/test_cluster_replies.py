@@ -16,7 +16,8 @@ from cephqos_exporter.cluster.replies import (
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from .cluster_replies import recorded, samples
+from ..osd_views import samples
+from .cluster_replies import recorded
 
 
 @pytest.mark.parametrize("release", RELEASES)

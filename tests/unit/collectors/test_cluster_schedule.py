@@ -8,7 +8,8 @@ from cephqos_exporter.cluster.scrub import ScrubProgress
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from .cluster_replies import NOW, P1, pg, samples
+from ..osd_views import samples
+from .cluster_replies import NOW, P1, pg
 
 DAY = 86400.0
 OPTIONS = {

@@ -13,7 +13,8 @@ from cephqos_exporter.cluster.scrub import ScrubProgress, done_families, running
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import LabelText
 
-from .cluster_replies import NOW, P1, pg, samples, scrubbing
+from ..osd_views import samples
+from .cluster_replies import NOW, P1, pg, scrubbing
 
 LABELS = Labels(LabelText(""))
 
