@@ -118,7 +118,10 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
     asked = time.time()
     now = await _query(api, "time()")
     answered = time.time()
-    rules = _loaded(await _data(api, "/api/v1/rules"))
+    try:
+        rules = _loaded(await _data(api, "/api/v1/rules"))
+    except PageMissing:  # an engine without a ruler
+        rules = ()
     wanted = wanted or our_rules(scrape_interval_of(rules))
     prints = await _prints(api)
     return {

@@ -40,7 +40,10 @@ def _reachable(facts: PrometheusFacts) -> Iterator[Finding]:
 def _hint(failure: str) -> str:
     """What most often mends a Prometheus that is there and does not let us in."""
     if "HTTP 401" in failure or "HTTP 403" in failure or NO_JSON in failure:
-        return "   # it asks for a login: --header FILE, with a line `Authorization: ...`"
+        return (
+            "   # it asks for a login: --header FILE, with a line `Authorization: ...`"
+            " (Mimir: `X-Scope-OrgID: TENANT`)"
+        )
     if "certificate" in failure.lower():
         return "   # a CA of your own: SSL_CERT_FILE=CA.pem cephqos doctor prometheus ..."
     return ""

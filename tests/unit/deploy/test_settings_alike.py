@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cephqos_exporter.cli import every_option
-from cephqos_exporter.options import LISTEN_ADDRESS
+from cephqos_exporter.cli import every_option, read_settings
+from cephqos_exporter.options import LISTEN_ADDRESS, PROC
 
 from .programs import DEPLOY
 
@@ -73,3 +73,27 @@ def test_every_setting_that_scrapes_beside_cephs_exporter_drops_the_same_series(
     assert [job["metric_relabel_configs"] for job in osds] == [[drop], [drop]]
     chart = (DEPLOY / "helm" / "cephqos" / "templates" / "_helpers.tpl").read_text()
     assert '{sourceLabels: [__name__], regex: "ceph_.*", action: drop}' in chart
+
+
+def test_no_rule_and_no_dashboard_needs_what_is_dropped() -> None:
+    """The pages say so of `ceph_.*`. Names of labels begin so too."""
+    root = DEPLOY.parent
+    labels = {"ceph_daemon", "ceph_version"}
+    files = [*(root / "alerts" / "rules").glob("*.yml")]
+    files += (root / "dashboards" / "cephqos_dashboards" / "generated").glob("*.json")
+    assert len(files) > 10
+    for file in files:
+        assert set(re.findall(r"\bceph_\w+", file.read_text())) <= labels, file.name
+
+
+def test_the_doctor_in_a_container_is_told_of_the_hosts_processes_as_the_exporter_is() -> None:
+    page = (DEPLOY.parent / "exporter" / "DOCTOR.md").read_text()
+    chart = (DEPLOY / "helm" / "cephqos" / "templates" / "osd.yaml").read_text()
+    [told] = re.findall(r"--path\.procfs=(\S+)", chart)
+    assert f"cephqos doctor host --path.procfs={told} " in page
+    # In cephadm's container the environment says it, which the doctor reads as the exporter does.
+    envs = document("cephadm/exporter.yml")["spec"]["envs"]
+    settings = read_settings({}, dict(one.split("=", 1) for one in envs))
+    assert settings[PROC] == told
+    dockerfile = (DEPLOY / "images" / "Dockerfile").read_text()
+    assert "PATH=/opt/cephqos-exporter/bin:" in dockerfile

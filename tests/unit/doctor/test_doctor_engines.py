@@ -157,3 +157,23 @@ async def test_a_label_that_hides_the_name_of_an_osd_is_found_too() -> None:
     [(check, finding)] = (await diagnosis(engine))[0].findings
     assert check == "label-cluster-free"
     assert "ceph_daemon" in finding.problem
+
+
+async def test_an_engine_without_a_ruler_has_no_page_for_rules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(WITHOUT, "Mimir", WITHOUT["Mimir"] | {"rules": 404})
+    told, facts = await diagnosis(Engine("Mimir"))
+    assert facts.failure == "" and told.findings == ()
+    assert "rules-complete" in dict(told.skipped)
+
+
+async def test_a_mimir_that_wants_to_know_the_tenant_says_how_to_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = ("status/buildinfo", "query", "rules", "targets")
+    monkeypatch.setitem(WITHOUT, "Mimir", dict.fromkeys(every, 401))
+    told, _ = await diagnosis(Engine("Mimir"))
+    [(check, finding)] = told.findings
+    assert check == "prometheus-reachable"
+    assert "X-Scope-OrgID" in finding.mend
