@@ -9,6 +9,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
+from cephqos_loadgen.lab.state import needs_root
 
 TOOLS = ("unshare", "nsenter", "setpriv", "chroot", "mount", "umount", "taskset")
 MEMORY_BASE = 600 << 20  # monitor, manager and a client or two
@@ -20,10 +21,14 @@ _AIO_MAX = Path("/proc/sys/fs/aio-max-nr")
 _AIO_WANTED = 1048576  # ceph-osd's sysctl.d file
 
 
+def check_root() -> None:
+    if os.geteuid() != 0:
+        raise needs_root()
+
+
 def check_host(spec: LabSpec) -> None:
     """Root, tools, memory and disk."""
-    if os.geteuid() != 0:
-        raise UsageError("the lab needs root, for namespaces and mounts: run it with sudo")
+    check_root()
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         raise UsageError(f"not found: {', '.join(missing)}; install util-linux and coreutils")

@@ -11,6 +11,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_base.units import GIB, parse_cpu_list, parse_size
 from cephqos_loadgen.lab import keeper
+from cephqos_loadgen.lab.checks import check_root
 from cephqos_loadgen.lab.faults import FULL_STATES
 from cephqos_loadgen.lab.lab import RunningLab, end_lab
 from cephqos_loadgen.lab.paths import LabPaths
@@ -282,6 +283,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
 
 async def _up(arguments: argparse.Namespace) -> int:
     spec = spec_from(arguments)
+    check_root()
     await keeper.start(spec, Progress())
     status = await RunningLab.find(spec.name).status()
     say(f"lab {spec.name!r} is up: fsid {status['fsid']}, sockets in {status['socket_dir']}")
@@ -377,6 +379,8 @@ async def _trees(arguments: argparse.Namespace) -> int:
     releases = [find_release(name) for name in arguments.release or RELEASES]
     progress = Progress()
     missing = [release for release in releases if not tree_ready(release)]
+    if missing:
+        check_root()
     # Unpacking is half of the work and one process each: together they take half as long.
     results = await asyncio.gather(
         *(ensure_tree(release, progress.quieter(len(missing) > 1)) for release in missing),

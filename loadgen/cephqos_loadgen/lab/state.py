@@ -43,6 +43,10 @@ class LabState:
         return cls(**{**data, "spec": LabSpec.from_json(data["spec"])})
 
 
+def needs_root() -> UsageError:
+    return UsageError("the lab needs root, for namespaces and mounts: run it with sudo")
+
+
 class LockHeld(Exception):
     """The lab is in use: its keeper or its process 1 holds the lock."""
 
@@ -53,9 +57,8 @@ _LOCK_ATTEMPTS = 5
 
 def take_lock(paths: LabPaths) -> int:
     """The lab's lock, as an open file descriptor, or LockHeld."""
-    paths.base.mkdir(parents=True, exist_ok=True)
     for attempt in itertools.count(1):
-        fd = os.open(paths.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fd = _opened(paths)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if owns_lock(paths, fd):
@@ -67,6 +70,14 @@ def take_lock(paths: LabPaths) -> int:
             time.sleep(0.02)
         os.close(fd)  # a lab that just ended removed it between our open and our lock
     raise AssertionError("unreachable")
+
+
+def _opened(paths: LabPaths) -> int:
+    try:
+        paths.base.mkdir(parents=True, exist_ok=True)
+        return os.open(paths.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except PermissionError:
+        raise needs_root() from None
 
 
 def owns_lock(paths: LabPaths, fd: int) -> bool:
@@ -83,6 +94,8 @@ def is_alive(paths: LabPaths) -> bool:
         fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except PermissionError:
+        raise needs_root() from None
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError as error:

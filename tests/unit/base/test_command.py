@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -170,3 +172,39 @@ def test_every_help_says_what_each_action_and_option_is_and_takes(entry: Command
                 assert action.help, f"{parser.prog} {action.dest}"
                 takes = action.option_strings and action.nargs != 0 and not action.choices
                 assert action.metavar or not takes, f"{parser.prog} {action.option_strings}"
+
+
+@pytest.mark.parametrize("line", ["lab up", "lab trees", "demo"])
+def test_who_is_not_root_is_told_to_be(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CEPHQOS_CACHE", str(tmp_path))  # no tree is there
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert main(line.split()) == 2
+    assert capsys.readouterr().err.endswith(
+        "cephqos: the lab needs root, for namespaces and mounts: run it with sudo\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("lab list", "lab status --name mine", "lab down --name mine", "lab exec --name mine ls"),
+        *("lab fault stop --osd 0 --name mine", "run baseline --check --lab mine"),
+    ],
+)
+def test_a_lab_of_root_is_told_to_be_roots(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CEPHQOS_LABS", str(tmp_path))
+    (tmp_path / "mine.lock").touch()
+    opened = os.open
+
+    def refused(path: Any, *given: Any, **more: Any) -> int:
+        if str(path).endswith("mine.lock"):
+            raise PermissionError(13, "Permission denied", path)
+        return opened(path, *given, **more)
+
+    monkeypatch.setattr(os, "open", refused)
+    assert main(line.split()) == 2
+    assert "the lab needs root" in capsys.readouterr().err
