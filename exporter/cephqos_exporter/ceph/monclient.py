@@ -278,4 +278,7 @@ def parse_reply(out: bytes) -> Any:
     for parse in (orjson.loads, json.loads):  # Ceph writes NaN, which only the second takes
         with contextlib.suppress(ValueError):
             return parse(out)
-    return out.decode(errors="replace")
+    text = out.decode(errors="replace")  # names of pools may be any bytes
+    with contextlib.suppress(ValueError):
+        return json.loads(text)
+    return text

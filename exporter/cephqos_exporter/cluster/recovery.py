@@ -119,6 +119,7 @@ class RecoveryTotals:
         gone = {key for key in self._counters if key[0] not in sums}
         for pair in gone:
             del self._counters[pair]
+            self._seen_states.pop(pair[0], None)
         self.rates.keep(set(self._counters))
 
     def families(self, pools: Mapping[int, Pool], labels: Labels) -> Iterable[Family]:

@@ -86,6 +86,8 @@ class ScrubProgress:
         for key in keys:
             self.rates.add(key, now, self.done.get(key, _NOTHING).objects)
         self.rates.keep(keys)
+        for key in self.done.keys() - keys:  # pools come and go for years
+            del self.done[key]
 
     def end_round(self) -> None:
         """A whole round of visits is over: forget what none of the last two came across."""

@@ -124,9 +124,11 @@ def test_a_sum_that_falls_with_a_placement_group_does_not_make_work() -> None:
 def test_a_pool_that_is_gone_leaves_nothing_behind() -> None:
     totals = RecoveryTotals()
     totals.update({2: sums(5)}, NOW)
+    totals.pool_state_family({2: {"degraded": 1}}, {2: P1}, LABELS)
     totals.update({}, NOW + 1)
     assert not samples(totals.families({2: P1}, LABELS))
     assert not totals._counters
+    assert not totals._seen_states
 
 
 @given(st.lists(st.integers(0, 10_000), min_size=1, max_size=30))

@@ -56,6 +56,16 @@ def test_a_scrub_is_counted_as_it_goes_and_once() -> None:
     assert progress.done[2, "deep"].bytes == 500 * 4096
 
 
+def test_a_pool_that_is_gone_leaves_nothing_behind() -> None:
+    progress = ScrubProgress()
+    progress.observe([pg()])
+    progress.observe([finished()])
+    progress.tick(NOW, [2])
+    assert deep(progress) == 500
+    progress.tick(NOW + 5, [3])
+    assert not progress.done
+
+
 def test_a_placement_group_that_a_new_manager_has_not_heard_of_was_not_scrubbed() -> None:
     """It says that it never was; when its OSD reports, that would look like a scrub that ended."""
     progress = ScrubProgress()
