@@ -159,9 +159,13 @@ class Poller:
             if self.failure:
                 log.info("the cluster answers again")
             self.failure = None
-        except (ClusterUnreachable, CommandFailed) as error:
-            self._fail(getattr(error, "reason", "failed"), str(error))
+        except ClusterUnreachable as error:
+            self._fail(error.reason, str(error))
+        except CommandFailed as error:
+            self._begin_anew()
+            self._fail("failed", str(error))
         except Exception as error:
+            self._begin_anew()
             # A reply that no release is known to give: shown, and tried again.
             log.exception("could not make sense of the cluster's replies")
             what = f"{type(error).__name__}: {error}"
@@ -170,6 +174,10 @@ class Poller:
             self.poll_seconds = loop.time() - started
             self.polled.set()
         return self.failure is None
+
+    def _begin_anew(self) -> None:
+        """Ask for everything again: what was refused may come of what an earlier reply said."""
+        self._osd_map, self._options = None, {}
 
     def _fail(self, reason: str, text: str) -> None:
         if self.failure is None or self.failure.reason != reason:

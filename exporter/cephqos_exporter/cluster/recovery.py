@@ -82,6 +82,9 @@ _LEFT: Final = (
 )
 
 
+_NEEDED: Final = tuple(key for key, _, _ in (*_SUMS, *_LEFT))
+
+
 @dataclass(slots=True)
 class _Counter:
     """Follows a sum that falls when a placement group or an OSD is gone, and never falls itself.
@@ -108,7 +111,8 @@ class RecoveryTotals:
         self._seen_states: dict[int, set[str]] = {}
 
     def update(self, sums: Mapping[int, Mapping[str, int]], now: float) -> None:
-        """Take in the sums over each pool's placement groups."""
+        """Take in the sums over each pool's placement groups; KeyError if one is missing."""
+        sums = {pool: {key: values[key] for key in _NEEDED} for pool, values in sums.items()}
         self.sums = sums
         for pool, values in sums.items():
             for key, _, _ in _SUMS:

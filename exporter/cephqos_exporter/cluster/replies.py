@@ -82,6 +82,8 @@ class PgStat:
 
 def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
     states = reply["pgmap"]["pgs_by_state"]
+    if not isinstance(reply["fsid"], str):  # it becomes a label of everything
+        raise TypeError(f"{type(reply['fsid']).__name__} instead of a fsid")
     return ClusterStatus(
         fsid=reply["fsid"],
         epoch=int(reply["osdmap"]["epoch"]),

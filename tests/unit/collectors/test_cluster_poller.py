@@ -281,6 +281,32 @@ async def test_a_clock_that_is_set_back_makes_nothing_stale() -> None:
     assert {"osd_dump", "config get", "brief"} <= set(reader.asked)
 
 
+@pytest.mark.parametrize("fsid", [None, 7, ["x"], {}])
+async def test_a_cluster_whose_name_is_none_is_malformed(fsid: object) -> None:
+    reader = RecordedReader()
+    reader.change = lambda name, reply: reply | {"fsid": fsid} if name == "status" else reply
+    found = source(reader)
+    with pytest.raises(SourceUnavailable, match="malformed"):
+        await read(found)
+    await found.close()
+
+
+async def test_one_wrong_map_of_osds_is_not_remembered() -> None:
+    """Without a change it would not be read again, and each poll asks for its OSDs' groups."""
+    reader, clock = RecordedReader(), Clock()
+
+    def wrong(name: str, reply: Any) -> Any:
+        if name == "osd_dump":
+            reply["osds"].append({"osd": 99, "up": 1})
+        return reply
+
+    reader.change = wrong
+    polling = poller(reader, clock, schedule_interval=0.01)
+    assert not await polling.poll()
+    reader.change = lambda name, reply: reply
+    assert await polling.poll()
+
+
 async def test_polls_that_fail_come_less_and_less_often() -> None:
     reader = RecordedReader()
     reader.error = ClusterSilent("no answer")
