@@ -100,7 +100,7 @@ async def test_one_poll_of_a_small_cluster_knows_all_of_it(release: str) -> None
     assert polling.state is not None
     assert polling.state.schedule is not None
     assert polling.state.schedule.counted == 9
-    assert polling.state.recovery.sums[2]["num_objects"] > 4000
+    assert polling.state.recovery.sums[2]["num_object_copies"] > 4000
 
 
 async def test_a_quiet_cluster_is_asked_two_small_things_per_poll() -> None:
