@@ -55,7 +55,7 @@ _WINDOW: Final = re.compile(rf"\[(?:\$__rate_interval|{SLOW_WINDOW})\]")
 _GAUGE: Final = re.compile(r"([a-z_:][\w:]*\{[^}]*\})(?!\[)")
 
 
-def top(expr: str, by: str, count: int = TOP) -> str:
+def top(expr: str, by: str) -> str:
     """The lines that are highest over the whole time range, the same at every point of it.
 
     A plain `topk` chooses again at each point: a panel then draws everything that was ever among
@@ -64,7 +64,7 @@ def top(expr: str, by: str, count: int = TOP) -> str:
     over = _WINDOW.sub("[$__range] @ end()", expr)
     if over == expr:
         over = _GAUGE.sub(r"max_over_time(\1[$__range] @ end())", expr)
-    return f"({expr}) and on ({by}) topk({count}, {over})"
+    return f"({expr}) and on ({by}) topk({TOP}, {over})"
 
 
 def or_say(expr: str, label: str, text: str) -> str:

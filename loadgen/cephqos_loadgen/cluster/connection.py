@@ -29,6 +29,7 @@ PATIENCE = 120.0
 _MAP_SECONDS = 0.3
 _STATS_SECONDS = 10.0
 _SOCKET_SECONDS = 5.0
+_ONCE_SECONDS = 5.0
 _OSD_SECONDS = 60.0
 _DAEMONS = ("osd", "mon", "mgr")
 _NO_ORCHESTRATOR = (
@@ -222,9 +223,9 @@ class ClusterConnection:
         """The cluster's daemons that run on this host."""
         return await self.access.pids(self.fsid)
 
-    async def once(self, prefix: str, *, within: float = 5.0, **arguments: Any) -> Any:
+    async def once(self, prefix: str, **arguments: Any) -> Any:
         """The reply, without patience: for whoever asks again soon anyway."""
-        return await self._client.command(prefix, within=within, **arguments)
+        return await self._client.command(prefix, within=_ONCE_SECONDS, **arguments)
 
     async def osds(self) -> list[int]:
         """All OSDs of the map."""

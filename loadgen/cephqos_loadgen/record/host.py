@@ -72,27 +72,25 @@ def read_throttled(sys: Path) -> float:
     return found
 
 
-def read_host(
-    processes: Mapping[str, int], proc: Path = Path("/proc"), sys: Path = Path("/sys")
-) -> HostState:
+def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostState:
     """The counters now, of these processes by name; those that are gone are left out."""
     threads: dict[str, Mapping[tuple[str, int], tuple[int, int]]] = {}
     resident: dict[str, int] = {}
     page = os.sysconf("SC_PAGE_SIZE")
     for name, pid in processes.items():
         with contextlib.suppress(OSError, ValueError):
-            resident[name] = parse_stat(read_once(f"{proc}/{pid}/stat")).resident_pages * page
-            threads[name] = _threads(proc, pid)
-    disks = parse_diskstats((proc / "diskstats").read_text())
-    cpu = parse_cpu((proc / "stat").read_text())
+            resident[name] = parse_stat(read_once(f"/proc/{pid}/stat")).resident_pages * page
+            threads[name] = _threads(pid)
+    disks = parse_diskstats(Path("/proc/diskstats").read_text())
+    cpu = parse_cpu(Path("/proc/stat").read_text())
     return HostState(cpu, read_throttled(sys), disks, threads, resident)
 
 
-def _threads(proc: Path, pid: int) -> dict[tuple[str, int], tuple[int, int]]:
+def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:
     found = {}
-    for tid in os.listdir(f"{proc}/{pid}/task"):  # noqa: PTH208 - names only
+    for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names only
         with contextlib.suppress(OSError, ValueError):
-            stat = parse_stat(read_once(f"{proc}/{pid}/task/{tid}/stat"))
+            stat = parse_stat(read_once(f"/proc/{pid}/task/{tid}/stat"))
             found[stat.name.decode(errors="replace"), int(tid)] = (stat.user, stat.system)
     return found
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import CephqosError
@@ -273,10 +272,10 @@ def _leaf(pid: int | None) -> int | None:
     return leaf(pid) if pid else None
 
 
-def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float:
+def cpu_seconds(pid: int) -> float:
     """User and system seconds of a process so far; 0 when it is gone."""
     try:
-        stat = parse_stat(read_once(f"{proc}/{pid}/stat"))
+        stat = parse_stat(read_once(f"/proc/{pid}/stat"))
     except (OSError, ValueError):
         return 0.0
     return (stat.user + stat.system) / CLOCK_TICKS

@@ -58,15 +58,6 @@ def gauge(
     return (Shown(f"{PREFIX}{name}", "gauge", text, divisor, extra, group),)
 
 
-def histogram(
-    name: str,
-    text: str,
-    *,
-    divisor: float = 1.0,
-    group: str = "",
-    only: tuple[str, str] | None = None,
-) -> tuple[Shown, ...]:
+def histogram(name: str, text: str, *, divisor: float = 1.0, group: str = "") -> tuple[Shown, ...]:
     """A histogram of the OSD: the shards' buckets have the same bounds, so they are added."""
-    return (
-        Shown(f"{PREFIX}{name}", "histogram", text, divisor, group=group, only=only, apart=False),
-    )
+    return (Shown(f"{PREFIX}{name}", "histogram", text, divisor, group=group, apart=False),)
