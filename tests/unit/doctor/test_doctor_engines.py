@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from cephqos_alerts.build import FILES
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.version import __version__
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
@@ -33,6 +34,14 @@ WITHOUT = {
 }
 Series = dict[str, list[dict[str, str]]]
 EXPORTER = {"job": "cephqos", "instance": "a:10130"}
+
+
+@pytest.fixture(autouse=True)
+def few_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file of them: each rule is a request to the engine."""
+    few = {"state.yml": FILES["state.yml"]}
+    monkeypatch.setattr("cephqos_doctor.prometheus_facts.FILES", few)
+    assert our_rules(15.0)
 
 
 class Engine:
