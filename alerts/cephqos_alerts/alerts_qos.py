@@ -136,6 +136,17 @@ _REPLICA_SLOW: Final = Alert(
     """,
 )
 
+# Most of the time it waited for another OSD whose own promise was broken as often: told there.
+_REPEATED_ELSEWHERE: Final = f"""
+max by ({OSD_CLASS}, by) (
+  count_over_time({PerClass.EVIDENCE}{{class="client", cause="replica", by!=""}}[@hour@])
+) * @interval_seconds@
+>= on ({OSD_CLASS}) group_left () (@lasting@ * {PerClass.VIOLATED_SECONDS})
+and on (cluster, by) label_replace(
+  {PerClass.VIOLATED_SECONDS}{{class="client"}} > @repeated@, "by", "$1", "ceph_daemon", "(.+)"
+)
+"""
+
 _REPEATED: Final = Alert(
     name="CephQosReservationViolatedRepeatedly",
     about=("osd", "load"),
@@ -147,6 +158,8 @@ _REPEATED: Final = Alert(
           ALERTS{{alertname="CephQosReservationViolated", alertstate="firing"}}[@hour@]
         )
       )
+      unless on ({OSD_CLASS}) ({_REPEATED_ELSEWHERE.strip()})
+      unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     """,
     severity="ticket",
     summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is broken again and"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CULPRIT, PAGE_1, REPLICA, WAITS, WELL, three, with_more
+from .across import CULPRIT, PAGE_1, REPEATED, REPLICA, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .nights import several
 from .qos import OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
@@ -328,4 +328,45 @@ CODED = [
     ),
 ]
 
-CASES = [*BACKGROUND, *NETWORK, *HARDWARE, *CODED]
+# A device that fails for one of every two minutes: too briefly for a page.
+_AGAIN_1 = {**OSD0, "ceph_daemon": "osd.1", "severity": "ticket"}
+
+AGAIN = [
+    RuleCase(
+        name="a device that fails again and again is told there, not where others wait for it",
+        alert=REPEATED,
+        series=merged(
+            *(
+                replace(
+                    osd((10, WELL), *((1, CULPRIT if number == 1 else WAITS), (1, WELL)) * 22),
+                    id=number,
+                )
+                for number in range(3)
+            )
+        ),
+        moments=(silent(20), firing(53, _AGAIN_1)),
+    ),
+    RuleCase(
+        name="a target that WPQ misses for half an hour is no reservation that is broken again",
+        alert=REPEATED,
+        series=merged(
+            *(
+                replace(
+                    osd(
+                        (10, WELL),
+                        (25, CULPRIT if number == 1 else WAITS),
+                        in_force="wpq",
+                        capacity=None,
+                        reserved={"client": 1000},
+                        target={"client": 1000},
+                    ),
+                    id=number,
+                )
+                for number in range(3)
+            )
+        ),
+        moments=(silent(20), silent(34)),
+    ),
+]
+
+CASES = [*BACKGROUND, *NETWORK, *HARDWARE, *CODED, *AGAIN]
