@@ -22,6 +22,7 @@ from typing import Any, Final, NoReturn
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import OutputLost, discard_output, flush, say, say_json
+from cephqos_base.textfile import why
 from cephqos_base.version import __version__
 
 
@@ -184,7 +185,13 @@ def _status(argv: Sequence[str] | None) -> int:
         build_parser().parse_args(argv, arguments)
         return run_command(arguments.run(arguments))
     except CephqosError as error:
-        say(f"cephqos: {error}", file=sys.stderr)
-        if getattr(arguments, "json", False) or getattr(arguments, "form", None) == "json":
-            say_json({"error": str(error), "exit_status": error.exit_status})
-        return error.exit_status
+        failure = error
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # A full disk, a folder that has gone: no reader of a traceback could do anything about it.
+        failure = CephqosError(": ".join(filter(None, (error.filename, why(error)))))
+    say(f"cephqos: {failure}", file=sys.stderr)
+    if getattr(arguments, "json", False) or getattr(arguments, "form", None) == "json":
+        say_json({"error": str(failure), "exit_status": failure.exit_status})
+    return failure.exit_status

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
+from cephqos_base.textfile import why
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.isolation.cgroups import remove_cgroups
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
@@ -78,6 +79,8 @@ def _opened(paths: LabPaths) -> int:
         return os.open(paths.lock, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except PermissionError:
         raise needs_root() from None
+    except OSError as error:
+        raise UsageError(f"{paths.base}: labs cannot be kept there: {why(error)}") from None
 
 
 def owns_lock(paths: LabPaths, fd: int) -> bool:

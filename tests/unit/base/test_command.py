@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 from cephqos_base.command import COMMANDS, CommandEntry, Parser, build_parser, load, main
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.state import take_lock
 
 
 @pytest.mark.parametrize(
@@ -208,3 +211,34 @@ def test_a_lab_of_root_is_told_to_be_roots(
     monkeypatch.setattr(os, "open", refused)
     assert main(line.split()) == 2
     assert "the lab needs root" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("variable", "line", "status", "said"),
+    [
+        ("CEPHQOS_CACHE", "lab trees", 1, "/proc/none: No such file or directory"),
+        (
+            "CEPHQOS_LABS",
+            "lab down --name mine",
+            2,
+            "no lab 'mine' is up (up: none); nothing to end",
+        ),
+    ],
+)
+def test_a_folder_that_cannot_be_made_is_named(
+    variable: str,
+    line: str,
+    status: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setenv(variable, "/proc/none")
+    assert main(line.split()) == status
+    assert capsys.readouterr().err.splitlines()[-1] == f"cephqos: {said}"
+
+
+def test_labs_that_cannot_be_kept_are_no_riddle() -> None:
+    with pytest.raises(UsageError, match=r"^/proc/none: labs cannot be kept there: No such file"):
+        take_lock(LabPaths(Path("/proc/none"), "mine"))
