@@ -200,6 +200,10 @@ def step_of(
             for name, job in jobs.items()
             if asked is not None and 0 < job.runtime < asked - _EARLY_SECONDS
         },
+        counted_from_unix_seconds=min(
+            (points[0].time for f in followers for points in f.points.values() if points[0].time),
+            default=None,
+        ),
     )
 
 

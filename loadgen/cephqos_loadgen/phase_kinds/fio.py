@@ -357,9 +357,9 @@ class Fio(PhaseKind):
                 )
                 followers.append(follower)
                 processes.append(ClientProcess(argv, follower))
-            curve = self.sweep or self.search
+            apart = self.sweep or self.search or self._ramp
             figures = host_figures.of_step(context, phase, depth, self._ramp)
-            async with figures if curve else nullcontext():
+            async with figures if apart else nullcontext():
                 told = await run_clients(context, phase, processes, seconds + self._ramp, end)
         check_results(followers)
         timed = not (told or self.passes or self.ends_by_itself)

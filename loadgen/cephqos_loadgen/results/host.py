@@ -105,5 +105,6 @@ class HostUse:
 
 
 def step_name(phase: str, depth: int) -> str:
-    """The key of a step of a curve in `host.json`; no phase can be called so."""
+    """The key in `host.json` of a step of a curve, or of a load with a ramp; no phase can be called
+    so."""
     return f"{phase} depth {depth}"

@@ -53,6 +53,7 @@ class Step:
     """A load at one depth: a whole phase, or one step of a curve.
 
     `seconds` is the time in which all jobs ran; rates are taken over it.
+    `counted_from_unix_seconds`: where the figures begin, after a ramp; older archives do not say.
     `jobs` are by `client/volume`, for rados bench by pool. `ended_early`: of a load that was to run
     for `asked_seconds`, how long the jobs ran that ended before.
     """
@@ -69,6 +70,13 @@ class Step:
     within_target: bool | None = None
     asked_seconds: float | None = None
     ended_early: Mapping[str, float] = field(default_factory=dict)
+    counted_from_unix_seconds: float | None = None
+
+    @property
+    def counted(self) -> tuple[float, float]:
+        """The stretch of time that the figures are of."""
+        began = self.counted_from_unix_seconds
+        return self.start_unix_seconds if began is None else began, self.end_unix_seconds
 
 
 class LoadResult(PhaseResult):

@@ -92,6 +92,7 @@ def test_rates_counts_bytes_and_latencies_of_jobs_together(
         assert step.total.iops == pytest.approx(sum(j[1] for j in jobs))
         assert step.total.bytes_per_second == pytest.approx(sum(j[1] * j[4] for j in jobs))
     assert step.read == step.total and step.write is None
+    assert step.counted[0] == pytest.approx(T0 + ramp + min(job[2] for job in jobs))
     early = {f"client.{n}/volume.{n}": float(job[0]) for n, job in enumerate(jobs)}
     assert step.ended_early == early
     for number, job in enumerate(jobs):

@@ -119,8 +119,17 @@ async def run_fio(
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setattr(clients, "_GRACE", 0.5)
     recorder = RepeatRecorder(folder / "repeat")
+
+    async def no_osds() -> dict[str, int]:
+        return {}
+
     context = SimpleNamespace(
-        recorder=recorder, live=Live(RunPlace()), rates={}, place=ProgramPaths()
+        recorder=recorder,
+        live=Live(RunPlace()),
+        rates={},
+        place=ProgramPaths(),
+        cluster=SimpleNamespace(pids=no_osds),
+        steps={},
     )
     loading = phase("duration", 0.1, ramp_time=ramp)
     assert isinstance(loading.action, Fio)

@@ -33,7 +33,7 @@ def cost_of(
     step: Step, samples: Samples, clients: HostUse | None, hosts: Mapping[str, str]
 ) -> dict[str, float]:
     """Of one step, as far as it was recorded. `hosts` are by OSD."""
-    start, end = step.start_unix_seconds, step.end_unix_seconds
+    start, end = step.counted
     ios = step.total.ios
     found: dict[str, float] = {}
     spent = _osd_cpu(samples, start, end)

@@ -22,7 +22,7 @@ from cephqos_loadgen.report.figures.promises import kept_by_clients
 from cephqos_loadgen.report.figures.samples import Samples, read_samples
 from cephqos_loadgen.report.figures.statistics import Floats
 from cephqos_loadgen.results.figures import LoadFigures
-from cephqos_loadgen.results.host import HostUse
+from cephqos_loadgen.results.host import HostUse, step_name
 from cephqos_loadgen.results.phase import LoadResult, PhaseRecord, Step
 from cephqos_loadgen.results.repeat import RepeatRecord
 
@@ -191,14 +191,13 @@ def _loads(
             continue
         for number, step in enumerate(result.steps, start=1):
             load = _Load(name, step, several_depths=result.is_curve)
-            clients = _clients(name, number, host)
-            stretch = (step.start_unix_seconds, step.end_unix_seconds)
+            clients = _clients(name, step, number, host)
             cost = cost_of(step, samples, clients, hosts)
-            cost |= kept_by_clients(samples, *stretch)
+            cost |= kept_by_clients(samples, *step.counted)
             for op, figures in _by_op(step):
                 yield _whole(load, op, figures, cost)
             chosen = intervals.of(name, step.depth)
-            chosen &= intervals.within([(step.start_unix_seconds, step.end_unix_seconds)])
+            chosen &= intervals.within([step.counted])
             yield from _windows(load, chosen, intervals, stretches)
 
 
@@ -209,15 +208,16 @@ def _by_op(step: Step) -> Iterator[tuple[str, LoadFigures]]:
         yield "write", step.write
 
 
-def _clients(phase: str, step: int, host: Mapping[str, HostUse]) -> HostUse | None:
-    """CPU of the clients of one step: their processes are PHASE.CLIENT, then PHASE.CLIENT.2 …"""
-    use = host.get(phase)
+def _clients(phase: str, step: Step, number: int, host: Mapping[str, HostUse]) -> HostUse | None:
+    """CPU of the clients of one step: their processes are PHASE.CLIENT, then PHASE.CLIENT.2 …
+    What they used in a ramp is told apart where the step was recorded for itself."""
+    use = host.get(step_name(phase, step.depth), host.get(phase))
     if use is None:
         return None
     own = {
         name: process
         for name, process in use.processes.items()
-        if name.startswith(f"{phase}.") and _step_of(name.removeprefix(f"{phase}.")) == step
+        if name.startswith(f"{phase}.") and _step_of(name.removeprefix(f"{phase}.")) == number
     }
     return HostUse(use.seconds, use.cpu, use.disks, own) if own else None
 
@@ -235,8 +235,8 @@ def _whole(load: _Load, op: str, figures: LoadFigures, cost: Mapping[str, float]
         op=op,
         window=WHOLE,
         several_depths=load.several_depths,
-        start=load.step.start_unix_seconds,
-        end=load.step.end_unix_seconds,
+        start=load.step.counted[0],
+        end=load.step.counted[1],
         seconds=load.step.seconds,
         ios=figures.ios,
         iops=figures.iops,
@@ -282,8 +282,8 @@ def _part(load: _Load, window: str, mask: Mask, intervals: Intervals) -> LoadPar
         op="total",
         window=window,
         several_depths=load.several_depths,
-        start=load.step.start_unix_seconds,
-        end=load.step.end_unix_seconds,
+        start=load.step.counted[0],
+        end=load.step.counted[1],
         seconds=float(intervals.seconds[mask].sum()) / jobs,
         ios=ios,
         iops=intervals.rate(mask),

@@ -105,11 +105,11 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
         if not isinstance(record.result, LoadResult):
             continue
         if not record.result.is_curve:
-            yield LoadStep(point, phase, None, *record.worked)
+            start = max([record.worked[0], *(step.counted[0] for step in record.result.steps)])
+            yield LoadStep(point, phase, None, start, record.worked[1])
             continue
         for step in record.result.steps:
-            stretch = (step.start_unix_seconds, step.end_unix_seconds)
-            yield LoadStep(point, phase, step.depth, *stretch)
+            yield LoadStep(point, phase, step.depth, *step.counted)
 
 
 def _by_class(run: ReportRun) -> dict[tuple[object, ...], list[StepPromise]]:
