@@ -1,6 +1,8 @@
 """fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
 
+from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from cephqos_base.errors import ConfigError
 from cephqos_loadgen.engines import fio_output
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.phase_kinds.fio import Fio
+from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.parse import parse
 
@@ -330,3 +333,33 @@ def test_counts_that_begin_again_after_a_ramp_are_noticed() -> None:
     for name in first.jobs:
         assert first.jobs[name].counts_anew(last.jobs[name])
         assert not last.jobs[name].counts_anew(first.jobs[name])
+
+
+class MapTools:
+    """`rbd`, which does not let go of one device."""
+
+    def __init__(self, stays: str) -> None:
+        self.stays = stays
+        self.asked: list[str] = []
+
+    async def output(self, argv: Sequence[str]) -> str:
+        verb, what = argv[-2:]
+        self.asked.append(f"{verb} {what}")
+        if verb == "unmap" and what == self.stays:
+            raise RunError(f"rbd device unmap {what} failed: busy")
+        return f"/dev/rbd{what[-1]}\n"
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_an_image_that_stays_mapped_is_no_secret_and_keeps_no_other_mapped(
+    fails: bool,
+) -> None:
+    tools: Any = MapTools("/dev/rbd1")
+    target = action(engine="krbd", volumes=3).target("load", PLACE)
+    said = "fio died" if fails else "unmap /dev/rbd1 failed: busy"
+    with pytest.raises(RunError, match=said):
+        async with ENGINES["krbd"].prepared(target, range(3), tools) as devices:
+            assert devices == {volume: f"/dev/rbd{volume}" for volume in range(3)}
+            if fails:
+                raise RunError("fio died")
+    assert tools.asked[3:] == [f"unmap /dev/rbd{volume}" for volume in (2, 1, 0)]
