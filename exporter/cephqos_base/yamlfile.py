@@ -360,7 +360,8 @@ class Value:
         except UsageError:
             self.fail(units.SIZE_HELP)
         if not least <= size <= most:
-            self.fail(f"{units.SIZE_HELP}, from {least} to {most} bytes")
+            bound = f"at least {least}" if size < least else f"at most {most}"
+            self.fail(f"{units.SIZE_HELP}, {bound}")
         return size
 
     def seconds(self, *, above_zero: bool = False) -> float:

@@ -191,7 +191,7 @@ class Fio(PhaseKind):
 
     @property
     def keeps_its_own_time(self) -> bool:
-        return bool(self.sweep or self.search or self.passes)
+        return bool(self.sweep or self.search or self.passes or self.ends_by_itself)
 
     def expected_seconds(self) -> float | None:
         between = _BETWEEN_STEPS_SECONDS + self._ramp

@@ -42,6 +42,8 @@ class Flags(PhaseKind):
         clear = read_flags(table["clear"]) if "clear" in table else ()
         if not set_ and not clear:
             value.fail("flags to set or to clear", "none")
+        if both := sorted({*set_} & {*clear}):
+            value.fail("flags to set or to clear, not both", ", ".join(both))
         return cls(set_, clear)
 
     def describe(self) -> str:

@@ -40,7 +40,8 @@ class OsdBench(PhaseKind):
     @classmethod
     def read(cls, value: Value) -> Self:
         table = value.table(("total", "bs"), ("total", "bs"))
-        return cls(table["total"].size(), table["bs"].size())
+        block_size = table["bs"].size(512)
+        return cls(table["total"].size(block_size), block_size)
 
     def describe(self) -> str:
         return f"bench of each OSD, {size(self.total)} in writes of {size(self.block_size)}"

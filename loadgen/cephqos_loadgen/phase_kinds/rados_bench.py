@@ -56,6 +56,8 @@ class RadosBench(PhaseKind):
         table = value.table((*keys, "cpus"), keys)
         op = table["op"].choice(tuple(_WORDS))
         pools = tuple(read_pool_name(item) for item in table["pools"].items())
+        if not pools or len(set(pools)) < len(pools):
+            table["pools"].fail("pools that are different, at least one")
         return cls(
             targets=pools,
             op="write" if op == "write" else "seq" if op == "seq" else "rand",

@@ -38,6 +38,8 @@ def read_axes(
         if name not in names:
             document.fail(f"an axis of its matrix: {', '.join(names) or 'none'}", f"--only {name}")
         at = names.index(name)
+        if not wanted:
+            document.fail(f"at least one value of the axis {name}", "none")
         known = [variant.label for variant in axes[at]]
         for label in wanted:
             if label not in known:

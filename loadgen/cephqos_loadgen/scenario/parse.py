@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import yaml
@@ -44,6 +44,8 @@ _KEYS = (
     "phases",
 )
 DEFAULT_SCALE = "lab"
+# More would take years.
+MAX_RUNS = 100_000
 # A value that decides nothing: as if its key were not there.
 KEEP = "keep"
 
@@ -73,7 +75,11 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     axes = read_axes(top.get("matrix"), only, document)
     points = tuple(_point(document, each, choices.keep) for each in itertools.product(*axes))
     check_used(document, axes)
+    _refuse_equal(document, points)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
+    runs = len(points) * (choices.repeats or repeats)
+    if runs > MAX_RUNS:
+        document.fail(f"at most {MAX_RUNS:,} repeats of all points", f"{runs:,}")
     return model.Plan(
         scenario=top["scenario"].text(NAME, "a name of a-z, 0-9, _ and -"),
         about=" ".join(top["about"].text().split()) if "about" in top else "",
@@ -91,6 +97,18 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     )
 
 
+def _refuse_equal(document: ScenarioValue, points: Sequence[model.Point]) -> None:
+    """Points that do the same would be compared as if they did not."""
+    seen: dict[model.Point, str] = {}
+    for point in points:
+        lab = replace(point.lab, fresh_for="")
+        same = replace(point, name="", axes=(), lab=lab, lab_axes=())
+        if same in seen:
+            matrix = document.entries()["matrix"]
+            matrix.fail("points that differ", f"{seen[same]} and {point.name}, which do the same")
+        seen[same] = point.name
+
+
 def _capacity(value: ScenarioValue) -> Capacity:
     """`measured`, or how: `{total: 4M, bs: 4K}`."""
     if not value.is_mapping:
@@ -98,10 +116,9 @@ def _capacity(value: ScenarioValue) -> Capacity:
         return Capacity()
     table = value.table(("total", "bs"))
     default = Capacity()
-    return Capacity(
-        total=table["total"].size() if "total" in table else default.total,
-        block_size=table["bs"].size(512) if "bs" in table else default.block_size,
-    )
+    block_size = table["bs"].size(512) if "bs" in table else default.block_size
+    total = table["total"].size(block_size) if "total" in table else default.total
+    return Capacity(total=total, block_size=block_size)
 
 
 def _default_only(value: ScenarioValue | None) -> dict[str, tuple[str, ...]]:
@@ -329,5 +346,7 @@ def _find(value: ScenarioValue, points: Sequence[model.Point]) -> model.Find:
     return model.Find(
         axis=table["axis"].choice([name for name, _ in points[0].axes]),
         keeping=table["keeping"].number(0.01, 1),
-        phase=table["phase"].choice([phase.name for phase in points[0].phases]),
+        phase=table["phase"].choice(
+            [phase.name for phase in points[0].phases if phase.action.has_clients]
+        ),
     )

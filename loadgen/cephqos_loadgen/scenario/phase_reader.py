@@ -140,7 +140,7 @@ def _read_until(
             value.fail("the key 'until': this kind of phase does not end by itself", "none")
         return _ending("done", at_most, expected if expected is not None else own)
     if action.keeps_its_own_time:
-        until.fail("no 'until': a sweep, a search and passes keep their own time")
+        until.fail("no 'until': a sweep, a search, passes and steadystate keep their own time")
     if not until.is_mapping:
         kind = until.choice(_ENDINGS)
         if kind == "done" and action.expected_seconds() is None:

@@ -51,7 +51,7 @@ LABS = """\
 scenario: s
 repeats: 2
 lab: {fresh: FRESH}
-matrix: {n: {one: {}, two: {}}}
+matrix: {n: {one: {flags: [noin]}, two: {flags: [noout]}}}
 phases: [{name: rest, wait: {}, until: {duration: 1s}}]
 """
 

@@ -39,7 +39,7 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
             "depths that are different",
         ),
         (scenario(phases=phase(SWEEP.replace("[1, 2]", "[2, 2]"), "done")), "depths that are diff"),
-        (scenario(phases=phase(SWEEP)), "no 'until': a sweep, a search and"),
+        (scenario(phases=phase(SWEEP)), "no 'until': a sweep, a search, pass"),
         (scenario(phases=phase(until="{duration: 0}")), r"until.duration: found 0; .*above 0"),
         (scenario(phases=phase(until="{phase: load}")), "load, which waits for its own end"),
         (
@@ -121,6 +121,52 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
             "a phase before this one, from whose start the event counts",
         ),
         (scenario(pools="{name: p, images: {size: 999999999999999999T}}"), "images.size: found"),
+        (
+            scenario("{depth: [1, 2]}") + "only: {depth: []}\n",
+            "at least one value of the axis depth",
+        ),
+        *(
+            (scenario(matrix, phases=phase()), "which do the same; allowed: points that differ")
+            for matrix in (
+                "{x: {a: {}, b: {}}}",
+                "{'osd:osd_max_scrubs': [1, 2], x: {a: {settings: {osd: {osd_max_scrubs: 5}}}}}",
+            )
+        ),
+        (
+            scenario() + "capacity: {total: 1, bs: 4K}\n",
+            "capacity.total: found 1; .* at least 4096",
+        ),
+        (
+            scenario(phases="  - {name: b, osd_bench: {total: 1K, bs: 4K}}\n"),
+            "total: found '1K'; .* at least 4096",
+        ),
+        *(
+            (
+                scenario(
+                    phases="  - {name: b, until: {duration: 1s}, rados_bench: "
+                    f"{{pools: {pools}, op: write, size: 4K, in_flight: 4}}}}\n"
+                ),
+                "allowed: pools that are different, at least one",
+            )
+            for pools in ("[]", "[p, p]")
+        ),
+        (
+            scenario(phases="  - {name: f, flags: {set: [noout], clear: [noout]}}\n"),
+            "found noout; allowed: flags to set or to clear, not both",
+        ),
+        (
+            scenario(phases=phase(LOAD.replace("4}", "4, options: {steadystate: 'iops:5%'}}"))),
+            "a search, passes and steadystate keep their own time",
+        ),
+        (
+            scenario("{depth: [" + ", ".join(map(str, range(1, 202))) + "]}") + "repeats: 1000\n",
+            "found 201,000; allowed: at most 100,000 repeats of all points",
+        ),
+        (
+            scenario("{depth: [1, 2]}", "  - {name: w, wait: {}, until: {duration: '${depth}s'}}\n")
+            + "find: {axis: depth, keeping: 0.9, phase: w}\n",
+            "find.phase: found 'w'; allowed: one of $",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused_in_one_line(text: str, message: str) -> None:
