@@ -105,7 +105,8 @@ def load_steps(observed: Observation) -> Iterator[LoadStep]:
         if not isinstance(record.result, LoadResult):
             continue
         if not record.result.is_curve:
-            start = max([record.worked[0], *(step.counted[0] for step in record.result.steps)])
+            began = [step.counted_from_unix_seconds or 0.0 for step in record.result.steps]
+            start = max([record.worked[0], *began])
             yield LoadStep(point, phase, None, start, record.worked[1])
             continue
         for step in record.result.steps:
