@@ -158,12 +158,13 @@ async def _status(
 ) -> int:
     """The exit status; what it prints last is said meanwhile."""
     async with in_background(argv, log) as process:
+        ending = asyncio.ensure_future(process.wait())
         try:
             async with asyncio.timeout(within):
-                while process.returncode is None:
-                    with contextlib.suppress(TimeoutError):
-                        return await asyncio.wait_for(process.wait(), 1.0)
+                while not (await asyncio.wait([ending], timeout=1.0))[0]:
                     say(f"{' '.join(argv[1:])}: {last_words(log)}")
         except TimeoutError:
             raise LabError(f"{' '.join(argv)} did not end within {within:g} s") from None
-    return process.returncode or 0
+        finally:
+            ending.cancel()
+    return ending.result()
