@@ -47,7 +47,7 @@ def _example() -> TopSamples:
     attained = _per_class({CLIENT: 900.0, RECOVERY: 120.0, SCRUB: 30.0, IMMEDIATE: 800.0})
     attained |= {(FSID, "osd.3", CLIENT): 140.0, (FSID, "osd.7", CLIENT): 610.0}
     attained |= {(FSID, "osd.7", RECOVERY): 1500.0}
-    mclock = ("mclock_scheduler", "balanced", "bandwidth", "config")
+    mclock = ("mclock_scheduler", "balanced", "ssd", "config")
     return TopSamples(
         time=NOW,
         rules=True,

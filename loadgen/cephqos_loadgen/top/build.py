@@ -139,17 +139,18 @@ def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
 
 def _by_osd(samples: TopSamples) -> Mapping[str, list[OsdClass]]:
     causes = {key[:3]: key[3:] for key, value in samples.of("cause").items() if value}
+    media = {key[:2]: key[4] for key in samples.of("scheduler")}
     keys = samples.of("attained").keys() | samples.of("reserved").keys()
     keys |= samples.of("queued").keys() | samples.of("violated").keys()
     found: dict[str, list[OsdClass]] = defaultdict(list)
     for key in keys:
         if key[2] in CLASSES:
-            cause, by = causes.get(key, ("", ""))
-            found[key[1]].append(_osd_class(samples, key, cause, by))
+            cause = causes.get(key, ("", ""))
+            found[key[1]].append(_osd_class(samples, key, cause, media.get(key[:2], "")))
     return found
 
 
-def _osd_class(samples: TopSamples, key: Key, cause: str, by: str) -> OsdClass:
+def _osd_class(samples: TopSamples, key: Key, cause: Key, media: str) -> OsdClass:
     attained, reserved = samples.of("attained").get(key), samples.of("reserved").get(key)
     part = OsdClass(
         name=key[2],
@@ -160,12 +161,12 @@ def _osd_class(samples: TopSamples, key: Key, cause: str, by: str) -> OsdClass:
         queued=samples.of("queued").get(key),
         lag=samples.of("lag").get(key),
         shortfall=samples.of("shortfall").get(key),
-        cause=cause,
-        by=by,
+        cause=cause[0],
+        by=cause[1],
     )
     violated, wants = samples.of("violated").get(key), samples.of("demand").get(key)
     if violated is None:
-        state = _judged(part, waits=bool(part.queued) or _waits(samples, key[:2], key[2]))
+        state = _judged(part, waits=bool(part.queued) or _waits(samples, key, media))
     else:
         state = _by_rules(part, violated, wants)
     shortfall = part.shortfall
@@ -182,15 +183,17 @@ def _by_rules(part: OsdClass, violated: float, wants: float | None) -> State:
     return "kept" if wants or part.attained else "idle"
 
 
-def _waits(samples: TopSamples, osd: Key, name: str) -> bool:
+def _waits(samples: TopSamples, key: Key, media: str) -> bool:
     """Whether clients wait outside the queue of their class: before it, or inside the store."""
-    if name != CLIENT or samples.of("client_present").get(osd, 0.0) < demand.PRESENT:
+    osd = key[:2]
+    if key[2] != CLIENT or samples.of("client_present").get(osd, 0.0) < demand.PRESENT:
         return False
     if samples.of("client_waiting").get(osd, 0.0) >= demand.WAITING:
         return True
     busy = samples.of("store_seconds").get(osd, 0.0)  # transactions under way, by Little's law
-    explained = demand.STORE_LATENCY["ssd"] * samples.of("store_transactions").get(osd, 0.0)
-    return busy >= max(demand.IN_STORE, explained)
+    explained = demand.STORE_LATENCY["hdd" if media == "hdd" else "ssd"]
+    ended = samples.of("store_transactions").get(osd, 0.0)
+    return busy >= max(demand.IN_STORE, explained * ended)
 
 
 def _judged(part: OsdClass, waits: bool) -> State:

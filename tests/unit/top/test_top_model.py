@@ -141,6 +141,23 @@ def test_without_rules_clients_that_wait_inside_the_store_count_as_waiting() -> 
     assert states["osd.3"] == "kept"  # the same shortfall, but nobody waits
 
 
+@pytest.mark.parametrize(("media", "state"), [("ssd", "behind"), ("hdd", "kept")])
+def test_without_rules_a_disk_is_not_blamed_for_the_time_that_disks_take(
+    media: str, state: str
+) -> None:
+    """2,000 transactions a second of 30 ms each: too long on flash, usual on a disk."""
+    bare = without("violated", "demand", "shortfall", "cause", "queued", "lag", rules=False)
+    osd7 = (FSID, "osd.7")
+    changed: dict[str, Values] = {
+        "scheduler": {(*osd7, "mclock_scheduler", "balanced", media, "config"): 1.0},
+        "client_present": {osd7: 20.0},
+        "store_seconds": {osd7: 60.0},
+        "store_transactions": {osd7: 2000.0},
+    }
+    samples = replace(bare, values={**bare.values, **changed})
+    assert {osd.name: osd.worst.state for osd in model(samples).osds if osd.worst}["osd.7"] == state
+
+
 def test_nothing_is_missing_from_the_whole_example() -> None:
     assert model().missing == ()
 
