@@ -1,0 +1,78 @@
+"""Mutated replies of monitors and manager: what they say wrong is not shown and not remembered."""
+
+import logging
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.fuzz.replies import absurd, mutate, refused
+from tests.recorded import RELEASES
+
+from cephqos_exporter.cluster.source import ClusterSource
+from cephqos_exporter.errors import SourceUnavailable
+from cephqos_exporter.exposition import Page
+from cephqos_exporter.rendering import Rendered, render
+
+from .test_cluster_poller import Clock, RecordedReader, poller
+
+LIVES = 8  # exporters, one after the other
+POLLS = 20  # of each
+
+
+def liar(rng: random.Random) -> Callable[[str, Any], Any]:
+    """Changes some of the replies of a poll."""
+
+    def change(name: str, reply: Any) -> Any:
+        if rng.random() < 0.3:
+            for _ in range(rng.choice((1, 1, 3, 10))):
+                reply = mutate(reply, rng)
+        return reply
+
+    return change
+
+
+async def shown(source: ClusterSource) -> Rendered:
+    """What a scrape gets, which both formats can take."""
+    try:
+        families = [*await source.collect(0)]
+    except SourceUnavailable as exc:
+        families = [*exc.families]
+    rendered, page = render(families), Page()
+    page.add(rendered)
+    text, openmetrics = (page.body(openmetrics=one).decode() for one in (False, True))
+    assert refused(text, openmetrics, thorough=True) == ""
+    assert not list(absurd(text))
+    return rendered
+
+
+async def test_a_cluster_that_says_nonsense_is_well_once_it_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
+    with capsys.disabled():
+        print(f"\nSEED={seed} pytest tests/unit/collectors/test_cluster_fuzz.py")
+    rng = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
+    monkeypatch.setattr(logging.root, "disabled", True)
+    failed = 0
+    for _ in range(LIVES):
+        reader = RecordedReader(rng.choice(RELEASES), rng.choice(("idle", "scrub", "recovery")))
+        clock = Clock()
+        polling = poller(reader, clock, interval=0.0, schedule_interval=0.01)
+        source = ClusterSource(lambda kept=polling: kept, clock=clock, most_pools=50)  # type: ignore[misc]
+        monkeypatch.setattr(source, "_ensure_running", lambda kept=polling: kept)
+        for _ in range(POLLS):
+            reader.change = liar(rng)
+            clock.now += rng.choice((5, 60, 1000, -3600))
+            failed += not await polling.poll()
+            await shown(source)
+        reader.change = lambda _, reply: reply
+        for _ in range(2):
+            clock.now += 5000
+            await polling.poll()
+        assert polling.failure is None
+        rendered = await shown(source)
+        assert rendered.left_out == 0
+        assert rendered.samples > 100
+    assert failed > LIVES, "the mutations do hurt"
