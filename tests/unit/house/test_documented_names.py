@@ -170,6 +170,7 @@ _OF_OTHERS: Final = {
     "--data-urlencode",
     "--reset-then-reuse-values",
     *("--permanent", "--add-port", "--reload"),
+    "--storage.agent.retention.max-time",
 }
 
 
