@@ -149,9 +149,6 @@ class Columns:
     # series -> its samples, times in seconds since the epoch
     series: dict[str, list[tuple[float, float]]]
 
-    def values(self, series: str) -> list[float]:
-        return [value for _, value in self.series.get(series, [])]
-
 
 def read(path: Path) -> Columns:
     """All of a file, up to where it was cut off; ValueError where it is something else."""

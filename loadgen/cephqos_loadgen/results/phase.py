@@ -169,10 +169,6 @@ class PhaseRecord:
             end = min(end, self.result.steps[-1].end_unix_seconds)
         return self.start_unix_seconds, end
 
-    @property
-    def ok(self) -> bool:
-        return self.ended_by not in ("failed", "interrupted") and not self.error
-
     def headline(self) -> dict[str, float]:
         """The figures that lists show."""
         found = dict(self.result.headline()) if self.result else {}

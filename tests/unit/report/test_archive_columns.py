@@ -48,7 +48,7 @@ def test_a_file_that_was_cut_off_is_good_up_to_its_last_whole_block(tmp_path: Pa
     write(path, [{"a": float(n)} for n in range(2 * BLOCK_SAMPLES)])
     whole = path.read_bytes()
     path.write_bytes(whole[:-10])
-    assert read(path).values("a") == [float(n) for n in range(BLOCK_SAMPLES)]
+    assert [value for _, value in read(path).series["a"]] == list(range(BLOCK_SAMPLES))
 
 
 def test_something_else_is_refused(tmp_path: Path) -> None:
@@ -77,4 +77,4 @@ def test_type_and_help_of_families_are_kept(tmp_path: Path) -> None:
     writer.close()
     found = read(path)
     assert found.families == {"x": ("gauge", "Some thing, with blanks.")}
-    assert found.values('x{a="b c"}') == [4]
+    assert found.series['x{a="b c"}'] == [(1, 4)]
