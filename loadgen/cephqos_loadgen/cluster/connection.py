@@ -179,6 +179,7 @@ class ClusterConnection:
         self.access = access
         self._client = access.client()
         self.fsid = ""
+        self.restarted: set[int] = set()  # OSDs, by this run
 
     async def __aenter__(self) -> Self:
         try:
@@ -302,6 +303,7 @@ class ClusterConnection:
     async def restart_osds(self, osds: Sequence[int]) -> None:
         """Restart them and wait until all is active and clean again."""
         before = {osd: await self._boot_epoch(osd) for osd in osds}
+        self.restarted |= set(osds)
         await self.access.restart(self, osds)
         for osd in osds:
             deadline = time.monotonic() + 90

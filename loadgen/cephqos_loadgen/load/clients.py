@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -171,7 +171,9 @@ def step_of(
         for client, status in statuses.items()
         for name, job in status.jobs.items()
     }
-    common = over_common_time([points for f in followers for points in f.points.values()])
+    courses = [points for follower in followers for points in follower.points.values()]
+    common = over_common_time(courses)
+    starts = [points[0].time for points in courses if points]
     runtime = max((status.runtime for status in statuses.values()), default=0.0)
     parts = {d: add(status.of(d) for status in statuses.values()) for d in DIRECTIONS}
 
@@ -195,16 +197,17 @@ def step_of(
             name: figures_over(add(job.totals.values()), job.runtime) for name, job in jobs.items()
         },
         asked_seconds=asked,
-        ended_early={
-            name: job.runtime
-            for name, job in jobs.items()
-            if asked is not None and 0 < job.runtime < asked - _EARLY_SECONDS
-        },
-        counted_from_unix_seconds=min(
-            (points[0].time for f in followers for points in f.points.values() if points[0].time),
-            default=None,
-        ),
+        ended_early=_ended_early(jobs, asked),
+        counted_from_unix_seconds=min(filter(None, starts), default=None),
     )
+
+
+def _ended_early(jobs: Mapping[str, JobStatus], asked: float | None) -> dict[str, float]:
+    """How long those jobs ran that ended before their time; one that did nothing has none."""
+    if asked is None:
+        return {}
+    runtimes = {name: job.runtime for name, job in jobs.items()}
+    return {n: seconds for n, seconds in runtimes.items() if 0 < seconds < asked - _EARLY_SECONDS}
 
 
 # -- running -------------------------------------------------------------------------------------

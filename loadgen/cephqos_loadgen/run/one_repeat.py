@@ -16,6 +16,8 @@ from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
+from cephqos_loadgen.phase_kinds.osd_in import OsdInResult
+from cephqos_loadgen.phase_kinds.osd_out import OsdOutResult
 from cephqos_loadgen.plan.model import Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.child import leaf
@@ -27,6 +29,7 @@ from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, MetricsRecording, RecordingCost, RepeatRecord
+from cephqos_loadgen.run.boots import BootWatch
 from cephqos_loadgen.run.clock import ClockWatch
 from cephqos_loadgen.run.session import Session
 from cephqos_loadgen.servers import Address
@@ -65,6 +68,7 @@ class OneRepeat:
         self._sources, self._exporter = sources, exporter
         self._make_room = make_room
         self._clock = ClockWatch(recorder.event)
+        self._boots = BootWatch(session.cluster)
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
         """`header` says which repeat it is; the record is the same with what came of it."""
@@ -94,6 +98,7 @@ class OneRepeat:
                 metrics=metrics.summary(),
                 findings=(
                     *self._clock.findings,
+                    *self._boots.findings,
                     *findings(recorded.records, recorded.hosts, metrics.summary()),
                 ),
                 recovered_objects=moved.get("objects"),
@@ -143,6 +148,7 @@ class OneRepeat:
         fresh = [pool for pool in self._point.pools if pool.fresh]
         await context.pools.prepare(fresh)
         await context.pools.empty([pool for pool in self._point.pools if pool.emptied])
+        await self._boots.begin()
         context.started = time.time()
         try:
             async with AsyncExitStack() as stack:
@@ -156,6 +162,7 @@ class OneRepeat:
                 await _phases(context, tasks, recorded)
             await metrics.finish()
             await context.watcher.latest()
+            await self._boots.end(_moved(recorded))
         finally:
             write_json(
                 self._recorder.folder / HOST_FILE, to_json({**recorded.hosts, **context.steps})
@@ -173,6 +180,12 @@ class OneRepeat:
             for entry in logged_since(entries, since):
                 file.write(entry)
             file.close()
+
+
+def _moved(recorded: Recorded) -> set[int]:
+    """OSDs that phases took down or brought back."""
+    results = (record.result for record in recorded.records.values())
+    return {it.osd for it in results if isinstance(it, OsdOutResult | OsdInResult)}
 
 
 def logged_since(entries: Iterable[dict[str, Any]], since: float) -> Iterator[dict[str, Any]]:

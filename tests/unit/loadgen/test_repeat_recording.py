@@ -35,7 +35,7 @@ async def no_log(*_: object, **__: object) -> None:
 
 
 def fake_session(check_held: Any = nothing) -> Any:
-    cluster = SimpleNamespace(pid=None, once=no_log)
+    cluster = SimpleNamespace(pid=None, once=no_log, restarted=set())
     place = SimpleNamespace(environment={})
     return SimpleNamespace(
         cluster=cluster,
