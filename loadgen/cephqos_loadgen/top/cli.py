@@ -4,6 +4,7 @@ import argparse
 import asyncio
 import contextlib
 import importlib.util
+import os
 import shutil
 import sys
 from collections.abc import AsyncIterator
@@ -119,6 +120,8 @@ def _check_terminal() -> None:
     # Textual reads from standard input and draws on standard error.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         raise UsageError("no terminal: use --once for plain text or --json")
+    if os.environ.get("TERM") == "dumb":
+        raise UsageError("TERM=dumb: this terminal shows plain lines only: use --once or --json")
 
 
 def _in_ascii(arguments: argparse.Namespace) -> bool:

@@ -56,6 +56,16 @@ def test_without_textual_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyP
         start()
 
 
+def test_a_terminal_that_cannot_move_its_cursor_is_no_place_for_the_live_view(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(getattr(sys, name), "isatty", lambda: True)
+    with pytest.raises(UsageError, match=r"^TERM=dumb: .*use --once or --json$"):
+        start()
+
+
 def test_once_and_json_do_not_load_textual() -> None:
     program = (
         "import sys; from cephqos_base.command import main;"
