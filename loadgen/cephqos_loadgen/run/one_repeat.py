@@ -61,7 +61,7 @@ class OneRepeat:
         live: Live,
         *,
         sources: Mapping[str, Address],
-        exporter: OwnExporter | None,
+        exporter: OwnExporter,
         make_room: Callable[[], None],
     ) -> None:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
@@ -245,12 +245,12 @@ def new_record(folder: str, point: Point, number: int, in_force: InForce) -> Rep
 class CostMeter:
     """CPU that recording took beyond the exporter's own: this process and its cluster clients."""
 
-    def __init__(self, session: Session, exporter: OwnExporter | None) -> None:
+    def __init__(self, session: Session, exporter: OwnExporter) -> None:
         self._session, self._exporter = session, exporter
         self._wall = time.monotonic()
         self._own = time.process_time()
         self._clients = self._client_seconds()
-        self._exporter_pid = exporter.pid if exporter else None
+        self._exporter_pid = exporter.pid
         self._exporter_seconds = self._exporter_cpu()
 
     def _client_seconds(self) -> dict[int, float]:
@@ -258,12 +258,12 @@ class CostMeter:
         return {pid: cpu_seconds(pid) for pid in map(_leaf, pids) if pid}
 
     def _exporter_cpu(self) -> float:
-        pid = self._exporter.pid if self._exporter else None
+        pid = self._exporter.pid
         return cpu_seconds(pid) if pid else 0.0
 
     def _of_exporter(self) -> float:
         """At least this: of one that was started again, all that the present process took."""
-        pid = self._exporter.pid if self._exporter else None
+        pid = self._exporter.pid
         before = self._exporter_seconds if pid == self._exporter_pid else 0.0
         return max(0.0, self._exporter_cpu() - before)
 

@@ -280,10 +280,14 @@ class Runner:
         preparing = archive.repeat(f"prepare-{secrets.token_hex(2)}")
         preparing.in_place(session.access.argv, session.access.place.environment)
         try:
-            python = self.options.python if self.options.conf else "python3"
-            given, output = self.options.exporters, preparing.output
-            own = (session.access, python, sockets, given, output, archive.event)
-            async with exporters(*own) as sources:
+            async with exporters(
+                session.access,
+                python=self.options.python if self.options.conf else "python3",
+                sockets=sockets,
+                given=self.options.exporters,
+                output=preparing.output,
+                note=archive.event,
+            ) as sources:
                 if sockets is None and not self.options.exporters:
                     self.progress.note("no exporter: give --exporter URL to record OSD metrics")
                 for point, numbers in blocks(runs):
@@ -299,7 +303,7 @@ class Runner:
         point: Point,
         numbers: Sequence[int],
         preparing: RepeatRecorder,
-        recorded: tuple[Mapping[str, Address], OwnExporter | None],
+        recorded: tuple[Mapping[str, Address], OwnExporter],
     ) -> None:
         """One point of the matrix: its pools and its configuration, then these repeats."""
         self.live.where.point, self.live.where.repeat = point.name, 0
@@ -328,7 +332,7 @@ class Runner:
         archive: ArchiveWriter,
         session: Session,
         which: "RepeatToDo",
-        recorded: tuple[Mapping[str, Address], OwnExporter | None],
+        recorded: tuple[Mapping[str, Address], OwnExporter],
     ) -> None:
         point, number = which.point, which.number
         index = self.plan.runs.index((point, number)) + 1

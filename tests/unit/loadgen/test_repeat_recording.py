@@ -17,6 +17,7 @@ from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.parts import Capacity, CephOption
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.metrics import MetricsRecorder
+from cephqos_loadgen.record.own_exporter import OwnExporter
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder
 from cephqos_loadgen.results.repeat import Gap, InForce, MetricsRecording, RepeatRecord
 from cephqos_loadgen.run import one_repeat
@@ -54,7 +55,7 @@ async def repeated(folder: Path, check_held: Any = nothing) -> RepeatRecord:
         RepeatRecorder(folder / "repeat"),
         Live(RunPlace()),
         sources={},
-        exporter=None,
+        exporter=OwnExporter([], "", folder, lambda *_: None),
         make_room=lambda: None,
     )
     return await repeat.run(new_record("repeat", POINT, 1, InForce({}, {}, {}, {}, ())))
