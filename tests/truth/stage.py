@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -66,9 +66,8 @@ class Stage:
 
 async def _write(stage: Stage, do: StagedAction, seconds: float) -> None:
     size, depth = str(do.options.get("bytes", 4096)), str(do.options.get("depth", 128))
-    await stage.bench(
-        seconds, "write", "-b", size, "-t", depth, pool=str(do.options.get("pool", ""))
-    )
+    what = ["write", "-b", size, "-t", depth, *(["--write-omap"] if "omap" in do.options else [])]
+    await stage.bench(seconds, *what, pool=str(do.options.get("pool", "")))
 
 
 async def _read(stage: Stage, do: StagedAction, seconds: float) -> None:
@@ -217,6 +216,25 @@ async def _delete(stage: Stage, do: StagedAction) -> None:
     await stage.on.lab.exec(argv, within=60, check=False)
 
 
+async def _ceph(stage: Stage, do: StagedAction) -> None:
+    """Commands of an operator; `POOL` is the pool, and `OSD` the OSD."""
+
+    async def give(commands: Sequence[str]) -> None:
+        for command in commands:
+            words = {"POOL": stage.pool, "OSD": str(stage.osd(do))}
+            argv = [words.get(word, word) for word in command.split()]
+            await stage.on.lab.exec(["ceph", *argv])
+
+    stage.undo.append(lambda: give(do.options.get("undo", ())))
+    await give(do.options["run"])
+
+
+async def _kill(stage: Stage, do: StagedAction) -> None:
+    osd = stage.osd(do)
+    stage.undo.append(lambda: stage.on.lab.faults.restart(osd))
+    await stage.on.lab.faults.kill(osd)
+
+
 async def _restart_all(stage: Stage, do: StagedAction) -> None:
     """One OSD after the other, as an upgrade does it."""
     await stage.on.lab.exec(["ceph", "osd", "set", "noout"])
@@ -253,6 +271,8 @@ FAULTS = {
     "delete": _delete,
     "restart-all": _restart_all,
     "recover": _recover,
+    "ceph": _ceph,
+    "kill": _kill,
 }
 
 
