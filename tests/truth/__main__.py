@@ -106,3 +106,6 @@ if __name__ == "__main__":
         sys.exit(main())
     except CephqosError as exc:
         sys.exit(f"truth: {exc}")
+    except KeyboardInterrupt:
+        print("truth: ended; what has run is kept, and --resume goes on", file=sys.stderr)
+        sys.exit(130)
