@@ -37,10 +37,28 @@ def _more_than_peers(series: str, median: str) -> str:
     )
 
 
+# What hardware is by nature changes rarely: it is looked at once a minute.
+KINDS: Final = RuleGroup(
+    name="cephqos-kinds",
+    slow=True,
+    rules=(
+        RecordedSeries(record=PerMedia.CAPACITY_OPS, expr=_among_peers(PerOsd.CAPACITY_OPS)),
+        # What serves thousands of requests per second is flash that counts as a disk.
+        RecordedSeries(
+            record=PerOsd.DISK,
+            expr=f"""
+            0 * (
+              {PerOsd.DEVICE_REQUESTS_MAX1D} < @disk_most_requests@
+              and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
+            ) + 1
+            """,
+        ),
+    ),
+)
+
 ACROSS: Final = RuleGroup(
     name="cephqos-across",
     rules=(
-        RecordedSeries(record=PerMedia.CAPACITY_OPS, expr=_among_peers(PerOsd.CAPACITY_OPS)),
         RecordedSeries(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
         RecordedSeries(record=PerMedia.DEVICE_BYTES, expr=_among_peers(PerOsd.DEVICE_BYTES_RATE)),
         # Slower than its peers because it does much more than they do is no failure. Scrub and

@@ -43,7 +43,7 @@ def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
     (
       ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED_LASTING} * 0)
         and on ({OSD_CLASS}) ({lasting})
-        unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
+        unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
     * on ({OSD_CLASS}) group_left (cause, by) ({causes})
     """

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from cephqos_alerts.across import ACROSS
+from cephqos_alerts.across import ACROSS, KINDS
 from cephqos_alerts.alerts_blind import BLIND
 from cephqos_alerts.alerts_coverage import COVERAGE
 from cephqos_alerts.alerts_logs import LOGS
@@ -30,6 +30,7 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         CAUSE,
         ROLLUPS,
         HISTORY,
+        KINDS,
         _RESTARTS,
     ),
     "qos.yml": (QOS,),

@@ -41,7 +41,7 @@ _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
 # Flash of several kinds is one media. Whose capacity is far below that of the others is of another
 # kind, and slower than they are by nature.
 _OF_ANOTHER_KIND: Final = (
-    f"{PerOsd.CAPACITY_OPS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+    f"{PerOsdPlace.DEVICE_SECONDS} * 0 + on ({OSD}) group_left () {PerOsd.CAPACITY_OPS}"
     f" < on (cluster, media) group_left () (@other_kind@ * {PerMedia.CAPACITY_OPS})"
 )
 
@@ -72,15 +72,12 @@ FAILING: Final = (
         """,
     ),
     # A disk that seeks serves far fewer requests than one that reads in sequence (scrub, backfill),
-    # and takes long for each when many wait. What serves thousands of them is flash that counts as
-    # a disk.
+    # and takes long for each when many wait.
     RecordedSeries(
         record=PerOsd.DISK_AT_WORK,
         expr=f"""
         0 * (
-          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@
-          and on ({OSD}) {PerOsd.DEVICE_REQUESTS_MAX1D} < @disk_most_requests@
-          and on ({OSD}) {PerOsd.MEDIA}{{media="hdd"}}
+          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@ and on ({OSD}) {PerOsd.DISK}
         ) + 1
         """,
     ),

@@ -160,8 +160,8 @@ VIOLATION: Final = RuleGroup(
         # Demand, and not what is recorded only where there is some: that would last on for five
         # minutes after Prometheus was restarted.
         # What is counted for best effort is a lower bound (trimming and the removal of pools are in
-        # no counter), so only the tags tell whether it has its promise. Who waits for a limit
-        # that is not below the reservation has had more than that, whatever was counted.
+        # no counter), so only dmClock's tags tell whether it has its promise. What is counted for
+        # recovery is estimated: if it waits for its limit, it has had its reservation.
         # Work done between a restart and the next scrape is in no counter: a rate is too low. Where
         # another exporter shows the OSD as well, and did not restart, its rate is right.
         RecordedSeries(
@@ -174,10 +174,7 @@ VIOLATION: Final = RuleGroup(
                     and on ({OSD_CLASS}) {PerClass.WANTS}
                 )
                 > on ({OSD_CLASS}) {PerClass.ATTAINED_OPS}
-                unless on ({OSD_CLASS}) (
-                  {PerClass.AT_LIMIT}
-                    and on ({OSD_CLASS}) ({PerClass.LIMIT_OPS} >= {PerClass.RESERVED_OPS})
-                )
+                unless on ({OSD_CLASS}) {PerClass.AT_LIMIT}{{class=~"background_.*"}}
                 or on ({OSD_CLASS})
                 min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
                 > @reservation_lag@

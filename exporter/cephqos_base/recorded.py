@@ -30,6 +30,7 @@ class PerOsd:
     DEVICE_LATENCY_SECONDS_RATE: Final = "osd:cephqos_device_latency_seconds:rate"
     DEVICE_REQUESTS_MAX1D: Final = "osd:cephqos_device_requests:max1d"
     DEVICE_REQUESTS_RATE: Final = "osd:cephqos_device_requests:rate"
+    DISK: Final = "osd:cephqos_disk:info"
     DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
     HOLDS_REPLICA_WRITES: Final = "osd:cephqos_holds_replica_writes:bool"
     HOLDS_UP_OTHERS: Final = "osd:cephqos_holds_up_others:bool"
