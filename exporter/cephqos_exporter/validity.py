@@ -10,6 +10,7 @@ from typing import Final
 from cephqos_exporter.model import FamilyType, Sample
 
 SUFFIXES: Final = frozenset({"", "_bucket", "_sum", "_count"})
+COUNTED: Final = frozenset({"_bucket", "_count"})  # whole numbers in OpenMetrics
 SIGNS: Final = frozenset("-+N")
 NEVER_BELOW_0: Final[frozenset[FamilyType]] = frozenset({"counter", "histogram", "summary"})
 
@@ -149,6 +150,11 @@ def valid_help(text: object) -> str:
         text = text[:_LONGEST_HELP]
     text = text.replace("\0", "")
     return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+def are_whole(values: Iterable[float]) -> bool:
+    """Whether all of them count something: an OSD may say that it did half an operation."""
+    return all(isinstance(value, int) or value.is_integer() for value in values)
 
 
 def is_absurd(number: str, counts: bool) -> bool:

@@ -116,7 +116,7 @@ def test_a_part_of_a_histogram_is_left_out_with_the_rest() -> None:
 @pytest.mark.parametrize("kind", ["counter", "summary"])
 @pytest.mark.parametrize("value", [-1, -1e-9, -(2**70)])
 def test_a_count_below_0_is_left_out_and_a_gauge_is_not(kind: str, value: float) -> None:
-    counts = family("x", kind, ("", OSD, value), ("_count", OTHER, 0.25))
+    counts = family("x", kind, ("", OSD, value), ("_count", OTHER, 25))
     assert render([counts]).left_out == 1
     assert render([family("y", "gauge", ("", OSD, value))]).left_out == 0
     assert render([family("z", kind, ("", OSD, 1e-9))]).left_out == 0

@@ -61,6 +61,27 @@ def test_what_was_found_valid_may_be_forgotten(monkeypatch: pytest.MonkeyPatch) 
     assert len(validity._valid_labels) < 200
 
 
+def test_half_an_operation_is_left_out() -> None:
+    """OpenMetrics has whole numbers in buckets and counts; a histogram goes as a whole."""
+    one, rest = render_labels({"le": "1"}), render_labels({"le": "+Inf"})
+
+    def families(bucket: float, count: float) -> list[Family]:
+        buckets = [("_bucket", one, bucket), ("_bucket", rest, 9.0), ("_count", LabelText(""), 9)]
+        summary = [("_sum", LabelText(""), 0.5), ("_count", LabelText(""), count)]
+        return [Family("h", "histogram", "H.", buckets), Family("s", "summary", "S.", summary)]
+
+    renderer = Renderer()
+    for bucket, count, shown, left_out in (
+        (5, 7, "hs", 0),
+        (5.0, 7.0, "hs", 0),
+        (5.5, 7, "s", 3),
+        (5, 7.5, "hs", 1),
+        (6, 8, "hs", 0),
+    ):
+        found = renderer.render(families(bucket, count), Seen())
+        assert ("".join(found.heads.names), found.left_out) == (shown, left_out)
+
+
 def test_labels_that_are_kept_have_a_bound() -> None:
     labels = Labels(OSD, most=10_000)
     for i in range(1000):
