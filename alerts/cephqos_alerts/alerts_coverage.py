@@ -29,6 +29,19 @@ COVERAGE: Final = RuleGroup(
             """,
         ),
         Alert(
+            name="CephQosNothingScraped",
+            about=(),
+            expr='absent(up{job=~"@job@"})',
+            severity="ticket",
+            hold=900,
+            dashboard="exporter",
+            summary="no exporter of cephqos is scraped",
+            description="""
+            This Prometheus has these rules, and no target whose job matches @job@. No promise of
+            any OSD is monitored.
+            """,
+        ),
+        Alert(
             name="CephQosDaemonNotAnswering",
             about=("absence",),
             expr=f"""

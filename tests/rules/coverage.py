@@ -37,6 +37,23 @@ CASES = [
         silent(30),
     ),
     case(
+        "CephQosNothingScraped",
+        "the scrape job is gone, and comes back",
+        merged(
+            flat("up", "1x20 stale _x100 1x40", **_TARGET),
+            flat("up", 1, job="node", instance="x"),
+        ),
+        silent(19),
+        firing(21, TICKET),
+        silent(35),
+    ),
+    case(
+        "CephQosNothingScraped",
+        "exporters that are scraped and do not answer are told of one by one",
+        flat("up", "0x200", **_TARGET),
+        silent(40),
+    ),
+    case(
         "CephQosDaemonNotAnswering",
         "a daemon that hangs",
         merged(_daemon_up("1x20 stale", ""), _daemon_up("_x21 0x40 _x100", "timeout")),

@@ -152,7 +152,7 @@ def test_the_text_of_an_alert_names_all_that_it_is_about_and_for_how_long(name: 
 UNMEASURED = {
     *("CephQosCapacityNeverMeasured", "CephQosSchedulersMixed", "CephQosExporterDown"),
     *("CephQosOsdNotScraped", "CephQosClusterExporterAbsent", "CephQosCollectorFailing"),
-    *("CephQosClusterLabelTaken", "CephQosDaemonNotAnswering"),
+    *("CephQosClusterLabelTaken", "CephQosDaemonNotAnswering", "CephQosNothingScraped"),
 }
 
 
