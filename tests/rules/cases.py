@@ -26,6 +26,7 @@ RULES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _EVERY: Final[Mapping[str, int]] = {"overdue": 300, "budget": 300}
 # So that nothing else is wrong with the made-up cluster.
+_UP: Final = 'up{job="cephqos",instance="host1:10130"}'
 _CLUSTER_EXPORTER: Final = 'cephqos_cluster_up{cluster="c1",instance="host0",reason=""}'
 
 
@@ -119,7 +120,7 @@ def _test(case: RuleCase) -> dict[str, Any]:
     ]
     series = case.series
     if case.only:
-        series = {**series, _CLUSTER_EXPORTER: "1x400"}
+        series = {_UP: "1x400", **series, _CLUSTER_EXPORTER: "1x400"}
         others = f'severity!="none", alertname!="{case.alert}"'
         checks.append(
             {
