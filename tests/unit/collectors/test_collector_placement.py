@@ -1,6 +1,6 @@
 """The placement collector and its guess at the strategy, on machines of one and two sockets."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import psutil
@@ -18,13 +18,6 @@ from cephqos_exporter.sampler import ThreadSamples
 from cephqos_exporter.sysfs import Topology, read_topology
 
 TWO_SOCKETS = "0-27,56-83"  # node 0 of two sockets of 28 cores with two threads each
-
-
-@pytest.fixture(autouse=True)
-def restore_psutil() -> Iterator[None]:
-    before = psutil.PROCFS_PATH
-    yield
-    psutil.PROCFS_PATH = before
 
 
 @pytest.fixture

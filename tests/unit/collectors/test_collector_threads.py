@@ -1,10 +1,8 @@
 """The threads collector, on written host trees."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from tests.replay.host_tree import CLASSIC_THREADS, FakeThread, HostTree
 
@@ -305,12 +303,6 @@ def test_a_process_number_given_to_another_process_is_noticed(tree: HostTree) ->
 
 
 class TestProcessesByName:
-    @pytest.fixture(autouse=True)
-    def restore_psutil(self) -> Iterator[None]:
-        before = psutil.PROCFS_PATH
-        yield
-        psutil.PROCFS_PATH = before
-
     def test_fio_processes_are_one_sum_that_survives_their_end(self, tree: HostTree) -> None:
         clock = iter(range(1000, 2000, 10))
         collector = ThreadsCollector(

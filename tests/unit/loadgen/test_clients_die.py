@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.fio_said import SaidJob, document
+from tests.waiting import lives, wait_until
 
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.engines.fio_output import IoTotals, JsonStream, figures_over
@@ -160,8 +161,7 @@ async def test_workers_of_a_client_that_was_killed_end_with_it_and_nobody_waits_
         assert await child.wait(30.0) == -signal.SIGKILL
     assert time.monotonic() - began < 15
     worker = int((tmp_path / "pid").read_text())
-    state = Path(f"/proc/{worker}/stat")
-    assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+    wait_until(lambda: not lives(worker), "the worker ended")
 
 
 async def test_output_that_outlives_a_program_that_ended_well_is_waited_for(tmp_path: Path) -> None:

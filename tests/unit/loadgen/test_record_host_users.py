@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from cephqos_exporter.model import Host
@@ -71,12 +70,6 @@ class Processes:
 
     def read(self, *daemons: int) -> HostUserState:
         return read_host_users(daemons or (OSD,), self.proc, run=RUN)
-
-
-@pytest.fixture(autouse=True)
-def real_proc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """psutil keeps the place of /proc for the whole process: back to what it was after a test."""
-    monkeypatch.setattr(psutil, "PROCFS_PATH", "/proc", raising=False)
 
 
 @pytest.fixture

@@ -175,7 +175,7 @@ async def test_clusters_of_different_kinds_are_all_written_down(
     session: Any = SimpleNamespace(cluster=None, access=access)
 
     @asynccontextmanager
-    async def none(*_: object) -> AsyncIterator[object]:
+    async def none(*_: object, **__: object) -> AsyncIterator[object]:
         yield {}, None
 
     monkeypatch.setattr(runner, "exporters", none)
