@@ -44,8 +44,14 @@ class ForeignCluster:
         return bool(json.loads((self._labs / "attach/lab.json").read_text())["ready"])
 
     def ceph(self, *words: str) -> str:
-        lab = ("lab", "exec", "--name=attach", "--", "ceph", *words)
-        argv = self._docker.beside(sys.executable, "-m", "cephqos_base", *lab)
+        return self._lab("exec", "--name=attach", "--", "ceph", *words)
+
+    def end(self) -> None:
+        """`lab up` ended when the lab was up; another process keeps it."""
+        self._lab("down", "--name=attach")
+
+    def _lab(self, *words: str) -> str:
+        argv = self._docker.beside(sys.executable, "-m", "cephqos_base", "lab", *words)
         environment = {**os.environ, "CEPHQOS_LABS": str(self._labs)}
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True)
         return done.stdout
@@ -106,6 +112,7 @@ def foreign(docker: DockerEngine) -> Iterator[ForeignCluster]:
         for process in reversed(started):
             process.terminate()
             process.wait(60)
+        cluster.end()
         shutil.rmtree(cluster.folder)
 
 
