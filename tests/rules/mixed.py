@@ -5,7 +5,7 @@ from typing import Any
 
 from .across import CULPRIT, PAGE_1, REPEATED, REPLICA, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
-from .nights import several
+from .nights import HDD, several
 from .qos import OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
 from .series import (
     BUSY,
@@ -175,11 +175,6 @@ NETWORK = [
     ),
 ]
 
-_DISK: dict[str, Any] = {
-    "media": "hdd",
-    "capacity": 315,
-    "reserved": {"client": 157, "background_recovery": 157},
-}
 # Backfill and scrubs in the night; small writes as fast as disks can seek in the day.
 _IN_SEQUENCE = State(
     client=600,
@@ -235,7 +230,7 @@ HARDWARE = [
     RuleCase(
         name="disks that read in sequence all night and seek at their end now have not failed",
         alert=WIDE,
-        series=several(*[((10, _IN_SEQUENCE), (20, _SEEKING))] * 4, **_DISK),
+        series=several(*[((10, _IN_SEQUENCE), (20, _SEEKING))] * 4, **HDD),
         moments=(
             silent(14),
             firing(25, {**_LARGER, "severity": "ticket", "cause": "unknown"}),
@@ -244,7 +239,7 @@ HARDWARE = [
     RuleCase(
         name="disks that serve far fewer requests than a disk that seeks have failed, all of them",
         alert=WIDE,
-        series=several(*[((10, _IN_SEQUENCE), (20, _ALL_STUCK))] * 4, **_DISK),
+        series=several(*[((10, _IN_SEQUENCE), (20, _ALL_STUCK))] * 4, **HDD),
         moments=(silent(14), firing(25, {**_LARGER, "cause": "device"})),
     ),
     RuleCase(
@@ -304,7 +299,7 @@ HARDWARE = [
                 )
                 for number in range(5)
             ),
-            **_DISK,
+            **HDD,
         ),
         moments=(silent(15), silent(29)),
     ),

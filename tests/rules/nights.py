@@ -11,7 +11,7 @@ from .series import BUSY, CLUSTER, Series, SimulatedOsd, State, flat, merged
 
 NOT_ANSWERING = "CephQosDaemonNotAnswering"
 
-_HDD: dict[str, Any] = {
+HDD: dict[str, Any] = {
     "media": "hdd",
     "capacity": 315,
     "reserved": {"client": 157, "background_recovery": 157},
@@ -148,7 +148,7 @@ _BUSY_DAY = replace(_NIGHT, client=90, in_progress=(12, 10), write_latency=0.12,
 HEALTHY = [
     _left_alone(
         "a disk that scrubs is slower than its peers, and clients with little to do lack nothing",
-        one_of(6, _NIGHT, _SCRUBBED, _WAIT_A_LITTLE, **_HDD),
+        one_of(6, _NIGHT, _SCRUBBED, _WAIT_A_LITTLE, **HDD),
     ),
     RuleCase(
         name="a disk that scrubs under load, in a release that does not count it, has not failed",
@@ -158,7 +158,7 @@ HEALTHY = [
             replace(_EVENING, client=150),
             replace(_SCRUBBED, client=60, waiting=4, in_progress=(20,)),
             replace(_EVENING, client=150),
-            **_HDD,
+            **HDD,
         ),
         moments=(
             silent(14),
@@ -168,7 +168,7 @@ HEALTHY = [
     RuleCase(
         name="a disk at its end that has more of the data than its peers has not failed",
         alert=VIOLATED,
-        series=one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, **_HDD),
+        series=one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, **HDD),
         moments=(
             firing(
                 25,
@@ -178,14 +178,14 @@ HEALTHY = [
     ),
     _left_alone(
         "a disk at its end that has more of the data than its peers pages nobody",
-        one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, **_HDD),
+        one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, **HDD),
     ),
     _left_alone(
         "a new disk that is being filled is slow for that",
         several(
             *[((30, _BUSY_DAY),)] * 5,
             ((10, replace(_NIGHT, scrape=False)), (20, _FILLED)),
-            **_HDD,
+            **HDD,
         ),
     ),
     RuleCase(
@@ -197,7 +197,7 @@ HEALTHY = [
     RuleCase(
         name="disks that took small writes one after the other and now seek have not failed",
         alert=VIOLATED,
-        series=several(((10, _WRITES), (20, _SEEKS)), **_HDD),
+        series=several(((10, _WRITES), (20, _SEEKS)), **HDD),
         moments=(firing(25, violated("ticket", "unknown")),),
     ),
     _left_alone(
