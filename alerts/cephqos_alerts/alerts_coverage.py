@@ -70,6 +70,64 @@ COVERAGE: Final = RuleGroup(
             """,
         ),
         Alert(
+            name="CephQosScrapeNearDeadline",
+            about=(),
+            expr='scrape_duration_seconds{job=~"@job@"} > @scrape_seconds@',
+            severity="ticket",
+            hold=300,
+            dashboard="exporter",
+            summary="scraping {{ $labels.instance }} takes {{ $value | humanizeDuration }}",
+            description="""
+            A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}. After 10 s
+            it fails and all its samples are lost.
+            """,
+        ),
+        Alert(
+            name="CephQosMaintenance",
+            about=(),
+            expr=f"max by (cluster, flag) ({ClusterSeries.FLAG}) == 1",
+            severity="none",
+            dashboard="cluster",
+            summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
+            description="""
+            The flag {{ $labels.flag }} is set on cluster {{ $labels.cluster }}. This alert goes to
+            nobody: it silences the alerts that the flag causes.
+            """,
+        ),
+        Alert(
+            name="CephQosTestRun",
+            about=(),
+            expr=f"max by (cluster, run, scenario) ({RunSeries.INFO}) == 1",
+            severity="none",
+            dashboard="cluster",
+            summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",
+            description="""
+            The test run {{ $labels.run }} loads cluster {{ $labels.cluster }} on purpose. This
+            alert is sent to nobody. It silences the alerts that the run causes on purpose.
+            """,
+        ),
+        Alert(
+            name="Watchdog",
+            about=(),
+            expr="vector(1)",
+            severity="none",
+            dashboard="exporter",
+            labels={"cluster": ""},
+            summary="alerting works, from rule to receiver",
+            description="""
+            This alert always fires. If a receiver stops getting it, Prometheus, its rules or
+            Alertmanager no longer work.
+            """,
+        ),
+    ),
+)
+
+# What must last for ten minutes is looked at once a minute.
+SLOW_COVERAGE: Final = RuleGroup(
+    name="cephqos-slow-coverage-alerts",
+    slow=True,
+    rules=(
+        Alert(
             name="CephQosOsdNotScraped",
             about=("absence",),
             expr=f"""
@@ -117,19 +175,6 @@ COVERAGE: Final = RuleGroup(
             """,
         ),
         Alert(
-            name="CephQosScrapeNearDeadline",
-            about=(),
-            expr='scrape_duration_seconds{job=~"@job@"} > @scrape_seconds@',
-            severity="ticket",
-            hold=300,
-            dashboard="exporter",
-            summary="scraping {{ $labels.instance }} takes {{ $value | humanizeDuration }}",
-            description="""
-            A scrape of {{ $labels.instance }} takes {{ $value | humanizeDuration }}. After 10 s
-            it fails and all its samples are lost.
-            """,
-        ),
-        Alert(
             name="CephQosCollectorFailing",
             about=("osd",),
             expr=f"""
@@ -162,43 +207,6 @@ COVERAGE: Final = RuleGroup(
             The exporter at {{ $labels.instance }} gives {{ $value | printf "%.0f" }} series per
             OSD, above the budget of @series_per_osd@. @series_of_exporter@ series of the host and
             the cluster are not counted.
-            """,
-        ),
-        Alert(
-            name="CephQosMaintenance",
-            about=(),
-            expr=f"max by (cluster, flag) ({ClusterSeries.FLAG}) == 1",
-            severity="none",
-            dashboard="cluster",
-            summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
-            description="""
-            The flag {{ $labels.flag }} is set on cluster {{ $labels.cluster }}. This alert goes to
-            nobody: it silences the alerts that the flag causes.
-            """,
-        ),
-        Alert(
-            name="CephQosTestRun",
-            about=(),
-            expr=f"max by (cluster, run, scenario) ({RunSeries.INFO}) == 1",
-            severity="none",
-            dashboard="cluster",
-            summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",
-            description="""
-            The test run {{ $labels.run }} loads cluster {{ $labels.cluster }} on purpose. This
-            alert is sent to nobody. It silences the alerts that the run causes on purpose.
-            """,
-        ),
-        Alert(
-            name="Watchdog",
-            about=(),
-            expr="vector(1)",
-            severity="none",
-            dashboard="exporter",
-            labels={"cluster": ""},
-            summary="alerting works, from rule to receiver",
-            description="""
-            This alert always fires. If a receiver stops getting it, Prometheus, its rules or
-            Alertmanager no longer work.
             """,
         ),
     ),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.alerts_settings import CAPACITY, SETTINGS
+from cephqos_alerts.alerts_settings import CAPACITY
 from cephqos_alerts.rules import Alert, RecordedSeries, RuleGroup, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
@@ -19,15 +19,30 @@ _TICKETED: Final = (
 _AWAY: Final = 'cause="replica"'
 
 
-def _lasting(series: str, window: str = "hold") -> str:
-    """True in every sample of the hold, and seen in most of it.
+def _lasting(series: str, told: str) -> str:
+    """True in every sample of the hold, and seen in most of it; once told, true in half of it.
 
+    A fault is there while what it does comes and goes: that would end the alert again and again.
     Inside the expression and not as `for`, so that a change of the cause does not restart the hold.
     """
     return (
-        f"min_over_time({series}[@{window}@]) == 1"
-        f" and count_over_time({series}[@{window}@]) >= @{window}_samples@"
+        f"min_over_time({series}[@hold@]) == 1"
+        f" and count_over_time({series}[@hold@]) >= @hold_samples@"
+        f" or {told} (sum_over_time({series}[@hold@]) >= @lasting@ * @hold_evaluations@)"
     )
+
+
+def _firing(alert: str, by: str, **labels: str) -> str:
+    """Those of which an alert told at the last evaluation, and …"""
+    more = "".join(f', {name}="{value}"' for name, value in labels.items())
+    return f'max by ({by}) (ALERTS{{alertname="{alert}"{more}, alertstate="firing"}}) and'
+
+
+# Who waits for another OSD is told later: the page of that OSD comes first.
+_LASTING_LONGER: Final = (
+    f"{PerClass.VIOLATED_LASTING} and count_over_time({PerClass.VIOLATED_LASTING}[@long_hold@])"
+    " > @long_hold_evaluations@ - @hold_evaluations@"
+)
 
 
 # Under WPQ a policy's target stands for a reservation that nobody made.
@@ -171,6 +186,15 @@ _REPEATED: Final = Alert(
     """,
 )
 
+_TARGET: Final = "CephQosPolicyTargetMissed"
+_OSD_TARGET_MISSED: Final = _lasting(
+    PerClass.TARGET_MISSED, _firing(_TARGET, OSD_CLASS, scope="osd")
+)
+_CLUSTER_TARGET_MISSED: Final = _lasting(
+    PerClusterClass.TARGET_MISSED, _firing(_TARGET, "cluster, class", scope="cluster")
+)
+_HELD: Final = _lasting(PerClass.HELD_WHILE_IDLE, _firing("CephQosHeldAtLimit", OSD_CLASS))
+
 _TARGETS: Final = (
     RecordedSeries(
         record=PerClass.TARGET_MISSED,
@@ -201,12 +225,12 @@ _TARGETS: Final = (
         """,
     ),
     Alert(
-        name="CephQosPolicyTargetMissed",
+        name=_TARGET,
         about=("osd", "load"),
         expr=f"""
         (
           ({PerClass.ATTAINED_OPS} / {PerClass.TARGET_OPS})
-            and on ({OSD_CLASS}) ({_lasting(PerClass.TARGET_MISSED)})
+            and on ({OSD_CLASS}) ({_OSD_TARGET_MISSED})
         )
         * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
         """,
@@ -222,12 +246,12 @@ _TARGETS: Final = (
         """,
     ),
     Alert(
-        name="CephQosPolicyTargetMissed",
+        name=_TARGET,
         about=("osd", "load"),
         expr=f"""
         (
           ({PerClusterClass.ATTAINED_OPS} / {PerClusterClass.TARGET_OPS})
-            and on (cluster, class) ({_lasting(PerClusterClass.TARGET_MISSED)})
+            and on (cluster, class) ({_CLUSTER_TARGET_MISSED})
         )
         * on (cluster, class) group_left (cause, by) {PerClusterClass.MAIN_CAUSE}
         """,
@@ -294,7 +318,7 @@ _LIMIT: Final = (
         about=("osd", "load"),
         expr=f"""
         {PerClass.ATTAINED_OPS}
-          and on ({OSD_CLASS}) ({_lasting(PerClass.HELD_WHILE_IDLE)})
+          and on ({OSD_CLASS}) ({_HELD})
         """,
         severity="ticket",
         labels={"cause": "limit"},
@@ -313,12 +337,14 @@ _LIMIT: Final = (
 QOS: Final = RuleGroup(
     name="cephqos-qos-alerts",
     rules=(
-        RecordedSeries(record=PerClass.VIOLATED_LASTING, expr=_lasting(PerClass.VIOLATED)),
+        RecordedSeries(
+            record=PerClass.VIOLATED_LASTING,
+            expr=_lasting(PerClass.VIOLATED, f"{PerClass.VIOLATED_LASTING} and"),
+        ),
         _reservation("page", _violated(*_PAGED)),
         _reservation(
             "ticket",
-            f"({_violated(*_TICKETED)})"
-            f" or ({_violated(_AWAY, lasting=_lasting(PerClass.VIOLATED, 'long_hold'))})",
+            f"({_violated(*_TICKETED)}) or ({_violated(_AWAY, lasting=_LASTING_LONGER)})",
         ),
         _REPLICA_SLOW,
         _REPEATED,
@@ -327,6 +353,5 @@ QOS: Final = RuleGroup(
         *_TARGETS,
         *_LIMIT,
         *CAPACITY,
-        *SETTINGS,
     ),
 )

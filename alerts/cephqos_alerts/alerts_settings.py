@@ -28,6 +28,11 @@ CAPACITY: Final = (
         from it is too large by that factor.
         """,
     ),
+)
+
+_NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
+
+SETTINGS: Final = (
     Alert(
         name="CephQosCapacityNeverMeasured",
         about=(),
@@ -48,11 +53,6 @@ CAPACITY: Final = (
         skipped, or its result was rejected; only the cluster log says which.
         """,
     ),
-)
-
-_NO_RESTARTS: Final = f"unless on (cluster) ({PerCluster.OSD_RESTARTS} > 0)"
-
-SETTINGS: Final = (
     Alert(
         name="CephQosSettingsDiffer",
         about=("load",),

@@ -138,6 +138,7 @@ RECOVERY: Final = RuleGroup(
 
 SATURATION: Final = RuleGroup(
     name="cephqos-saturation-alerts",
+    slow=True,
     rules=(
         Alert(
             name="CephQosThreadAtCeiling",

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from cephqos_alerts.across import ACROSS, KINDS
 from cephqos_alerts.alerts_blind import BLIND
-from cephqos_alerts.alerts_coverage import COVERAGE
+from cephqos_alerts.alerts_coverage import COVERAGE, SLOW_COVERAGE
 from cephqos_alerts.alerts_logs import LOGS
 from cephqos_alerts.alerts_qos import QOS
-from cephqos_alerts.alerts_settings import RESTARTS
+from cephqos_alerts.alerts_settings import RESTARTS, SETTINGS
 from cephqos_alerts.alerts_state import RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.cause import CAUSE
 from cephqos_alerts.demand import DEMAND
@@ -18,6 +18,8 @@ from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo import SLO_ALERT, SLO_SUBJECTS, slo_groups
 from cephqos_alerts.slo_spec import Slo
 
+# Settings change rarely: they are looked at once a minute.
+_SETTINGS = RuleGroup(name="cephqos-settings-alerts", slow=True, rules=SETTINGS)
 _RESTARTS = RuleGroup(name="cephqos-restarts", slow=True, rules=(RESTARTS,))
 
 FILES: dict[str, tuple[RuleGroup, ...]] = {
@@ -33,9 +35,9 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         KINDS,
         _RESTARTS,
     ),
-    "qos.yml": (QOS,),
+    "qos.yml": (QOS, _SETTINGS),
     "state.yml": (SCRUB, RECOVERY, SATURATION),
-    "coverage.yml": (COVERAGE,),
+    "coverage.yml": (COVERAGE, SLOW_COVERAGE),
     "blind.yml": (BLIND,),
 }
 

@@ -109,9 +109,12 @@ _CPU: Final = _wanting(f"{PerOsd.CPU_SHORT} and on ({OSD}) {PerOsd.COLLAPSED}")
 _CPU_BUSY: Final = _wanting(PerOsd.CPU_SHORT)
 
 # One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
-# nobody waits for it: it comes last.
+# nobody waits for it: it comes last. Of several that are about as slow, the one named stays.
 _WORST: Final = f"""
-({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES})
+2 * {PerOsd.REPLICA_SLOWNESS}
+  and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}
+  and on ({OSD}) {PerOsd.WAITED_FOR}
+or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES})
 or on (cluster) {PerOsd.DEVICE_FAILING}
 or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES}
 """
@@ -250,6 +253,9 @@ def _evidence() -> str:
     return "\nor ".join(parts)
 
 
+_SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
+_LASTED: Final = PerClass.LASTING_EVIDENCE
+
 CAUSE: Final = RuleGroup(
     name="cephqos-cause",
     rules=(
@@ -293,18 +299,27 @@ CAUSE: Final = RuleGroup(
             record=PerClass.CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
         ),
-        # What lasts leads: it labels alerts, which must not flap with it. What has lasted may be
-        # absent for longer than what has not.
+        # What lasts leads: it labels alerts, which must not flap with it. What has lasted counts
+        # twice, and stays. Where a host or its network has failed, who is to blame changes all the
+        # time: the cause lasts all the same, and the one named stays until it was another one for
+        # half of the time. Without CPU an OSD delivers now a third of its best, now half: it ranks
+        # as one that has collapsed for as long as a fault may take to show.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
-            max_over_time({PerClass.EVIDENCE}[@hold@]) and (
-              count_over_time({PerClass.EVIDENCE}[@hold@])
-                >= @lasting@ * @hold_evaluations@
-              or count_over_time({PerClass.EVIDENCE}[@hold@])
-                >= @ending@ * @hold_evaluations@
-                and {PerClass.LASTING_EVIDENCE}
+            (
+              max_over_time({PerClass.EVIDENCE}{{cause="cpu"}}[@long_hold@]) and {_LASTED}
+              or max_over_time({PerClass.EVIDENCE}[@hold@]) or {_LASTED}
             )
+              and topk by ({OSD_CLASS}, cause) (1,
+                {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
+              )
+              and on ({OSD_CLASS}, cause) (
+                sum by ({OSD_CLASS}, cause) (
+                  2 * {_SEEN} and on ({OSD_CLASS}, cause) {_LASTED} or {_SEEN}
+                )
+                >= @lasting@ * @hold_evaluations@
+              )
             """,
         ),
         RecordedSeries(

@@ -14,7 +14,7 @@ from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
-from cephqos_base.urls import without_password
+from cephqos_base.urls import refuse_login
 
 # In a checkout a link to alerts/slo, where they are edited; in a wheel their copy.
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
@@ -191,9 +191,9 @@ def _built(arguments: argparse.Namespace) -> dict[Path, str]:
 
 def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
     webhook, own = arguments.webhook or DEFAULT_WEBHOOK, arguments.receivers
+    refuse_login("--webhook", webhook, "put the receiver into the file of --receivers")
     if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", webhook):
-        shown = without_password(webhook)
-        raise UsageError(f"--webhook {shown}: expected a URL such as http://host:8080")
+        raise UsageError(f"--webhook {webhook}: expected a URL such as http://host:8080")
     receivers = parse_receivers(yamlfile.read(own)) if own else None
     return alertmanager_config(settings, webhook, receivers)
 

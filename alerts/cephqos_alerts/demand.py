@@ -30,7 +30,7 @@ def _worst(record: str, metric: str) -> RecordedSeries:
 # always want more.
 _KEPT_WAITING: Final = f"""
                   {PerOsd.OWN_STORE} < @own_store@
-                  and on ({OSD}) ({PerOsd.CLIENT_PRESENT_MIN} >= @store_in_progress@)
+                  and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
                   and on ({OSD}) (
                     {PerOsd.STORE_LATENCY_SECONDS}
                     > on ({OSD}) (@device_floor@ * {PerOsd.OWN_STORE})
@@ -128,10 +128,11 @@ DEMAND: Final = RuleGroup(
             )
             """,
         ),
-        # In every sample, not on average: a burst of a second leaves samples without work.
+        # In nearly every sample, not on average: a burst of a second leaves samples without work.
+        # One of a minute may be without: clients that wait for a slow OSD find the others idle.
         RecordedSeries(
-            record=PerOsd.CLIENT_PRESENT_MIN,
-            expr=f"min_over_time({PerOsd.CLIENT_PRESENT_SUM}[@sustained@])",
+            record=PerOsd.CLIENT_PRESENT_LOW,
+            expr=f"quantile_over_time(0.25, {PerOsd.CLIENT_PRESENT_SUM}[@sustained@])",
         ),
         # On average, too (Little's law): bursts in step with the scrapes are in every sample.
         RecordedSeries(
@@ -150,20 +151,20 @@ DEMAND: Final = RuleGroup(
             labels={"class": "client"},
             expr=f"""
             0 * (
-              {PerOsd.CLIENT_PRESENT_MIN} >= @in_progress@
+              {PerOsd.CLIENT_PRESENT_LOW} >= @in_progress@
               and on ({OSD}) (
                 {PerOsd.CLIENT_WAITING} >= @waiting@
                 or max_over_time({PerOsd.STORE_PILING_UP}[@sustained@]) == 1
                 or on ({OSD}) ({_KEPT_WAITING.strip()})
               )
               unless on ({OSD}) (
-                @steady@ * {PerOsd.CLIENT_PRESENT_MIN}
+                @steady@ * {PerOsd.CLIENT_PRESENT_LOW}
                 > on ({OSD}) max_over_time({PerOsd.CLIENT_PRESENT_RATE}[@sustained@])
                 unless on ({OSD}) {PerOsd.STORE_STALLED}
               )
             ) + 1
             or on ({OSD}) 0 * (
-              {PerOsd.CLIENT_PRESENT_MIN}
+              {PerOsd.CLIENT_PRESENT_LOW}
               and on ({OSD}) ({PerOsd.CLIENT_WAITING} or {PerOsd.STORE_PILING_UP})
             )
             """,

@@ -72,7 +72,6 @@ class Thresholds:
     large_ops: float = 2  # normalised operations in one: above, bytes are what it costs
     large_requests: float = 32768  # bytes of a device's request: above, bytes are what runs out
     lasting: float = 0.5  # of the samples of a hold
-    ending: float = 0.25  # of the samples of a hold: below, what lasted lasts no more
     cluster_share: float = 0.5  # of the OSDs
     cluster_osds: float = 4
     coverage: float = 0.8  # of the samples that a window should hold

@@ -27,13 +27,11 @@ WAITS = replace(
     replica_writes=60,
     replica_latency=0.006,
 )
-_CULPRIT_OF_OTHERS = replace(
-    IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2
-)
-_HOLDS_SOME = replace(_CULPRIT_OF_OTHERS, kv_commit=0.001, device_latency=0.001)
+HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
+_HOLDS_SOME = replace(HOLDS_UP, kv_commit=0.001, device_latency=0.001)
 _FLOODED = replace(WAITS, recovery=1400)
 _FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "replica"}
-_SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
+SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
 
 
 def _waiting(number: int) -> dict[str, str]:
@@ -95,27 +93,25 @@ REPLICAS = [
     RuleCase(
         name="a slow OSD that holds replicas only is paged though it has no clients",
         alert=REPLICA,
-        series=merged(
-            three((10, replace(WELL, client=700)), culprit=_CULPRIT_OF_OTHERS, others=WAITS)
-        ),
-        moments=(silent(13), firing(15, _SLOW_1)),
+        series=merged(three((10, replace(WELL, client=700)), culprit=HOLDS_UP, others=WAITS)),
+        moments=(silent(13), firing(15, SLOW_1)),
     ),
     RuleCase(
         name="a slow OSD is paged though no queue of those that wait for it shows their waiting",
         alert=REPLICA,
         series=three(
             (10, replace(WELL, client=700)),
-            culprit=_CULPRIT_OF_OTHERS,
+            culprit=HOLDS_UP,
             others=replace(WAITS, waiting=0),
         ),
-        moments=(silent(13), firing(18, _SLOW_1)),
+        moments=(silent(13), firing(18, SLOW_1)),
     ),
     RuleCase(
         name="who waits for a slower OSD and gets what was promised wakes nobody",
         alert=REPLICA,
         series=three(
             (10, replace(WELL, client=1400)),
-            culprit=_CULPRIT_OF_OTHERS,
+            culprit=HOLDS_UP,
             others=replace(WAITS, waiting=0, client=1300),
         ),
         moments=(silent(13), silent(18), silent(29)),
@@ -128,12 +124,12 @@ REPLICAS = [
                 replace(osd((10, replace(WELL, client=700)), *((4, state), (0.5, rest)) * 5), id=i)
                 for i, state, rest in (
                     (0, WAITS, replace(WAITS, in_progress=(0, 0))),
-                    (1, _CULPRIT_OF_OTHERS, _CULPRIT_OF_OTHERS),
+                    (1, HOLDS_UP, HOLDS_UP),
                     (2, WAITS, replace(WAITS, in_progress=(0, 0))),
                 )
             )
         ),
-        moments=(silent(13), firing(20, _SLOW_1), firing(22.5, _SLOW_1), firing(30, _SLOW_1)),
+        moments=(silent(13), firing(20, SLOW_1), firing(22.5, SLOW_1), firing(30, SLOW_1)),
     ),
     RuleCase(
         name="a flood of recovery that slows replica writes pages no OSD",
@@ -161,13 +157,13 @@ REPLICAS = [
             culprit=replace(_HOLDS_SOME, immediate=100, cpu_waiting=12),
             others=WAITS,
         ),
-        moments=(firing(25, _SLOW_1),),
+        moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
         name="a failed device is waited for in a flood of recovery too",
         alert=REPLICA,
-        series=three((10, WELL), culprit=_CULPRIT_OF_OTHERS, others=_FLOODED),
-        moments=(firing(25, _SLOW_1),),
+        series=three((10, WELL), culprit=HOLDS_UP, others=_FLOODED),
+        moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
         name="the page of a slow OSD that others wait for ends with the waiting",
@@ -178,7 +174,7 @@ REPLICAS = [
                 for i in range(3)
             )
         ),
-        moments=(firing(24, _SLOW_1), silent(35)),
+        moments=(firing(24, SLOW_1), silent(35)),
     ),
     RuleCase(
         name="the one that operations were seen to wait for is named, not the slowest of all",
@@ -329,9 +325,7 @@ NETWORK = [
     RuleCase(
         name="who waits for another OSD through one of its shards is not skewed",
         alert=VIOLATED,
-        series=three(
-            (10, WELL), culprit=_CULPRIT_OF_OTHERS, others=replace(WAITS, queue=(3, 0, 0, 0))
-        ),
+        series=three((10, WELL), culprit=HOLDS_UP, others=replace(WAITS, queue=(3, 0, 0, 0))),
         moments=(silent(22), firing(28, _waiting(0), _waiting(2))),
     ),
     RuleCase(
@@ -339,7 +333,7 @@ NETWORK = [
         alert=VIOLATED,
         series=three(
             (10, WELL),
-            culprit=_CULPRIT_OF_OTHERS,
+            culprit=HOLDS_UP,
             others=replace(WAITS, client=300, queue=(3, 0, 0, 0)),
         ),
         moments=(silent(22), firing(28, _waiting(0), _waiting(2))),

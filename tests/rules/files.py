@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from . import across, blind, coverage, devices, mixed, nights, promises, qos, slo, state
+from . import across, blind, coverage, devices, flaps, mixed, nights, promises, qos, slo, state
 from .cases import TESTS, RuleCase, promtool_file
 
 # promtool evaluates all rules for each case, which takes seconds: none may run for minutes.
@@ -26,6 +26,7 @@ CASES: list[RuleCase] = [
     *_files("devices", devices.CASES),
     *_files("nights", nights.CASES),
     *_files("mixed", mixed.CASES),
+    *_files("flaps", flaps.CASES),
     *_files("blind", blind.CASES),
     *state.CASES,
     *coverage.CASES,

@@ -146,7 +146,7 @@ LIMITS = [
         moments=(
             silent(9.5),
             firing(10.5, {**OSD0, "severity": "ticket", "cause": "limit"}),
-            silent(27),
+            silent(29),
         ),
         only=True,
     ),
@@ -198,7 +198,7 @@ CAPACITY = [
         name="a capacity that the saturated OSD never reached",
         alert=OVERSTATED,
         series=merged(osd((5, IDLE), (20, BUSY), (10, IDLE), **_OVERSTATED)),
-        moments=(silent(9.5), firing(10, _TOO_MUCH), silent(30)),
+        moments=(silent(9.25), firing(10, _TOO_MUCH), silent(30)),
     ),
     RuleCase(
         name="the same OSD's clients are a ticket of cause capacity, not a page",

@@ -55,7 +55,7 @@ RESERVATION = [
             silent(13),
             firing(14.75, _SLOW_DEVICE),
             firing(27, _SLOW_DEVICE),
-            silent(30),
+            silent(32),
         ),
     ),
     RuleCase(
@@ -78,7 +78,7 @@ RESERVATION = [
             osd((8, PROVEN), (20, STALLED), (12, PROVEN)),
             replace(osd((8, PROVEN), (20, STALLED_ELSEWHERE), (12, PROVEN)), id=1),
         ),
-        moments=(silent(13), firing(16, _SLOW_DEVICE), firing(27, _SLOW_DEVICE), silent(31)),
+        moments=(silent(13), firing(16, _SLOW_DEVICE), firing(27, _SLOW_DEVICE), silent(32)),
         only=True,
     ),
     RuleCase(
@@ -88,7 +88,7 @@ RESERVATION = [
         moments=(
             silent(9.5),
             firing(13, violated("ticket", "immediate", by="immediate")),
-            silent(27),
+            silent(29),
         ),
         only=True,
     ),
@@ -294,7 +294,7 @@ RESERVATION = [
             ("cephqos_qos_queue_length", "cephqos_qos_reservation_lag"),
             osd((8, PROVEN), (20, SLOW), (12, PROVEN)),
         ),
-        moments=(silent(13.5), firing(15, _SLOW_DEVICE), silent(30)),
+        moments=(silent(13.5), firing(15, _SLOW_DEVICE), silent(32)),
     ),
     RuleCase(
         name="without figures of devices the slow one is told by its commits",

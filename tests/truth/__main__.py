@@ -6,6 +6,7 @@ import json
 import secrets
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +34,13 @@ def _parser() -> argparse.ArgumentParser:
         default=float("inf"),
         metavar="SECONDS",
         help="begin nothing after that; exit status 75 if something is left",
+    )
+    parser.add_argument(
+        "--stay",
+        type=float,
+        default=0.0,
+        metavar="SECONDS",
+        help="faults last so much longer once they were found, healthy loads too",
     )
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--table", action="store_true", help="print the table and end")
@@ -77,7 +85,7 @@ def _latest(rows: list[dict[str, Any]], known: set[tuple[str, str]]) -> list[dic
 
 def main() -> int:
     args = _parser().parse_args()
-    situations = load_all(args.only)
+    situations = [replace(it, stay=args.stay) for it in load_all(args.only)]
     if args.list:
         print("\n".join(f"{it.name}: {it.about}" for it in situations))
         return 0

@@ -15,7 +15,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.stack import Stack, StackSpec
 
-from .judge import Heard, Judgement, judge, unseen
+from .judge import Heard, Judgement, judge, named, unseen
 from .runbook import shown
 from .situation import FASTER, Situation
 from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
@@ -48,7 +48,7 @@ SEEN: Final = (
     "osd:cephqos_device_failing:bool",
     "osd:cephqos_kv_commit_seconds:rate",
     "osd_at:cephqos_device_seconds:rate",
-    "osd:cephqos_client_present:min",
+    "osd:cephqos_client_present:quantile25",
     "osd:cephqos_client_waiting:rate",
     "osd:cephqos_store_piling_up:bool",
     "osd:cephqos_thread_ceiling:max",
@@ -108,6 +108,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
                 await prepare(stage)
             await asyncio.sleep(_FORGOTTEN)
             heard = await play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
+            stayed = await _stayed(stage, heard)
             showed = await shown(on, heard)
             seen = {name: found for name in SEEN if (found := await _course(on, name))}
         finally:
@@ -121,6 +122,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
         healthy=situation.healthy,
         verdict=verdict,
         seconds=seconds,
+        stayed=stayed,
         paged=any(it.labels.get("severity") == "page" for it in others),
         others=[str(it) for it in others],
         heard=[str(it) for it in heard],
@@ -128,6 +130,22 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
         seen=seen,
         runbook=showed,
     )
+
+
+async def _stayed(stage: Stage, heard: list[Heard]) -> float | None:
+    """How much of the time that the fault stayed the expected alerts fired; the worst of them."""
+    situation = stage.situation
+    if not situation.stay or situation.healthy or judge(situation, heard, stage.turn)[1] is None:
+        return None
+    shares = []
+    for finding in situation.expect:
+        which = f'alertstate="firing",alertname=~"{"|".join(finding.alert)}"'
+        if finding.osd is not None:
+            which += f',ceph_daemon="{named(finding.osd, stage.turn, situation.cluster.osds)}"'
+        fires = f"max(ALERTS{{{which}}}) or vector(0)"
+        share = await stage.on.number(f"avg_over_time(({fires})[{situation.stay:.0f}s:1s])")
+        shares.append(share or 0.0)
+    return min(shares)
 
 
 async def _course(on: Watched, name: str) -> dict[str, str]:
@@ -240,11 +258,12 @@ async def play(stage: Stage, chance: random.Random) -> list[Heard]:
         return [_heard(it, staged) for it in fresh if dict(it.labels) not in before]
 
     # However long staging took, what is staged is looked at for as long.
-    end = staged + situation.seconds - situation.fault_at
+    end = staged + situation.seconds - situation.fault_at + situation.stay * situation.healthy
     while time.monotonic() < end:
         await asyncio.sleep(1)
         if not situation.healthy and judge(situation, heard(), stage.turn)[0] == "right":
             await asyncio.sleep(min(_SETTLED, max(0.0, end - time.monotonic())))
+            await asyncio.sleep(situation.stay)
             return heard()
     await asyncio.sleep(_TOLD)
     return heard()

@@ -86,6 +86,7 @@ class Situation:
     loads: tuple[StagedAction, ...] = ()
     faults: tuple[StagedAction, ...] = ()
     seconds: float = 36.0  # of load
+    stay: float = 0.0  # more of it: after all has come, or of health
     expect: tuple[ExpectedFinding, ...] = ()
     allow: tuple[ExpectedFinding, ...] = ()
 

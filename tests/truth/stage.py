@@ -36,7 +36,7 @@ class Stage:
     @property
     def load_seconds(self) -> float:
         """Loads last until they are ended: one that ends while a fault is staged proves nothing."""
-        return self.situation.seconds + _LONGER
+        return self.situation.seconds + self.situation.stay + _LONGER
 
     def osd(self, action: StagedAction) -> int:
         return int((int(action.options.get("osd", 1)) + self.turn) % self.situation.cluster.osds)

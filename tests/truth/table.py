@@ -10,8 +10,8 @@ _WORSE = ("late", "missed", "false", "wrong cause", "wrong OSD", "not run")
 def table(rows: Sequence[dict[str, Any]]) -> str:
     """Markdown: a line for each situation, its runs together."""
     lines = [
-        "| situation | runs | verdict | seconds to alert | what else came |",
-        "|---|---|---|---|---|",
+        "| situation | runs | verdict | seconds to alert | then fired | what else came |",
+        "|---|---|---|---|---|---|",
     ]
     for healthy in (True, False):
         for name in sorted({row["name"] for row in rows if row["healthy"] is healthy}):
@@ -25,9 +25,12 @@ def _line(name: str, runs: Sequence[dict[str, Any]]) -> str:
     if len(verdicts) == 1:
         said = runs[0]["verdict"]
     times = ", ".join(f"{run['seconds']:.0f}" for run in runs if run["seconds"] is not None)
+    stayed = ", ".join(f"{it:.0%}" for run in runs if (it := run.get("stayed")) is not None)
     others = sorted({_without_time(other) for run in runs for other in run["others"]})
     notes = sorted({run["note"] for run in runs if run["note"]})
-    return f"| {name} | {len(runs)} | {said} | {times} | {'; '.join([*others, *notes])} |"
+    return (
+        f"| {name} | {len(runs)} | {said} | {times} | {stayed} | {'; '.join([*others, *notes])} |"
+    )
 
 
 def _without_time(other: str) -> str:

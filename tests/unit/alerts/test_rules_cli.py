@@ -118,7 +118,11 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
         (("--job", 'a"b'), '--job a"b: expected no quotes'),
         (("--webhook", "http://h:1"), "--webhook and --receivers go into the file that"),
         (("--webhook", "h:1", "--alertmanager", "{tmp}/am"), "--webhook h:1: expected a URL"),
-        (("--webhook", "ftp://me:pw@h", "--alertmanager", "{tmp}/am"), "--webhook ftp://h: "),
+        (("--webhook", "ftp://h", "--alertmanager", "{tmp}/am"), "--webhook ftp://h: expected"),
+        (
+            ("--webhook", "http://me:pw@h", "--alertmanager", "{tmp}/am"),
+            "--webhook http://h: found a user or password before @; put the receiver into the file",
+        ),
     ],
 )
 @pytest.mark.parametrize("action", ["build", "check"])

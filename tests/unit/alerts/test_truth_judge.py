@@ -94,11 +94,18 @@ def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
     row = {"seed": 0, "digest": "d", "paged": False, "others": [], "note": "", "seen": {}}
     rows = [
         {**row, "name": "calm", "healthy": True, "verdict": "right", "seconds": None},
-        {**row, "name": "slow", "healthy": False, "verdict": "right", "seconds": 12.3},
+        {
+            **row,
+            "name": "slow",
+            "healthy": False,
+            "verdict": "right",
+            "seconds": 12.3,
+            "stayed": 0.93,
+        },
         {**row, "name": "slow", "healthy": False, "verdict": "missed", "seconds": None},
     ]
     text = table(rows)
-    assert "| slow | 2 | 1 right, 1 missed | 12 |  |" in text
+    assert "| slow | 2 | 1 right, 1 missed | 12 | 93% |  |" in text
     assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong pages in 0" in text
 
 
