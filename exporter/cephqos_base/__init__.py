@@ -1,6 +1,7 @@
 """What every other package of cephqos needs. The lowest floor: it imports none of them.
 
 errors      errors for users: one line and an exit status
+entry       where both commands begin: Ctrl-C while modules are loaded
 command     the `cephqos` command: the table of its commands, Ctrl-C, exit status
 terminal    text for a terminal, made harmless
 yamlfile    the one YAML reader: every value knows its file, line and key

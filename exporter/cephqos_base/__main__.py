@@ -2,6 +2,6 @@
 
 import sys
 
-from cephqos_base.command import main
+from cephqos_base.entry import cephqos
 
-sys.exit(main())
+sys.exit(cephqos())

@@ -2,7 +2,7 @@
 
     f"{PerClass.SHORTFALL_OPS}{{class='client'}}"
 
-Two series of one figure differ by a suffix: `CLIENT_PRESENT_MIN`, `CLIENT_PRESENT_RATE`.
+Two series of one figure differ by a suffix: `CLIENT_PRESENT_LOW`, `CLIENT_PRESENT_RATE`.
 """
 
 from typing import Final
@@ -13,9 +13,9 @@ class PerOsd:
 
     BUSIER: Final = "osd:cephqos_busier:bool"
     CAPACITY_OPS: Final = "osd:cephqos_capacity_ops"
-    CLIENT_PRESENT_MIN: Final = "osd:cephqos_client_present:min"
     CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
+    CLIENT_PRESENT_LOW: Final = "osd:cephqos_client_present:quantile25"
     CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
     COLLAPSED: Final = "osd:cephqos_collapsed:bool"
     CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"

@@ -47,6 +47,12 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
+def can_draw() -> bool:
+    """Whether all three streams are a terminal that can do more than show plain lines."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(stream.isatty() for stream in streams) and os.environ.get("TERM") != "dumb"
+
+
 def say(*lines: object, file: IO[str] | None = None) -> None:
     """Print lines, each of them printable."""
     for line in lines:

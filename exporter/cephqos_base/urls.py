@@ -1,7 +1,9 @@
-"""URLs that a user gives: what of them may be shown."""
+"""URLs that a user gives: what of them may be shown, and what may not stand in them."""
 
 import re
 from typing import Final
+
+from cephqos_base.errors import UsageError
 
 # A password may hold every character that a URL should not hold.
 _BEFORE_HOST: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)?.*@", re.DOTALL)
@@ -14,3 +16,14 @@ def without_password(url: str) -> str:
     'http://host:9090/x'
     """
     return _BEFORE_HOST.sub(lambda found: found[1] or "", url, count=1)
+
+
+def refuse_login(option: str, url: str, instead: str) -> None:
+    """UsageError if a user or password may stand in it: every user of a host sees arguments, and
+    whoever reads a file that is written from them.
+
+    >>> refuse_login("--loki", "http://host:3100", "")
+    """
+    if "@" in url:
+        shown = without_password(url)
+        raise UsageError(f"{option} {shown}: found a user or password before @; {instead}")

@@ -96,18 +96,20 @@ def compose(text: str, file: str) -> yaml.Node:
         raise _invalid(file, line, Described(_problem(exc))) from None
     if node is None:
         return yaml.ScalarNode(f"{_TAG}null", "")
-    _refuse_repeated_keys(file, node, "", set())
+    _check_nodes(file, node, "", set())
     return node
 
 
-def _refuse_repeated_keys(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
-    """Here and not in `entries`, so that a part that nobody reads is checked too."""
+def _check_nodes(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
+    """No key twice, no NUL, also in a part that nobody reads: hence not in `entries`."""
     if id(node) in seen:
         return
     seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode) and "\0" in node.value:  # written as an escape
+        raise _invalid(file, node.start_mark.line + 1, Described("the character U+0000"))
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
-            _refuse_repeated_keys(file, item, f"{path}[{i}]", seen)
+            _check_nodes(file, item, f"{path}[{i}]", seen)
     elif isinstance(node, yaml.MappingNode):
         names = set()
         for key, value in node.value:
@@ -121,7 +123,7 @@ def _refuse_repeated_keys(file: str, node: yaml.Node, path: str, seen: set[int])
                 found, line = Described("the key twice"), key.start_mark.line + 1
                 raise ConfigError(where=file, line=line, key=full, found=found, allowed="it once")
             names.add(name)
-            _refuse_repeated_keys(file, value, full, seen)
+            _check_nodes(file, value, full, seen)
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:

@@ -142,7 +142,10 @@ class App:
             self._ending = True
             watchdog = threading.Timer(_END_SECONDS, _give_up)
             watchdog.daemon = True
-            watchdog.start()
+            try:
+                watchdog.start()
+            except RuntimeError:  # no more threads: the kernel ends us, without a word
+                signal.alarm(round(_END_SECONDS))
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
 
@@ -170,11 +173,11 @@ class App:
                 settings = self._read()
                 check(settings)
                 self._server.reload_web_config()
+                if settings != self._settings:  # files that they name may have changed meanwhile
+                    await self._replace(settings)
             except ConfigError as exc:
                 log.error("kept the configuration in force: %s", exc)
                 return
-            if settings != self._settings:
-                await self._replace(settings)
             log.info("reloaded the configuration")
 
     async def _replace(self, settings: Settings) -> None:

@@ -44,7 +44,7 @@ def check(settings: Settings) -> None:
             raise settings.error(options.SOCKETS, options.SOCKETS.allowed)
     if "osd" in settings[options.ROLE]:
         for option, allowed, holds in _ROOTS:
-            if not holds(Path(settings[option])):
+            if not _holds(holds, Path(settings[option])):
                 raise settings.error(option, allowed)
     if "cluster" in settings[options.ROLE]:
         cluster_options.check(settings)
@@ -56,6 +56,13 @@ def check(settings: Settings) -> None:
         if checked.tls is not None:
             server_context(checked.tls, path)
     build_enabled(CollectorInputs(settings))
+
+
+def _holds(holds: Callable[[Path], bool], root: Path) -> bool:
+    try:
+        return holds(root)
+    except OSError:  # such as where this user may not look
+        return False
 
 
 def try_out(settings: Settings) -> None:

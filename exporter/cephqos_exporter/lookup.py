@@ -25,16 +25,22 @@ class Lookup(Generic[T]):
     def answer(self) -> T:
         """The answer, or what the question raised; TimeoutError while there is none.
 
-        Only the first call waits for it.
+        Only the call that begins to ask waits for it.
         """
         if self._future is not None:
             return self._future.result(0)
         if len(_under_way) >= _MOST:
             raise TimeoutError
         seconds = _LESS_SECONDS if _under_way else PATIENCE_SECONDS
-        future = self._future = Future()
+        future: Future[T] = Future()
+        thread = threading.Thread(target=self._ask, args=(future,), name="lookup", daemon=True)
         _under_way.add(future)
-        threading.Thread(target=self._ask, args=(future,), name="lookup", daemon=True).start()
+        try:
+            thread.start()
+        except RuntimeError as exc:  # the user or the container may have no more threads
+            _under_way.discard(future)
+            raise TimeoutError from exc
+        self._future = future
         return future.result(seconds)
 
     def _ask(self, future: "Future[T]") -> None:

@@ -116,11 +116,11 @@ class Daemon:
     cluster: str  # fsid
     socket: Path
     pid: int | None = None
-    start_time: float | None = None  # of the process, seconds since the epoch
+    start: int | None = None  # of the process, in clock ticks since the boot
     _hash: int = field(init=False, repr=False, compare=False)  # every collector looks it up
 
     def __post_init__(self) -> None:
-        known = (self.kind, self.id, self.cluster, self.socket, self.pid, self.start_time)
+        known = (self.kind, self.id, self.cluster, self.socket, self.pid, self.start)
         object.__setattr__(self, "_hash", hash(known))
 
     def __hash__(self) -> int:

@@ -24,6 +24,8 @@ RESERVED_DESCRIPTORS = 512
 CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")
 
+OUT_OF_DESCRIPTORS = frozenset({errno.ENFILE, errno.EMFILE})
+
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in the flags of stat
 
 
@@ -48,7 +50,7 @@ class Descriptors:
         try:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as exc:
-            if exc.errno in _OUT_OF_DESCRIPTORS:
+            if exc.errno in OUT_OF_DESCRIPTORS:
                 self.limit = self.used
                 return -1
             raise
@@ -60,9 +62,6 @@ class Descriptors:
         if fd >= 0:
             os.close(fd)
             self.used -= 1
-
-
-_OUT_OF_DESCRIPTORS = frozenset({errno.ENFILE, errno.EMFILE})
 
 
 def raise_descriptor_limit() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from cephqos_exporter.ceph.discovery import process_start_time
+from cephqos_exporter.ceph.discovery import process_start
 from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
 from cephqos_exporter.model import (
@@ -319,8 +319,8 @@ class DaemonRounds(Rounds):
 
     def _lives(self) -> bool:
         """Whether a daemon that does not answer is the process that did."""
-        pid, start = self.daemon.pid, self.daemon.start_time
-        return pid is None or process_start_time(self._host, pid) == start
+        pid, start = self.daemon.pid, self.daemon.start
+        return pid is None or process_start(self._host, pid) == start
 
     def _begin_anew(self, collector: Collector) -> None:
         """Drop what a collector and the fetcher know of the daemon: one bad reply may be in it.

@@ -154,8 +154,10 @@ class ProcessSample:
             self._fd = descriptors.open(f"{self._path}/stat")
             self.process = self._read_process()
             self.waits_known = self._has_schedstat()
-        except (*_GONE, PermissionError) as exc:
+        except (OSError, ValueError) as exc:
             descriptors.close(self._fd)
+            if not isinstance(exc, (*_GONE, PermissionError)):
+                raise  # such as the last descriptor: one that is lost here never comes back
             # /proc mounted with hidepid hides other users' processes.
             reason = "permission" if isinstance(exc, PermissionError) else "gone"
             raise ReplyMissing(self._path, reason) from exc

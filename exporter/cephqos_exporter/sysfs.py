@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -14,6 +15,7 @@ from cephqos_exporter.procfs import Mount, mount_of, parse_mountinfo
 # What an OSD's data directory holds, and what it means. SeaStore adds block.<type>.<number>.
 _ROLES = {"block": "block", "block.db": "db", "block.wal": "wal", "journal": "journal"}
 _LINK_LIMIT = 16
+_MOST_NAMES: Final = 10_000
 
 
 _LARGEST_FILE: Final = 1 << 20
@@ -134,14 +136,20 @@ def osd_devices(
     reason = "gone"
     for root, directory in _candidates(host, daemon, osd_data, data_dirs):
         try:
-            names = [entry.name for entry in Path(root + directory).iterdir()]
+            names = _names_in(root + directory)
         except PermissionError:
             reason = "permission"
             continue
-        except OSError:
+        except (OSError, ValueError):  # a zero byte is no part of a path
             continue
         return list(_devices_in(host, daemon, root, directory, names))
     raise DataDirectoryMissing(reason)
+
+
+def _names_in(directory: str) -> list[str]:
+    """What is in it; the first of them, should a daemon name a directory of millions."""
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in islice(entries, _MOST_NAMES)]
 
 
 def is_rotational(

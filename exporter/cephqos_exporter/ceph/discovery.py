@@ -13,6 +13,7 @@ import stat
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +21,7 @@ from typing import Any, Final
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
-from cephqos_exporter.procfs import process_ids
+from cephqos_exporter.procfs import OUT_OF_DESCRIPTORS, process_ids
 
 # Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a
 # host /var/lib/rook/exporter as their /run/ceph.
@@ -59,7 +60,7 @@ def find_sockets(patterns: Sequence[str], kinds: Collection[str]) -> list[Socket
     found: dict[tuple[int, int], Socket] = {}
     for pattern in patterns:
         # Links last: a daemon has the name of its socket, not that of a link to it.
-        for path in sorted(_expand(pattern), key=Path.is_symlink):
+        for path in sorted(_expand(pattern), key=os.path.islink):
             named = _SOCKET_NAME.fullmatch(path.name)
             if named is None or named["kind"] not in kinds:
                 continue
@@ -84,20 +85,42 @@ def _text(name: str) -> str:
 
 def _expand(pattern: str) -> Iterator[Path]:
     """Paths matching an absolute glob pattern; a directory stands for the sockets in it."""
-    path = Path(pattern)
-    try:
-        if path.is_dir():
-            path = path / "*.asok"
-    except PermissionError:  # of a directory above it: nothing there is for us
+    first, *rest = Path(pattern).parts
+    if os.path.isdir(pattern):  # noqa: PTH112 - Path.is_dir raises where it may not look
+        rest.append("*.asok")
+    yield from map(Path, _matches(first, rest))
+
+
+def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
+    """Not Path.glob: a directory that cannot be read would end the search everywhere."""
+    if not parts:
+        yield base
         return
-    parts = path.parts
-    fixed = next((i for i, part in enumerate(parts) if _is_glob(part)), len(parts) - 1)
-    base = Path(*parts[:fixed])
-    yield from sorted(base.glob("/".join(parts[fixed:])))
+    part, rest = parts[0], parts[1:]
+    if not any(character in part for character in "*?["):
+        yield from _matches(f"{base.rstrip('/')}/{part}", rest)
+        return
+    if part == "**":  # this directory, and all below
+        yield from _matches(base, rest)
+    for name in _names_in(base, below=bool(rest)):
+        path = f"{base.rstrip('/')}/{name}"
+        if part != "**":
+            if fnmatchcase(name, part):
+                yield from _matches(path, rest)
+        elif not os.path.islink(path):  # noqa: PTH114 - for a text
+            yield from _matches(path, parts)
 
 
-def _is_glob(part: str) -> bool:
-    return any(character in part for character in "*?[")
+def _names_in(directory: str, *, below: bool) -> list[str]:
+    """What is in it, `below`: what may be a directory; nothing where that cannot be read."""
+    try:
+        with os.scandir(directory) as found:
+            entries = [one for one in found if not below or one.is_symlink() or one.is_dir()]
+            return sorted(one.name for one in entries)
+    except OSError as exc:
+        if exc.errno in OUT_OF_DESCRIPTORS:
+            raise  # the next one could not be read either
+        return []
 
 
 def _order(socket: Socket) -> tuple[str, int, str, str]:
@@ -118,7 +141,7 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
     fsid, peer = await _ask_fsid(str(socket.path), deadline)
     loop = asyncio.get_running_loop()
     pid = await loop.run_in_executor(_PIDS, find_pid, socket, peer, host)
-    start = process_start_time(host, pid) if pid is not None else None
+    start = process_start(host, pid) if pid is not None else None
     return Daemon(
         socket.kind, socket.id, fsid or fsid_in_path(socket.path), socket.path, pid, start
     )
@@ -189,13 +212,13 @@ def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
     return bool(pairs & names) or f"--id={id_}" in arguments or f"-i{id_}" in arguments
 
 
-def process_start_time(host: Host, pid: int) -> float | None:
-    """When a process started, in seconds since the epoch, or None if it has gone."""
+def process_start(host: Host, pid: int) -> int | None:
+    """When a process started, in clock ticks since the boot, or None if it has gone.
+
+    Not a time of day: that of the boot moves when the clock is set.
+    """
     fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
-    boot = re.search(r"^btime (\d+)$", _read(host.proc / "stat"), re.MULTILINE)
-    if len(fields) < 20 or boot is None:
-        return None
-    return int(boot[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return int(fields[19]) if len(fields) >= 20 else None
 
 
 def _read(path: Path) -> str:

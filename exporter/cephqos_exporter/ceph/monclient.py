@@ -264,12 +264,15 @@ class MonClient:
 
 
 async def end_group(child: asyncio.subprocess.Process) -> None:
-    """Kill a child that leads its own session, with all that it started, and reap it."""
-    if child.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
+    """Kill a child that leads its own session, with all that it started, and reap it.
+
+    Behind sudo it is another user's, who may not be killed: there the end of its input ends it.
+    """
     if child.stdin:
         child.stdin.close()
+    if child.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
     await child.wait()
 
 

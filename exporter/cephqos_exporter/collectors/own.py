@@ -4,11 +4,12 @@ import math
 import os
 import platform
 import resource
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from cephqos_base.version import __version__
-from cephqos_exporter.ceph.discovery import process_start_time
+from cephqos_exporter.ceph.discovery import process_start
 from cephqos_exporter.model import (
     Family,
     FamilyType,
@@ -24,7 +25,7 @@ class OwnReporter:
     """Families from a scrape's report; process metrics unless switched off."""
 
     def __init__(self, *, process: bool = True, discovers: bool = True) -> None:
-        self._process = process
+        self._started = _started() if process else None
         self._discovers = discovers
         self._extended: dict[tuple[LabelText, str, str], LabelText] = {}
         self._build = render_labels(
@@ -48,8 +49,8 @@ class OwnReporter:
         build = Family("cephqos_exporter_build_info", "info", "Version of the exporter.")
         build.add(self._build, 1)
         yield build
-        if self._process:
-            yield from _process_families()
+        if self._started is not None:
+            yield from _process_families(self._started)
 
     def _with(self, labels: LabelText, name: str, value: str) -> LabelText:
         key = (labels, name, value)
@@ -123,7 +124,7 @@ class OwnReporter:
         yield whole
 
 
-def _process_families() -> Iterable[Family]:
+def _process_families(started: float) -> Iterable[Family]:
     """What prometheus_client reports of a process, under the same names.
 
     Not by that library because it lists every open descriptor, of which this process has thousands.
@@ -151,11 +152,18 @@ def _process_families() -> Iterable[Family]:
             "process_start_time_seconds",
             "gauge",
             "Start time of the process since unix epoch in seconds.",
-            process_start_time(Host(), os.getpid()) or math.nan,
+            started,
         ),
     )
     for name, kind, text, value in figures:
         yield Family(name, kind, text, [("", LabelText(""), value)])
+
+
+def _started() -> float:
+    """When this process did, since the epoch. Once, as it moves with the clock."""
+    boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    ticks = process_start(Host(), os.getpid())
+    return math.nan if ticks is None else round(boot + ticks / os.sysconf("SC_CLK_TCK"), 2)
 
 
 def _open_descriptors() -> int:

@@ -156,8 +156,6 @@ class ProbeChild:
         await self.kill()
 
     async def kill(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()  # which ends it behind any prefix
         await end_group(self._process)
 
 

@@ -176,7 +176,10 @@ def _decode(header: str | None) -> tuple[str, bytes] | None:
     if scheme.lower() != "basic":
         return None
     try:
-        user, colon, password = base64.b64decode(encoded.strip(), validate=True).partition(b":")
+        decoded = base64.b64decode(encoded.strip(), validate=True)
+        if b"\0" in decoded:  # which no password has, and bcrypt before 4 fails on
+            return None
+        user, colon, password = decoded.partition(b":")
         return (user.decode(), password) if colon else None
     except (binascii.Error, ValueError):
         return None

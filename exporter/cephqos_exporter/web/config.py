@@ -307,7 +307,7 @@ def _client_auth(value: Value) -> str:
 
 def _suites(value: Value) -> tuple[str, ...]:
     for item in value.sequence():
-        if item.plain() in TLS13_SUITES:
+        if item.is_string and item.string() in TLS13_SUITES:
             found = f"{item.plain()!r}, of TLS 1.3, whose suites cannot be chosen"
             item.fail(", ".join(CIPHER_SUITES), found)
     return _many_of(CIPHER_SUITES)(value)
@@ -329,9 +329,8 @@ def _sans(value: Value) -> tuple[str, ...]:
 
 def _duration(value: Value) -> float:
     """As Go writes it: only 0 has no unit, and there are no days."""
-    text = value.text(
-        r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+|0", "a duration such as 500ms or 1m30s"
-    )
+    allowed = "a duration such as 500ms or 1m30s"
+    text = value.text(r"(?:[0-9]{1,15}(?:\.[0-9]{1,15})?(?:ns|us|µs|ms|s|m|h)){1,6}|0", allowed)
     return units.parse_seconds(text)
 
 

@@ -18,6 +18,8 @@ from cephqos_exporter.web.auth import RateLimiters
 from cephqos_exporter.web.config import RateLimit
 from cephqos_exporter.web.handshakes import Handshake
 from cephqos_exporter.web.network import network_of
+from cephqos_exporter.web.pieces import PIECE_BYTES, Pieces
+from cephqos_exporter.web.wire import Wire
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,10 @@ UNSENT_BYTES: Final = 64 << 20
 # Of a request, body included, to the beginning of the next: Prometheus sends less than 1 KiB.
 # Some versions of aiohttp keep headers, trailers and what follows an upgrade without bound.
 REQUEST_BYTES: Final = 32 << 10
+# The same as TLS records, which add little.
+TLS_BYTES: Final = 40 << 10
+# Of an answer behind TLS, beside those that are counted.
+_BUFFER_BYTES: Final = 64 << 10
 # Requests that came before the first of them was answered. Nobody who scrapes sends them so.
 REQUESTS_AT_ONCE: Final = 100
 # TLS handshakes of one address: each takes 0.5 ms of CPU, and some a new context besides.
@@ -80,16 +86,18 @@ class Connections(web.Server):
         if self._handshakes.get(handshake.descriptor) is handshake:
             del self._handshakes[handshake.descriptor]
 
-    def _shaken(self, descriptor: int) -> None:
+    def _shaken(self, descriptor: int) -> Wire | None:
         handshake = self._handshakes.pop(descriptor, None)
-        if handshake is not None:
-            handshake.end()
-            self._everyone.pop(handshake, None)
+        if handshake is None:
+            return None
+        self._everyone.pop(handshake, None)
+        return handshake.end()
 
-    def opened(self, connection: "Connection", descriptor: int) -> None:
-        """Take up a connection, after its handshake if it had one."""
-        self._shaken(descriptor)
+    def opened(self, connection: "Connection", descriptor: int) -> Wire | None:
+        """Take up a connection; what is beneath TLS, if it had a handshake."""
+        wire = self._shaken(descriptor)
         self._take_up(connection)
+        return wire
 
     def _take_up(self, newest: "Connection | Handshake") -> None:
         """One that is idle gives way, of the network that has most of them.
@@ -139,13 +147,15 @@ class Connection(RequestHandler):
     """One connection: headers and answers have a deadline, errors take one line of the log."""
 
     __slots__ = (
-        *("_connections", "_received", "_timer", "address", "busy", "let_in", "network", "unsent"),
+        *("_connections", "_received", "_timer", "_wire"),
+        *("address", "busy", "let_in", "network", "unsent"),
     )
 
     def __init__(self, connections: Connections, **settings: Any) -> None:
         super().__init__(connections, **settings)
         self._connections = connections
         self._timer: asyncio.TimerHandle | None = None
+        self._wire: Wire | None = None  # behind TLS
         self.busy = False  # a request was read and is not answered yet
         self.let_in = False  # a request of it had the right to be answered
         self.unsent = 0  # bytes of the answer under way
@@ -159,10 +169,15 @@ class Connection(RequestHandler):
         self.network = network_of(self.address)
         self._start_timer(self._connections.header_seconds)
         sock = transport.get_extra_info("socket")
-        self._connections.opened(self, sock.fileno() if sock is not None else -1)
+        self._wire = self._connections.opened(self, sock.fileno() if sock is not None else -1)
+        if self._wire is not None and isinstance(transport, asyncio.Transport):
+            self._wire.allow(TLS_BYTES)
+            transport.set_write_buffer_limits(_BUFFER_BYTES)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._stop_timer()
+        if self._wire is not None:
+            self._wire.release()
         self._connections.closed(self)
         super().connection_lost(exc)
 
@@ -182,6 +197,8 @@ class Connection(RequestHandler):
         """A whole request has come."""
         self.busy = True
         self._received = 0
+        if self._wire is not None:
+            self._wire.allow(TLS_BYTES)
         self._stop_timer()
 
     async def finish_response(
@@ -192,9 +209,18 @@ class Connection(RequestHandler):
         resp.headers.setdefault("Server", "cephqos")  # and not which versions of what
         self._start_timer(self._connections.answer_seconds)
         body = getattr(resp, "body", None)
-        self._connections.answering(self, len(body) if isinstance(body, bytes) else 0)
+        size = len(body) if isinstance(body, bytes) and request.method != "HEAD" else 0
+        self._connections.answering(self, size)
+        sent = 0
+        if self._wire is not None:
+            sent = self._wire.sent
+            if size > PIECE_BYTES and isinstance(resp, web.Response) and isinstance(body, bytes):
+                resp.body = Pieces(body)
         try:
-            return await super().finish_response(request, resp, start_time)
+            finished = await super().finish_response(request, resp, start_time)
+            if self._wire is not None:  # it is longer in TLS records: this much will be sent
+                await self._wire.sent_up_to(sent + size)
+            return finished
         finally:
             self.busy = False
             self._connections.answered(self)

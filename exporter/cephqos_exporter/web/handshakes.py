@@ -9,11 +9,14 @@ import contextlib
 import logging
 import socket
 import weakref
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from cephqos_exporter.web.network import network_of
+from cephqos_exporter.web.wire import Wire
 
 log = logging.getLogger(__name__)
+
+_AT_ONCE: Final = 128  # connections that are not welcome, as many as the kernel keeps waiting
 
 
 class HandshakeWatch(Protocol):
@@ -39,14 +42,18 @@ class Listener(socket.socket):
         return found
 
     def accept(self) -> tuple[socket.socket, Any]:
-        connection, address = super().accept()
-        peer = address[0] if isinstance(address, tuple) else ""
-        if not self.watch.welcomes(network_of(peer)):
-            connection.close()
+        # asyncio asks once in each pass of its loop after one that is not welcome: those who wait
+        # behind a flood would wait for as many passes.
+        for _ in range(_AT_ONCE):
+            accepted, address = super().accept()
+            peer = address[0] if isinstance(address, tuple) else ""
+            if self.watch.welcomes(network_of(peer)):
+                wire = Wire(accepted.family, accepted.type, accepted.proto, accepted.detach())
+                self.watch.accepted(Handshake(self.watch, wire, peer))
+                return wire, address
+            accepted.close()
             log.info("closed a connection from %s: too many TLS handshakes", peer)
-            raise ConnectionAbortedError  # which asyncio takes as nobody there
-        self.watch.accepted(Handshake(self.watch, connection, peer))
-        return connection, address
+        raise ConnectionAbortedError  # which asyncio takes as nobody there
 
 
 class Handshake:
@@ -55,7 +62,7 @@ class Handshake:
     busy = False
     let_in = False
 
-    def __init__(self, watch: HandshakeWatch, sock: socket.socket, address: str) -> None:
+    def __init__(self, watch: HandshakeWatch, sock: Wire, address: str) -> None:
         self.descriptor = sock.fileno()
         self.address = address
         self.network = network_of(address)
@@ -72,9 +79,10 @@ class Handshake:
         sock = self._sock()
         return sock is None or sock.fileno() < 0
 
-    def end(self) -> None:
-        """It is a connection now, or has failed."""
+    def end(self) -> Wire | None:
+        """It is a connection now, on this socket, or has failed."""
         self._timer.cancel()
+        return self._sock()
 
     def cut_off(self, why: str) -> None:
         """Close it; asyncio does, when it sees the end."""

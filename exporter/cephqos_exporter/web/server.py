@@ -25,6 +25,7 @@ from cephqos_exporter.web.handshakes import Listener
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
 from cephqos_exporter.web.network import network_of
+from cephqos_exporter.web.pace import Pace
 from cephqos_exporter.web.tls import Credentials, Doorway, authority_of, has_ended, names_of
 
 log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class Server:
         self._auth = BasicAuth({})
         self._limiter = RateLimiter(self._config.rate_limit)
         self._credentials: Credentials | None = None
+        self._pace = Pace()
         self._scrapes: Counter[str] = Counter()  # under way, by network
         self._draining = False
         self._serving = False
@@ -169,6 +171,7 @@ class Server:
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         if isinstance(request.protocol, Connection):
             request.protocol.begin()
+            await self._pace.turn(request.protocol.network)
         self._follow_web_config()
         refusal = await self._refusal(request)
         if refusal is not None:

@@ -1,8 +1,12 @@
-"""The `cephqos` command where its extra is not installed."""
+"""How the commands begin: without the extras, and with Ctrl-C while their modules are loaded."""
 
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 WITHOUT_EXTRAS = """
 import sys
@@ -30,3 +34,41 @@ def test_without_extras_the_demo_says_in_one_line_what_to_install() -> None:
     assert demo.returncode == 2
     assert "pip install '.[top]'" in demo.stderr
     assert demo.stderr.count("\n") == 1
+
+
+ROOT = Path(__file__).parents[3]
+# Ctrl-C at the moment when the first module of some weight is loaded.
+INTERRUPTED = """
+import sys
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "asyncio":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+def start_of(script: str) -> str:
+    """As pip writes it for a line of pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"][script].partition(":")
+    return f"import sys; from {module} import {function}; sys.exit({function}())"
+
+
+def packaged(script: str) -> str:
+    text = (ROOT / "deploy" / "packages" / script).read_text()
+    assert "/usr/lib/cephqos" in text
+    return text.replace("/usr/lib/cephqos", str(ROOT / "exporter"))
+
+
+@pytest.mark.parametrize("script", ["cephqos", "cephqos-exporter"])
+@pytest.mark.parametrize("written", [start_of, packaged])
+def test_ctrl_c_while_modules_are_loaded_is_no_traceback(
+    script: str, written: Callable[[str], str]
+) -> None:
+    argv = [sys.executable, "-c", INTERRUPTED + written(script), "--version"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+    argv[2] = written(script)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,15 @@ from rich.console import Console
 
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, ConfigError
-from cephqos_base.terminal import json_text, printable, printable_lines, say, say_json, say_text
+from cephqos_base.terminal import (
+    can_draw,
+    json_text,
+    printable,
+    printable_lines,
+    say,
+    say_json,
+    say_text,
+)
 from cephqos_doctor.finding import Diagnosis, Finding
 from cephqos_exporter import log
 from cephqos_loadgen.progress import Bar, Frame, Progress, _styled, draw
@@ -216,9 +225,28 @@ def test_escape_sequences_on_a_terminal_are_rich_s_own(
         assert "\\x1b[2J" in plain_text
 
 
-def _on_terminal(text: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = _on_terminal("busy", monkeypatch, kind="dumb")
+    assert "busy" in drawn
+    assert "\x1b" not in drawn
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "drawn"),
+    [("xterm", "", True), ("dumb", "", False), ("xterm", "stdin", False), ("", "", True)],
+)
+def test_only_a_terminal_that_can_move_its_cursor_is_drawn_on(
+    kind: str, missing: str, drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", kind)
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(getattr(sys, name), "isatty", lambda name=name: name != missing)
+    assert can_draw() is drawn
+
+
+def _on_terminal(text: str, monkeypatch: pytest.MonkeyPatch, kind: str = "xterm") -> str:
     """What arrives at a real terminal."""
-    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("TERM", kind)
     monkeypatch.setenv("COLUMNS", "200")
     master, slave = os.openpty()
     with os.fdopen(slave, "w", encoding="utf-8", errors="surrogateescape") as terminal:

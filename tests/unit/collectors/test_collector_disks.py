@@ -1,7 +1,6 @@
 """The disks collector on written trees: dm-crypt over LVM, partitions, loop, NVMe, FileStore."""
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -301,10 +300,10 @@ def test_an_osd_that_has_said_where_its_data_is_is_not_asked_again_if_nothing_is
 def test_a_directory_that_may_not_be_read_is_told_apart_from_one_that_is_not_there(
     tree: HostTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(_: Path) -> Iterable[Path]:
+    def refuse(_: str) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr("cephqos_exporter.sysfs.os.scandir", refuse)
     with pytest.raises(ReplyMissing, match="data directory: permission"):
         list(DisksCollector(data_dirs=()).collect(view(tree)))
 

@@ -1,5 +1,6 @@
 """The threads collector, on written host trees."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +275,24 @@ def test_a_process_that_ends_while_it_is_taken_up_leaves_nothing_open(
     with pytest.raises(ReplyMissing, match=reason):
         list(collector.collect(view(tree.host)))
     assert descriptors.used == 0
+
+
+def test_the_last_descriptor_is_given_back(tree: HostTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`stat` got it, so that `schedstat` cannot be read; the next scrape tries again."""
+
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    tree.classic_osd(PID, 3)
+    descriptors = Descriptors(1000)
+    collector = ThreadsCollector(samples=ThreadSamples(descriptors=descriptors))
+    with monkeypatch.context() as without:
+        without.setattr("cephqos_exporter.sampler.read_once", fail)
+        for _ in range(3):
+            with pytest.raises(OSError, match="Too many open files"):
+                list(collector.collect(view(tree.host)))
+        assert descriptors.used == 0
+    assert list(collector.collect(view(tree.host)))
 
 
 def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: HostTree) -> None:

@@ -145,6 +145,7 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
         (["--path.procfs=/nowhere"], "--path.procfs: found '/nowhere'; allowed: a directory with"),
         (["--path.procfs=/usr"], "--path.procfs: found '/usr'; allowed: a directory with a procfs"),
         (["--path.sysfs=/usr"], "--path.sysfs: found '/usr'; allowed: a directory with a sysfs"),
+        ([f"--path.procfs=/{'p' * 300}"], "allowed: a directory with a procfs"),  # OSError
         (["--path.dev=/etc/passwd"], "--path.dev: found '/etc/passwd'; allowed: a directory"),
         (["--path.run=/nowhere"], "--path.run: found '/nowhere'; allowed: a directory"),
         (

@@ -1,6 +1,7 @@
 """Finding sockets of every layout, and the process behind a socket."""
 
 import asyncio
+import errno
 import os
 import socket as sockets
 from pathlib import Path
@@ -16,7 +17,7 @@ from cephqos_exporter.ceph.discovery import (
     find_sockets,
     fsid_in_path,
     identify,
-    process_start_time,
+    process_start,
 )
 from cephqos_exporter.errors import Malformed, SocketGone, TimedOut
 from cephqos_exporter.model import Host
@@ -203,10 +204,52 @@ def test_two_processes_that_could_be_the_osd_are_none(tmp_path: Path) -> None:
     assert find_pid(osd(1), None, tree.host) is None
 
 
-def test_the_start_time_is_counted_from_boot(tmp_path: Path) -> None:
+def test_the_start_of_a_process_stays_when_the_clock_is_set(tmp_path: Path) -> None:
+    """`btime` is the time of day of the boot: it moves, and the process is still the same."""
     tree = HostTree(tmp_path)
     tree.classic_osd(100, 1)
-    (tree.host.proc / "stat").write_text("cpu 1 2 3\nbtime 1700000000\nprocesses 4\n")
-    ticks = os.sysconf("SC_CLK_TCK")
-    assert process_start_time(tree.host, 100) == 1700000000 + 1000 / ticks
-    assert process_start_time(tree.host, 999) is None
+    started = set()
+    for boot in (1700000000, 1700003600):
+        (tree.host.proc / "stat").write_text(f"cpu 1 2 3\nbtime {boot}\nprocesses 4\n")
+        started.add(process_start(tree.host, 100))
+    assert started == {1000}
+    assert process_start(tree.host, 999) is None
+
+
+def test_a_directory_that_cannot_be_read_costs_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as one on a disk that died, or of a FUSE file system that has ended."""
+    for name in ("a", "b", "c"):
+        socket_at(tmp_path / name / f"ceph-osd.{ord(name)}.asok")
+    scandir = os.scandir
+
+    def scan(path: str) -> object:
+        if str(path).endswith("/b"):
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    assert found(tmp_path, "/*/*.asok") == ["osd.97", "osd.99"]
+    assert found(tmp_path, "/b", "/b/*.asok", "/a") == ["osd.97"]
+
+
+def test_without_descriptors_the_search_says_so_instead_of_finding_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def scan(path: str) -> object:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "scandir", scan)
+    with pytest.raises(OSError, match="Too many open files"):
+        found(tmp_path, "/*.asok")
+
+
+def test_patterns_reach_below_hidden_and_linked_directories(tmp_path: Path) -> None:
+    socket_at(tmp_path / "x/.y/ceph-osd.1.asok")
+    socket_at(tmp_path / "x/z/ceph-osd.2.asok")
+    (tmp_path / "link").symlink_to("x")
+    assert found(tmp_path, "/x/*/ceph-osd.[12].asok") == ["osd.1", "osd.2"]
+    assert found(tmp_path, "/l*/z/*.asok", "/link/z/ceph-osd.2.asok") == ["osd.2"]
+    assert found(tmp_path, "/**/*.asok") == ["osd.1", "osd.2"]
+    assert found(tmp_path, "/x**/z/*.asok", "/x/z/[.asok", "/x/z/*.nothing") == ["osd.2"]

@@ -20,7 +20,7 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, Replayed
 
 from cephqos_exporter import labels, validity
 from cephqos_exporter.app import build_scraper
-from cephqos_exporter.ceph.discovery import find_sockets, process_start_time
+from cephqos_exporter.ceph.discovery import find_sockets, process_start
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.errors import Malformed
@@ -368,9 +368,9 @@ async def test_a_hung_daemon_whose_process_is_another_shows_nothing_of_that(
         rounds = next(iter(scraper._tracked.values()))
         rounds._fetcher._silent = True
         assert rounds._fetcher.daemon is not None
-        start = process_start_time(Host(), os.getpid())
+        start = process_start(Host(), os.getpid())
         assert start is not None
-        changes: dict[str, Any] = {"pid": os.getpid(), "start_time": start - (not lives)}
+        changes: dict[str, Any] = {"pid": os.getpid(), "start": start - (not lives)}
         rounds._fetcher.daemon = replace(rounds._fetcher.daemon, **changes)
         page = await page_of(scraper)
     assert ("cephqos_threads_wait_seconds_total{" in page) == lives

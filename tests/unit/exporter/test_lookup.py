@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from tests.replay.host_tree import HostTree
 
+from cephqos_exporter import sysfs
 from cephqos_exporter.collectors import disks
 from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.model import ReplyMissing
-from cephqos_exporter.sysfs import OsdDevice, osd_devices
+from cephqos_exporter.sysfs import DataDirectoryMissing, OsdDevice, osd_devices
 
 from ..collectors.host_views import PID, samples, view
 
@@ -38,6 +39,36 @@ def test_those_that_hang_are_waited_for_once_and_are_of_bounded_number() -> None
     assert Lookup(lambda: 7).answer() == 7
     with pytest.raises(ZeroDivisionError):
         Lookup(lambda: 1 // 0).answer()
+
+
+def test_where_no_thread_can_be_started_it_is_asked_again_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The user or the container has as many as it may; what was given up takes no place."""
+
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lookup = Lookup(lambda: 7)
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", refuse)
+        for _ in range(100):
+            with pytest.raises(TimeoutError):
+                lookup.answer()
+    assert lookup.answer() == 7
+
+
+def test_a_data_directory_of_millions_of_files_is_not_listed_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A daemon says where it is, and a zero byte is no part of a path."""
+    monkeypatch.setattr(sysfs, "_MOST_NAMES", 10)
+    for number in range(20):
+        (tmp_path / str(number)).touch()
+    assert len(sysfs._names_in(str(tmp_path))) == 10
+    daemon = view(HostTree(tmp_path).host).daemon
+    with pytest.raises(DataDirectoryMissing, match="gone"):
+        osd_devices(HostTree(tmp_path).host, daemon, "/a\0b", ())
 
 
 @pytest.mark.timeout(30)

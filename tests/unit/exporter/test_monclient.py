@@ -306,6 +306,21 @@ async def test_nothing_outside_the_read_only_list_is_ever_asked(bindings: Path) 
     assert reader.starts == 0
 
 
+async def test_a_child_of_another_user_ends_with_its_input(
+    bindings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind sudo it is root's, whom nobody else may kill: one more would stay at each failure."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    client = MonClient(connection(bindings))
+    monkeypatch.setattr(os, "killpg", refuse)
+    with pytest.raises(ClusterSilent):
+        await client.command("hang", within=3)
+    await gone(int((bindings / "pids").read_text()))
+
+
 async def test_what_commands_cost_is_counted(bindings: Path) -> None:
     reader = ClusterReader(connection(bindings), timeout=5)
     reply = await reader.ask(STATUS)

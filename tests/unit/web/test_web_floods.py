@@ -5,9 +5,12 @@ import contextlib
 import zlib
 from pathlib import Path
 
+import bcrypt
 import pytest
+from aiohttp import web
 from aiohttp.http_parser import DeflateBuffer
 
+from cephqos_exporter.exposition import Page
 from cephqos_exporter.web import auth, connections, server
 from cephqos_exporter.web.auth import BasicAuth, TooManyFailures
 from cephqos_exporter.web.network import network_of
@@ -55,6 +58,61 @@ async def test_a_few_addresses_do_not_take_all_places_where_passwords_wait(
     assert await good
     await asyncio.gather(*flood)
     assert refused >= addresses * 20 - auth._WAITING - 1
+
+
+async def test_requests_that_came_together_do_not_hold_up_a_scrape(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A scrape takes many passes of the event loop: others have one answer in each."""
+    scrapes, answered, meanwhile = Scrapes(), 0, 0
+    whole = scrapes.page
+
+    async def page(seconds: float) -> Page:
+        nonlocal meanwhile
+        before = answered
+        for _ in range(30):
+            await asyncio.sleep(0)
+        meanwhile = answered - before
+        return await whole(seconds)
+
+    monkeypatch.setattr(scrapes, "page", page)
+    async with serving(scrapes) as client:
+        route = client.server._route
+
+        async def counted(request: web.BaseRequest) -> web.StreamResponse:
+            nonlocal answered
+            answered += 1
+            return await route(request)
+
+        monkeypatch.setattr(client.server, "_route", counted)
+        pairs = [await asyncio.open_connection(*client.address) for _ in range(21)]
+        for _, writer in pairs[:20]:
+            writer.write(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n" * 90)
+        reader, writer = pairs[20]
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(20):
+            await reader.readuntil(b"x_total 1\n")
+            for reader, _ in pairs[:20]:
+                for _ in range(90):
+                    await reader.readuntil(b"healthy\n")
+        for _, writer in pairs:
+            writer.close()
+    assert meanwhile <= 31
+    assert not client.server._pace._waiting
+
+
+async def test_a_password_with_a_zero_byte_is_wrong_with_every_bcrypt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those before 4 fail on it: that was a 500, and it told that there is no such user."""
+
+    def as_bcrypt_3(password: bytes, _: bytes) -> bytes:
+        raise ValueError("password may not contain NUL bytes")
+
+    monkeypatch.setattr(bcrypt, "hashpw", as_bcrypt_3)
+    guarded = BasicAuth({"prometheus": HASH})
+    assert not await guarded.allows(basic("prometheus", "a\0b"))
+    assert not await guarded.allows(basic("nobody", "a\0b"))
 
 
 async def test_one_that_gives_up_its_place_leaves_the_turn_to_others() -> None:

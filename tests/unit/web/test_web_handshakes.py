@@ -11,10 +11,12 @@ from tests.exporter_process import exporter
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter.web import connections, handshakes
+from cephqos_exporter.web.addresses import listen_on
 from cephqos_exporter.web.config import RateLimit, TlsConfig
 from cephqos_exporter.web.connections import Connections
-from cephqos_exporter.web.handshakes import Handshake
+from cephqos_exporter.web.handshakes import Handshake, Listener
 from cephqos_exporter.web.tls import Credentials
+from cephqos_exporter.web.wire import Wire
 
 from .test_web_server import MUTUAL, Scrapes, serving, trusting, web_file
 
@@ -28,6 +30,11 @@ async def ends(reader: asyncio.StreamReader) -> bool:
         return True
     except TimeoutError:
         return False
+
+
+def wires() -> tuple[Wire, socket.socket]:
+    ours, theirs = socket.socketpair()
+    return Wire(fileno=ours.detach()), theirs
 
 
 @pytest.mark.parametrize("begun", [b"", b"\x16\x03\x01\x02\x00\x01"])
@@ -97,13 +104,36 @@ async def test_handshakes_of_one_address_have_a_rate(
             writer.close()
 
 
+async def test_who_is_welcome_does_not_wait_behind_those_who_are_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, certificates: Path
+) -> None:
+    """They are turned away in one pass of the event loop, and not one in each."""
+    asked = 0
+
+    def welcomes(self: Connections, network: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 50
+
+    monkeypatch.setattr(Connections, "welcomes", welcomes)
+    (given,) = listen_on(["127.0.0.1:0"])
+    watch = Connections(None, dict)  # type: ignore[arg-type]
+    with Listener.of(given, watch) as listener:
+        crowd = [socket.create_connection(listener.getsockname()) for _ in range(51)]
+        accepted, address = listener.accept()
+        assert address == crowd[-1].getsockname()
+        for sock in (accepted, *crowd):
+            sock.close()
+        assert [handshake.over for handshake in watch._handshakes.values()] == [True]
+
+
 async def test_what_failed_is_not_counted_any_more(certificates: Path) -> None:
     async def nobody(_: object) -> None:
         raise AssertionError
 
     watch = Connections(nobody, dict)  # type: ignore[arg-type]
     watch.most = 3
-    ours, theirs = zip(*(socket.socketpair() for _ in range(6)), strict=True)
+    ours, theirs = zip(*(wires() for _ in range(6)), strict=True)
     for sock in ours[:3]:
         watch.accepted(Handshake(watch, sock, "10.0.0.1"))
         sock.close()  # as asyncio does when the handshake has failed
@@ -129,7 +159,7 @@ async def test_who_was_let_in_is_closed_last(tmp_path: Path) -> None:
         server = client.server._runner
         assert server is not None and isinstance(server.server, Connections)
         server.server.most = 3
-        pairs = [socket.socketpair() for _ in range(10)]
+        pairs = [wires() for _ in range(10)]
         for i, (ours, _) in enumerate(pairs):
             server.server.accepted(Handshake(server.server, ours, f"10.0.0.{i}"))
         kept = [one for one in server.server._everyone if one.let_in]
