@@ -107,7 +107,7 @@ def folded(text: str, width: int) -> str:
 
 
 def _console(stream: IO[str], plain: bool = False) -> "Console | None":
-    """The terminal behind a stream; None where there is none, or no `rich`."""
+    """The terminal behind a stream; None where there is none, a dumb one, or no `rich`."""
     if plain:
         return None
     try:
@@ -115,7 +115,7 @@ def _console(stream: IO[str], plain: bool = False) -> "Console | None":
     except ImportError:
         return None
     console = Console(file=stream, highlight=False, soft_wrap=True)
-    return console if console.is_terminal else None
+    return console if console.is_terminal and not console.is_dumb_terminal else None
 
 
 class Progress:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import aiohttp
@@ -112,7 +112,11 @@ class HttpServer:
 
     async def look(self, path: str) -> tuple[int, bytes]:
         """Whatever status there is, and the body."""
-        return await self._request("GET", path, None)
+        return await self._request("GET", path)
+
+    async def offer(self, path: str, body: Mapping[str, Any]) -> tuple[int, bytes]:
+        """The same of a POST of JSON."""
+        return await self._request("POST", path, json=body)
 
     async def get(self, path: str) -> bytes:
         status, body = await self.look(path)
@@ -121,18 +125,16 @@ class HttpServer:
         return body
 
     async def post(self, path: str, form: Mapping[str, str]) -> tuple[int, bytes]:
-        status, body = await self._request("POST", path, form)
+        status, body = await self._request("POST", path, data=form)
         if status in (401, 403):
             raise SourceDown(f"HTTP status {status}: user and password go into the URL")
         return status, body
 
-    async def _request(
-        self, method: str, path: str, form: Mapping[str, str] | None
-    ) -> tuple[int, bytes]:
+    async def _request(self, method: str, path: str, **sent: Any) -> tuple[int, bytes]:
         assert self._session is not None  # noqa: S101 - entered
         url = f"{self._address.url}{path}"
         try:
-            async with self._session.request(method, url, data=form, ssl=self._tls) as reply:
+            async with self._session.request(method, url, ssl=self._tls, **sent) as reply:
                 return reply.status, await body_of(reply)
         except TimeoutError:
             raise SourceDown(f"no answer within {self._within:g} s") from None

@@ -5,6 +5,7 @@ how long, how many points, and the archive's figures beside what fio and rados b
 clients printed is read here again, from their recorded output; the readers of cephqos are not used.
 """
 
+import argparse
 import json
 import os
 import platform
@@ -119,7 +120,11 @@ def run(name: str, out: Path) -> str:
 
 
 def main() -> int:
-    names = sys.argv[1:] or list(ONLY)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="SCENARIO", help=", ".join(ONLY))
+    names = parser.parse_args().names or list(ONLY)
+    if unknown := sorted(set(names) - ONLY.keys()):
+        parser.error(f"{unknown[0]} is no scenario; expected one of {', '.join(ONLY)}")
     print(f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} CPUs, {platform.release()}, {RELEASE}")
     print(HEAD, flush=True)
     with tempfile.TemporaryDirectory() as out:

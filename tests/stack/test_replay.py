@@ -20,13 +20,13 @@ from tests.recorded import ARCHIVE
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.queries import run as board
 from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.archive.series import RecordedRun
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.record.columns import labelled, parse, render
 from cephqos_loadgen.replay import gather
 from cephqos_loadgen.replay.gather import load
 from cephqos_loadgen.replay.programs import ReplayFailed, prometheus, query
 from cephqos_loadgen.replay.remote_write import send
-from cephqos_loadgen.replay.series import RecordedRun
 from cephqos_loadgen.servers import Address
 
 AT = 1_800_000_000

@@ -156,7 +156,8 @@ def describe(archive: reader.Archive) -> Iterator[str]:
         yield from (f"  {line}" for line in _repeat(repeat, order))
     found = manifest.summary.found
     if found and len(found.iops) > 1:
-        yield f"  smallest {found.axis} that keeps {found.keeping:.0%}: {found.value}"
+        close = f"; too close to call: {', '.join(found.too_close)}" if found.too_close else ""
+        yield f"  smallest {found.axis} that keeps {found.keeping:.0%}: {found.value}{close}"
 
 
 def _repeat(repeat: reader.RecordedRepeat, order: list[str]) -> Iterator[str]:

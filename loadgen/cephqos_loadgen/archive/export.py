@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
@@ -9,9 +10,10 @@ from typing import Any, TextIO
 from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_exporter.model import render_labels
-from cephqos_exporter.rendering import number_text
+from cephqos_loadgen.archive import openmetrics
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
-from cephqos_loadgen.record.columns import labelled, parse
+from cephqos_loadgen.archive.series import RecordedRun, merge
+from cephqos_loadgen.record.columns import Columns, labelled, parse, render
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import LoadResult, Step
@@ -188,31 +190,18 @@ def to_openmetrics(archive: Archive, target: Path) -> list[Path]:
     """One file with timestamps, for `promtool tsdb create-blocks-from openmetrics`.
 
     Every sample is labelled with run, point and repeat; labels of these names that it has become
-    `exported_NAME`, as in Prometheus. Counters that are not called `_total` and
-    everything else that OpenMetrics would refuse are of type unknown: the samples are the same.
+    `exported_NAME`, as in Prometheus. All are of type unknown, of which OpenMetrics asks nothing.
     """
     target.mkdir(parents=True, exist_ok=True)
     path = target / "metrics.om"
-    families: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    whole = RecordedRun({}, {})
     for repeat in archive.repeats:
-        of_run = {
-            "run": archive.manifest.run,
-            "point": repeat.record.point,
-            "repeat": str(repeat.record.repeat),
-        }
-        for series, samples in _metrics(repeat):
+        record = repeat.record
+        own = {"run": archive.manifest.run, "point": record.point, "repeat": str(record.repeat)}
+        for series, samples in merge([Columns({}, dict(_metrics(repeat)))]).series.items():
             name, labels = parse(series)
-            text = render_labels(labelled(labels, of_run))
-            families.setdefault(name, {})[f"{name}{{{text}}}"] = samples
+            whole.series[render(name, labelled(labels, own))] = samples
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        for name in sorted(families):
-            file.write(f"# TYPE {name} unknown\n")
-            for line in sorted(families[name]):
-                _write_samples(file, line, families[name][line])
-        file.write("# EOF\n")
+        for page in openmetrics.pages(whole, {}, most_bytes=sys.maxsize):
+            file.writelines(page)
     return [path]
-
-
-def _write_samples(file: TextIO, line: str, samples: list[tuple[float, float]]) -> None:
-    for time, value in samples:
-        file.write(f"{line} {number_text(value)} {time:.3f}\n")

@@ -33,6 +33,7 @@ from cephqos_loadgen.record.layout import (
     REPEAT_FILE,
     is_archive,
     is_running,
+    repeat_order,
 )
 from cephqos_loadgen.record.regular import (
     open_regular,
@@ -87,9 +88,9 @@ class RecordedRepeat:
         found: Mapping[str, Any] = json.loads(read_regular(path))
         return {phase: typed(HostUse, use, path) for phase, use in found.items()}
 
-    def output(self, child: str, stream: str = "stdout") -> bytes:
-        """All that a child wrote."""
-        return read_gzip(self.folder / "output" / f"{child}.{stream}.gz")
+    def output(self, child: str) -> bytes:
+        """All that a child wrote to its standard output."""
+        return read_gzip(self.folder / "output" / f"{child}.stdout.gz")
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Archive:
         known |= self.manifest.files.keys()
         return [
             RecordedRepeat(path.parent, read_record(path))
-            for path in sorted(self.folder.glob(f"repeats/*/{REPEAT_FILE}"))
+            for path in sorted(self.folder.glob(f"repeats/*/{REPEAT_FILE}"), key=repeat_order)
             if str(path.relative_to(self.folder)) in known
         ]
 

@@ -1,21 +1,21 @@
 """Exporters, Grafana and Loki that the command line names: each must be there, and be that."""
 
 import json
-import re
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.live.notify import ANNOTATIONS, PUSH, TOKEN_VARIABLE, with_token
-from cephqos_loadgen.record.metrics import PageReader
+from cephqos_loadgen.record.metrics import PageReader, cluster_of
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown
 
 _SECONDS = 5.0
 _EXPORTER = "expected a cephqos-exporter, such as http://host:10130"
 _GRAFANA = "expected a Grafana, such as http://host:3000"
 _LOKI = "expected a Loki, such as http://host:3100"
-# What servers that take logs by POST say to GET.
-_NOT_BY_GET = (400, 405, 415)
-_OF_A_CLUSTER = re.compile(r'[{,]cluster="([^"]+)"')
+# What servers that take logs say to a push without any. To a GET of that path, Loki says 404 or
+# 405, as the order happens to be in which it has put its parts together.
+_NOTHING: dict[str, list[str]] = {"streams": []}
+_TAKEN = (200, 204, 400, 422, 429)
 
 
 async def check(options: RunOptions, fsid: str | None) -> None:
@@ -29,10 +29,12 @@ async def check(options: RunOptions, fsid: str | None) -> None:
         await _loki(options.loki)
 
 
-async def _look(named: str, address: Address, expected: str) -> tuple[int, bytes]:
+async def _look(
+    named: str, address: Address, expected: str, push: dict[str, list[str]] | None = None
+) -> tuple[int, bytes]:
     async with HttpServer(address, within=_SECONDS) as server:
         try:
-            return await server.look("")
+            return await (server.look("") if push is None else server.offer("", push))
         except SourceDown as error:
             raise UsageError(f"{named}: {error}; {expected}, that runs") from None
 
@@ -49,7 +51,7 @@ async def _exporter(address: Address, fsid: str | None) -> None:
         raise UsageError(f"{named}: what is there is no page of metrics; {_EXPORTER}") from None
     if not any(name.startswith("cephqos_") for name in series):
         raise UsageError(f"{named}: the metrics there are not of cephqos; {_EXPORTER}")
-    clusters = {found[1] for name in series if (found := _OF_A_CLUSTER.search(name))}
+    clusters = set(map(cluster_of, series)) - {""}
     if fsid and clusters and fsid not in clusters:
         raise UsageError(
             f"{named}: it shows the cluster {min(clusters)}; expected an exporter of {fsid}, which"
@@ -72,8 +74,8 @@ async def _grafana(address: Address) -> None:
 
 async def _loki(address: Address) -> None:
     named = f"--loki {address.url}"
-    status, _ = await _look(named, address.below(PUSH), _LOKI)
-    if status not in _NOT_BY_GET:
+    status, _ = await _look(named, address.below(PUSH), _LOKI, _NOTHING)
+    if status not in _TAKEN:
         raise UsageError(
             f"{named}: {PUSH} takes no logs (HTTP status {status}); {_LOKI}{_login(status)}"
         )

@@ -75,7 +75,7 @@ async def check(plan: model.Plan, options: RunOptions) -> None:
     if options.conf:
         if options.known_fsid is None:
             raise UsageError(_unknown(options.conf))
-        _check_work(options.work)
+        _writable("--work", options.work)
         await _check_programs(plan, options.python)
     elif not options.lab:
         _check_lab_host(plan, options.release)
@@ -174,10 +174,6 @@ def _check_out(plan: model.Plan, out: Path) -> None:
             f"--out {out}: {free / 1e6:,.0f} MB are free there; expected at least"
             f" {need / 1e6:,.0f} MB for a run of this length: make room, or choose another folder"
         )
-
-
-def _check_work(work: Path) -> None:
-    _writable("--work", work)
 
 
 def _writable(option: str, folder: Path) -> Path:

@@ -2,13 +2,12 @@
 
 import argparse
 import asyncio
-import sys
 import time
 from collections.abc import Sequence
 
 from psutil import Process
 
-from cephqos_base.terminal import printable, say, say_text
+from cephqos_base.terminal import can_draw, printable, say, say_text
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
 from cephqos_loadgen.demo.beside import Beside
 from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
@@ -53,7 +52,7 @@ class Screen:
         self._begin = time.monotonic()
         self._told: list[str] = []
         self._health = ""
-        self._live = sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()
+        self._live = can_draw()
 
     async def run(self) -> None:
         """Run until --duration has passed, the story is over (with --once), `q` or Ctrl-C."""

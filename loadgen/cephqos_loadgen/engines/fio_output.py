@@ -6,8 +6,10 @@ one after the other, sometimes with lines of text between them.
 
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import orjson
@@ -225,14 +227,9 @@ def figures_over(totals: IoTotals, seconds: float) -> LoadFigures:
     return figures(totals, totals.ios * per, totals.bytes * per)
 
 
-def buckets(bins_ns: Mapping[int, int], bounds: tuple[float, ...] = FIO_BOUNDS) -> list[int]:
-    """Cumulative counts for `le` of each bound (seconds), and last of +Inf."""
+def buckets(bins_ns: Mapping[int, int]) -> list[int]:
+    """Cumulative counts for `le` of each of FIO_BOUNDS (seconds), and last of +Inf."""
     ordered = sorted((ns * _NS, count) for ns, count in bins_ns.items())
-    counts: list[int] = []
-    total = at = 0
-    for bound in bounds:
-        while at < len(ordered) and ordered[at][0] <= bound:
-            total += ordered[at][1]
-            at += 1
-        counts.append(total)
-    return [*counts, total + sum(count for _, count in ordered[at:])]
+    counts = [0, *accumulate(count for _, count in ordered)]
+    centres = [centre for centre, _ in ordered]
+    return [*(counts[bisect_right(centres, bound)] for bound in FIO_BOUNDS), counts[-1]]

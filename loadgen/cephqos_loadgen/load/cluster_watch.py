@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster.connection import ClusterConnection
@@ -22,6 +23,14 @@ _PROGRESS = (
     "num_objects_unfound",
 )
 
+# What a cluster complains of that explains figures, and that no phase brings about.
+_COMPLAINTS = (
+    *("SLOW_OPS", "OSD_NEARFULL", "OSD_BACKFILLFULL", "OSD_FULL", "POOL_NEARFULL", "POOL_FULL"),
+    *("OBJECT_UNFOUND", "OSD_SCRUB_ERRORS", "PG_DAMAGED", "BLUEFS_SPILLOVER"),
+    *("OSD_SLOW_PING_TIME_BACK", "OSD_SLOW_PING_TIME_FRONT"),
+)
+_UNSEEN_SECONDS = 10.0
+
 Note = Callable[..., None]
 
 
@@ -36,9 +45,26 @@ class ClusterWatch:
         self._reachable = True
         self._changed = asyncio.Condition()
         self._looking = asyncio.Lock()
+        self._looks = 0
+        self._complaints: Counter[str] = Counter()  # in how many looks
+        self._seen: float | None = None  # when the last look succeeded; None: nobody looks yet
+        self._unseen: list[float] = []
+
+    def findings(self) -> Iterator[str]:
+        """What a reader must know: complaints of the cluster, and times in which nobody saw it."""
+        for check, looks in sorted(self._complaints.items()):
+            yield f"cluster: {check} in {looks} of {self._looks} looks, about a second apart"
+        self._saw_nothing_since(self._seen)
+        for seconds in self._unseen:
+            yield f"cluster: not seen for {seconds:.0f} s"
+
+    def _saw_nothing_since(self, seen: float | None) -> None:
+        if seen is not None and time.monotonic() - seen > _UNSEEN_SECONDS:
+            self._unseen.append(time.monotonic() - seen)
 
     async def run(self) -> None:
         """Until cancelled."""
+        self._seen = time.monotonic()
         while True:
             started = time.monotonic()
             try:
@@ -72,6 +98,10 @@ class ClusterWatch:
                     },
                 }
             )
+            self._looks += 1
+            self._complaints.update(c for c in status["health"]["checks"] if c in _COMPLAINTS)
+            self._saw_nothing_since(self._seen)
+            self._seen = time.monotonic()
             event = self.follower.take(read_look(now, status, dump))
         if event:
             done = {"seconds": self.follower.recovery().seconds} if "done" in event else {}

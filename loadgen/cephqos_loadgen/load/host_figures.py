@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
@@ -39,7 +40,10 @@ async def recorded(
     own = {name: client_use(name, state) for name, state in seen.items()}
     after = await _users(pids)
     if daemons_changed(users, after):
-        after = await _users(await context.cluster.pids())
+        # An OSD that was started again has used what it has since.
+        pids = await context.cluster.pids()
+        after = await _users(pids)
+        use = difference(before, read_host(_only_osds(pids)), time.monotonic() - started)
     cpu, bytes_asked = users_between(users, after, disks, other_disks(use.disks, disks))
     found[phase] = replace(
         use, processes={**use.processes, **own}, disk_users=bytes_asked, cpu_users=cpu
@@ -53,6 +57,8 @@ async def of_step(context: Context, phase: str, depth: int, ramp: float) -> Asyn
     work = asyncio.create_task(step.follow(ramp))
     async with beside(work):
         yield
+    if step.lost_an_osd():
+        step.osds = _only_osds(await context.cluster.pids())
     use = step.use()
     if use:
         context.steps[step_name(phase, depth)] = use
@@ -60,7 +66,7 @@ async def of_step(context: Context, phase: str, depth: int, ramp: float) -> Asyn
 
 class _HostStep:
     def __init__(self, context: Context, phase: str, osds: dict[str, int]) -> None:
-        self._context, self._phase, self._osds = context, phase, osds
+        self._context, self._phase, self.osds = context, phase, osds
         self._before: HostState | None = None
         self._clients: dict[str, HostState] = {}
         self._started = 0.0
@@ -68,14 +74,18 @@ class _HostStep:
     async def follow(self, ramp: float) -> None:
         await asyncio.sleep(ramp)
         clients = _running_clients(self._context, self._phase)
-        self._before, self._started = read_host({**self._osds, **clients}), time.monotonic()
+        self._before, self._started = read_host({**self.osds, **clients}), time.monotonic()
         await _look_at_clients(self._context, self._phase, self._clients)
+
+    def lost_an_osd(self) -> bool:
+        """Whether one has ended since: it may have been started again."""
+        return not all(Path(f"/proc/{pid}").exists() for pid in self.osds.values())
 
     def use(self) -> HostUse | None:
         """What was used since the ramp; nothing where the step has ended before."""
         if self._before is None:
             return None
-        after = read_host(self._osds)
+        after = read_host(self.osds)
         threads = dict(after.threads)
         resident = dict(after.resident)
         for name, state in self._clients.items():

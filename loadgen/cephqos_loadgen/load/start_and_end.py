@@ -11,6 +11,7 @@ from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 
 _LOOK_SECONDS = 0.25
+_COVERED = 0.8  # of the window of a steady state
 # An event that has not come so long after the end of what should bring it about does not come.
 _EVENT_SECONDS = 600.0
 
@@ -99,7 +100,8 @@ def is_steady(rates: Sequence[tuple[float, float]], window: float, dispersion: f
         return False
     end = rates[-1][0]
     recent = [(t, rate) for t, rate in rates if t >= end - window]
-    if len(recent) < 3:
+    # A clock that was set, or a client that hung, leaves a few samples of it.
+    if len(recent) < 3 or recent[-1][0] - recent[0][0] < _COVERED * window:
         return False
     mean = statistics.fmean(rate for _, rate in recent)
     if mean <= 0:

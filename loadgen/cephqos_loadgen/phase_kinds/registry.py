@@ -5,8 +5,7 @@ from cephqos_loadgen.phase_kinds.change import Change
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.phase_kinds.flags import Flags
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBench
-from cephqos_loadgen.phase_kinds.osd_in import OsdIn
-from cephqos_loadgen.phase_kinds.osd_out import OsdOut
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn, OsdOut
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.phase_kinds.prefill import Prefill
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench

@@ -84,6 +84,7 @@ class Scrub(PhaseKind):
         stamp = "last_deep_scrub_stamp" if self.deep else "last_scrub_stamp"
         before = {pg["pgid"]: pg[stamp] for pg in await self._groups(context)}
         started = asked = time.time()
+        began = time.monotonic()  # a clock that is set is no longer scrub
         await self._ask(context)
         most_at_once = 0
         while True:
@@ -104,7 +105,7 @@ class Scrub(PhaseKind):
                 asked = time.time()
             await asyncio.sleep(_LOOK_SECONDS)
         stored = sum(int(pg["stat_sum"]["num_bytes"]) for pg in groups)
-        return ScrubResult(len(groups), total, stored, time.time() - started, most_at_once)
+        return ScrubResult(len(groups), total, stored, time.monotonic() - began, most_at_once)
 
     async def _groups(self, context: Context) -> list[dict[str, Any]]:
         reply = await context.cluster.command("pg ls-by-pool", target="mgr", poolstr=self.pool)

@@ -24,6 +24,8 @@ _DISK_FIELDS = (
     "queue_ms",
 )
 _IN_FLIGHT = "in_flight"
+_NEVER_FALL = ("reads", "sectors_read", "writes", "sectors_written")
+_MS_WRAP = 1 << 32
 # The fields of the line `cpu` of /proc/stat, in ticks. Guests are counted in user and nice already.
 _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
@@ -95,13 +97,22 @@ def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:
     return found
 
 
+def _grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """What a disk did in between; all that it did, where it was made anew. Milliseconds are printed
+    as 32-bit numbers: of a deep queue they begin again at zero within a day."""
+    anew = any(after[key] < was for key, was in before.items() if key in _NEVER_FALL)
+    grown = {key: value - (0 if anew else before.get(key, 0)) for key, value in after.items()}
+    grown = {
+        key: value % _MS_WRAP if key.endswith("_ms") else value for key, value in grown.items()
+    }
+    return grown | {_IN_FLIGHT: after[_IN_FLIGHT]}
+
+
 def difference(before: HostState, after: HostState, seconds: float) -> HostUse:
     """What happened in between: CPUs, disks that did something, CPU time per process and thread."""
     disks = {}
     for name, counters in after.disks.items():
-        earlier = before.disks.get(name, {})
-        delta = {key: value - earlier.get(key, 0) for key, value in counters.items()}
-        delta[_IN_FLIGHT] = counters[_IN_FLIGHT]
+        delta = _grown(before.disks.get(name, {}), counters)
         if delta["reads"] or delta["writes"]:
             disks[name] = DiskUse(**delta)
     processes = {
@@ -119,7 +130,8 @@ def client_use(name: str, state: HostState) -> ProcessUse:
 
 
 def _cpu_use(before: HostState, after: HostState) -> CpuUse:
-    spent = {key: (ticks - before.cpu[key]) / CLOCK_TICKS for key, ticks in after.cpu.items()}
+    # Of some (iowait, steal) the kernel takes a little back at times.
+    spent = {key: max(0, ticks - before.cpu[key]) / CLOCK_TICKS for key, ticks in after.cpu.items()}
     return CpuUse(
         cpus=os.cpu_count() or 1,
         user_seconds=spent["user"] + spent["nice"],

@@ -7,7 +7,8 @@
     environment.json   hardware, kernel, releases, options, devices, before the first repeat
     environments.json  all of them, where the points had clusters of different kinds: the file above
                        is of the last one
-    client.conf        the configuration that the clients used
+    client.conf        the configuration that the clients of the last point used; what a point adds
+                       to it is in the plan
     undo.json          the way back as it stood last; empty when the cluster was restored
     events.jsonl       what happened to the run as a whole
     prepare-XXXX/      what was done before the first repeat of a cluster: pools made and filled
@@ -66,6 +67,12 @@ def repeat_folder(index: int, point: str, repeat: int) -> str:
     safe = "".join(char if char.isalnum() or char in "=,._" else "-" for char in point)
     safe = safe.encode(errors="replace")[:80].decode(errors="ignore")
     return f"repeats/{index:03d}-{safe}-r{repeat}"
+
+
+def repeat_order(path: Path) -> tuple[int, str]:
+    """Sorts files of repeats by the number of their folder: after 999 comes one of four digits."""
+    number = path.parent.name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0, path.parent.name
 
 
 def is_archive(path: Path) -> bool:

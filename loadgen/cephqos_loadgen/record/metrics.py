@@ -1,6 +1,7 @@
 """One-second samples of exporters' metrics, written as columns."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ _LATE = "its answer came late"
 _MISSING_SHARE = 0.1
 _DAEMON_SHARE = 0.5
 _MISSING_SECONDS = 10.0
+
+_STARTED = "process_start_time_seconds"
+_OF_A_CLUSTER = re.compile(r'[{,]cluster="([^"]+)"')
 
 Note = Callable[..., None]
 
@@ -79,18 +83,26 @@ class _Source:
     failures: int = 0
     why: str = ""  # it does not answer
     gaps: list[Gap] = field(default_factory=list)
+    started: float | None = None  # the process that answers
+    restarts: int = 0
 
 
 class MetricsRecorder:
     """Scrapes all sources each second. One that fails or hangs costs its own samples only.
 
-    A gap in a source's samples is an event, and is in the summary.
+    A gap in a source's samples is an event, and is in the summary. Of a host that has OSDs of
+    several clusters, those of `cluster` (the fsid) are recorded.
     """
 
-    def __init__(self, sources: Mapping[str, Address], path: Path, note: Note) -> None:
+    def __init__(
+        self, sources: Mapping[str, Address], cluster: str, path: Path, note: Note
+    ) -> None:
+        self._cluster = cluster
         self._writer = ColumnWriter(path)
         self._note = note
-        now = time.time()
+        # A clock that is set meanwhile must neither make gaps nor hide them.
+        self._epoch = time.time() - time.monotonic()
+        now = self._now()
         self._sources = [
             _Source(name, address, PageReader(self._writer.describe), now)
             for name, address in sources.items()
@@ -103,12 +115,16 @@ class MetricsRecorder:
         self._began: float | None = None
         self._seconds: float | None = None
 
+    def _now(self) -> float:
+        """Seconds since the epoch, by the clock as it stood when recording began."""
+        return self._epoch + time.monotonic()
+
     async def run(self) -> None:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
         self._began = self._began or loop.time()
         for source in self._sources:
-            source.answered = time.time()
+            source.answered = self._now()
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             try:
@@ -121,7 +137,7 @@ class MetricsRecorder:
                 await self._cancel()
 
     async def _tick(self, session: aiohttp.ClientSession, within: float) -> None:
-        now = time.time()
+        shown, now = time.time(), self._now()
         for source in self._sources:
             if source.pending is None:
                 source.pending = asyncio.create_task(
@@ -136,20 +152,29 @@ class MetricsRecorder:
                 page, source.pending = source.pending.result(), None
                 if found := self._samples(source, page):
                     self._answered(source, now)
+                    self._same_process(source, found.get(_STARTED))
                     self._daemons.look(found, now, _GAP_SECONDS)
                     values |= self._own(source.name, found)
         self.scrapes += 1
         if self._began is not None:
             self._seconds = round(asyncio.get_running_loop().time() - self._began, 3)
-        self._writer.add(now, values)
+        self._writer.add(shown, values)
 
     def _samples(self, source: _Source, page: str) -> dict[str, float]:
         """What a page says; nothing where it is none, as of a proxy that answers instead."""
         try:
-            return source.reader.read(page)
+            found = source.reader.read(page)
         except ValueError as error:
             self._failed(source, f"this is no page of metrics: {error}")
             return {}
+        if page.count('cluster="') == page.count(f'cluster="{self._cluster}"'):
+            return found
+        clusters = {series: cluster_of(series) for series in found}
+        shown = set(clusters.values()) - {""}
+        if shown and self._cluster not in shown:
+            self._failed(source, f"it shows the cluster {min(shown)}, not {self._cluster}")
+            return {}
+        return {s: v for s, v in found.items() if clusters[s] in ("", self._cluster)}
 
     def _failed(self, source: _Source, why: str) -> None:
         source.failures += 1
@@ -170,6 +195,14 @@ class MetricsRecorder:
             source.gaps.append(Gap(source.answered, seconds, why))
             self._note("recording_gap", source=source.name, seconds=seconds, reason=why)
         source.answered, source.why = now, ""
+
+    def _same_process(self, source: _Source, started: float | None) -> None:
+        """An exporter that was restarted counts what it counts itself from zero again: also one
+        that is back before it was missed."""
+        if None not in (source.started, started) and source.started != started:
+            source.restarts += 1
+            self._note("exporter_replaced", source=source.name)
+        source.started = started
 
     async def _get(self, session: aiohttp.ClientSession, source: _Source, within: float) -> str:
         try:
@@ -196,7 +229,7 @@ class MetricsRecorder:
         async with aiohttp.ClientSession(timeout=timeout) as session:
             await self._tick(session, _TIMEOUT)
             await self._cancel()
-        now = time.time()
+        now = self._now()
         for source in self._sources:
             if now - source.answered > _GAP_SECONDS:
                 self._answered(source, now)
@@ -214,7 +247,14 @@ class MetricsRecorder:
             {source.name: tuple(source.gaps) for source in self._sources if source.gaps},
             {name: tuple(gaps) for name, gaps in self._daemons.gaps.items()},
             self._seconds,
+            {source.name: source.restarts for source in self._sources if source.restarts},
         )
+
+
+def cluster_of(series: str) -> str:
+    """The fsid among the labels of a series; empty where there is none, as of a host's disk."""
+    found = _OF_A_CLUSTER.search(series)
+    return found[1] if found else ""
 
 
 def labelled(series: str, source: str) -> str:
@@ -224,8 +264,9 @@ def labelled(series: str, source: str) -> str:
     return f"{name}{{{labels},{label}}}" if labels else f"{name}{{{label}}}"
 
 
-def too_much_missing(recording: MetricsRecording, seconds: float) -> str:
-    """Why the metrics of a repeat that took so long cannot be used, or nothing."""
+def too_much_missing(recording: MetricsRecording) -> str:
+    """Why the metrics of a repeat cannot be used, or nothing."""
+    seconds = recording.seconds or 0.0
     found = [(source, gaps, _MISSING_SHARE) for source, gaps in recording.gaps.items()]
     found += [(daemon, gaps, _DAEMON_SHARE) for daemon, gaps in recording.daemon_gaps.items()]
     for source, gaps, share in found:

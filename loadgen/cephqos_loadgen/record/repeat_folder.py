@@ -41,12 +41,11 @@ class RepeatRecorder:
         name: str,
         argv: Sequence[str],
         sink: Callable[[bytes], None] | None,
-        environment: dict[str, str] | None = None,
     ) -> Child:
         """A child of this repeat; a name that was used before gets a number."""
         count = self._names[name] = self._names.get(name, 0) + 1
         unique = name if count == 1 else f"{name}.{count}"
-        launch = Launch(unique, self.prefix(argv), environment or self._environment)
+        launch = Launch(unique, self.prefix(argv), self._environment)
         child = Child(launch, self.output, sink)
         self.children.append(child)
         return child

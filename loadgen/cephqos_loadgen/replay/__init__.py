@@ -1,5 +1,5 @@
 """Replay: what runs have recorded, in Prometheus again.
 
-`series`, `run_series`, `openmetrics` and `layers` are pure; `blocks` and `serve` run promtool,
-Prometheus and Grafana; `cli` is the command.
+`run_series` and `layers` are pure; `blocks` and `serve` run promtool, Prometheus and Grafana; `cli`
+is the command.
 """

@@ -13,6 +13,7 @@ from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say
 from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
+from cephqos_loadgen.archive.series import LAST_TIME_MS
 from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
@@ -27,7 +28,6 @@ from cephqos_loadgen.replay.blocks import (
 from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, scratch
 from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
 from cephqos_loadgen.replay.remote_write import send
-from cephqos_loadgen.replay.series import LAST_TIME_MS
 from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
 from cephqos_loadgen.servers import Address
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.archive.openmetrics import pages
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
+from cephqos_loadgen.archive.series import RecordedRun, Samples, merge
 from cephqos_loadgen.programs import find_program, run_cephqos
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.columns import labelled, parse, render
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, rule_file
-from cephqos_loadgen.replay.openmetrics import text
 from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
 from cephqos_loadgen.replay.run_series import run_series
-from cephqos_loadgen.replay.series import RecordedRun, Samples, merge
 
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.
@@ -114,7 +114,7 @@ async def to_blocks(
     recording: RecordedRun, own: dict[str, str], shift_ms: int, target: Path, work: Path
 ) -> None:
     page = work / "page.om"
-    for lines in text(recording, own, shift_ms, _PAGE_BYTES):
+    for lines in pages(recording, own, shift_ms, _PAGE_BYTES):
         try:
             with page.open("w", encoding="utf-8") as file:
                 file.writelines(lines)

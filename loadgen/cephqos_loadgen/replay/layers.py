@@ -29,7 +29,8 @@ def recording_rules(files: Iterable[str]) -> list[Rule]:
 
 
 def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
-    """Rules by layer, in order. A rule that reads its own past is evaluated without it."""
+    """Rules by layer, in order. A rule that reads its own past, or that of a rule after it which
+    reads it in turn, is evaluated without it."""
     by_name: dict[str, list[Rule]] = {}
     for rule in rules:
         by_name.setdefault(rule["record"], []).append(rule)
@@ -38,8 +39,8 @@ def layers(rules: Iterable[Rule]) -> list[list[Rule]]:
     done: set[str] = set()
     while needs:
         ready = [name for name, needed in needs.items() if needed <= done]
-        if not ready:
-            raise ValueError(f"recording rules that read each other: {', '.join(sorted(needs))}")
+        if not ready:  # all that is left is in a circle, or behind one
+            ready = [next(name for name in needs if name in _leading_to(name, needs))]
         found.append([rule for name in ready for rule in by_name[name]])
         done.update(ready)
         needs = {name: needed for name, needed in needs.items() if name not in done}
@@ -51,13 +52,20 @@ def leading_to(rules: Iterable[Rule], wanted: Iterable[str]) -> list[Rule]:
     by_name: dict[str, list[Rule]] = {}
     for rule in rules:
         by_name.setdefault(rule["record"], []).append(rule)
-    kept, todo = set(), [name for name in wanted if name in by_name]
-    while todo:
-        name = todo.pop()
-        if name not in kept:
-            kept.add(name)
-            todo += _read(name, by_name[name], by_name)
+    needs = {name: _read(name, same, by_name) for name, same in by_name.items()}
+    kept = {name for name in wanted if name in by_name}
+    kept |= {read for name in kept for read in _leading_to(name, needs)}
     return [rule for name, same in by_name.items() if name in kept for rule in same]
+
+
+def _leading_to(name: str, needs: Mapping[str, set[str]]) -> set[str]:
+    """All that it reads, and that those read; itself only in a circle."""
+    found: set[str] = set()
+    todo = set(needs[name])
+    while todo:
+        found |= todo
+        todo = {read for one in todo for read in needs.get(one, ())} - found
+    return found
 
 
 def _read(name: str, rules: Iterable[Rule], names: Mapping[str, Any]) -> set[str]:

@@ -12,10 +12,10 @@ from typing import Final
 import aiohttp
 
 from cephqos_base.answers import in_one_line
+from cephqos_loadgen.archive.series import Samples
 from cephqos_loadgen.record.columns import labelled, parse
 from cephqos_loadgen.replay.gather import Gathered
 from cephqos_loadgen.replay.programs import ReplayFailed
-from cephqos_loadgen.replay.series import Samples
 from cephqos_loadgen.servers import Address, first_words
 
 # Samples go in the order of time: a database takes little that is older than what it has.

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
+from cephqos_loadgen.archive.series import LAST_TIME_MS, RecordedRun
 from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.metrics import METRICS, families
 from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
-from cephqos_loadgen.replay.series import LAST_TIME_MS, RecordedRun
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 
 _LONGEST_SECONDS = 30 * 86400

@@ -53,7 +53,8 @@ def _best_and_worst(subject: Subject, rows: Sequence[ReportRow]) -> Iterator[str
             f"The load {phase} got most with {subject.label(most.key)}, {_figures(most)}, and least"
             f" with {subject.label(least.key)}, {_figures(least)}"
         )
-        found = change_between(least, most, metrics.IOPS)
+        pairs_of_points = len(group) * (len(group) - 1) // 2
+        found = change_between(least, most, metrics.IOPS, pairs_of_points)
         if found is None or not found.known:
             yield f"{sentence}; one repeat cannot say whether that is more than noise."
         elif not found.beyond_noise:

@@ -27,6 +27,10 @@ def findings(
         why = reasons_of(gaps)
         times = f"{len(gaps)} gap{'s' if len(gaps) != 1 else ''}{f': {why}' if why else ''}"
         found.append(f"recording: no metrics of {source} for {missing:.0f} s ({times})")
+    for source, number in metrics.restarts.items():
+        times = f"{number} time{'s' if number != 1 else ''}"
+        counts = "what it counts itself began at zero again"
+        found.append(f"recording: {source} was restarted ({times}): {counts}")
     return tuple(found)
 
 

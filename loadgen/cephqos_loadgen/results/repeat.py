@@ -60,7 +60,7 @@ class Gap:
 class MetricsRecording:
     """How the exporters' metrics were recorded; failures and gaps by exporter, and gaps of daemons
     that did not answer an exporter which went on. `seconds`: how long it was recorded, which begins
-    when the pools of the repeat are ready."""
+    when the pools of the repeat are ready. `restarts`: how often another process answered."""
 
     scrapes: int
     samples: int
@@ -69,6 +69,7 @@ class MetricsRecording:
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     daemon_gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     seconds: float | None = None
+    restarts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def all_gaps(self) -> dict[str, tuple[Gap, ...]]:
@@ -136,12 +137,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The smallest value of an axis that keeps a share of the best throughput."""
+    """The smallest value of an axis that keeps a share of the best throughput, and those values
+    that are `too_close` to that share to be told from it."""
 
     axis: str
     value: str
     iops: Mapping[str, float]
     keeping: float
+    too_close: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,8 +16,7 @@ from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
-from cephqos_loadgen.phase_kinds.osd_in import OsdInResult
-from cephqos_loadgen.phase_kinds.osd_out import OsdOutResult
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
 from cephqos_loadgen.plan.model import Point
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.record.child import leaf
@@ -69,13 +68,17 @@ class OneRepeat:
         self._make_room = make_room
         self._clock = ClockWatch(recorder.event)
         self._boots = BootWatch(session.cluster)
+        self._changed: Sequence[str] = ()  # settings, by others
+        self._watched: Sequence[str] = ()  # what was seen of the cluster
 
     async def run(self, header: RepeatRecord) -> RepeatRecord:
         """`header` says which repeat it is; the record is the same with what came of it."""
         recorder, session = self._recorder, self._session
         recorder.in_place(session.access.argv, session.access.place.environment)
         record = replace(header, start_unix_seconds=time.time())
-        metrics = MetricsRecorder(self._sources, recorder.folder / METRICS_FILE, recorder.event)
+        metrics = MetricsRecorder(
+            self._sources, session.cluster.fsid, recorder.folder / METRICS_FILE, recorder.event
+        )
         context = self._context()
         self._live.new_repeat()
         mark = len(session.journal.entries)
@@ -85,7 +88,8 @@ class OneRepeat:
         try:
             await self._within(context, metrics, recorded, moved)
             await session.check_held()
-            lacks = too_much_missing(metrics.summary(), time.time() - record.start_unix_seconds)
+            self._changed = await session.changed_by_others()
+            lacks = too_much_missing(metrics.summary())
             record = replace(record, status="failed" if lacks else "finished", error=lacks)
         except Exception as error:
             record = _failed(record, error)
@@ -96,11 +100,7 @@ class OneRepeat:
                 phases=recorded.records,
                 cost=cost.spent(),
                 metrics=metrics.summary(),
-                findings=(
-                    *self._clock.findings,
-                    *self._boots.findings,
-                    *findings(recorded.records, recorded.hosts, metrics.summary()),
-                ),
+                findings=self._findings(recorded, metrics.summary()),
                 recovered_objects=moved.get("objects"),
                 recovered_bytes=moved.get("bytes"),
             )
@@ -112,6 +112,16 @@ class OneRepeat:
             finally:
                 record = self._close(metrics, record)
         return record
+
+    def _findings(self, recorded: Recorded, metrics: MetricsRecording) -> tuple[str, ...]:
+        self._clock.look()  # the last second counts too
+        return (
+            *self._clock.findings,
+            *self._boots.findings,
+            *(f"setting: {text}" for text in self._changed),
+            *self._watched,
+            *findings(recorded.records, recorded.hosts, metrics),
+        )
 
     def _context(self) -> Context:
         session, recorder = self._session, self._recorder
@@ -168,6 +178,7 @@ class OneRepeat:
                 self._recorder.folder / HOST_FILE, to_json({**recorded.hosts, **context.steps})
             )
             moved["objects"], moved["bytes"] = context.watcher.follower.recovered
+            self._watched = list(context.watcher.findings())
 
     async def _save_log(self, since: float) -> None:
         """Save what the cluster logged during the repeat."""
@@ -185,7 +196,7 @@ class OneRepeat:
 def _moved(recorded: Recorded) -> set[int]:
     """OSDs that phases took down or brought back."""
     results = (record.result for record in recorded.records.values())
-    return {it.osd for it in results if isinstance(it, OsdOutResult | OsdInResult)}
+    return {it.osd for it in results if isinstance(it, OsdResult)}
 
 
 def logged_since(entries: Iterable[dict[str, Any]], since: float) -> Iterator[dict[str, Any]]:

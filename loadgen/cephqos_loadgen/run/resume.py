@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
+from cephqos_base.version import __version__
 from cephqos_loadgen.archive.reader import ArchiveDamaged, read_record
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.plan.model import Plan
@@ -19,6 +20,7 @@ from cephqos_loadgen.record.layout import (
     REPEAT_FILE,
     is_archive,
     is_running,
+    repeat_order,
 )
 from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
 from cephqos_loadgen.record.run_folder import ArchiveWriter
@@ -48,10 +50,19 @@ def take_along(
     """Link or copy the finished repeats of an interrupted run of the same plan. One whose files are
     not as they were recorded is made again: after a power cut some of them may be empty."""
     _check_same(source, recorded_plan(source), plan)
+    before = _environment(source)
+    version = (before or {}).get("cephqos", __version__)
+    if version != __version__:
+        raise UsageError(
+            f"--resume {source}: it ran with cephqos {version}, this is {__version__}, which may"
+            " count otherwise: use that version, or start a new run without --resume"
+        )
     if is_running(source):
         raise UsageError(f"--resume {source}: that run is still going on")
     found = []
-    for place in sorted(path.parent for path in source.glob(f"repeats/*/{REPEAT_FILE}")):
+    wanted = {(point.name, number) for point, number in plan.runs}
+    for path in sorted(source.glob(f"repeats/*/{REPEAT_FILE}"), key=repeat_order):
+        place = path.parent
         folder = f"repeats/{place.name}"
         try:
             record = _whole(place, folder)
@@ -59,11 +70,11 @@ def take_along(
             archive.event("repeat_left_out", folder=folder, reason=str(damage))
             note(f"{folder} is made again: {damage}")
             continue
-        if record.status == "finished":
+        if record.status == "finished" and (record.point, record.repeat) in wanted:
             target = archive.folder / folder
             shutil.copytree(place, target, copy_function=_link_or_copy, symlinks=True)
             found.append(record)
-    if (before := _environment(source)) is not None:
+    if before is not None:
         archive.json(ENVIRONMENT_FILE, before)  # until this run has looked for itself
     whole = "an archive" if is_archive(source) else "what a crash left"
     archive.event("resumed", source=str(source), was=whole, repeats=len(found))

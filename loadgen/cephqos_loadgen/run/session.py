@@ -244,14 +244,19 @@ class Session:
         if self.failures:
             raise RunError(f"not everything could be undone: {'; '.join(self.failures)}")
 
+    async def changed_by_others(self, entries: Sequence[undo.Undo] | None = None) -> list[str]:
+        """Options that are other than the run has set them, one line each; nothing where the
+        cluster cannot be reached."""
+        with contextlib.suppress(CephqosError, CommandFailed):
+            undone = self.journal.entries if entries is None else entries
+            return await self.settings.changed_by_others(undone)
+        return []
+
     async def _say_what_others_changed(self, undone: Sequence[undo.Undo]) -> None:
         """It is set back to what it was before the run, as the run's own changes are."""
-        with contextlib.suppress(
-            CephqosError, CommandFailed
-        ):  # what cannot be reached says nothing
-            for text in await self.settings.changed_by_others(undone):
-                self.archive.event("changed_by_others", text=text)
-                self._note(f"warning: {text}; it is set back to what it was before")
+        for text in await self.changed_by_others(undone):
+            self.archive.event("changed_by_others", text=text)
+            self._note(f"warning: {text}; it is set back to what it was before")
 
     async def check_held(self) -> None:
         """RunError where another run took the cluster over."""

@@ -2,8 +2,12 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeGuard
 
+from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.plan.model import Find, Plan
+from cephqos_loadgen.results.phase import PhaseRecord, PhaseResult
 from cephqos_loadgen.results.repeat import Found, RepeatRecord, Spread, Summary
 
 Figures = Mapping[str, Mapping[str, Mapping[str, Spread]]]
@@ -17,10 +21,28 @@ def summarise(plan: Plan, records: Sequence[RepeatRecord]) -> Summary:
         repeats = [record for record in finished if record.point == point.name]
         if repeats:
             points[point.name] = {
-                phase.name: _over_repeats([r.phases[phase.name].headline() for r in repeats])
+                phase.name: _over_repeats(
+                    [it.headline() for it in _alike([r.phases[phase.name] for r in repeats])]
+                )
                 for phase in point.phases
             }
     return Summary(points, find(plan.find, plan, points) if plan.find else None)
+
+
+def _alike(phases: Sequence[PhaseRecord]) -> list[PhaseRecord]:
+    """Of a sweep that ended sooner in some repeats than in others, the steps that all of them have:
+    a mean over different depths would be of none."""
+    lengths = [len(it.result.steps) for it in phases if _is_sweep(it.result)]
+    return [
+        replace(it, result=replace(it.result, steps=it.result.steps[: min(lengths)]))
+        if _is_sweep(it.result)
+        else it
+        for it in phases
+    ]
+
+
+def _is_sweep(result: PhaseResult | None) -> TypeGuard[FioResult]:
+    return isinstance(result, FioResult) and result.mode == "sweep"
 
 
 def _over_repeats(rows: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
@@ -34,16 +56,29 @@ def _over_repeats(rows: Sequence[Mapping[str, float]]) -> dict[str, Spread]:
 
 def find(wanted: Find, plan: Plan, points: Figures) -> Found | None:
     """The first value of the axis (in the order of the scenario, smallest first) that keeps the
-    share of the best throughput; None while not all points have run, or where nothing was done."""
-    rates: dict[str, float] = {}
+    share of the best throughput; None while not all points have run, or where nothing was done.
+    Of those that lie less than a deviation from that share nobody can say whether they keep it."""
+    rates: dict[str, Spread] = {}
     for point in plan.points:
         figures = points.get(point.name, {}).get(wanted.phase, {})
         if "iops" not in figures:
             return None
         label = dict(point.axes)[wanted.axis]
-        rates[label] = max(rates.get(label, 0.0), figures["iops"].mean)
-    best = max(rates.values())
+        found = figures["iops"]
+        rates[label] = max(rates.get(label, found), found, key=lambda it: it.mean)
+    best = max(it.mean for it in rates.values())
     if not best:
         return None  # every value keeps all of nothing
-    kept = next(label for label, rate in rates.items() if rate >= wanted.keeping * best)
-    return Found(wanted.axis, kept, rates, wanted.keeping)
+    bound = wanted.keeping * best
+    kept = next(label for label, rate in rates.items() if rate.mean >= bound)
+    return Found(
+        axis=wanted.axis,
+        value=kept,
+        iops={label: rate.mean for label, rate in rates.items()},
+        keeping=wanted.keeping,
+        too_close=tuple(
+            label
+            for label, rate in rates.items()
+            if rate.mean < best and abs(rate.mean - bound) < (rate.deviation or 0.0)
+        ),
+    )

@@ -34,7 +34,7 @@ _SEVERITIES = ("page", "ticket", "info")
 def build_model(samples: TopSamples, selection: Selection) -> Model:
     """The model of one cluster: the selected one, or the first."""
     safe = _harmless(samples)
-    clusters = tuple(sorted({key[0] for key in safe.of("up")} | _cluster_keys(safe)))
+    clusters = tuple(sorted({key[0] for name in ("up", "cluster_up") for key in safe.of(name)}))
     cluster = _chosen(clusters, selection)
     mine = _of_cluster(safe, cluster)
     osds = _osds(mine, cluster)
@@ -46,7 +46,10 @@ def build_model(samples: TopSamples, selection: Selection) -> Model:
         with_rates=mine.with_rates,
         classes=_classes(osds),
         osds=osds,
-        latency=(*_latency(mine), *_client_latency(mine)),
+        latency=(
+            *_percentiles("osd", mine.of("latency")),
+            *_percentiles("client", mine.of("client_latency")),
+        ),
         recovery=_recovery(mine),
         scrubs=_scrubs(mine),
         threads=_threads(mine),
@@ -77,10 +80,6 @@ def _harmless(samples: TopSamples) -> TopSamples:
         for alert in samples.alerts
     )
     return replace(samples, values=values, alerts=alerts)
-
-
-def _cluster_keys(samples: TopSamples) -> set[str]:
-    return {key[0] for key in samples.of("cluster_up")}
 
 
 def _chosen(clusters: tuple[str, ...], selection: Selection) -> str:
@@ -260,14 +259,6 @@ def _percentiles(who: str, values: Values) -> tuple[Percentiles, ...]:
 
 
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
-
-
-def _latency(samples: TopSamples) -> tuple[Percentiles, ...]:
-    return _percentiles("osd", samples.of("latency"))
-
-
-def _client_latency(samples: TopSamples) -> tuple[Percentiles, ...]:
-    return _percentiles("client", samples.of("client_latency"))
 
 
 def _recovery(samples: TopSamples) -> tuple[RecoveryState, ...]:

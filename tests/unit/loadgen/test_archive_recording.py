@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -83,7 +84,7 @@ async def test_a_source_that_hangs_does_not_slow_the_others_and_its_gap_is_an_ev
     good, hung = RecordingSource(), RecordingSource()
     async with served(good) as first, served(hung) as second:
         sources = {"good": first, "hung": second}
-        recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
+        recorder = MetricsRecorder(sources, "f", tmp_path / "m.columns", noting(events))
         hung.go.clear()
         await recorded(recorder, 2.0)
         hung.go.set()
@@ -104,7 +105,7 @@ async def test_equal_series_of_two_exporters_are_both_kept(
     one, two = RecordingSource(), RecordingSource()
     async with served(one) as first, served(two) as second:
         sources = {"one": first, "two": second}
-        recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
+        recorder = MetricsRecorder(sources, "f", tmp_path / "m.columns", noting(events))
         await recorded(recorder, 0.5)
         recorder.close()
     series = read(tmp_path / "m.columns").series
@@ -122,7 +123,7 @@ async def test_a_page_that_is_none_is_missing_metrics_and_ends_nothing(
     good, odd = RecordingSource(), RecordingSource()
     async with served(good) as first, served(odd) as second:
         recorder = MetricsRecorder(
-            {"good": first, "odd": second}, tmp_path / "m.columns", noting(events)
+            {"good": first, "odd": second}, "f", tmp_path / "m.columns", noting(events)
         )
         odd.page = page
         await recorded(recorder, 1.0)
@@ -176,7 +177,9 @@ async def test_what_an_exporter_says_of_an_osd_is_in_the_summary(
 
     source = RecordingSource()
     async with served(source) as address:
-        recorder = MetricsRecorder({"exporter": address}, tmp_path / "m.columns", noting(events))
+        recorder = MetricsRecorder(
+            {"exporter": address}, "f", tmp_path / "m.columns", noting(events)
+        )
         for up, seconds in (("up", 0.3), ("timeout", 0.8), ("up", 0.3)):
             source.page = page(osd_0=up, osd_1="up")
             await recorded(recorder, seconds)
@@ -192,9 +195,9 @@ async def test_what_an_exporter_says_of_an_osd_is_in_the_summary(
 @pytest.mark.parametrize(("missing", "failed"), [(16.0, True), (14.0, False)])
 def test_an_osd_without_metrics_for_most_of_a_repeat_fails_it(missing: float, failed: bool) -> None:
     gaps = {"osd.1": (Gap(1.0, missing),)}
-    recording = MetricsRecording(30, 100, {"exporter": 0}, "", daemon_gaps=gaps)
+    recording = MetricsRecording(30, 100, {"exporter": 0}, "", {}, gaps, 30.0)
     said = "recording failed: osd.1 gave no metrics for 16 of 30 s (no answer)"
-    assert too_much_missing(recording, 30.0) == (said if failed else "")
+    assert too_much_missing(recording) == (said if failed else "")
     assert findings({}, {}, recording) == (
         f"recording: no metrics of osd.1 for {missing:.0f} s (1 gap)",
     )
@@ -207,7 +210,7 @@ async def test_why_an_exporter_gave_nothing_is_recorded_and_how_long_it_was_aske
     late, broken = RecordingSource(), RecordingSource()
     async with served(late) as first, served(broken) as second:
         sources = {"late": first, "broken": second}
-        recorder = MetricsRecorder(sources, tmp_path / "m.columns", noting(events))
+        recorder = MetricsRecorder(sources, "f", tmp_path / "m.columns", noting(events))
         await recorded(recorder, 0.3)
         late.go.clear()
         broken.status = 503
@@ -223,6 +226,110 @@ async def test_why_an_exporter_gave_nothing_is_recorded_and_how_long_it_was_aske
     assert any(line.endswith(f"s (1 gap: {why})") for line in findings({}, {}, summary))
 
 
+class JumpingClock:
+    """The clock of a host that is set back or forth while a run records."""
+
+    def __init__(self) -> None:
+        self.moved = 0.0
+
+    def time(self) -> float:
+        return time.time() + self.moved
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+
+@pytest.mark.usefixtures("fast")
+@pytest.mark.parametrize("moved", [3600.0, -3600.0])
+async def test_a_clock_that_is_set_makes_no_gap_and_hides_none(
+    tmp_path: Path,
+    events: list[tuple[str, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
+    moved: float,
+) -> None:
+    clock = JumpingClock()
+    monkeypatch.setattr(metrics, "time", clock)
+    good, hung = RecordingSource(), RecordingSource()
+    async with served(good) as first, served(hung) as second:
+        sources = {"good": first, "hung": second}
+        recorder = MetricsRecorder(sources, "f", tmp_path / "m.columns", noting(events))
+        await recorded(recorder, 0.3)
+        hung.go.clear()
+        clock.moved = moved
+        asyncio.get_running_loop().call_later(1.0, hung.go.set)
+        await recorded(recorder, 1.5)
+        await recorder.finish()
+        recorder.close()
+    gaps = recorder.summary().gaps
+    assert set(gaps) == {"hung"}
+    assert 0.5 < sum(gap.seconds for gap in gaps["hung"]) < 5
+
+
+def of_clusters(*fsids: str) -> str:
+    lines = [f'ceph_osd_op{{ceph_daemon="osd.0",cluster="{fsid}"}} {len(fsid)}' for fsid in fsids]
+    return "\n".join([*lines, "node_disks 2", ""])
+
+
+@pytest.mark.usefixtures("fast")
+async def test_osds_of_another_cluster_on_the_same_host_are_not_recorded(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """They have the same names: their operations would be added to those of the run's cluster."""
+    source = RecordingSource()
+    source.page = of_clusters("ours", "a-strangers")
+    async with served(source) as address:
+        sources = {"exporter.0": address}
+        recorder = MetricsRecorder(sources, "ours", tmp_path / "m.columns", noting(events))
+        await recorded(recorder, 0.4)
+        recorder.close()
+    found = read(tmp_path / "m.columns").series
+    assert set(found) == {'ceph_osd_op{ceph_daemon="osd.0",cluster="ours"}', "node_disks"}
+
+
+@pytest.mark.usefixtures("fast")
+async def test_an_exporter_that_shows_another_cluster_in_mid_run_gives_no_metrics(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    """As where a lab ended, and another one's exporter got its port."""
+    source = RecordingSource()
+    source.page = of_clusters("ours")
+    async with served(source) as address:
+        sources = {"exporter.0": address}
+        recorder = MetricsRecorder(sources, "ours", tmp_path / "m.columns", noting(events))
+        await recorded(recorder, 0.4)
+        source.page = of_clusters("a-strangers")
+        await recorded(recorder, 0.8)
+        await recorder.finish()
+        recorder.close()
+    summary = recorder.summary()
+    assert summary.last_error == "exporter.0: it shows the cluster a-strangers, not ours"
+    assert {gap.reason for gap in summary.gaps["exporter.0"]} == {
+        "it shows the cluster a-strangers, not ours"
+    }
+
+
+@pytest.mark.usefixtures("fast")
+async def test_an_exporter_that_was_restarted_is_a_finding_though_nothing_is_missing(
+    tmp_path: Path, events: list[tuple[str, dict[str, Any]]]
+) -> None:
+    source = RecordingSource()
+    async with served(source) as address:
+        sources = {"exporter.0": address}
+        recorder = MetricsRecorder(sources, "f", tmp_path / "m.columns", noting(events))
+        for started in (1.0, 2.0, 2.0):
+            source.page = f"{PAGE}process_start_time_seconds {started}\n"
+            await recorded(recorder, 0.3)
+        source.page = PAGE  # of an exporter that does not say
+        await recorded(recorder, 0.3)
+        recorder.close()
+    summary = recorder.summary()
+    assert (summary.gaps, summary.restarts) == ({}, {"exporter.0": 1})
+    assert [kind for kind, _ in events] == ["exporter_replaced"]
+    assert findings({}, {}, summary) == (
+        "recording: exporter.0 was restarted (1 time): what it counts itself began at zero again",
+    )
+
+
 def test_a_label_is_added_to_series_with_and_without_labels() -> None:
     assert labelled("a", "x") == 'a{exporter="x"}'
     assert labelled('a{b="c"}', "x") == 'a{b="c",exporter="x"}'
@@ -235,8 +342,8 @@ def test_a_repeat_that_lacks_too_much_is_failed(
     missing: float, seconds: float, failed: bool
 ) -> None:
     gaps = {"exporter": (Gap(1.0, missing),)}
-    recording = MetricsRecording(32, 100, {"exporter": 9}, "gone", gaps)
-    said = too_much_missing(recording, seconds)
+    recording = MetricsRecording(32, 100, {"exporter": 9}, "gone", gaps, seconds=seconds)
+    said = too_much_missing(recording)
     assert bool(said) is failed
     if failed:
         assert said == "recording failed: exporter gave no metrics for 23 of 32 s (gone)"

@@ -6,8 +6,7 @@ import pytest
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable
 from cephqos_loadgen.load.phase_runner import Recorded
-from cephqos_loadgen.phase_kinds.osd_in import OsdInResult
-from cephqos_loadgen.phase_kinds.osd_out import OsdOutResult
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdInResult, OsdOutResult
 from cephqos_loadgen.phase_kinds.wait import WaitResult
 from cephqos_loadgen.results.phase import PhaseRecord
 from cephqos_loadgen.run.boots import BootWatch

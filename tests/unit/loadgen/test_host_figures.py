@@ -1,6 +1,9 @@
 """What is recorded of this host while a phase runs: the real /proc, and a cluster that is asked."""
 
+import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,3 +76,47 @@ async def test_the_cluster_is_asked_again_where_a_daemon_started_or_ended(
     monkeypatch.setattr(host_figures, "daemons_changed", lambda before, after: changed)
     await recorded(context, tmp_path / "file")
     assert context.cluster.asked == ["pids"] * (2 if changed else 1)
+
+
+SPIN = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); time.sleep(60)"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+async def test_an_osd_that_was_restarted_has_the_cpu_that_it_used_since(
+    context: Any, monkeypatch: pytest.MonkeyPatch, whole: bool
+) -> None:
+    """Of a phase, or of a step: without it OSDs would seem to have needed less."""
+    context.osd_disks, context.steps = ["sdz"], {}
+    monkeypatch.setattr(host_figures, "daemons_changed", lambda before, after: True)
+    running: list[subprocess.Popen[bytes]] = []
+
+    def start() -> int:
+        process = subprocess.Popen([sys.executable, "-c", SPIN], stdout=subprocess.PIPE)
+        running.append(process)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process.pid
+
+    async def pids() -> dict[str, int]:
+        return {"osd.0": running[-1].pid}
+
+    start()
+    context.cluster.pids = pids
+    found: dict[str, HostUse] = {}
+    phase = host_figures.recorded(context, "client", clients=False, found=found)
+    step = host_figures.of_step(context, "client", 4, 0.0)
+    try:
+        async with phase if whole else step:
+            await asyncio.sleep(0.2)
+            running[0].kill()
+            running[0].wait()
+            start()
+        use = found["client"] if whole else context.steps["client depth 4"]
+        threads = use.processes["osd.0"].threads.values()
+        assert sum(thread.user_seconds + thread.system_seconds for thread in threads) >= 0.25
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()

@@ -131,8 +131,18 @@ async def test_a_grafana_takes_annotations_with_the_token(monkeypatch: pytest.Mo
         )
 
 
+async def empty_push(request: web.Request) -> web.Response:
+    """As Loki: nothing is there for GET, and a push needs a stream."""
+    if request.method != "POST":
+        return web.Response(status=404)
+    assert await request.json() == {"streams": []}
+    return web.Response(text="error at least one valid stream is required", status=422)
+
+
 async def test_a_loki_takes_logs_by_post() -> None:
     async with served("POST", "/loki/api/v1/push", page("", 204)) as url:
+        await named_servers.check(RunOptions(out=Path(), loki=Address(url)), None)
+    async with served("*", "/loki/api/v1/push", empty_push) as url:
         await named_servers.check(RunOptions(out=Path(), loki=Address(url)), None)
     async with served("GET", "/metrics", page(EXPORTER)) as url:
         said = await refused(RunOptions(out=Path(), loki=Address(url)))

@@ -4,7 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.record.host import difference, read_host, read_throttled
+from cephqos_loadgen.record.host import (
+    HostState,
+    difference,
+    parse_cpu,
+    parse_diskstats,
+    read_host,
+    read_throttled,
+)
+from cephqos_loadgen.results.host import DiskUse, HostUse
 
 
 def tree(folder: Path, *, heat_ms: int, group_usec: int | None) -> Path:
@@ -34,3 +42,38 @@ def test_a_phase_has_what_was_lost_while_it_ran(tmp_path: Path) -> None:
     after = read_host({}, sys=tree(tmp_path, heat_ms=1400, group_usec=500_000))
     use = difference(before, after, 10.0)
     assert use.cpu and use.cpu.throttled_seconds == pytest.approx(1.3)
+
+
+QUIET_CPU = "cpu  100 0 100 1000 50 0 0 0 0 0"
+# Milliseconds are 32 bits wide in /proc/diskstats; those of requests add up over a deep queue.
+NEARLY = (1 << 32) - 1000
+
+
+def between(before: str, after: str, cpu: str = QUIET_CPU) -> HostUse:
+    """`before` and `after` are lines of /proc/diskstats, of one disk."""
+    first, last = (
+        HostState(parse_cpu(line), 0.0, parse_diskstats(f"8 0 sda {disk}"), {}, {})
+        for line, disk in ((QUIET_CPU, before), (cpu, after))
+    )
+    return difference(first, last, 10.0)
+
+
+def test_milliseconds_of_a_disk_that_began_again_at_zero_are_counted_on() -> None:
+    use = between(
+        f"100 1 800 {NEARLY} 200 2 1600 {NEARLY} 3 {NEARLY} {NEARLY}",
+        "150 1 900 1000 260 2 1700 2000 4 3000 4000",
+    )
+    assert use.disks["sda"] == DiskUse(50, 0, 100, 2000, 60, 0, 100, 3000, 4, 4000, 5000)
+
+
+def test_a_disk_that_was_made_anew_has_what_it_did_since() -> None:
+    """As a device of the network that was attached again: no figure is below zero, or of days."""
+    use = between("100 1 800 500 200 2 1600 500 3 500 500", "5 0 40 9 6 0 48 8 1 7 6")
+    assert use.disks["sda"] == DiskUse(5, 0, 40, 9, 6, 0, 48, 8, 1, 7, 6)
+
+
+def test_time_of_cpus_that_the_kernel_takes_back_is_not_below_zero() -> None:
+    """The kernel says of iowait that it may fall."""
+    use = between("1 0 8 1 1 0 8 1 0 1 1", "2 0 8 1 1 0 8 1 0 1 1", "cpu  200 0 100 990 40 0 0 0")
+    assert use.cpu is not None
+    assert (use.cpu.iowait_seconds, use.cpu.idle_seconds, use.cpu.user_seconds) == (0.0, 0.0, 1.0)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -35,8 +36,11 @@ async def no_log(*_: object, **__: object) -> None:
     raise OSError("no cluster is here")
 
 
-def fake_session(check_held: Any = nothing) -> Any:
-    cluster = SimpleNamespace(pid=None, once=no_log, restarted=set())
+def fake_session(check_held: Any = nothing, changed: Sequence[str] = ()) -> Any:
+    async def changed_by_others() -> Sequence[str]:
+        return changed
+
+    cluster = SimpleNamespace(pid=None, once=no_log, restarted=set(), fsid="f")
     place = SimpleNamespace(environment={})
     return SimpleNamespace(
         cluster=cluster,
@@ -45,12 +49,15 @@ def fake_session(check_held: Any = nothing) -> Any:
         access=SimpleNamespace(argv=list, place=place),
         roll_back=nothing,
         check_held=check_held,
+        changed_by_others=changed_by_others,
     )
 
 
-async def repeated(folder: Path, check_held: Any = nothing) -> RepeatRecord:
+async def repeated(
+    folder: Path, check_held: Any = nothing, changed: Sequence[str] = ()
+) -> RepeatRecord:
     repeat = OneRepeat(
-        fake_session(check_held),
+        fake_session(check_held, changed),
         POINT,
         RepeatRecorder(folder / "repeat"),
         Live(RunPlace()),
@@ -75,6 +82,48 @@ async def test_a_repeat_without_most_of_its_metrics_is_a_failed_one(
     assert record.findings == (f"recording: no metrics of exporter for {missing:.0f} s (1 gap)",)
     if status == "failed":
         assert record.error.startswith("recording failed: exporter gave no metrics for 23 of ")
+
+
+async def test_hours_in_which_pools_were_filled_do_not_make_missing_metrics_a_small_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a minute that was recorded, 23 seconds are missing."""
+    gaps = {"exporter": (Gap(1.0, 23.0),)}
+    summary = MetricsRecording(37, 9, {"exporter": 23}, "no answer", gaps, seconds=60.0)
+    monkeypatch.setattr(MetricsRecorder, "summary", lambda recorder: summary)
+    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    began = time.time() - 7200
+    times = iter([began])
+    clock = SimpleNamespace(**{**vars(time), "time": lambda: next(times, began + 7200)})
+    monkeypatch.setattr(one_repeat, "time", clock)
+    record = await repeated(tmp_path)
+    assert record.end_unix_seconds - record.start_unix_seconds == 7200
+    assert record.error == ("recording failed: exporter gave no metrics for 23 of 60 s (no answer)")
+
+
+async def test_a_clock_that_was_set_in_the_last_second_of_a_repeat_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def within(repeat: OneRepeat, *_: Any) -> None:
+        before = repeat._clock._clock
+        repeat._clock._clock = lambda: before() + 7200
+
+    monkeypatch.setattr(OneRepeat, "_within", within)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    (finding,) = (await repeated(tmp_path)).findings
+    assert finding.startswith("clock: this host's clock moved by +7200.0 s at ")
+
+
+async def test_a_setting_that_someone_else_changed_under_a_repeat_is_its_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its figures are of another policy than its name says, for a part of it."""
+    said = "osd osd_mclock_profile was set to balanced by someone else"
+    monkeypatch.setattr(OneRepeat, "_within", nothing)
+    monkeypatch.setattr(OneRepeat, "_context", lambda repeat: None)
+    record = await repeated(tmp_path, changed=(said,))
+    assert (record.status, record.findings) == ("finished", (f"setting: {said}",))
 
 
 # Each event is on the disk before the next.

@@ -56,6 +56,17 @@ def test_the_committed_archive_is_of_the_present_format_and_sound() -> None:
     assert list(problems(archive)) == []
 
 
+def test_the_thousandth_repeat_comes_after_those_of_three_digits(tmp_path: Path) -> None:
+    folder = Builder(points={"a": [SyntheticRepeat(9.0, seconds=2)] * 3}).write(tmp_path / "a")
+    for was, now in (("001", "101"), ("002", "999"), ("003", "1000")):
+        for path in folder.glob(f"repeats/{was}-*"):
+            path.rename(path.with_name(path.name.replace(was, now, 1)))
+    archive = open_archive(folder)
+    names = [str(path.relative_to(folder)) for path in folder.glob("repeats/*/repeat.json")]
+    archive.manifest.files.update(dict.fromkeys(names))  # type: ignore[attr-defined]
+    assert [repeat.record.repeat for repeat in archive.repeats] == [1, 2, 3]
+
+
 def test_everything_in_it_is_read() -> None:
     archive = open_archive(ARCHIVE)
     assert archive.manifest.status == "complete"

@@ -223,6 +223,55 @@ def test_another_load_is_refused_too(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "phase client, block_size: 4096 (" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("until", {"kind": "duration", "at_most": 9.0}, "phase client, until at_most: "),
+        ("start", {"kind": "at", "delay": 77.0}, "phase client, start delay: "),
+    ],
+)
+def test_loads_of_other_times_are_refused_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: Any, said: str
+) -> None:
+    """A minute of a fresh pool is not five minutes of it."""
+    other = copy(tmp_path)
+    edited(other / "plan.json", lambda plan: plan["points"][0]["phases"][0].update({key: value}))
+    assert run(str(ARCHIVE), str(other)) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_clients_that_were_configured_otherwise_are_refused_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = copy(tmp_path)
+    edited(
+        other / "plan.json", lambda plan: plan["points"][0].update(client=[["rbd_cache", "true"]])
+    )
+    assert run(str(ARCHIVE), str(other)) == 2
+    assert "clients' configuration, rbd_cache: false (" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        (
+            "settings",
+            [{"section": "osd", "name": "osd_max_backfills", "value": "9"}],
+            "settings, osd osd_max_backfills: absent (",
+        ),
+        ("devices", {"scheduler": "bfq"}, "devices, scheduler: "),
+    ],
+)
+def test_points_of_one_name_that_were_configured_otherwise_are_refused_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: Any, said: str
+) -> None:
+    other = copy(tmp_path)
+    edited(other / "plan.json", lambda plan: plan["points"][0].update({key: value}))
+    assert run(str(ARCHIVE), str(other)) == 2
+    assert said in capsys.readouterr().err
+    assert run(str(ARCHIVE), str(other), "--although-different") == 0
+
+
 def test_other_pools_are_refused_and_each_difference_is_said_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

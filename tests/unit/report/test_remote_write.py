@@ -9,11 +9,11 @@ from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cephqos_loadgen.archive.series import RecordedRun
 from cephqos_loadgen.replay import remote_write
 from cephqos_loadgen.replay.gather import Gathered, ReplayedBlocks
 from cephqos_loadgen.replay.programs import ReplayFailed
 from cephqos_loadgen.replay.remote_write import messages, send, snappy, varint
-from cephqos_loadgen.replay.series import RecordedRun
 from cephqos_loadgen.servers import Address
 
 STALE = 0x7FF0000000000002

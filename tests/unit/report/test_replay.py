@@ -21,7 +21,9 @@ from cephqos_alerts.settings import RuleSettings
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.recorded import PerClass
 from cephqos_exporter.model import render_labels
+from cephqos_loadgen.archive.openmetrics import TypeLine, family_of, pages
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
+from cephqos_loadgen.archive.series import RecordedRun, merge
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns, labelled, parse, render
 from cephqos_loadgen.replay import cli
@@ -33,9 +35,7 @@ from cephqos_loadgen.replay.blocks import (
     shifts,
 )
 from cephqos_loadgen.replay.gather import ReplayedBlocks, evaluated, load
-from cephqos_loadgen.replay.layers import layers, recording_rules, rule_file
-from cephqos_loadgen.replay.openmetrics import TypeLine, family_of, text
-from cephqos_loadgen.replay.series import RecordedRun, merge
+from cephqos_loadgen.replay.layers import Rule, layers, leading_to, recording_rules, rule_file
 from cephqos_loadgen.report.figures.samples import read_samples
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")
@@ -44,8 +44,8 @@ VALUES = st.floats(allow_nan=False)
 
 
 def lines(recording: RecordedRun, shift_ms: int = 0, most_bytes: int = 1 << 20) -> list[str]:
-    pages = text(recording, {"run": "r"}, shift_ms, most_bytes)
-    return [line.removesuffix("\n") for page in pages for line in page]
+    found = pages(recording, {"run": "r"}, shift_ms, most_bytes)
+    return [line.removesuffix("\n") for page in found for line in page]
 
 
 @given(NAMES, LABELS)
@@ -164,10 +164,10 @@ def test_a_histogram_stays_one_family() -> None:
 def test_pages_are_bounded_and_hold_every_series_once() -> None:
     series = {f'up{{n="{n}"}}': {10**12 + t: 1.0 for t in range(10)} for n in range(50)}
     recording = RecordedRun({"up": "gauge"}, series)
-    pages = [list(page) for page in text(recording, {}, 0, 10_000)]
-    assert len(pages) > 5
-    assert all(sum(map(len, page)) < 10_000 and page[-1] == "# EOF\n" for page in pages)
-    assert sum(line.startswith("up{") for page in pages for line in page) == 500
+    found = [list(page) for page in pages(recording, {}, 0, 10_000)]
+    assert len(found) > 5
+    assert all(sum(map(len, page)) < 10_000 and page[-1] == "# EOF\n" for page in found)
+    assert sum(line.startswith("up{") for page in found for line in page) == 500
 
 
 def test_rules_come_after_all_rules_that_they_read() -> None:
@@ -179,15 +179,30 @@ def test_rules_come_after_all_rules_that_they_read() -> None:
     for layer in order:
         own = {rule["record"] for rule in layer}
         for rule in layer:
-            read = set(re.findall(r"[\w:]+", rule["expr"])) & names
-            assert read <= done | {rule["record"]}
+            read = set(re.findall(r"[\w:]+", rule["expr"])) & names - {rule["record"]}
+            # What comes later is its past: a rule that reads this one.
+            assert all(rule["record"] in _read_by(rules, later) for later in read - done)
         done |= own
         assert "interval" not in rule_file(layer)
 
 
-def test_rules_that_read_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match="a:b, c:d"):
-        layers([{"record": "a:b", "expr": "c:d"}, {"record": "c:d", "expr": "a:b"}])
+def _read_by(rules: list[Rule], name: str) -> set[str]:
+    return {rule["record"] for rule in leading_to(rules, [name])}
+
+
+def test_of_rules_that_read_each_other_the_first_is_evaluated_without_the_past_of_the_others() -> (
+    None
+):
+    """As it is at the first evaluation: the cause of a moment stays with whom it named before."""
+    rules = [
+        {"record": "behind:it", "expr": "a:b"},
+        {"record": "a:b", "expr": "raw or c:d"},
+        {"record": "c:d", "expr": "e:f"},
+        {"record": "e:f", "expr": "a:b and raw"},
+    ]
+    order = [[rule["record"] for rule in layer] for layer in layers(rules)]
+    assert order == [["a:b"], ["behind:it", "e:f"], ["c:d"]]
+    assert [rule["record"] for rule in leading_to(rules, ["c:d"])] == ["a:b", "c:d", "e:f"]
 
 
 def test_the_run_serves_its_own_series_again() -> None:

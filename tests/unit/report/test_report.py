@@ -212,6 +212,23 @@ def test_all_files_of_a_report_are_written(
     assert (out / "report.html").stat().st_size < 5e6
 
 
+def test_a_folder_of_reports_holds_nothing_of_an_earlier_one(tmp_path: Path) -> None:
+    """A table of changes against a baseline that this report does not have would be believed."""
+    command = ["report", str(ARCHIVE), "--out", str(tmp_path)]
+    assert main([*command, "--baseline", "900"]) == 0
+    mine = tmp_path / "tables" / "mine.csv"
+    mine.write_text("somebody else's")
+    elsewhere = tmp_path.with_name("elsewhere.csv")
+    elsewhere.write_text("")
+    assert (tmp_path / "tables" / "baseline.csv").exists()
+    with (tmp_path / ".written").open("a") as written:
+        written.write("\n../elsewhere.csv\n")
+    assert main(command) == 0
+    assert not (tmp_path / "tables" / "baseline.csv").exists()
+    assert mine.exists() and elsewhere.exists()
+    assert (tmp_path / "tables" / "loads.csv").exists()
+
+
 def test_a_target_needs_a_baseline_and_a_reference_must_exist(tmp_path: Path) -> None:
     assert main(["report", str(ARCHIVE), "--target", "50%"]) == 2
     assert main(["report", str(ARCHIVE), "--reference", "nothing"]) == 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat
+from tests.synthetic_archive import START, Builder, Osds, SyntheticRepeat, write_metrics
 
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.build import build
@@ -142,6 +142,41 @@ def test_a_gauge_is_unknown_where_its_last_sample_is_old() -> None:
     assert found.tolist()[:2] == [2.0, 3.0] and np.isnan(found[2]) and found[3] == 4.0
 
 
+def test_a_sum_over_osds_is_unknown_where_one_of_them_has_a_gap() -> None:
+    """The backlog did not fall, and nobody got twice what was reserved: half was not recorded."""
+    whole = np.arange(0.0, 60.0)
+    parts = np.concatenate([whole[:20], whole[40:]])
+    moments = np.asarray([10.0, 30.0, 50.0])
+    queues = [Series("q", {}, times, np.full(len(times), 4.0)) for times in (whole, parts)]
+    assert level(queues, moments).tolist()[::2] == [8.0, 8.0]
+    assert np.isnan(level(queues, moments)[1])
+    counters = [Series("c", {}, times, times * 3.0) for times in (whole, parts)]
+    found = rate(counters, moments, 5.0)
+    assert found.tolist()[::2] == pytest.approx([6.0, 6.0]) and np.isnan(found[1])
+    gone = Series("q", {}, whole[:20], np.full(20, 4.0))  # it has ended: the sum is of the others
+    assert level([queues[0], gone], moments).tolist() == [8.0, 4.0, 4.0]
+
+
+def test_a_point_of_one_repeat_is_not_drawn_as_one_without_spread(tmp_path: Path) -> None:
+    def titles(*repeats: int) -> list[str]:
+        points = {
+            str(n): [SyntheticRepeat(9.0 + r, depths=(1, 2)) for r in range(count)]
+            for n, count in enumerate(repeats)
+        }
+        folder = tmp_path / "-".join(map(str, repeats))
+        run = analyse(open_archive(Builder(points=points).write(folder)))
+        return [
+            chart.title for chart in build([run], ReportSettings()).charts if chart.name == "curve"
+        ]
+
+    assert titles(1) == ["Response curve: depth at each point"]
+    assert titles(2, 3) == ["Response curve: depth at each point; bars: ± 1 σ over repeats"]
+    assert titles(2, 1) == [
+        "Response curve: depth at each point; bars: ± 1 σ over repeats, none where there was one"
+        " repeat"
+    ]
+
+
 # -- causes ----------------------------------------------------------------------------------------
 
 
@@ -183,6 +218,22 @@ def test_without_their_evaluation_causes_are_not_mentioned_as_absent(tmp_path: P
     )
     assert "Main causes" not in [column.title for column in table.columns]
     assert "cephqos report --causes" in table.note
+
+
+def test_attainment_is_of_what_was_reserved_in_each_repeat(tmp_path: Path) -> None:
+    """A lab for each repeat measures a capacity of its own."""
+    osds = Osds(count=1, reservation=400.0, attained=300.0, waiting=1.0)
+    builder = Builder(points={"a": [SyntheticRepeat(100.0, seconds=20)] * 2}, osds=osds)
+    folder = builder.write(tmp_path / "archive")
+    repeats = sorted(folder.glob("repeats/*/metrics.columns"))
+    start = START + 20 + 60
+    write_metrics(repeats[1], replace(osds, reservation=800.0, attained=300.0), start, 20)
+    found = build([analyse(open_archive(folder))], ReportSettings()).tables
+    table = next(it for it in found if it.name == "promises")
+    at = {column.title: n for n, column in enumerate(table.columns)}
+    (row,) = table.rows
+    assert row[at["Reserved"]].value == pytest.approx(600.0)
+    assert row[at["Attainment"]].value == pytest.approx(50.0)
 
 
 def test_equal_counts_that_follow_each_other_are_one_stretch() -> None:

@@ -1,7 +1,7 @@
 """What the plan of a study says of each published parameter, in the words of the table."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from tests.shipped_plans import shipped_plan
@@ -75,8 +75,14 @@ def steady(name: str, which: str) -> str:
     return one([f"{o['steadystate']} over {o['steadystate_duration']}" for o in each])
 
 
-def length(name: str, which: str) -> str:
-    return one([duration(phase(point, which).until.at_most) for point in study(name).points])
+def length(name: str, *phases: str) -> str:
+    """Of each of these phases."""
+    each = ([phase(point, which) for point in study(name).points] for which in phases)
+    return " / ".join(one([duration(it.until.at_most) for it in same]) for same in each)
+
+
+def repeats(name: str) -> str:
+    return str(study(name).repeats)
 
 
 def curve(name: str, which: str, **axes: str) -> str:
@@ -106,6 +112,24 @@ def pool(name: str, which: str, what: str, **axes: str) -> str:
 def images(name: str, which: str = "client") -> str:
     found = [p.images for point in study(name).points for p in point.pools if p.name == which]
     return one([f"{i.count} x {size(i.size)}" for i in found if i])
+
+
+def image_size(name: str) -> str:
+    return images(name).split(" x ")[1]
+
+
+def count_of_pools(name: str) -> str:
+    return str(len(study(name).points[0].pools))
+
+
+def guests(name: str) -> str:
+    words = {"guest": "one with all volumes", "nbd": "one with each"}
+    engines = sorted({fio(point, "surface").engine for point in study(name).points})
+    return " / ".join(words[engine] for engine in engines if engine in words)
+
+
+def block_size(name: str, which: str) -> str:
+    return one([size(fio(point, which).block_size) for point in study(name).points])
 
 
 def objects(name: str, which: str) -> str:
@@ -153,36 +177,33 @@ def flags(name: str) -> str:
     return " ".join([*plan.points[0].flags, *(f"no {what}" for what in plan.quiet)])
 
 
+def _benches(name: str) -> list[RadosBench]:
+    actions = (phase.action for point in study(name).points for phase in point.phases)
+    return [action for action in actions if isinstance(action, RadosBench)]
+
+
 def bench(name: str, what: str) -> str:
-    found = [
-        a for p in study(name).points for ph in p.phases if isinstance(a := ph.action, RadosBench)
-    ]
-    return " ".join(dict.fromkeys(str(getattr(a, what)) for a in found))
+    return " ".join(dict.fromkeys(str(getattr(a, what)) for a in _benches(name)))
 
 
-def bench_sizes() -> str:
-    found = [
-        a
-        for p in study("io-scheduler").points
-        for ph in p.phases
-        if isinstance(a := ph.action, RadosBench)
-    ]
-    return " ".join(dict.fromkeys(size(a.object_size).replace(" ", "") for a in found))
+def bench_sizes(name: str) -> str:
+    sizes = (size(a.object_size).replace(" ", "") for a in _benches(name))
+    return " ".join(dict.fromkeys(sizes))
 
 
-def cores() -> str:
+def cores(name: str) -> str:
     """CPUs for fio and for nobody, of the OSDs' plan."""
     chosen = {"cpus": variable_from_text("4-5"), "exclude": variable_from_text("0-1")}
     only = {"osds": ("8",), "shards": ("5",), "load": ("read",)}
-    plan = shipped_plan("cpu-placement", "study", variables=chosen, only=only)
+    plan = shipped_plan(name, "study", variables=chosen, only=only)
     (pin, curve) = (phase.action for phase in plan.points[0].phases)
     assert isinstance(pin, Pin)
     assert isinstance(curve, Fio)
     return f"fio {format_cpu_list(curve.cpus)}, OSDs never {format_cpu_list(pin.exclude)}"
 
 
-def search(what: str) -> str:
-    (point,) = study("latency-target").points
+def search(name: str, what: str) -> str:
+    (point,) = study(name).points
     found = fio(point, "search").search
     assert found
     return {"target": f"{found.target * 1e3:g} ms at {found.words}", "most": str(found.most)}[what]
@@ -192,7 +213,7 @@ def lab(name: str, what: str) -> str:
     return one([str(bool(getattr(point.lab, what))) for point in study(name).points])
 
 
-def _without_depth(name: str) -> str:
+def without_depth(name: str) -> str:
     return load(name, "curve").replace(" depth 1", "")
 
 
@@ -211,11 +232,27 @@ class Row(NamedTuple):
         return f"| `{self.scenario}` | {' | '.join(cells)} |"
 
 
+def row(
+    scenario: str,
+    parameter: str,
+    published: str,
+    reading: Callable[..., str],
+    *what: str,
+    why: str = "",
+    **axes: str,
+) -> Row:
+    """`reading` of the scenario's plan is what is compared with the published value; of the points
+    with these values of axes."""
+    return Row(scenario, parameter, published, partial(reading, scenario, *what, **axes), why)
+
+
 A, B, BR, C = "client-vs-recovery", "client-vs-scrub", "client-vs-scrub-recovery", "io-scheduler"
 D, E, R, L = "rbd-surface", "cpu-placement", "response-curve", "latency-target"
 CLIENT = "randwrite 4 KiB depth 64"
 MEASURED = "measured: 12,288,000 bytes in 4 KiB"
 RANDOM, SEQUENTIAL = "1 2 4 8 16 24 32 40 52 64", "1 2 3 4 6 8 10 12 14 16"
 BOOST = ("osd_max_backfills", "osd_recovery_max_active", "osd_async_recovery_min_cost")
+LOADS = "randread 4 KiB / randwrite 4 KiB / read 64 KiB / write 64 KiB"
+QUIET = "noscrub nodeep-scrub no balancer no autoscaler no scrubs"
 UNSAID = "the study does not say it"
 OWN = "a capacity is of the machine: the procedure is repeated, the figure is not"

@@ -109,9 +109,8 @@ ESCAPES = (
 @pytest.mark.parametrize("value", ESCAPES)
 def test_no_value_of_an_option_of_fio_leaves_its_place(value: str) -> None:
     for option, read in OPTIONS.items():
-        place = load(f'x: "{value}"', "s.yaml").entries()["x"]
         try:
-            text = read(place)
+            text = read(load(f'x: "{value}"', "s.yaml").entries()["x"])
         except ConfigError as refused:
             assert "\n" not in str(refused)
             assert str(refused).isprintable()
@@ -210,7 +209,8 @@ def test_no_value_of_an_option_of_ceph_leaves_its_line(value: str) -> None:
         f'matrix: {{"osd:osd_max_scrubs": ["{value}", "2"]}}',
     ):
         message = refusal(scenario(more=more))
-        assert "numbers, words and lists" in message or "a variable that is set" in message
+        words = ("numbers, words and lists", "a variable that is set", "the character U+0000")
+        assert any(word in message for word in words)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
 from cephqos_loadgen.phase_kinds.flags import Flags
-from cephqos_loadgen.phase_kinds.osd_in import OsdIn
-from cephqos_loadgen.phase_kinds.osd_out import back_in, way_back
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn, back_in, way_back
 from cephqos_loadgen.plan.errors import ClusterAway, RunError
 from cephqos_loadgen.run.session import finish
 

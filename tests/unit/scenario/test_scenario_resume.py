@@ -85,6 +85,28 @@ def test_a_repeat_that_lost_what_it_recorded_is_made_again(tmp_path: Path) -> No
     ]
 
 
+def test_a_run_goes_on_with_the_version_that_began_it(tmp_path: Path) -> None:
+    """Another one may count otherwise: one archive would hold figures of two kinds."""
+    plan = interrupted(tmp_path / "source")
+    write_json(tmp_path / "source" / "environment.json", {"cephqos": "0.0.1"})
+    archive = ArchiveWriter(tmp_path / "out", "run")
+    with pytest.raises(UsageError, match=r"it ran with cephqos 0\.0\.1, this is"):
+        take_along(tmp_path / "source", plan, archive, lambda text: None)
+    archive.events.close()
+
+
+def test_repeats_that_are_no_longer_wanted_are_not_taken_along(tmp_path: Path) -> None:
+    """With fewer --repeats: three of two that were planned would be a strange archive."""
+    interrupted(tmp_path / "source")
+    plan = parse(TEXT.replace("repeats: 2", "repeats: 1"), "s.yaml")
+    text = json.loads((tmp_path / "source" / "plan.json").read_text())
+    write_json(tmp_path / "source" / "plan.json", {**text, "text": plan.text})
+    archive = ArchiveWriter(tmp_path / "out", "run")
+    found = take_along(tmp_path / "source", plan, archive, lambda text: None)
+    archive.events.close()
+    assert [record.repeat for record in found] == [1]
+
+
 @pytest.mark.parametrize("damage", ["empty", "torn", "of another", "a link"])
 def test_a_repeat_whose_record_is_damaged_is_made_again(tmp_path: Path, damage: str) -> None:
     plan, notes = interrupted(tmp_path / "source"), list[str]()

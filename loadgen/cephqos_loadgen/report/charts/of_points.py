@@ -36,14 +36,23 @@ def dots_chart(
         low, high = (None, None) if reach is None else (max(0.0, value - reach), value + reach)
         drawn.append([Dot(0, value, low, high)])
         data.append((text(label), figure(metric, found.value), figure(metric, spread)))
-    spread_note = " (bars: ± 1 σ over repeats)" if any(d[0].low is not None for d in drawn) else ""
-    drawing = plots.dots(title + spread_note, metric.unit, labels, drawn, [title])
+    bars = _bars([row.figures[metric.key].deviation for row in rows])
+    shown = f"{title} ({bars})" if bars else title
+    drawing = plots.dots(shown, metric.unit, labels, drawn, [title])
     columns = (
         TableColumn("Point", numeric=False),
         TableColumn(title, metric.unit),
         TableColumn("σ", metric.unit),
     )
     return Chart(name, title, drawing, Table(f"chart-{name}", title, columns, tuple(data)))
+
+
+def _bars(deviations: Sequence[float | None]) -> str:
+    """What bars are; a point without one is of one repeat, which is not the same as no spread."""
+    known = [deviation is not None for deviation in deviations]
+    if not any(known):
+        return ""
+    return "bars: ± 1 σ over repeats" + ("" if all(known) else ", none where there was one repeat")
 
 
 def percentiles_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
@@ -68,9 +77,9 @@ _CURVE_COLUMNS: Final = (
     TableColumn("Point", numeric=False),
     TableColumn("Depth"),
     TableColumn("Throughput", "IOPS"),
-    TableColumn("σ", "IOPS"),
+    TableColumn("σ over repeats", "IOPS"),
     TableColumn("Mean latency", "ms"),
-    TableColumn("σ of the mean", "ms"),
+    TableColumn("σ over repeats", "ms"),
 )
 
 
@@ -106,7 +115,8 @@ def curves_chart(subject: Subject, rows: Sequence[ReportRow]) -> Chart:
             )
             for row, i, m in pairs
         ]
-    title = "Response curve: depth at each point, bars ± 1 σ over repeats"
+    bars = _bars([row.figures[metrics.IOPS.key].deviation for row in rows])
+    title = "Response curve: depth at each point" + (f"; {bars}" if bars else "")
     drawing = plots.curves(title, "IOPS", "mean latency, ms", lines)
     table = Table("chart-curve", title, _CURVE_COLUMNS, tuple(data))
     return Chart("curve", title, drawing, table)

@@ -18,8 +18,8 @@ from cephqos_base.series import (
 from cephqos_loadgen.report.charts import plot_time
 from cephqos_loadgen.report.charts.plot_time import Band, Line, Panel, Strip, stretches
 from cephqos_loadgen.report.document import Chart
-from cephqos_loadgen.report.figures.bins import merged_arrays
-from cephqos_loadgen.report.figures.intervals import Intervals
+from cephqos_loadgen.report.figures.bins import Ints, merged_arrays
+from cephqos_loadgen.report.figures.intervals import Intervals, Mask
 from cephqos_loadgen.report.figures.observe import Observation
 from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
@@ -156,33 +156,46 @@ def _classes(samples: Samples, moments: Floats, window: float) -> Iterator[Track
 
 
 def rate(counters: Sequence[Series], moments: Floats, window: float) -> Floats:
-    """Growth per second of all these counters over the window before each moment."""
+    """Growth per second of all these counters over the window before each moment; not known where
+    one of them has a gap."""
     total = np.full(len(moments), np.nan)
+    gaps = np.zeros(len(moments), np.bool_)
     for series in counters:
         if len(series.times) < 2:
             continue
         steps = np.diff(series.values)
         grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, series.values[1:]))])
-        inside = (moments >= series.times[0]) & (moments <= series.times[-1] + _FRESH)
+        inside, fresh, _ = _known(series, moments)
+        gaps |= inside & ~fresh
         begin = np.maximum(moments - window, series.times[0])
         span = np.minimum(moments, series.times[-1]) - begin
         now = np.interp(moments, series.times, grown) - np.interp(begin, series.times, grown)
         inside &= span > 0
         own = np.where(inside, now / np.maximum(span, 1e-9), np.nan)
         total = _plus(total, own)
-    return total
+    return np.where(gaps, np.nan, total)
 
 
 def level(gauges: Sequence[Series], moments: Floats) -> Floats:
-    """All these gauges together, each as of its last sample."""
+    """All these gauges together, each as of its last sample; not known where one of them has a
+    gap: without its part the sum would seem to fall."""
     total = np.full(len(moments), np.nan)
+    gaps = np.zeros(len(moments), np.bool_)
     for series in gauges:
         if not len(series.times):
             continue
-        last = np.searchsorted(series.times, moments, side="right") - 1
-        known = (last >= 0) & (moments - series.times[last] <= _FRESH)
-        total = _plus(total, np.where(known, series.values[last], np.nan))
-    return total
+        inside, fresh, last = _known(series, moments)
+        gaps |= inside & ~fresh
+        total = _plus(total, np.where(inside & fresh, series.values[last], np.nan))
+    return np.where(gaps, np.nan, total)
+
+
+def _known(series: Series, moments: Floats) -> tuple[Mask, Mask, Ints]:
+    """Whether a series is there at each moment, whether it has a sample that is not old, and which
+    is its last."""
+    last = np.searchsorted(series.times, moments, side="right") - 1
+    inside = (last >= 0) & (moments <= series.times[-1] + _FRESH)
+    return inside, moments - series.times[last] <= _FRESH, last
 
 
 def _plus(total: Floats, own: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -136,16 +136,36 @@ def _differing(
 
 
 def _parts(run: ReportRun) -> dict[str, dict[str, dict[str, Any]]]:
-    """By point: what each phase does, and what each pool is."""
+    """By point: what each phase does, what each pool is, and how all is configured."""
     found = {}
     for point in run.plan.get("points", []):
-        phases = {f"phase {it['name']}": it["action"] for it in point.get("phases", [])}
+        phases = {
+            f"phase {it['name']}": it["action"] | _times(it) for it in point.get("phases", [])
+        }
         pools = {
             f"pool {it['name']}": {key: it[key] for key in _OF_POOLS if key in it}
             for it in point.get("pools", [])
         }
-        found[str(point["name"])] = phases | pools
+        settings = {
+            f"{it['section']} {it['name']}": it["value"] for it in point.get("settings", [])
+        }
+        found[str(point["name"])] = {
+            **phases,
+            **pools,
+            "clients' configuration": dict(point.get("client") or []),
+            "settings": settings,
+            "devices": dict(point.get("devices") or {}),
+        }
     return found
+
+
+def _times(phase: Mapping[str, Any]) -> dict[str, Any]:
+    """When a phase starts and ends."""
+    return {
+        f"{key} {name}": value
+        for key in ("start", "until")
+        for name, value in (phase.get(key) or {}).items()
+    }
 
 
 # -- rules -----------------------------------------------------------------------------------------

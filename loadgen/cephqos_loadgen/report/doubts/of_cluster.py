@@ -1,5 +1,6 @@
 """What speaks against a cluster: settings other than planned, OSDs that went away, capacity."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from cephqos_base.series import DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
+from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import on_a_file
@@ -15,6 +17,10 @@ from cephqos_loadgen.report.figures.promises import client_demand, held, togethe
 from cephqos_loadgen.report.words import listed
 
 _REAL: Final = 0.5  # of the configured capacity
+_APART: Final = 1.1  # between two measurements of it
+# Findings of runs.
+_SETTING: Final = "setting: "
+_WENT_DOWN: Final = re.compile(r"osd\.\d+ went down")
 # A shorter time with demand shows nothing about capacity.
 _LEAST_DEMAND_SECONDS: Final = 10.0
 
@@ -39,6 +45,21 @@ def other_settings(run: ReportRun) -> Iterator[Doubt]:
             if (record.point, line) not in seen:
                 seen.add((record.point, line))
                 yield Doubt("caution", f"{record.point}: {line}", "", rows_of(run, record.point))
+
+
+def changed_settings(run: ReportRun) -> Iterator[Doubt]:
+    """Settings that someone else changed under a repeat, as the run noted it."""
+    for observed in run.finished:
+        record = observed.record
+        lines = [line for line in record.findings if line.startswith(_SETTING)]
+        if lines:
+            yield Doubt(
+                "serious",
+                f"Someone else changed settings during {record.point}, repeat {record.repeat}: a"
+                " part of it ran with others than planned.",
+                "; ".join(line.removeprefix(_SETTING) for line in lines),
+                rows_of(run, record.point),
+            )
 
 
 def _differences(observed: Observation, settings: list[dict[str, Any]]) -> Iterator[str]:
@@ -68,6 +89,7 @@ def restarts(run: ReportRun) -> Iterator[Doubt]:
     for observed in run.finished:
         record = observed.record
         planned = {phase.kind for phase in record.phases.values()} & {"osd_out", "osd_in"}
+        noted = [line for line in record.findings if _WENT_DOWN.match(line)]
         up = [int(look.get("osds_up", 0)) for look in observed.looks]
         began = [
             series.labels.get("ceph_daemon", "")
@@ -75,9 +97,12 @@ def restarts(run: ReportRun) -> Iterator[Doubt]:
             if series.labels.get("ceph_daemon", "").startswith("osd.")
             and bool(np.any(np.diff(series.values) < 0))
         ]
-        if planned or not (began or (up and min(up) < max(up))):
+        if planned:  # of other OSDs the run knows
+            began, up = [], []
+        if not (noted or began or (up and min(up) < max(up))):
             continue
         evidence = f"{listed(sorted(set(began)))} restarted. " if began else ""
+        evidence += f"{listed(noted)}. " if noted else ""
         if up and min(up) < max(up):
             evidence += f"{min(up)} of {max(up)} OSDs were up at the least."
         yield Doubt(
@@ -122,6 +147,30 @@ def capacity(run: ReportRun) -> Iterator[Doubt]:
             rows_of(run, *found),
         )
     yield from _benches(run)
+
+
+def other_capacities(run: ReportRun) -> Iterator[Doubt]:
+    """OSDs whose capacity was measured more than once: by a resumed run, or for each lab. Those of
+    different kinds of labs are meant to differ."""
+    labs = {str(point["name"]): point.get("lab") or {} for point in run.plan.get("points", [])}
+    seen: dict[tuple[str, str], dict[float, Observation]] = {}
+    for observed in run.finished:
+        lab = {**labs.get(observed.record.point, {}), "fresh_for": ""}
+        measured = observed.record.in_force.capacity_iops
+        for osd, iops in ((osd, iops) for osd, iops in measured.items() if iops > 0):
+            seen.setdefault((repr(sorted(lab.items())), osd), {})[iops] = observed
+    apart = {key: found for key, found in seen.items() if max(found) > _APART * min(found)}
+    if apart:
+        (_, osd), found = max(apart.items(), key=lambda item: max(item[1]) / min(item[1]))
+        ends = [(iops, found[iops].record) for iops in (min(found), max(found))]
+        words = [f"{iops:,.0f} IOPS in {r.point}, repeat {r.repeat}" for iops, r in ends]
+        yield Doubt(
+            "caution",
+            f"The capacity of {count(len({osd for _, osd in apart}), 'OSD')} was measured more than"
+            " once, and differs. Reservations and limits are shares of it.",
+            f"Most: {osd}, {'; '.join(words)}.",
+            tuple(row.key for row in run.rows),
+        )
 
 
 def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
@@ -178,4 +227,7 @@ def files_as_devices(run: ReportRun) -> Iterator[Doubt]:
         )
 
 
-CLUSTER_CHECKS: Final = (other_settings, restarts, unreachable, capacity, files_as_devices)
+CLUSTER_CHECKS: Final = (
+    *(other_settings, changed_settings, restarts, unreachable),
+    *(capacity, other_capacities, files_as_devices),
+)

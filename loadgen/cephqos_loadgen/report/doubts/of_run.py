@@ -22,7 +22,7 @@ _MUCH: Final = 0.25  # of either
 _RECORDING: Final = 0.03
 _CHECKED_HERE: Final = re.compile(
     r"other programs used|the hypervisor took|no metrics of|cut off by|: failed:"
-    r"|used \d+% of a core|^clock: "
+    r"|used \d+% of a core|^clock: |^setting: |^osd\.\d+ went down|^cluster: not seen"
 )
 _CLOCK: Final = "clock: "
 
@@ -248,6 +248,6 @@ def noted_by_the_run(run: ReportRun) -> Iterator[Doubt]:
             yield Doubt(
                 "note",
                 f"The run noted in {record.point}, repeat {record.repeat}: {lines[0]}.",
-                "; ".join(lines[1:5]),
+                "; ".join(lines[1:5]) + (f"; and {len(lines) - 5} more" if len(lines) > 5 else ""),
                 rows_of(run, record.point),
             )

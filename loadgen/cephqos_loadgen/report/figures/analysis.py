@@ -56,10 +56,10 @@ class Figure:
     def variation(self) -> float | None:
         return variation(self.samples)
 
-    def against(self, reference: "Figure") -> ChangeInterval:
+    def against(self, reference: "Figure", comparisons: int = 1) -> ChangeInterval:
         """The change between the two values: what is shown, and its sign, is what is judged."""
         shown = (self.value, reference.value)
-        return change(self.samples, reference.samples, shown=shown)
+        return change(self.samples, reference.samples, shown=shown, comparisons=comparisons)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

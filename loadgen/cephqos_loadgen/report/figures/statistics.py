@@ -60,6 +60,7 @@ def change(
     *,
     exact_reference: bool = False,
     shown: tuple[float, float] | None = None,
+    comparisons: int = 1,
 ) -> ChangeInterval:
     """The change of a figure, with a bootstrap interval over repeats.
 
@@ -68,6 +69,7 @@ def change(
     Both sides are drawn again with replacement, from a fixed seed. The bootstrap's standard error
     is widened for few repeats (it is too small by sqrt((n-1)/n)), and Student's t is applied with
     the degrees of freedom of Welch: a percentile interval of three repeats would be far too narrow.
+    `comparisons`: of how many this one was chosen for being large; its interval is as much wider.
     """
     new, old = shown or (mean(values), mean(reference))
     if old == 0:
@@ -83,7 +85,8 @@ def change(
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = drawn_new / drawn_old - 1
     error = float(np.std(ratios[np.isfinite(ratios)]))
-    reach = t_quantile(0.5 + CONFIDENCE / 2, freedom(values, () if fixed else reference)) * error
+    covered = 1 - (1 - CONFIDENCE) / 2 / comparisons
+    reach = t_quantile(covered, freedom(values, () if fixed else reference)) * error
     if reach < _SAME and abs(ratio) < _SAME:
         return ChangeInterval(0.0, 0.0, 0.0, 0.0)
     # What is never negative cannot lose more than all of it.

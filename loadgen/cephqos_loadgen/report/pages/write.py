@@ -1,14 +1,18 @@
 """Writes a document into a folder."""
 
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.record.regular import place_inside, read_regular
 from cephqos_loadgen.report.charts.svg import standalone
 from cephqos_loadgen.report.document import Document
 from cephqos_loadgen.report.pages.markdown import to_csv, to_markdown
 from cephqos_loadgen.report.pages.page import to_html
 
 PAGE, TEXT = "report.html", "report.md"
+WRITTEN = ".written"  # the names of all files of the report
 
 
 def write(document: Document, folder: Path) -> list[Path]:
@@ -18,7 +22,9 @@ def write(document: Document, folder: Path) -> list[Path]:
     for chart in document.charts:
         files[f"charts/{chart.name}.svg"] = standalone(chart.svg)
         files[f"charts/{chart.name}.csv"] = to_csv(chart.data)
+    files[WRITTEN] = "\n".join(files)
     try:
+        _remove_earlier(folder, files)
         for name, content in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,3 +32,14 @@ def write(document: Document, folder: Path) -> list[Path]:
     except OSError as error:
         raise UsageError(f"cannot write {error.filename}: {error.strerror}") from None
     return [folder / name for name in files]
+
+
+def _remove_earlier(folder: Path, files: Collection[str]) -> None:
+    """What an earlier report has written into the same folder, and this one does not have."""
+    names: list[str] = []
+    with suppress(OSError, UnicodeDecodeError):
+        names = read_regular(folder / WRITTEN).decode().splitlines()
+    for name in set(names).difference(files):
+        place = place_inside(folder, name)
+        if place is not None and place.parent.name in ("tables", "charts"):
+            place.unlink(missing_ok=True)

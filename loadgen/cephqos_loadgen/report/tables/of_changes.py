@@ -59,12 +59,12 @@ def _who(subject: Subject, row: ReportRow) -> list[Cell]:
 
 
 def change_between(
-    row: ReportRow, reference: ReportRow, metric: FigureKind
+    row: ReportRow, reference: ReportRow, metric: FigureKind, comparisons: int = 1
 ) -> ChangeInterval | None:
     new, old = row.figures.get(metric.key), reference.figures.get(metric.key)
     if new is None or old is None or not new.samples or not old.samples:
         return None
-    return new.against(old)
+    return new.against(old, comparisons)
 
 
 def changes_table(subject: Subject) -> Table:

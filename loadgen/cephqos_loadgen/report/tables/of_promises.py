@@ -142,16 +142,24 @@ def _causes_cell(found: Sequence[StepPromise]) -> Cell:
 
 
 def _promise_cells(found: Sequence[KeptPromise]) -> list[Cell]:
-    first = found[0]
+    # Repeats differ in them where the capacity was measured for each.
+    reservation = _average([p.reservation for p in found])
+    limit = _average([p.limit for p in found])
     attained = sum(p.attained for p in found) / len(found)
-    share = attained / first.reservation * 100 if first.reservation else None
+    share = attained / reservation * 100 if reservation else None
     violated = [p.violated_seconds for p in found if p.violated_seconds is not None]
     lags = [p.lag_most_seconds for p in found if p.lag_most_seconds is not None]
     lost = sum(violated) if violated else None
     return [
-        *(plain_figure(value) for value in (first.reservation, first.limit, attained, share)),
+        *(plain_figure(value) for value in (reservation, limit, attained, share)),
         plain_figure(sum(p.demand_seconds for p in found)),
         Cell(number(lost), lost, "worst" if lost else ""),
         plain_figure(max(lags) if lags else None),
         plain_figure(sum(p.seconds for p in found)),
     ]
+
+
+def _average(values: Sequence[float | None]) -> float | None:
+    """Of those that are known."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None

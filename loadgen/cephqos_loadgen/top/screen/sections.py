@@ -46,10 +46,6 @@ def short(name: str) -> str:
     return SHORT.get(name, name)
 
 
-def state_style(state: State) -> Style:
-    return _STATE_STYLES[state]
-
-
 def headline(model: Model) -> Line:
     """Are the promises kept? In one sentence."""
     down = sum(not osd.up for osd in model.osds)
@@ -216,7 +212,7 @@ def class_cells(part: OsdClass, for_cause: int) -> Line:
     )
     return line(
         fit(short(part.name), 12),
-        Span(fit(part.state, 10), state_style(part.state)),
+        Span(fit(part.state, 10), _STATE_STYLES[part.state]),
         cells,
         _cause(part, for_cause),
     )

@@ -1,4 +1,4 @@
-"""osd_out: an OSD is marked down and out, and kept from coming back."""
+"""osd_out: an OSD is marked down and out, and kept from coming back; osd_in: it comes back."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,20 +16,32 @@ from cephqos_loadgen.results.phase import PhaseResult
 
 
 @dataclass(frozen=True, slots=True)
-class OsdOutResult(PhaseResult):
+class OsdResult(PhaseResult):
     """Which OSD it was."""
-
-    kind: ClassVar[str] = "osd_out"
-    version: ClassVar[int] = 1
 
     osd: int
 
 
-@dataclass(frozen=True, slots=True)
-class OsdOut(PhaseKind):
-    """An OSD is marked down and out, and kept from coming back. `last`: the highest id."""
+class OsdOutResult(OsdResult):
+    """Of `osd_out`."""
 
-    result: ClassVar[type[PhaseResult]] = OsdOutResult
+    __slots__ = ()
+    kind: ClassVar[str] = "osd_out"
+    version: ClassVar[int] = 1
+
+
+class OsdInResult(OsdResult):
+    """Of `osd_in`."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "osd_in"
+    version: ClassVar[int] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _OsdPhase(PhaseKind):
+    """`last`: the OSD with the highest id."""
+
     moves_data: ClassVar[bool] = True
 
     osd: str = "last"
@@ -37,6 +49,13 @@ class OsdOut(PhaseKind):
     @classmethod
     def read(cls, value: Value) -> Self:
         return cls(read_osd(value))
+
+
+class OsdOut(_OsdPhase):
+    """An OSD is marked down and out, and kept from coming back."""
+
+    __slots__ = ()
+    result: ClassVar[type[PhaseResult]] = OsdOutResult
 
     def describe(self) -> str:
         return f"OSD {self.osd} down and out"
@@ -63,6 +82,36 @@ class OsdOut(PhaseKind):
         await context.cluster.wait_for_osd(osd, up=False)
         await wait_for(end)
         return OsdOutResult(osd)
+
+
+class OsdIn(_OsdPhase):
+    """The OSD comes back up and in."""
+
+    __slots__ = ()
+    result: ClassVar[type[PhaseResult]] = OsdInResult
+
+    def describe(self) -> str:
+        return f"OSD {self.osd} up and in"
+
+    def expected_seconds(self) -> float | None:
+        return 1.0
+
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
+        yield ["ceph", "osd", "unset-group", "noup", f"osd.{self.osd}"]
+        yield ["ceph", "osd", "in", self.osd]
+
+    async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdInResult:
+        osd = await context.cluster.find_osd(self.osd)
+        command = context.cluster.command
+        dump = await command("osd dump")
+        entry = next(entry for entry in dump["osds"] if entry["osd"] == osd)
+        if not (entry["up"] and entry["in"]) and back_in(osd) not in context.journal.entries:
+            raise RunError(f"osd.{osd} is down or out, and not by this run: it is left as it is")
+        await command("osd unset-group", flags="noup", who=[f"osd.{osd}"])
+        await command("osd in", ids=[str(osd)])
+        await context.cluster.wait_for_osd(osd, up=True)
+        await wait_for(end)
+        return OsdInResult(osd)
 
 
 def back_in(osd: int) -> Undo:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_exporter.rendering import number_text
+from cephqos_loadgen.archive.series import RecordedRun, Samples
 from cephqos_loadgen.record.columns import labelled, parse, render
-from cephqos_loadgen.replay.series import RecordedRun, Samples
 
 _SUFFIXES: Final = {
     "histogram": ("_bucket", "_sum", "_count"),
@@ -39,10 +39,10 @@ def family_of(name: str, types: Mapping[str, str]) -> TypeLine:
     return TypeLine(name, kind if kind in ("gauge", "summary") else "unknown")
 
 
-def text(
+def pages(
     recording: RecordedRun, own: Mapping[str, str], shift_ms: int = 0, most_bytes: int = 256 << 20
 ) -> Iterator[Iterator[str]]:
-    """Pages of about `most_bytes` at most, each as its lines. A series is on one page."""
+    """Pages of about `most_bytes` at most, each as its lines; one at least. A series is on one."""
     families: dict[TypeLine, list[str]] = {}
     for series in recording.series:
         families.setdefault(family_of(parse(series)[0], recording.types), []).append(series)
@@ -60,7 +60,7 @@ def text(
             if not page or page[-1][0] != family:
                 page.append((family, []))
             page[-1][1].append(series)
-    return (_page(recording, page, own, shift_ms) for page in plan if page)
+    return (_page(recording, page, own, shift_ms) for page in plan)
 
 
 def _page(
