@@ -1,7 +1,8 @@
-"""The software bill of materials and the list of licences, from the lock: `python deploy/sbom.py`.
+"""The software bill of materials and the list of licences: `python deploy/sbom.py`.
 
-Names, versions and hashes come from requirements-dev.txt, licences from the installed packages. No
-time and no serial number is in it: the same lock gives the same bytes. A unit test compares.
+Of Python packages, names, versions and hashes come from the locks, licences from the installed
+packages; of Go modules, all comes from deploy/tools. No time and no serial number is in it: the
+same locks give the same bytes. A unit test compares.
 """
 
 import importlib.metadata
@@ -9,14 +10,18 @@ import json
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 ROOT: Final = Path(__file__).parents[1]
-LOCK: Final = ROOT / "requirements-dev.txt"
+sys.path.append(str(ROOT))
+from deploy.tools.go_modules import Module, Program, programs  # noqa: E402
+
+# The second one is of the program that writes the others.
+LOCKS: Final = (ROOT / "requirements-dev.txt", ROOT / "deploy" / "requirements-lock.txt")
 SBOM: Final = ROOT / "docs" / "sbom.cdx.json"
 LICENCES: Final = ROOT / "docs" / "licences.md"
 
@@ -30,27 +35,48 @@ _SPDX: Final = {
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
-# Never installed here, since it is for another system.
-_KNOWN: Final = {"colorama": "BSD-3-Clause"}
+# Programs that nobody needs but who makes packages or runs the tests.
+_ONLY_TO_BUILD: Final = {"nfpm", "helm", "kubeconform"}
+# Not installed here: for another system, or to renew the locks.
+_KNOWN: Final = {"colorama": "BSD-3-Clause", "uv": "MIT OR Apache-2.0"}
 
 _HEADER: Final = """# Licences
 
-cephqos is Apache-2.0. Generated from the lock by `deploy/sbom.py`: do not edit.
+cephqos is Apache-2.0. Generated from the locks by `deploy/sbom.py`: do not edit.
 
 | scope | meaning |
 |---|---|
 | required | runs beside OSDs |
-| optional | an extra: live view, reports, dashboards |
-| excluded | development and tests only |
+| optional | an extra: live view, reports, dashboards; or a separate program for logs and growth |
+| excluded | development, packaging and tests only |
+
+## Python packages
 
 | package | version | licence | scope |
+|---|---|---|---|
+"""
+_PROGRAMS: Final = """
+## Programs built from Go modules
+
+`make tools` builds them, and they run as processes of their own.
+
+| program | version | licence | scope | modules |
+|---|---|---|---|---|
+"""
+_MODULES: Final = """
+## Go modules
+
+All that these programs can hold, pinned by `deploy/tools/*/go.mod` and `go.sum`. A licence is
+listed if its text is in the licence files of the module. With `AND`, each is that of a part.
+
+| module | version | licence | in |
 |---|---|---|---|
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """One package of the lock."""
+    """One package of a lock."""
 
     name: str
     version: str
@@ -60,13 +86,14 @@ class Locked:
 
 
 def locked() -> list[Locked]:
-    """Every package of the lock, in its order."""
+    """Every package of the locks, in their order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     required = _closure(project["dependencies"])
     extras = project["optional-dependencies"].values()
     optional = _closure([word for words in extras for word in words])
     found = []
-    for name, version, hashes in _LOCKED.findall(LOCK.read_text(encoding="utf-8")):
+    text = "".join(lock.read_text(encoding="utf-8") for lock in LOCKS)
+    for name, version, hashes in _LOCKED.findall(text):
         scope = "required" if name in required else "optional" if name in optional else "excluded"
         sums = tuple(re.findall(r"sha256:([0-9a-f]{64})", hashes))
         found.append(Locked(name, version, sums, scope, _licence(name)))
@@ -119,8 +146,9 @@ def _licence(name: str) -> str:
     return " AND ".join(sorted(known))
 
 
-def bill(packages: Iterable[Locked], version: str) -> dict[str, Any]:
+def bill(packages: Iterable[Locked], built: Sequence[Program], version: str) -> dict[str, Any]:
     """CycloneDX 1.5."""
+    scopes = scope_of(built)
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -134,7 +162,58 @@ def bill(packages: Iterable[Locked], version: str) -> dict[str, Any]:
                 "licenses": [{"expression": "Apache-2.0"}],
             }
         },
-        "components": [_component(package) for package in packages],
+        "components": [
+            *(_component(package) for package in packages),
+            *(_program(one) for one in built),
+            *(_module(one, scopes[one]) for one in sorted(scopes)),
+        ],
+        "dependencies": [
+            {"ref": one.tool.name, "dependsOn": [_go_purl(module) for module in one.modules]}
+            for one in built
+        ],
+    }
+
+
+def scope_of(built: Iterable[Program]) -> dict[Module, str]:
+    """Of every module: `optional` if one program that it can be in is."""
+    pairs = sorted((_scope(one), module) for one in built for module in one.modules)
+    return {module: scope for scope, module in pairs}  # the last one counts
+
+
+def _scope(program: Program) -> str:
+    return "excluded" if program.tool.name in _ONLY_TO_BUILD else "optional"
+
+
+def _go_purl(module: Module) -> str:
+    return f"pkg:golang/{quote(module.path)}@{quote(module.version)}"
+
+
+def _program(program: Program) -> dict[str, Any]:
+    main = program.main
+    package = program.tool.package.removeprefix(f"{main.path}/") if main else ""
+    return {
+        "type": "application",
+        "bom-ref": program.tool.name,
+        "name": program.tool.name,
+        "version": program.version,
+        "scope": _scope(program),
+        "licenses": [{"expression": program.licence}],
+        **({"purl": f"{_go_purl(main)}#{package}"} if main else {}),
+    }
+
+
+def _module(module: Module, scope: str) -> dict[str, Any]:
+    purl = _go_purl(module)
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": module.path,
+        "version": module.version,
+        "scope": scope,
+        "licenses": [{"expression": module.licence}],
+        "purl": purl,
+        # Not under `hashes`: it is no hash of a file, but of the names and hashes of all files.
+        "properties": [{"name": "cephqos:go.sum", "value": module.sum}],
     }
 
 
@@ -153,19 +232,36 @@ def _component(package: Locked) -> dict[str, Any]:
     }
 
 
-def table(packages: Iterable[Locked]) -> str:
+def table(packages: Iterable[Locked], built: Sequence[Program]) -> str:
     """The list for people: what runs beside OSDs first."""
     order = ("required", "optional", "excluded")
     rows = sorted(packages, key=lambda one: (order.index(one.scope), one.name, one.version))
     lines = [f"| {one.name} | {one.version} | {one.licence} | {one.scope} |" for one in rows]
-    return _HEADER + "\n".join(lines) + "\n"
+    return "\n".join([_HEADER + "\n".join(lines), *_go_tables(built)]) + "\n"
+
+
+def _go_tables(built: Sequence[Program]) -> Iterator[str]:
+    rows = [
+        f"| {one.tool.name} | {one.version} | {one.licence} | {_scope(one)} | {len(one.modules)} |"
+        for one in built
+    ]
+    yield _PROGRAMS + "\n".join(rows)
+    holders: dict[Module, set[str]] = {}
+    for one in built:
+        for module in one.modules:
+            holders.setdefault(module, set()).add(one.tool.module)
+    rows = [
+        f"| {one.path} | {one.version} | {one.licence} | {', '.join(sorted(holders[one]))} |"
+        for one in sorted(holders)
+    ]
+    yield _MODULES + "\n".join(rows)
 
 
 def generated(version: str) -> dict[Path, str]:
     """Both files and their content."""
-    packages = locked()
-    text = json.dumps(bill(packages, version), indent=1, ensure_ascii=False) + "\n"
-    return {SBOM: text, LICENCES: table(packages)}
+    packages, built = locked(), programs()
+    text = json.dumps(bill(packages, built, version), indent=1, ensure_ascii=False) + "\n"
+    return {SBOM: text, LICENCES: table(packages, built)}
 
 
 def main() -> int:

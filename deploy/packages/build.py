@@ -1,13 +1,14 @@
-"""Makes the Debian package and the RPM in dist/: `make packages`."""
+"""Makes Debian packages and RPMs of the exporter and of the log collector: `make packages`."""
 
 import asyncio
 import gzip
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,9 @@ from cephqos_loadgen.progress import Progress
 from cephqos_loadgen.tools import ensure_tool
 
 ROOT: Final = Path(__file__).parents[2]
+sys.path.append(str(ROOT))
+from deploy.tools.go_modules import licence_texts  # noqa: E402
+
 PACKAGES: Final = (
     "exporter/cephqos_base",
     "exporter/cephqos_exporter",
@@ -27,6 +31,8 @@ PACKAGES: Final = (
     "dashboards/cephqos_dashboards",
 )
 _SECONDS: Final = 300
+# As packages call what the kernel calls otherwise; nfpm knows what RPM says.
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def stage(directory: Path) -> None:
@@ -50,34 +56,60 @@ def stage(directory: Path) -> None:
 
 
 def build(nfpm: Path, out: Path, version: str = __version__) -> list[Path]:
-    """The packages of both kinds, in `out`."""
-    out.mkdir(parents=True, exist_ok=True)
+    """The exporter's packages of both kinds, in `out`."""
     with tempfile.TemporaryDirectory() as name:
-        staged = Path(name)
-        stage(staged)
-        description = (ROOT / "deploy/packages/nfpm.yaml").read_text(encoding="utf-8")
-        filled = description.replace("${STAGE}", str(staged)).replace("${VERSION}", version)
-        (staged / "nfpm.yaml").write_text(filled, encoding="utf-8")
-        for kind in ("deb", "rpm"):
-            argv = [str(nfpm), "package", "--config", str(staged / "nfpm.yaml")]
-            subprocess.run(
-                [*argv, "--packager", kind, "--target", str(out)],
-                cwd=ROOT,
-                env=os.environ | {"SOURCE_DATE_EPOCH": "1700000000"},
-                check=True,
-                timeout=_SECONDS,
-                stdout=subprocess.DEVNULL,
-            )
+        stage(Path(name))
+        _package(nfpm, "nfpm.yaml", {"STAGE": name, "VERSION": version}, out)
     return sorted(path for path in out.glob("cephqos-exporter*") if version in path.name)
+
+
+def build_collector(
+    nfpm: Path, collector: Path, out: Path, version: str = __version__
+) -> list[Path]:
+    """The log collector's, of a program that is there, with the licences of what is in it."""
+    machine = platform.machine()
+    arch = _ARCHITECTURES.get(machine, machine)
+    with tempfile.TemporaryDirectory() as name:
+        shutil.copy(collector, Path(name) / "cephqos-collector")
+        texts = licence_texts("collector").encode()
+        (Path(name) / "licences.gz").write_bytes(gzip.compress(texts, mtime=0))
+        (Path(name) / "licences.gz").chmod(0o644)
+        filled = {"STAGE": name, "VERSION": version, "ARCH": arch}
+        _package(nfpm, "nfpm-collector.yaml", filled, out)
+    return sorted(path for path in out.glob("cephqos-collector*") if version in path.name)
+
+
+def _package(nfpm: Path, name: str, filled: Mapping[str, str], out: Path) -> None:
+    """Both kinds, from a description with these words in place of its `${…}`."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = (ROOT / "deploy/packages" / name).read_text(encoding="utf-8")
+    for word, value in filled.items():
+        text = text.replace(f"${{{word}}}", value)
+    description = Path(filled["STAGE"]) / "nfpm.yaml"
+    description.write_text(text, encoding="utf-8")
+    for kind in ("deb", "rpm"):
+        subprocess.run(
+            [nfpm, "package", "--config", description, "--packager", kind, "--target", out],
+            cwd=ROOT,
+            env=os.environ | {"SOURCE_DATE_EPOCH": "1700000000"},
+            check=True,
+            timeout=_SECONDS,
+            stdout=subprocess.DEVNULL,
+        )
+
+
+async def _tools() -> list[Path]:
+    return [await ensure_tool(name, Progress()) for name in ("nfpm", "cephqos-collector")]
 
 
 def main(arguments: Sequence[str]) -> int:
     try:
-        nfpm = asyncio.run(ensure_tool("nfpm", Progress()))
+        nfpm, collector = asyncio.run(_tools())
     except CephqosError as error:
         print(f"packages: {error}", file=sys.stderr)
         return error.exit_status
-    for path in build(nfpm, Path(arguments[0]) if arguments else ROOT / "dist"):
+    out = Path(arguments[0]) if arguments else ROOT / "dist"
+    for path in [*build(nfpm, out), *build_collector(nfpm, collector, out)]:
         print(f"{path}  {path.stat().st_size / 1024:.0f} KiB")
     return 0
 

@@ -32,7 +32,7 @@ def read(release: str, document: object) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])
-@pytest.mark.parametrize("name", ["exporter", "cluster"])
+@pytest.mark.parametrize("name", ["exporter", "cluster", "collector"])
 def test_cephs_python_takes_the_specification(release: str, name: str) -> None:
     document = yaml.safe_load((CEPHADM / f"{name}.yml").read_text())
     done = read(release, document)

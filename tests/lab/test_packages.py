@@ -26,6 +26,7 @@ from cephqos_loadgen.tools import find_tool
 from .conftest import LabPool, lab_name
 from .fresh_root import FreshRoot
 from .live_exporter import LivePage
+from .traced import called_in, lines_of, syscalls
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -214,23 +215,18 @@ async def test_4_no_system_call_is_outside_of_the_units_filter(
     rights, command = as_unit("cephqos-exporter", port, sockets)
     traced = [*rights, "strace", "-f", "-qq", "-e", "signal=none"]
     async with root.service(command, traced) as process:
-        reading = asyncio.create_task(_lines(process))
+        reading = asyncio.create_task(lines_of(process))
         page = await page_of_traced(port)
         assert page.values("cephqos_daemon_up") == [1, 1]
         await page_of_traced(port)
     lines = await reading
-    called = {m[1] for line in lines if (m := re.match(r"(?:\[pid +\d+\] )?(\w+)\(", line))}
+    called = called_in(lines)
     assert "epoll_wait" in called or "epoll_pwait" in called
     # The exec that starts it is systemd's own.
     assert called - allowed == set()
     writable = [x for x in lines if "PROT_EXEC" in x and "PROT_WRITE" in x]
     assert not writable, "MemoryDenyWriteExecute would end it"
     assert not [line for line in lines if "CLONE_NEW" in line or " unshare(" in line]
-
-
-async def _lines(process: asyncio.subprocess.Process) -> list[str]:
-    assert process.stderr
-    return (await process.stderr.read()).decode(errors="replace").splitlines()
 
 
 async def page_of_traced(port: int) -> LivePage:
@@ -242,24 +238,6 @@ async def page_of_traced(port: int) -> LivePage:
         except OSError:
             await asyncio.sleep(0.5)
     raise AssertionError("no page within 50 s")
-
-
-async def syscalls(*groups: str) -> set[str]:
-    """The system calls of groups, as systemd of this machine lists them."""
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is missing: apt-get install systemd")
-    found: set[str] = set()
-    for group in groups:
-        done = await asyncio.create_subprocess_exec(
-            *("systemd-analyze", "syscall-filter", "--no-pager", group),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        out, _ = await done.communicate()
-        names = re.findall(r"^ +(@?[\w-]+)$", out.decode(), re.MULTILINE)
-        found |= {name for name in names if not name.startswith("@")}
-        nested = [name for name in names if name.startswith("@")]
-        found |= await syscalls(*nested) if nested else set()
-    return found
 
 
 async def test_5_an_upgrade_keeps_what_the_operator_changed(

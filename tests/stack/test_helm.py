@@ -1,6 +1,7 @@
 """The chart: linted, rendered for three sets of values, checked against the APIs' own schemas."""
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from cephqos_alerts.settings import RuleSettings
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_exporter.cli import build_parser, every_option, read_settings
 from cephqos_exporter.options import SOCKETS
+from cephqos_loadgen.logs import COLLECTOR_CONFIG
 from cephqos_loadgen.tools import find_tool
 from tests import kube_schemas
 
@@ -141,6 +143,8 @@ def test_everything_fits_the_schemas_of_kubernetes_the_operator_and_rook(
 
 def test_every_argument_is_one_that_the_exporter_takes(rendered: tuple[str, str]) -> None:
     for component, pod in pods(documents(rendered[1])):
+        if component == "logs":  # another program: see below
+            continue
         [container] = pod["containers"]
         parsed = vars(build_parser(every_option()).parse_args(container["args"]))
         settings = read_settings(parsed, {})
@@ -170,7 +174,7 @@ def test_pods_keep_to_the_restricted_level_but_for_the_host_paths_of_the_daemons
             assert own["capabilities"] == {"drop": ["ALL"]}
             assert "privileged" not in own
         host = [volume for volume in pod["volumes"] if "hostPath" in volume]
-        assert bool(host) == (component == "osd")
+        assert bool(host) == (component in ("osd", "logs"))
         for mount in pod["containers"][0]["volumeMounts"]:
             if mount["name"] in {volume["name"] for volume in host}:
                 assert mount["readOnly"] is True
@@ -186,6 +190,38 @@ def test_nothing_of_rooks_directory_but_the_admin_sockets_is_mounted(
     [(_, pod)] = [one for one in pods(documents(template(name))) if one[0] == "osd"]
     host = {volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     assert host == {"/proc", "/sys", "/dev", sockets}
+
+
+@pytest.mark.parametrize(
+    ("words", "directory"),
+    [
+        ((), "/mnt/rook/rook-ceph/log"),
+        (("--set", "logs.logDirHostPath=/mnt/logs"), "/mnt/logs"),
+    ],
+)
+def test_the_collector_reads_the_logs_and_says_of_which_cluster_and_node_they_are(
+    words: tuple[str, ...], directory: str
+) -> None:
+    [pod] = [p for c, p in pods(documents(template("everything", *words))) if c == "logs"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["logs"]["hostPath"] == {"path": directory, "type": "Directory"}
+    [container] = pod["containers"]
+    config = COLLECTOR_CONFIG.read_text()
+    mounts = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    assert f"${{env:CEPH_LOGS:-{mounts['logs']}}}" in config
+    assert f"${{env:COLLECTOR_STATE:-{mounts['state']}}}" in config
+    given = {one.pop("name"): one for one in container["env"]}
+    assert given.keys() <= set(re.findall(r"\$\{env:(\w+)", config))
+    assert given["COLLECTOR_HOST"] == {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    assert given["COLLECTOR_AUDIT"]["value"] == "no"
+    # The only thing of this secret that is none.
+    assert given["CEPH_CLUSTER"]["valueFrom"]["secretKeyRef"]["key"] == "fsid"
+    assert str(given).count("secretKeyRef") == 1
+    assert pod["securityContext"]["runAsUser"] == 167
+
+
+def test_no_log_is_collected_unless_it_is_asked_for() -> None:
+    assert "logs" not in {component for component, _ in pods(documents(template("default")))}
 
 
 @pytest.mark.parametrize("version", ["1.29.0", "1.30.0"])
@@ -213,8 +249,11 @@ def test_selinux_and_apparmor_let_the_exporter_reach_osds_and_no_other_pod_reach
 
 def test_an_update_ends_even_where_pods_are_pending_on_nodes_without_osds() -> None:
     for name, expected in (("default", "100%"), ("everything", "10%")):
-        [daemons] = of_kind(documents(template(name)), "DaemonSet")
-        assert daemons["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": expected}
+        found = of_kind(documents(template(name)), "DaemonSet")
+        assert len(found) == (2 if name == "everything" else 1)
+        for daemons in found:
+            update = daemons["spec"]["updateStrategy"]["rollingUpdate"]
+            assert update == {"maxUnavailable": expected}
 
 
 def test_series_of_a_node_go_on_when_its_pod_is_replaced() -> None:
@@ -241,6 +280,7 @@ def test_values_of_an_older_chart_still_render(tmp_path: Path) -> None:
     newer = {"priorityClassName", "seLinuxType", "appArmorProfile"}
     chart = tmp_path / "cephqos"
     shutil.copytree(CHART, chart)
+    del values["logs"]
     for role in ("osd", "cluster", "probe"):
         values[role] = {k: v for k, v in values[role].items() if k not in newer}
     (chart / "values.yaml").write_text(yaml.safe_dump(values))
@@ -264,8 +304,8 @@ def test_two_cluster_roles_never_run_at_once_by_our_doing(rendered: tuple[str, s
 
 
 def test_exporters_stand_beside_osds_only(rendered: tuple[str, str]) -> None:
-    [daemons] = of_kind(documents(rendered[1]), "DaemonSet")
-    affinity = daemons["spec"]["template"]["spec"]["affinity"]["podAffinity"]
+    [pod] = [pod for component, pod in pods(documents(rendered[1])) if component == "osd"]
+    affinity = pod["affinity"]["podAffinity"]
     [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term["labelSelector"]["matchLabels"] == {"app": "rook-ceph-osd"}
     assert term["topologyKey"] == "kubernetes.io/hostname"
@@ -277,9 +317,9 @@ def test_keys_of_rook_have_the_documented_caps_and_stand_in_no_argument() -> Non
     assert caps["cephqos"] == {"mon": MON_CAPS, "mgr": MGR_CAPS}
     rw = "allow rw pool={} namespace=cephqos-probe"
     assert caps["cephqos-probe"]["osd"] == ", ".join(map(rw.format, ("rbd", "cephfs-data")))
-    for _, pod in pods(found):
+    for component, pod in pods(found):
         for container in containers(pod):
-            assert "env" not in container
+            assert ("env" in container) == (component == "logs")
 
 
 def test_the_script_that_makes_conf_and_keyring_makes_what_ceph_reads(tmp_path: Path) -> None:
@@ -314,6 +354,8 @@ def test_the_script_that_makes_conf_and_keyring_makes_what_ceph_reads(tmp_path: 
         "osd.seLinuxType=spc t",
         "osd.appArmorProfile=Localhost",
         "cluster.priorityClassName=High_Up",
+        "logs.enabled=true",
+        "logs.lokiUrl=http://me:secret@loki",
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(wrong: str) -> None:

@@ -11,6 +11,7 @@ import yaml
 from cephqos_exporter import options
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.cluster.options import KEYRING
+from cephqos_loadgen.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
 
 ROOT = Path(__file__).parents[3]
 CEPHADM = ROOT / "deploy" / "cephadm"
@@ -39,7 +40,7 @@ def test_its_environment_is_one_that_the_exporter_takes(name: str, role: str) ->
         assert str(Path(settings[KEYRING]).parent) in mounted
 
 
-@pytest.mark.parametrize("name", ["exporter.yml", "cluster.yml"])
+@pytest.mark.parametrize("name", ["exporter.yml", "cluster.yml", "collector.yml"])
 def test_it_has_no_more_rights_than_it_needs(name: str) -> None:
     read = spec(name)
     given = document(name)["extra_container_args"]
@@ -66,6 +67,54 @@ def test_its_label_is_no_one_elses(name: str) -> None:
     label = document(name)["placement"]["label"]
     assert label.startswith("cephqos-")
     assert f" {label} " in (CEPHADM / "README.md").read_text().replace("\n", " ")
+
+
+def test_the_collector_finds_its_logs_with_the_fsid_in_their_path_and_keeps_its_state() -> None:
+    config = yaml.safe_load(COLLECTOR_CONFIG.read_text())
+    read = spec("collector.yml")
+    [[_, source, destination, _]] = read["bind_mounts"]
+    logs = destination.removeprefix("destination=")
+    assert source == f"source={logs}"
+    [*_, pattern] = [
+        operator["regex"]
+        for operator in config["receivers"]["file_log/daemons"]["operators"]
+        if operator.get("parse_from") == 'attributes["log.file.path"]'
+    ]
+    fsid = "01234567-89ab-cdef-0123-456789abcdef"
+    found = re.search(pattern, f"{logs.replace('FSID', fsid)}/ceph-osd.3.log")
+    assert found and found["fsid"] == fsid
+    assert list(read["volume_mounts"]) == read["dirs"]
+    assert f":-{read['volume_mounts']['state']}}}" in COLLECTOR_CONFIG.read_text()
+    known = set(re.findall(r"\$\{env:(\w+)", COLLECTOR_CONFIG.read_text()))
+    assert {one.partition("=")[0] for one in read["envs"]} | {"NODE_NAME"} <= known
+
+
+@pytest.mark.parametrize("name", ["exporter", "cluster", "collector"])
+def test_the_pages_command_fills_in_all_that_is_to_be_filled_in(name: str) -> None:
+    page = (CEPHADM / "README.md").read_text()
+    [command] = re.findall(rf"^sed (.*) deploy/cephadm/{name}\.yml", page, re.MULTILINE)
+    script = f"ceph() {{ echo 0-1-2; }}; sed {command} {CEPHADM / name}.yml"
+    yours = {"IMAGE": "r.org/a:1", "COLLECTOR": "r.org/b:1", "LOKI": "http://l:3100"}
+    done = subprocess.run(
+        ["bash", "-c", script], env=yours, capture_output=True, text=True, check=True, timeout=30
+    )
+    filled = yaml.safe_dump(yaml.safe_load(done.stdout))
+    assert not re.search(r"FSID|IMAGE|=LOKI", filled)
+    assert "image: r.org/" in filled
+    assert filled.count("0-1-2") == {"exporter": 1, "cluster": 0, "collector": 2}[name]
+
+
+def test_its_image_starts_without_arguments_as_the_unit_and_compose_start_it() -> None:
+    dockerfile = (ROOT / "deploy" / "images" / "Dockerfile").read_text()
+    target = dockerfile.split("AS collector\n")[1].split("\nFROM ")[0]
+    [words] = re.findall(r"^CMD (\[.*\])$", target, re.MULTILINE)
+    common = yaml.safe_load((ROOT / "deploy" / "compose" / "common.yml").read_text())
+    assert yaml.safe_load(words) == common["services"]["collector"]["command"]
+    assert COLLECTOR_GATES in words
+    config = yaml.safe_load(words)[0].removeprefix("--config=")
+    assert f"COPY --chmod=644 {COLLECTOR_CONFIG.relative_to(ROOT)} {config}\n" in target
+    ignored = (ROOT / "deploy" / "images" / "Dockerfile.dockerignore").read_text()
+    assert f"!{COLLECTOR_CONFIG.parent.relative_to(ROOT)}\n" in ignored
 
 
 def test_the_key_is_the_documented_one() -> None:

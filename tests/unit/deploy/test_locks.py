@@ -16,7 +16,9 @@ ROOT: Final = DEPLOY.parent
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EVERYTHING: Final = ROOT / "requirements-dev.txt"
 IMAGES: Final = DEPLOY / "images"
-LOCKS: Final = (EVERYTHING, *sorted(IMAGES.glob("requirements-*.txt")))
+IMAGE_LOCKS: Final = sorted(IMAGES.glob("requirements-*.txt"))
+# The last one is of the program that writes the others.
+LOCKS: Final = (EVERYTHING, *IMAGE_LOCKS, DEPLOY / "requirements-lock.txt")
 EXTRAS: Final[dict[str, list[str]]] = PROJECT["project"]["optional-dependencies"]
 NOT_LOCKED: Final = {"parquet"}
 SECURITY: Final = (ROOT / "docs" / "security.md").read_text()
@@ -45,7 +47,7 @@ def test_a_lock_has_nothing_but_versions_and_hashes(lock: Path) -> None:
     assert not re.search(r"://|--(?:extra-)?index|--find|--trusted", text)
 
 
-@pytest.mark.parametrize("lock", LOCKS[1:], ids=lambda lock: lock.stem)
+@pytest.mark.parametrize("lock", IMAGE_LOCKS, ids=lambda lock: lock.stem)
 def test_what_an_image_gets_is_what_was_tested(lock: Path) -> None:
     everything = locked(EVERYTHING)
     assert locked(lock)
@@ -84,9 +86,20 @@ def test_what_is_not_locked_is_named_where_security_is_described() -> None:
 
 
 def test_the_number_of_direct_dependencies_is_the_one_that_is_written() -> None:
-    [word] = re.findall(r"runs beside OSDs has (\w+) direct dependencies", SECURITY)
+    [word] = re.findall(r"runs beside OSDs, has (\w+) direct dependencies", SECURITY)
     numbers = ("four", "five", "six", "seven", "eight")
     assert numbers.index(word) + 4 == len(PROJECT["project"]["dependencies"])
+
+
+def test_what_writes_the_locks_is_locked_itself() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    recipe = makefile.split("\nlock:")[1].split("\n\n")[0]
+    installed = [line for line in recipe.splitlines() if " install " in line]
+    assert len(installed) == 1
+    assert "--require-hashes -r deploy/requirements-lock.txt" in installed[0]
+    assert set(locked(DEPLOY / "requirements-lock.txt")) == {"uv"}
+    written = set(re.findall(r" -o (\S+)", recipe))
+    assert written == {str(lock.relative_to(ROOT)) for lock in LOCKS}
 
 
 def test_every_program_that_is_built_from_go_modules_is_named_with_a_licence() -> None:

@@ -17,6 +17,7 @@ from .programs import DEPLOY, program
 
 ROOT = DEPLOY.parent
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+COLLECTOR = DEPLOY / "collector" / "cephqos-collector.service"
 # What systemd-analyze calls the exposure of a service: 10 is a service without any restriction.
 MOST_EXPOSED = 2.5
 manual = program("packages/manual.py")
@@ -70,7 +71,7 @@ def test_completion_offers_the_next_words(typed: list[str], offered: set[str]) -
     assert all(word.startswith(typed[-1]) for word in done.stdout.split())
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)
 def test_a_unit_leaves_the_service_little_to_harm(unit: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing: apt-get install systemd")
@@ -80,26 +81,27 @@ def test_a_unit_leaves_the_service_little_to_harm(unit: Path) -> None:
     assert found, done.stderr
     assert float(found[1]) <= MOST_EXPOSED
     page = (DEPLOY / "packages" / "README.md").read_text()
-    written = re.findall(r"gives ([\d.]+) for the exporter,.* and ([\d.]+) for the others", page)[0]
+    name = unit.stem.removeprefix("cephqos-")
+    name = name if name in ("exporter", "collector") else "others"
+    [written] = re.findall(rf"([\d.]+) for the {name}\b", page)
     # systemd of another version counts a little differently.
-    said = written[0] if unit.stem == "cephqos-exporter" else written[1]
-    assert abs(float(found[1]) - float(said)) <= 0.2
+    assert abs(float(found[1]) - float(written)) <= 0.2
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)
 def test_the_end_of_a_unit_touches_nothing_of_ceph(unit: Path) -> None:
     """RemoveIPC takes shared memory and semaphores from the user, whoever of his made them."""
     settings = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE))
     assert (settings.get("RemoveIPC") == "yes") == (settings["User"] == "cephqos")
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)
 def test_a_unit_is_understood_by_systemd(unit: Path, tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing: apt-get install systemd")
     copy = tmp_path / unit.name
     # Neither the command nor its manual are installed here.
-    text = unit.read_text().replace("/usr/bin/cephqos-exporter", "/bin/true")
+    text = re.sub(r"/usr/bin/cephqos-(exporter|collector)", "/bin/true", unit.read_text())
     copy.write_text(re.sub(r"^Documentation=.*\n", "", text, flags=re.MULTILINE))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(copy)],
@@ -155,10 +157,11 @@ def test_compiled_files_go_with_the_version_that_made_them(
     assert compiled.exists() == left
 
 
+@pytest.mark.parametrize("folder", ["scripts", "collector-scripts"])
 @pytest.mark.parametrize("script", ["preremove", "postremove", "postinstall"])
 @pytest.mark.parametrize("said", ["remove", "0", "upgrade", "1", "configure"])
 def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed(
-    script: str, said: str, tmp_path: Path
+    folder: str, script: str, said: str, tmp_path: Path
 ) -> None:
     """A unit that is masked cannot be disabled; nor may that be silent."""
     program = tmp_path / "bin" / "systemctl"
@@ -167,7 +170,7 @@ def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed
     program.chmod(0o755)
     for other in ("systemd-sysusers", "systemd-tmpfiles", "python3"):
         (program.parent / other).symlink_to("/bin/true")
-    text = (DEPLOY / "packages" / "scripts" / f"{script}.sh").read_text()
+    text = (DEPLOY / "packages" / folder / f"{script}.sh").read_text()
     text = text.replace("/run/systemd/system", str(tmp_path))
     text = text.replace("/usr/lib/cephqos", str(tmp_path / "lib"))
     (tmp_path / "lib").mkdir()
@@ -184,7 +187,7 @@ def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed
         assert "systemctl status 'cephqos-*'" in done.stderr
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+@pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)
 def test_a_unit_cannot_write_to_disks_even_as_the_user_to_whom_they_belong(unit: Path) -> None:
     settings = dict(re.findall(r"^(\w+)=(.*)$", unit.read_text(), re.MULTILINE))
     assert settings.get("PrivateDevices") == "yes" or settings.get("DevicePolicy") == "closed"

@@ -50,6 +50,20 @@ def test_the_role_cluster_has_room_for_a_large_cluster_everywhere(limit: Any) ->
     assert size(limit()) >= LEAST
 
 
+def test_the_collector_has_the_same_room_everywhere() -> None:
+    compose = document("compose/common.yml")["services"]["collector"]["mem_limit"]
+    unit = (DEPLOY / "collector" / "cephqos-collector.service").read_text()
+    arguments = document("cephadm/collector.yml")["extra_container_args"]
+    limits = {
+        re.fullmatch(r"\$\{\w+:-(\w+)\}", compose)[1],  # type: ignore[index]
+        *re.findall(r"^MemoryMax=(\w+)$", unit, re.MULTILINE),
+        *(one.partition("=")[2] for one in arguments if one.startswith("--memory=")),
+        document("helm/cephqos/values.yaml")["logs"]["resources"]["limits"]["memory"],
+    }
+    assert {size(limit) for limit in limits} == {512 << 20}
+    assert len(limits) == 3  # as 512m, 512M and 512Mi
+
+
 def test_pages_name_the_ports_that_the_settings_use() -> None:
     """The exporter's own default, and one more for each role beside it on the same host."""
     port = LISTEN_ADDRESS.default[0].rpartition(":")[2]

@@ -1,0 +1,211 @@
+"""The log collector's package in a fresh Debian: installed, started as its unit would, removed.
+
+No cluster is needed: it gets recorded logs, with the owner and the rights that Ceph gives them.
+"""
+
+import asyncio
+import gzip
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.waiting import wait_until
+
+from cephqos_loadgen.lab.releases import find_release
+from cephqos_loadgen.lab.trees import tree_path, tree_ready
+from cephqos_loadgen.programs import free_ports
+from cephqos_loadgen.tools import find_tool
+
+from .fresh_root import FreshRoot
+from .traced import called_in, lines_of, syscalls
+
+ROOT: Final = Path(__file__).parents[2]
+DEPLOY: Final = ROOT / "deploy"
+UNIT: Final = (DEPLOY / "collector" / "cephqos-collector.service").read_text()
+RECORDED: Final = ROOT / "tests" / "recordings" / "logs" / "reef"
+FSID: Final = "01234567-89ab-cdef-0123-456789abcdef"
+MAKE: Final = (
+    "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
+    "build.build_collector(*map(Path, sys.argv[2:5]))"
+)
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    nfpm, collector = find_tool("nfpm"), find_tool("cephqos-collector")
+    if nfpm is None or collector is None or shutil.which("go") is None:
+        pytest.skip("nfpm, cephqos-collector or go is missing: make tools")
+    out = tmp_path_factory.mktemp("packages")
+    argv: list[str | Path] = [sys.executable, "-c", MAKE, DEPLOY / "packages"]
+    argv += [nfpm, collector, out]
+    subprocess.run(argv, check=True, timeout=300)
+    [deb] = out.glob("*.deb")
+    assert len(list(out.glob("*.rpm"))) == 1
+    return deb
+
+
+@pytest.fixture(scope="module")
+def root(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
+    """With Ceph's packages, and so with its user."""
+    release = find_release("reef")
+    if not tree_ready(release):
+        pytest.skip("no release tree of reef: run `cephqos lab trees`")
+    directory = tmp_path_factory.mktemp("root")
+    # Not below /tmp, of which a sealed root has its own.
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as host:
+        Path(host).chmod(0o755)
+        yield FreshRoot(tree_path(release), directory, (package.parent, Path(host)))
+    shutil.rmtree(directory / "work", ignore_errors=True)
+
+
+class Loki:
+    """Takes what is pushed to it, and keeps it unpacked."""
+
+    def __init__(self) -> None:
+        self.received = b""
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                assert self.path == "/otlp/v1/logs"
+                outer.received += gzip.decompress(body)
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def loki() -> Iterator[Loki]:
+    server = Loki()
+    yield server
+    server.close()
+
+
+async def as_unit(root: FreshRoot, **settings: str) -> tuple[list[str], list[str]]:
+    """How systemd would start it: variables, rights taken away, and the command itself."""
+    unit = dict(re.findall(r"^(\w+)=(.*)$", UNIT, re.MULTILINE))
+    _, file = await root.run("cat", unit["EnvironmentFile"])
+    given = dict(re.findall(r"^(\w+)=(.*)$", file, re.MULTILINE)) | settings
+    given |= {"COLLECTOR_HOST": "here"}
+    assert (unit["User"], unit["CapabilityBoundingSet"]) == ("ceph", "")
+    rights = ["env", *(f"{name}={value}" for name, value in given.items())]
+    rights += ["setpriv", f"--reuid={unit['User']}", f"--regid={unit['User']}", "--init-groups"]
+    rights += ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
+    return rights, shlex.split(unit["ExecStart"])
+
+
+async def test_1_it_installs_and_its_configuration_is_valid(root: FreshRoot, package: Path) -> None:
+    await root.run("dpkg", "--install", str(package))
+    config = "--config=/etc/cephqos-collector/collector.yaml"
+    _, said = await root.run("cephqos-collector", "validate", config)
+    assert "rror" not in said
+    _, said = await root.run("stat", "-c", "%a %U", "/etc/cephqos-collector/collector.env")
+    assert said == "600 root\n"
+    licences = gzip.decompress(
+        root.path("/usr/share/doc/cephqos-collector/licences.gz").read_bytes()
+    )
+    assert b"==== go.opentelemetry.io/collector/component v" in licences
+    assert b"Permission is hereby granted, free of charge" in licences
+
+
+async def recorded_logs(root: FreshRoot, name: str) -> tuple[Path, dict[str, str]]:
+    """A folder with logs, and what the collector has to be told of it."""
+    host = root.shared[1] / name
+    logs = host / "log" / FSID
+    shutil.copytree(RECORDED, logs)
+    whole = (logs / "ceph.log").read_text().splitlines(keepends=True)
+    audited = [line for line in whole if "audit [" in line]
+    (logs / "ceph.audit.log").write_text("".join(audited))
+    (host / "state").mkdir()
+    host.chmod(0o755)
+    _, number = await root.run("id", "-u", "ceph")
+    for path in (*logs.iterdir(), logs, host / "state"):
+        shutil.chown(path, int(number))
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    [port] = free_ports(1)
+    state, health = str(host / "state"), f"127.0.0.1:{port}"
+    told = {"CEPH_LOGS": str(logs.parent), "COLLECTOR_STATE": state, "COLLECTOR_HEALTH": health}
+    return logs, told
+
+
+async def all_sent(logs: Path, loki: Loki) -> None:
+    for name in ("ceph.log", "ceph-mon.a.log"):
+        last = (logs / name).read_bytes().splitlines()[-1]
+        assert b"audit [" not in last
+        await asyncio.to_thread(wait_until, lambda last=last: last in loki.received, name, 60)
+
+
+@pytest.mark.parametrize("audit", ["yes", "no"])
+async def test_2_as_cephs_user_it_ships_what_nobody_else_may_read(
+    root: FreshRoot, loki: Loki, audit: str
+) -> None:
+    """And with the label of the cluster that the path names, as on a host of cephadm."""
+    logs, told = await recorded_logs(root, audit)
+    rights, command = await as_unit(root, LOKI_URL=loki.url, COLLECTOR_AUDIT=audit, **told)
+    async with root.service(command, rights) as process:
+        await all_sent(logs, loki)
+        # Every wrapper becomes the next by exec, so the collector is the child itself.
+        status = Path(f"/proc/{process.pid}/status").read_text()
+    assert re.search(r"^CapBnd:\s+0+$", status, re.MULTILINE)
+    assert re.search(rf"^Uid:\s+{logs.stat().st_uid}\s", status, re.MULTILINE)
+    for words in (FSID.encode(), b"osd.0", b"here", b"ceph_daemon"):
+        assert words in loki.received
+    assert list(Path(told["COLLECTOR_STATE"]).iterdir())
+    assert (b"log_channel(audit)" in loki.received) == (audit == "yes")
+    assert (b'"prefix"' in loki.received) == (audit == "yes")
+
+
+async def test_3_no_system_call_and_no_socket_is_outside_of_what_the_unit_leaves_it(
+    root: FreshRoot, loki: Loki
+) -> None:
+    await root.run("apt-get", "update")
+    await root.run("apt-get", "install", "--yes", "--no-install-recommends", "strace")
+    allowed = await syscalls("@system-service") - await syscalls("@privileged", "@resources")
+    logs, told = await recorded_logs(root, "traced")
+    rights, command = await as_unit(root, LOKI_URL=loki.url, **told)
+    traced = [*rights, "strace", "-f", "-qq", "-e", "signal=none"]
+    async with root.service(command, traced) as process:
+        reading = asyncio.create_task(lines_of(process))
+        await all_sent(logs, loki)
+    lines = await reading
+    called = called_in(lines)
+    assert {"openat", "socket"} <= called
+    assert called - allowed == set()
+    [families] = re.findall(r"^RestrictAddressFamilies=(.*)$", UNIT, re.MULTILINE)
+    assert set(re.findall(r"\bsocket\((\w+)", "\n".join(lines))) <= set(families.split())
+    writable = [line for line in lines if "PROT_EXEC" in line and "PROT_WRITE" in line]
+    assert not writable, "MemoryDenyWriteExecute would end it"
+
+
+async def test_4_removal_keeps_the_configuration_and_purge_nothing(root: FreshRoot) -> None:
+    await root.run("dpkg", "--remove", "cephqos-collector")
+    await root.run("test", "-e", "/etc/cephqos-collector/collector.env")
+    await root.run("mkdir", "-p", "/var/lib/cephqos-collector")
+    await root.run("dpkg", "--purge", "cephqos-collector")
+    for gone in (
+        "/etc/cephqos-collector",
+        "/var/lib/cephqos-collector",
+        "/usr/bin/cephqos-collector",
+    ):
+        status, _ = await root.run("test", "-e", gone, check=False)
+        assert status == 1, gone
