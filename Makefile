@@ -28,7 +28,7 @@ venv: $(STAMP) ## make the Python environment in .venv, with the commands cephqo
 tools: $(STAMP) ## build Loki, the log collector, nfpm, helm, kubeconform from Go modules (6 minutes, once)
 	@$(BIN)/python -m cephqos_loadgen.tools
 
-packages: $(STAMP) ## build the Debian package and the RPM, in dist/ (needs Go)
+packages: $(STAMP) ## build Debian packages and RPMs of exporter and log collector, in dist/ (needs Go)
 	@$(BIN)/python deploy/packages/build.py
 
 demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ctrl-C (root)
@@ -64,10 +64,11 @@ format: $(STAMP) ## let ruff format and fix what it can
 compile = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
   --no-emit-index-url --no-emit-find-links --python-version 3.11
 lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images from pyproject.toml
-	$(BIN)/pip install --quiet uv
+	$(BIN)/pip install --quiet --require-hashes -r deploy/requirements-lock.txt
 	$(compile) --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
 	$(compile) -c requirements-dev.txt pyproject.toml -o deploy/images/requirements-exporter.txt
 	$(compile) -c requirements-dev.txt --extra loadgen pyproject.toml -o deploy/images/requirements-lab.txt
+	echo uv | $(compile) - -o deploy/requirements-lock.txt
 	echo 'setuptools>=77' | $(compile) -c requirements-dev.txt - -o deploy/images/requirements-build.txt
 	@echo "then: make venv && $(BIN)/python deploy/sbom.py"
 
@@ -95,31 +96,31 @@ soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch m
 
 REPLIES ?= 1000000
 fuzz: $(STAMP) ## feed the exporter a million mutated replies (REPLIES=N, SEED=N; half an hour)
-	$(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
+	PYTHONPATH=. $(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
-	$(BIN)/python -m tests.bench.exporter
+	PYTHONPATH=. $(BIN)/python -m tests.bench.exporter
 
 bench-lab: $(STAMP) ## print how long clusters of each release take to come up and go down
-	$(BIN)/python tests/bench/lab.py
+	PYTHONPATH=. $(BIN)/python -m tests.bench.lab
 
 bench-scenarios: $(STAMP) ## run the ten scenarios at their smallest, and print a row for each (root, 30 minutes)
-	$(BIN)/python tests/bench/scenarios.py
+	PYTHONPATH=. $(BIN)/python -m tests.bench.scenarios
 
 bench-rules: $(STAMP) ## print what evaluating all rules costs for 100, 300 and 1,000 OSDs (9 minutes)
-	$(BIN)/python tests/bench/rules.py
+	PYTHONPATH=. $(BIN)/python -m tests.bench.rules
 
 bench-report: $(STAMP) ## print what a report of an hour with 16 OSDs costs (5 minutes)
-	PYTHONPATH=. $(BIN)/python tests/bench/report.py
+	PYTHONPATH=. $(BIN)/python -m tests.bench.report
 
 bench-top: $(STAMP) ## print what a frame of cephqos top costs with 1,000 OSDs
-	PYTHONPATH=. $(BIN)/python tests/bench/top.py
+	PYTHONPATH=. $(BIN)/python -m tests.bench.top
 
 test-staged: $(STAMP) ## run a dozen situations of make truth on one cluster (root, 6 minutes)
 	$(BIN)/pytest tests/stack/test_staged.py
 
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
-	$(BIN)/python -m tests.truth $(TRUTH)
+	PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
 study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/study-small (root, 40 minutes)
 	@YES=$(YES) deploy/bootstrap.sh system

@@ -11,11 +11,15 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
 from cephqos_base.terminal import say
-from cephqos_base.urls import without_password
+from cephqos_base.urls import refuse_login
 from cephqos_dashboards.provisioning import GrafanaPaths, provisioning
 
 _PACKAGE: Final = Path(__file__).parent
 GENERATED: Final = _PACKAGE / "generated"
+_LOGIN: Final = (
+    "give the URL without, and add basicAuthUser and secureJsonData to the data source in"
+    " provisioning/datasources/cephqos.yml"
+)
 
 
 class DashboardsOutOfDate(CephqosError):
@@ -94,9 +98,9 @@ async def _check(_: argparse.Namespace) -> int:
 async def _install(arguments: argparse.Namespace) -> int:
     for option in ("prometheus", "loki"):
         url = getattr(arguments, option)
+        refuse_login(f"--{option}", url, _LOGIN)
         if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
-            shown = without_password(url)
-            raise UsageError(f"--{option} {shown}: expected a URL such as http://host:9090")
+            raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
     if arguments.directory.exists() and not arguments.directory.is_dir():

@@ -17,7 +17,7 @@ OSD = Daemon(
     cluster="c0ffee00-0000-4000-8000-000000000001",
     socket=Path("/run/ceph/ceph-osd.3.asok"),
     pid=4711,
-    start_time=1.0,
+    start=1,
 )
 
 

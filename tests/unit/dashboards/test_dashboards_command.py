@@ -62,6 +62,8 @@ def test_installing_needs_no_sdk_and_building_says_that_it_does(tmp_path: Path) 
     [
         (["--prometheus", "p:9090"], "--prometheus p:9090: expected a URL such as http://"),
         (["--loki", "ftp://l"], "--loki ftp://l: expected a URL such as http://"),
+        (["--loki", "http://me:sec/ret@l:3100"], "--loki http://l:3100: found a user or password"),
+        (["--prometheus", "https://me@p"], "basicAuthUser and secureJsonData to the data source"),
         (["--scrape-interval", "0"], "--scrape-interval 0.0: expected 0.1 to 300"),
     ],
 )
@@ -72,6 +74,7 @@ def test_what_cannot_be_is_refused_in_one_line(
     assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert "sec" not in done.stderr.replace("secureJsonData", "")
     assert not (tmp_path / "new").exists()
 
 
