@@ -17,6 +17,8 @@ from cephqos_loadgen.report.charts.plot_time import Line, Panel, over_time, stre
 from cephqos_loadgen.report.document import Chart
 from cephqos_loadgen.report.figures.analysis import ReportRun, ReportSettings, analyse
 from cephqos_loadgen.report.figures.causes import CauseSeen, causes_within, with_causes
+from cephqos_loadgen.report.figures.observe import Observation
+from cephqos_loadgen.report.figures.promises import KeptPromise, promises
 from cephqos_loadgen.report.figures.samples import Series
 
 OSDS = Osds(count=3, attained=300.0, reservation=500.0, waiting=4.0)
@@ -185,6 +187,26 @@ def seen(osd: str, cause: str, seconds: range, by: str = "") -> CauseSeen:
     return CauseSeen(labels, [START + second for second in seconds])
 
 
+def clients(observed: Observation, osd: str) -> KeptPromise:
+    (found,) = [
+        p
+        for p in promises(observed.samples, START, START + 60)
+        if (p.osd, p.work) == (osd, "client")
+    ]
+    return found
+
+
+def test_causes_end_with_the_demand_though_the_rules_hold_on_to_them(tmp_path: Path) -> None:
+    busy = {"in_progress": 20.0, "in_store": 16.0, "busy": (0, 20)}
+    osds = Osds(count=1, attained=300.0, reservation=500.0, media="ssd", **busy)  # type: ignore[arg-type]
+    run = with_causes(analysed(tmp_path, osds), [seen("osd.0", "capacity", range(10, 30))])
+    (observed,) = run.observations
+    promise = clients(observed, "osd.0")
+    assert 0 < promise.demand_seconds <= 11
+    found = causes_within(observed, promise, START, START + 60)
+    assert found == {"capacity": promise.demand_seconds}
+
+
 def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
     run = with_causes(
         analysed(tmp_path),
@@ -198,9 +220,10 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
         ],
     )
     (observed,) = run.observations
-    found = causes_within(observed, "osd.0", "client", START, START + 60)
+    found = causes_within(observed, clients(observed, "osd.0"), START, START + 60)
     assert found == {"device": 20.0, "replica by osd.1": 5.0}
-    assert causes_within(observed, "osd.0", "client", START, START + 14) == {"device": 5.0}
+    found = causes_within(observed, clients(observed, "osd.0"), START, START + 14)
+    assert found == {"device": 5.0}
     table = next(t for t in build([run], ReportSettings()).tables if t.name == "promises")
     at = [column.title for column in table.columns].index("Main causes")
     assert [row[at].text for row in table.rows] == [

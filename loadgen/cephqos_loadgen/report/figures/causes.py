@@ -9,7 +9,7 @@ import numpy as np
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.observe import Observation, ObservedCause
-from cephqos_loadgen.report.figures.promises import WINDOW
+from cephqos_loadgen.report.figures.promises import WINDOW, KeptPromise
 
 # What `cephqos report --causes` lets Prometheus evaluate.
 WANTED: Final = (PerClass.CAUSE,)
@@ -55,13 +55,17 @@ def _with_causes(observed: Observation, found: Sequence[CauseSeen]) -> Observati
 
 
 def causes_within(
-    observed: Observation, osd: str, work: str, start: float, end: float
+    observed: Observation, promise: KeptPromise, start: float, end: float
 ) -> Mapping[str, float]:
-    """Seconds of each cause of a class on an OSD; rules are evaluated once a second."""
+    """Seconds of each cause in which the class had demand; rules are evaluated once a second.
+
+    The rules hold on to a violation, and to its cause, longer than the demand lasts.
+    """
     found: dict[str, float] = {}
     for cause in observed.causes or ():
-        if (cause.osd, cause.work) == (osd, work):
-            seconds = float(((cause.times >= start) & (cause.times <= end)).sum())
+        if (cause.osd, cause.work) == (promise.osd, promise.work):
+            within = (cause.times >= start) & (cause.times <= end)
+            seconds = float((within & promise.wanted_at(cause.times)).sum())
             if seconds:
                 found[cause.name] = found.get(cause.name, 0.0) + seconds
     return found

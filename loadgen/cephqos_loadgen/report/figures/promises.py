@@ -43,7 +43,7 @@ FAMILIES: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class KeptPromise:
     """One class on one OSD in a stretch of time, normalised operations per second."""
 
@@ -57,10 +57,20 @@ class KeptPromise:
     demand_seconds: float
     violated_seconds: float | None  # None: no reservation is recorded
     lag_most_seconds: float | None
+    demand_ends: Floats  # of the windows with demand
+    step: float  # seconds from one window's end to the next
 
     @property
     def attainment(self) -> float | None:
         return self.attained / self.reservation if self.reservation else None
+
+    def wanted_at(self, times: Floats) -> Mask:
+        """At which moments the last window had demand."""
+        if not len(self.demand_ends):
+            return np.zeros(len(times), np.bool_)
+        last = np.searchsorted(self.demand_ends, times, side="right") - 1
+        found: Mask = (last >= 0) & (times - self.demand_ends[last] < self.step)
+        return found
 
 
 def promises(samples: Samples, start: float, end: float) -> Iterator[KeptPromise]:
@@ -115,6 +125,8 @@ def _promise(
         demand_seconds=float(wanted.sum()) * step,
         violated_seconds=float(short.sum()) * step if reservation else None,
         lag_most_seconds=worst,
+        demand_ends=times[wanted],
+        step=step,
     )
 
 

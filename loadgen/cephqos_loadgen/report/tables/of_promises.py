@@ -131,9 +131,9 @@ def _causes_cell(found: Sequence[StepPromise]) -> Cell:
     """
     total: dict[str, float] = {}
     for one in found:
-        load, promise = one.load, one.promise
+        load = one.load
         start = load.start if load.depth is None else load.start + WINDOW
-        causes = causes_within(one.observed, promise.osd, promise.work, start, load.end)
+        causes = causes_within(one.observed, one.promise, start, load.end)
         for name, seconds in causes.items():
             total[name] = total.get(name, 0.0) + seconds
     ordered = sorted(total.items(), key=lambda item: (-item[1], item[0]))
