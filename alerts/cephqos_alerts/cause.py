@@ -35,6 +35,9 @@ _BUSY_CPU_RANK: Final = 35
 # for an OSD that is well, not over waiting for one whose device or CPU has failed.
 _ONLY_NETWORK_RANK: Final = 67
 _SICK_RANK: Final = 68
+# Nothing that runs on the OSD itself slows it as much as a device that has failed elsewhere. A CPU
+# that others lack is what a flood of work takes.
+_FAILED_RANK: Final = 72
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
 
@@ -105,7 +108,10 @@ or on ({OSD_CLASS}) ({_OVERSTATED})
 # than the others. Slow alone is what a disk is.
 _DEVICE: Final = _wanting(PerOsd.DEVICE_FAILING)
 
-_CPU: Final = _wanting(f"{PerOsd.CPU_SHORT} and on ({OSD}) {PerOsd.COLLAPSED}")
+# Too little CPU hurts where the OSD does far less than it used to, or where others wait for it.
+_CPU: Final = _wanting(
+    f"{PerOsd.CPU_SHORT} and on ({OSD}) ({PerOsd.COLLAPSED} or on ({OSD}) {PerOsd.WAITED_FOR})"
+)
 _CPU_BUSY: Final = _wanting(PerOsd.CPU_SHORT)
 
 # One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
@@ -159,10 +165,11 @@ label_replace(
 """
 
 _SICK: Final = f"({PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT})"
-_SICK_RANKED: Final = f"{PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {_SICK}"
 # Every OSD that holds up others, with the rank of those that wait for it.
 _WAITED_FOR_RANKED: Final = _as_by(
-    f"({_SICK_RANKED}) * 0 + {_SICK_RANK} or {PerOsd.HOLDS_UP_OTHERS} * 0 + {RANKS['replica']}"
+    f"({PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {PerOsd.DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
+    f" or ({PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {PerOsd.CPU_SHORT}) * 0 + {_SICK_RANK}"
+    f" or {PerOsd.HOLDS_UP_OTHERS} * 0 + {RANKS['replica']}"
 )
 
 # It holds up others with what it recovers.
@@ -336,7 +343,7 @@ CAUSE: Final = RuleGroup(
               count by (cluster, by) (
                 (
                   {_NAMED} unless on ({OSD_CLASS}) {PerClass.EVIDENCE}{{cause="interference"}}
-                  or {_NAMED} == {_SICK_RANK}
+                  or {_NAMED} >= {_SICK_RANK}
                 )
                 unless on (cluster, by) ({_as_by(_RECOVERS.strip())})
                 or {_NAMED} and on (cluster, by) ({_as_by(PerOsd.DEVICE_FAILING)})

@@ -67,6 +67,8 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
     return flat(name, value, **osd, **labels)
 
 
+_BUSY_CORE = replace(BUSY, client=100, replica_writes=60, replica_latency=0.5, cpu_waiting=12)
+_CPU_1 = {**violated("page", "cpu"), "ceph_daemon": "osd.1"}
 PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
 
 REPLICAS = [
@@ -158,6 +160,25 @@ REPLICAS = [
             others=WAITS,
         ),
         moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD without CPU that others wait for is told so while it does half of its best",
+        alert=VIOLATED,
+        series=merged(
+            *(
+                replace(osd((10, WELL), (20, WAITS)), id=i)
+                if i != 1
+                else replace(osd((10, replace(WELL, client=200)), (20, _BUSY_CORE)), id=i)
+                for i in range(3)
+            )
+        ),
+        moments=(firing(22, _CPU_1), firing(28, _CPU_1, _waiting(0), _waiting(2))),
+    ),
+    RuleCase(
+        name="who recovers and waits for an OSD whose device has failed is told so",
+        alert=VIOLATED,
+        series=three((10, WELL), culprit=CULPRIT, others=_FLOODED),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
     ),
     RuleCase(
         name="a failed device is waited for in a flood of recovery too",
