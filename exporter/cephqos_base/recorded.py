@@ -13,9 +13,9 @@ class PerOsd:
 
     BUSIER: Final = "osd:cephqos_busier:bool"
     CAPACITY_OPS: Final = "osd:cephqos_capacity_ops"
+    CLIENT_PRESENT_LOW: Final = "osd:cephqos_client_present:quantile25"
     CLIENT_PRESENT_RATE: Final = "osd:cephqos_client_present:rate"
     CLIENT_PRESENT_SUM: Final = "osd:cephqos_client_present:sum"
-    CLIENT_PRESENT_LOW: Final = "osd:cephqos_client_present:quantile25"
     CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
     COLLAPSED: Final = "osd:cephqos_collapsed:bool"
     CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"

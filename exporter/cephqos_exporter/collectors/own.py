@@ -18,6 +18,7 @@ from cephqos_exporter.model import (
     extend_labels,
     render_labels,
 )
+from cephqos_exporter.procfs import CLOCK_TICKS
 from cephqos_exporter.report import DaemonReport, ScrapeReport
 
 
@@ -163,7 +164,7 @@ def _started() -> float:
     """When this process did, since the epoch. Once, as it moves with the clock."""
     boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     ticks = process_start(Host(), os.getpid())
-    return math.nan if ticks is None else round(boot + ticks / os.sysconf("SC_CLK_TCK"), 2)
+    return math.nan if ticks is None else round(boot + ticks / CLOCK_TICKS, 2)
 
 
 def _open_descriptors() -> int:

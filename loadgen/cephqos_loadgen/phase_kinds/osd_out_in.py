@@ -50,6 +50,13 @@ class _OsdPhase(PhaseKind):
     def read(cls, value: Value) -> Self:
         return cls(read_osd(value))
 
+    async def _entry(self, context: Context) -> Mapping[str, Any]:
+        """The OSD as the map has it."""
+        osd = await context.cluster.find_osd(self.osd)
+        dump = await context.cluster.command("osd dump")
+        found: Mapping[str, Any] = next(entry for entry in dump["osds"] if entry["osd"] == osd)
+        return found
+
 
 class OsdOut(_OsdPhase):
     """An OSD is marked down and out, and kept from coming back."""
@@ -70,11 +77,11 @@ class OsdOut(_OsdPhase):
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdOutResult:
         """Its process lives on: its own noup flag tells it to stay away."""
-        osd = await context.cluster.find_osd(self.osd)
+        entry = await self._entry(context)
+        osd = int(entry["osd"])
         name = f"osd.{osd}"
         send = context.cluster.command
-        dump = await send("osd dump")
-        for undo in way_back(next(entry for entry in dump["osds"] if entry["osd"] == osd)):
+        for undo in way_back(entry):
             await context.journal.push(undo)
         await send("osd set-group", flags="noup", who=[name])
         await send("osd down", ids=[str(osd)])
@@ -101,10 +108,9 @@ class OsdIn(_OsdPhase):
         yield ["ceph", "osd", "in", self.osd]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdInResult:
-        osd = await context.cluster.find_osd(self.osd)
+        entry = await self._entry(context)
+        osd = int(entry["osd"])
         command = context.cluster.command
-        dump = await command("osd dump")
-        entry = next(entry for entry in dump["osds"] if entry["osd"] == osd)
         if not (entry["up"] and entry["in"]) and back_in(osd) not in context.journal.entries:
             raise RunError(f"osd.{osd} is down or out, and not by this run: it is left as it is")
         await command("osd unset-group", flags="noup", who=[f"osd.{osd}"])
