@@ -102,11 +102,13 @@ def compose(text: str, file: str) -> yaml.Node:
 
 def _check_nodes(file: str, node: yaml.Node, path: str, seen: set[int]) -> None:
     """No key twice, no NUL, also in a part that nobody reads: hence not in `entries`."""
+    if isinstance(node, yaml.ScalarNode):
+        if "\0" in node.value:  # written as an escape
+            raise _invalid(file, node.start_mark.line + 1, Described("the character U+0000"))
+        return
     if id(node) in seen:
         return
     seen.add(id(node))
-    if isinstance(node, yaml.ScalarNode) and "\0" in node.value:  # written as an escape
-        raise _invalid(file, node.start_mark.line + 1, Described("the character U+0000"))
     if isinstance(node, yaml.SequenceNode):
         for i, item in enumerate(node.value):
             _check_nodes(file, item, f"{path}[{i}]", seen)
