@@ -195,6 +195,32 @@ _CLUSTER_TARGET_MISSED: Final = _lasting(
 )
 _HELD: Final = _lasting(PerClass.HELD_WHILE_IDLE, _firing("CephQosHeldAtLimit", OSD_CLASS))
 
+# Clients want more of a cluster where most OSDs are asked for more than they give, or where what
+# clients wait for is held by few that give no more than the others do: those hold up all. One hot
+# object gathers its work, too; but what gathers it also does most of it.
+_CLUSTER_DEMAND: Final = f"""
+        0 * (
+          sum by (cluster, class) (
+            {PerClass.WANTS}{{class="client"}}
+            * on ({OSD}) group_left () {PerOsd.CLIENT_PRESENT_LOW}
+            and on ({OSD_CLASS}) (
+              {PerClass.ATTAINED_OPS}
+              <= on (cluster, class) group_left () (
+                @even@ * {PerClusterClass.ATTAINED_OPS}
+                / on (cluster) group_left () {PerCluster.OSDS}
+              )
+            )
+          )
+          > on (cluster) group_left () (
+            @held_up@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})
+          )
+        ) + 1
+        or on (cluster, class) (
+          {PerClusterClass.DEMAND_OSDS}
+          >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
+        )
+"""
+
 _TARGETS: Final = (
     RecordedSeries(
         record=PerClass.TARGET_MISSED,
@@ -210,13 +236,11 @@ _TARGETS: Final = (
         record=PerClusterClass.TARGET_OPS,
         expr=f"max by (cluster, class) ({QosSeries.CLUSTER_TARGET_RESERVATION_OPS})",
     ),
+    RecordedSeries(record=PerClusterClass.DEMAND, expr=_CLUSTER_DEMAND),
     RecordedSeries(
         record=PerClusterClass.TARGET_MISSED,
         expr=f"""
-        (
-          {PerClusterClass.DEMAND_OSDS}
-          >= bool on (cluster) group_left () (@cluster_share@ * {PerCluster.OSDS})
-        )
+        {PerClusterClass.DEMAND}
         * on (cluster) group_left () ({PerCluster.COVERAGE} >= bool 1)
         * (
           {PerClusterClass.ATTAINED_OPS}
@@ -261,7 +285,7 @@ _TARGETS: Final = (
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
         f" (cause: {{{{ $labels.cause }}}}{_BY})",
         description=f"""
-        {{{{ $labels.class }}}} has unmet demand on most OSDs of cluster {{{{ $labels.cluster }}}}
+        {{{{ $labels.class }}}} has unmet demand in cluster {{{{ $labels.cluster }}}}
         and has had only {{{{ $value | humanizePercentage }}}} of the policy target for the whole
         cluster for @hold@. Likely cause:
         {{{{ $labels.cause }}}}{_BY}.

@@ -130,6 +130,7 @@ class PerClusterClass:
 
     ATTAINED_OPS: Final = "cluster_class:cephqos_attained_ops:sum"
     CAUSE_OSDS: Final = "cluster_class:cephqos_cause_osds:count"
+    DEMAND: Final = "cluster_class:cephqos_demand:bool"
     DEMAND_OSDS: Final = "cluster_class:cephqos_demand_osds:sum"
     MAIN_CAUSE: Final = "cluster_class:cephqos_main_cause"
     RESERVED_OPS: Final = "cluster_class:cephqos_reserved_ops:sum"

@@ -124,6 +124,37 @@ TARGETS = [
         moments=(silent(15), silent(27)),
     ),
     RuleCase(
+        name="a target for the cluster is missed where one OSD of three holds up all clients",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((28, State(client=600, in_progress=(6, 4, 9))),), **_WPQ),
+            replace(osd((28, RECOVERING), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(
+            firing(
+                15,
+                {
+                    **CLIENT,
+                    "severity": "ticket",
+                    "scope": "cluster",
+                    "cause": "interference",
+                    "by": "background_recovery",
+                },
+            ),
+        ),
+    ),
+    RuleCase(
+        name="a target for the cluster is not missed where an OSD is asked for more as others are",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((28, State(client=600, in_progress=(18, 14, 20))),), **_WPQ),
+            replace(osd((28, RECOVERING), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    RuleCase(
         name="a target without demand is not missed",
         alert=TARGET,
         series=merged(
