@@ -26,7 +26,7 @@ IMAGE_SIZE = "1G"
 # A load that any machine can carry.
 LOAD_IOPS = 200
 # Closer to what OSDs on one shared disk can do than Ceph's default, which fits an NVMe drive.
-CAPACITY = 2000
+CAPACITY = 500  # little, until it is measured: what was not measured must not look broken
 # How long the screen may wait for Grafana. Later its state is shown there.
 _GRAFANA_SECONDS = 20.0
 

@@ -1,12 +1,15 @@
 """What the demo says of an alert."""
 
+import asyncio
 import json
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from cephqos_loadgen.demo import story
 from cephqos_loadgen.demo.story import AlertWatch, NotifiedAlert
+from cephqos_loadgen.errors import LabError
 
 OSD_1 = {"alertname": "A", "severity": "page", "ceph_daemon": "osd.1", "class": "client"}
 
@@ -65,3 +68,23 @@ async def test_an_alert_that_another_one_inhibits_is_not_told_as_resolved(
         "RESOLVED",
     ]
     assert told[-2].endswith("violated cluster") and told[-1].endswith("slow cluster")
+
+
+async def test_the_load_is_kept_until_an_osd_is_at_its_end_or_the_user_is_told_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers: list[list[dict[str, list[str]]]] = [[], [], [{"value": ["0", "812.4"]}]]
+
+    async def query(_: str) -> list[dict[str, list[str]]]:
+        return answers.pop(0) if answers else []
+
+    async def pause(*_: object) -> None:
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(story, "_watch_for", pause)
+    monkeypatch.setattr(story, "SATURATED_WITHIN", 0.2)
+    stack: Any = SimpleNamespace(query=query)
+    watch: Any = None
+    assert await story._delivered(stack, watch) == 812
+    with pytest.raises(LabError, match=r"no OSD was saturated within .*: try again when.*--calm"):
+        await story._delivered(stack, watch)
