@@ -195,24 +195,26 @@ _CLUSTER_TARGET_MISSED: Final = _lasting(
 )
 _HELD: Final = _lasting(PerClass.HELD_WHILE_IDLE, _firing("CephQosHeldAtLimit", OSD_CLASS))
 
-# Clients want more of a cluster where most OSDs are asked for more than they give, or where what
-# clients wait for is held by few that give no more than the others do: those hold up all. One hot
-# object gathers its work, too; but what gathers it also does most of it.
+# Clients want more of a cluster where half of its OSDs have demand, or where few OSDs hold up most
+# of what clients have in progress. For one hot object that is so, too, and it misses no target: so
+# the few must be held back by something, and able to meet the target with what they did at best.
 _CLUSTER_DEMAND: Final = f"""
         0 * (
           sum by (cluster, class) (
             {PerClass.WANTS}{{class="client"}}
             * on ({OSD}) group_left () {PerOsd.CLIENT_PRESENT_LOW}
-            and on ({OSD_CLASS}) (
-              {PerClass.ATTAINED_OPS}
-              <= on (cluster, class) group_left () (
-                @even@ * {PerClusterClass.ATTAINED_OPS}
-                / on (cluster) group_left () {PerCluster.OSDS}
-              )
-            )
+            and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"capacity|skew|unknown"}}
           )
           > on (cluster) group_left () (
             @held_up@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})
+          )
+          and on (cluster, class) (
+            sum by (cluster, class) (
+              {PerClass.WANTS}{{class="client"}}
+              * on ({OSD}) group_left () {PerOsd.DELIVERED_OPS_MAX1D}
+              or {PerClass.ATTAINED_OPS}{{class="client"}}
+            )
+            >= {PerClusterClass.TARGET_OPS}
           )
         ) + 1
         or on (cluster, class) (

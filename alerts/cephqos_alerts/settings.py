@@ -75,7 +75,6 @@ class Thresholds:
     cluster_share: float = 0.5  # of the OSDs
     cluster_osds: float = 4
     held_up: float = 0.5  # of the client operations in progress, held by OSDs that want more
-    even: float = 1.5  # times the mean of the cluster's OSDs; above, work gathers there
     coverage: float = 0.8  # of the samples that a window should hold
     repeated: float = 900  # seconds of an hour in which a promise was broken
     restarts: float = 3  # of what is scraped in an hour

@@ -145,7 +145,17 @@ TARGETS = [
         ),
     ),
     RuleCase(
-        name="a target for the cluster is not missed where an OSD is asked for more as others are",
+        name="a target for the cluster is not missed where one OSD has a hot object",
+        alert=TARGET,
+        series=merged(
+            *osds(2, ((28, State(client=600, in_progress=(6, 4, 9), kv_commit=0.008)),), **_WPQ),
+            replace(osd((8, PROVEN), (20, replace(BUSY, client=600)), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    RuleCase(
+        name="a target for the cluster is not missed where one OSD of three holds up a third",
         alert=TARGET,
         series=merged(
             *osds(2, ((28, State(client=600, in_progress=(18, 14, 20))),), **_WPQ),

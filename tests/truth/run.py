@@ -56,6 +56,7 @@ SEEN: Final = (
     "cephqos_network_slow_peers",
     "cluster_class:cephqos_attained_ops:sum",
     "cluster_class:cephqos_target_ops",
+    "cluster_class:cephqos_demand:bool",
     "cluster_class:cephqos_demand_osds:sum",
     "cluster_class:cephqos_target_missed:bool",
     "scrape_samples_post_metric_relabeling",
