@@ -5,5 +5,6 @@ if [ "$1" = purge ]; then
     rm -rf /etc/cephqos
 fi
 if [ -d /run/systemd/system ]; then
-    systemctl daemon-reload
+    systemctl daemon-reload ||
+        echo "cephqos: systemd still knows the removed units: systemctl daemon-reload" >&2
 fi

@@ -163,10 +163,10 @@ def test_compiled_files_go_with_the_version_that_made_them(
 def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed(
     folder: str, script: str, said: str, tmp_path: Path
 ) -> None:
-    """A unit that is masked cannot be disabled; nor may that be silent."""
+    """Nor may that be silent. In a chroot that sees the host's /run it refuses all there is."""
     program = tmp_path / "bin" / "systemctl"
     program.parent.mkdir()
-    program.write_text('#!/bin/sh\n[ "$1" = daemon-reload ] || { echo masked >&2; exit 1; }\n')
+    program.write_text("#!/bin/sh\necho refused >&2\nexit 1\n")
     program.chmod(0o755)
     for other in ("systemd-sysusers", "systemd-tmpfiles", "python3"):
         (program.parent / other).symlink_to("/bin/true")
@@ -183,8 +183,8 @@ def test_a_systemd_that_refuses_keeps_no_package_from_being_installed_or_removed
         timeout=30,
     )
     assert done.returncode == 0, done.stderr
-    if "masked" in done.stderr:
-        assert "systemctl status 'cephqos-*'" in done.stderr
+    if "refused" in done.stderr:
+        assert re.search(r"^cephqos: .*: systemctl ", done.stderr, re.MULTILINE)
 
 
 @pytest.mark.parametrize("unit", [*UNITS, COLLECTOR], ids=lambda unit: unit.stem)
