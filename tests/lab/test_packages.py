@@ -12,7 +12,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -45,12 +45,16 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def make(nfpm: Path, out: Path, *versions: str) -> None:
+# A machine of another name.
+ELSEWHERE = ("unshare", "--uts", "sh", "-c", 'echo x >/proc/sys/kernel/hostname; exec "$@"', "sh")
+
+
+def make(nfpm: Path, out: Path, *versions: str, where: Sequence[str] = ()) -> None:
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
         "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
     )
-    argv = [sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
+    argv = [*where, sys.executable, "-c", code, str(DEPLOY / "packages"), str(nfpm), str(out)]
     subprocess.run([*argv, *versions], check=True, timeout=120)
 
 
@@ -117,7 +121,7 @@ def free_port() -> int:
 def test_0_the_same_sources_give_the_same_bytes(packages: Path, tmp_path: Path) -> None:
     nfpm = find_tool("nfpm")
     assert nfpm
-    make(nfpm, tmp_path, VERSION)
+    make(nfpm, tmp_path, VERSION, where=ELSEWHERE)
     made = sorted(tmp_path.iterdir())
     assert [path.suffix for path in made] == [".rpm", ".deb"]
     for path in made:
@@ -286,5 +290,6 @@ async def test_7_the_rpm_has_the_same_files_and_keeps_the_same_configuration(
     _, said = await root.run("cephqos-exporter", "--version")
     assert said == f"cephqos-exporter {VERSION}\n"
     await root.run("rpm", "--erase", "cephqos-exporter")
-    status, _ = await root.run("test", "-e", "/usr/lib/cephqos", check=False)
-    assert status == 1
+    for gone in ("/usr/lib/cephqos", "/usr/share/cephqos", "/usr/share/doc/cephqos-exporter"):
+        status, _ = await root.run("test", "-e", gone, check=False)
+        assert status == 1, gone

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cephqos_exporter.ceph import monclient
 from cephqos_exporter.cli import every_option, read_settings
@@ -139,6 +140,16 @@ def test_every_dependency_of_the_project_is_one_of_both_packages() -> None:
     for name, version in wanted:
         short = name.lower().removeprefix("py").replace("_", "[-_]")
         assert len(re.findall(rf"python3-(?:py)?{short} \(?>= {version}", description)) == 2, name
+
+
+@pytest.mark.parametrize("name", ["nfpm.yaml", "nfpm-collector.yaml"])
+def test_each_folder_of_ours_belongs_to_a_package_and_no_machine_is_named(name: str) -> None:
+    description = yaml.safe_load((DEPLOY / "packages" / name).read_text())
+    assert description["rpm"]["buildhost"] == "localhost"
+    contents = description["contents"]
+    owned = {one["dst"] for one in contents if one.get("type") in ("dir", "tree")}
+    used = {str(Path(one["dst"]).parent) for one in contents if not one["dst"].endswith("/")}
+    assert {path for path in used if "cephqos" in path} <= owned
 
 
 @pytest.mark.parametrize(
