@@ -26,6 +26,30 @@ SEALED = (
 )
 
 
+# What each command inside has of the environment.
+CLEAN = "env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C"
+
+
+async def to_the_end(
+    argv: Sequence[str], words: Sequence[str], within: float, check: bool
+) -> tuple[int, str]:
+    """A command line that runs words inside: its status and all it said."""
+    process = await asyncio.create_subprocess_exec(
+        *argv,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), within)
+    finally:
+        if process.returncode is None:
+            process.kill()
+    said = out.decode(errors="replace")
+    assert process.returncode == 0 or not check, f"{shlex.join(words)}: {said[-2000:]}"
+    return process.returncode or 0, said
+
+
 @dataclass(frozen=True)
 class FreshRoot:
     """`tree` below, the changes in `directory`; `shared` are host folders that it sees too."""
@@ -36,6 +60,19 @@ class FreshRoot:
 
     def argv(self, words: Sequence[str], *, sealed: bool = False) -> list[str]:
         """The command line that runs words inside; it ends with the one who started it."""
+        root, lines = self.mounting()
+        lines += [
+            f"mount --rbind /proc {root}/proc",
+            f"mount --rbind /dev {root}/dev",
+            f"mount --rbind /sys {root}/sys",
+        ]
+        if sealed:
+            lines += [line.format(root=root) for line in SEALED]
+        lines.append(f"exec {CLEAN} chroot {root} {shlex.join(words)}")
+        return tied(["unshare", "--mount", "sh", "-c", "\n".join(lines)])
+
+    def mounting(self) -> tuple[Path, list[str]]:
+        """Where the overlay with the shared folders is to be, and the commands that mount it."""
         upper, work, root = (self.directory / name for name in ("upper", "work", "root"))
         for path in (upper, work, root):
             path.mkdir(exist_ok=True)
@@ -43,17 +80,10 @@ class FreshRoot:
             "set -e",
             f"mount -t overlay overlay -o lowerdir={self.tree},upperdir={upper},workdir={work}"
             f" {root}",
-            f"mount --rbind /proc {root}/proc",
-            f"mount --rbind /dev {root}/dev",
-            f"mount --rbind /sys {root}/sys",
         ]
         for path in self.shared:
             lines += [f"mkdir -p {root}{path}", f"mount --rbind {path} {root}{path}"]
-        if sealed:
-            lines += [line.format(root=root) for line in SEALED]
-        clean = "env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive LC_ALL=C"
-        lines.append(f"exec {clean} chroot {root} {shlex.join(words)}")
-        return tied(["unshare", "--mount", "sh", "-c", "\n".join(lines)])
+        return root, lines
 
     def path(self, inside: str) -> Path:
         """Where a file that was written inside is outside."""
@@ -61,20 +91,7 @@ class FreshRoot:
 
     async def run(self, *words: str, within: float = 240, check: bool = True) -> tuple[int, str]:
         """A command to its end: its status and all it said."""
-        process = await asyncio.create_subprocess_exec(
-            *self.argv(words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        try:
-            out, _ = await asyncio.wait_for(process.communicate(), within)
-        finally:
-            if process.returncode is None:
-                process.kill()
-        said = out.decode(errors="replace")
-        assert process.returncode == 0 or not check, f"{shlex.join(words)}: {said[-2000:]}"
-        return process.returncode or 0, said
+        return await to_the_end(self.argv(words), words, within, check)
 
     @asynccontextmanager
     async def service(

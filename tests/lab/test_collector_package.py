@@ -1,4 +1,4 @@
-"""The log collector's package in a fresh Debian: installed, started as its unit would, removed.
+"""The log collector's packages in a fresh Debian: installed, upgraded under systemd, removed.
 
 No cluster is needed: it gets recorded logs, with the owner and the rights that Ceph gives them.
 """
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,7 @@ from cephqos_loadgen.lab.trees import tree_path, tree_ready
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.tools import find_tool
 
+from .booted_root import Booted, booted
 from .fresh_root import FreshRoot
 from .traced import called_in, lines_of, syscalls
 
@@ -33,28 +35,39 @@ DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = (DEPLOY / "collector" / "cephqos-collector.service").read_text()
 RECORDED: Final = ROOT / "tests" / "recordings" / "logs" / "reef"
 FSID: Final = "01234567-89ab-cdef-0123-456789abcdef"
+VERSIONS: Final = ("0.1.0", "0.1.1")
+NAME: Final = "cephqos-collector"
+CONF: Final = f"/etc/{NAME}"
+STATE: Final = f"/var/lib/{NAME}"
 MAKE: Final = (
     "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
-    "build.build_collector(*map(Path, sys.argv[2:5]))"
+    "build.ROOT = Path(sys.argv[2])\n"
+    "build.build_collector(*map(Path, sys.argv[3:6]), version=sys.argv[6])"
 )
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    nfpm, collector = find_tool("nfpm"), find_tool("cephqos-collector")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Both kinds in two versions; the configuration of the second has another last line."""
+    nfpm, collector = find_tool("nfpm"), find_tool(NAME)
     if nfpm is None or collector is None or shutil.which("go") is None:
         pytest.skip("nfpm, cephqos-collector or go is missing: make tools")
     out = tmp_path_factory.mktemp("packages")
-    argv: list[str | Path] = [sys.executable, "-c", MAKE, DEPLOY / "packages"]
-    argv += [nfpm, collector, out]
-    subprocess.run(argv, check=True, timeout=300)
-    [deb] = out.glob("*.deb")
-    assert len(list(out.glob("*.rpm"))) == 1
-    return deb
+    sources = tmp_path_factory.mktemp("sources")
+    shutil.copytree(DEPLOY, sources / "deploy")
+    shutil.copy(ROOT / "LICENSE", sources)
+    for version in VERSIONS:
+        argv: list[str | Path] = [sys.executable, "-c", MAKE, DEPLOY / "packages", sources]
+        subprocess.run([*argv, nfpm, collector, out, version], check=True, timeout=300)
+        for name in ("collector.yaml", "collector.env"):
+            with (sources / "deploy" / "collector" / name).open("a") as file:
+                file.write("# newer\n")
+    assert len(list(out.iterdir())) == 4
+    return out
 
 
 @pytest.fixture(scope="module")
-def root(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
+def root(packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
     """With Ceph's packages, and so with its user."""
     release = find_release("reef")
     if not tree_ready(release):
@@ -63,7 +76,7 @@ def root(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fr
     # Not below /tmp, of which a sealed root has its own.
     with tempfile.TemporaryDirectory(dir="/var/tmp") as host:
         Path(host).chmod(0o755)
-        yield FreshRoot(tree_path(release), directory, (package.parent, Path(host)))
+        yield FreshRoot(tree_path(release), directory, (packages, Path(host)))
     shutil.rmtree(directory / "work", ignore_errors=True)
 
 
@@ -94,6 +107,11 @@ class Loki:
         self._server.server_close()
 
 
+def file_of(packages: Path, kind: str, version: str) -> str:
+    [file] = packages.glob(f"{NAME}[_-]{version}[_-]*.{kind}")
+    return str(file)
+
+
 @pytest.fixture
 def loki() -> Iterator[Loki]:
     server = Loki()
@@ -114,8 +132,10 @@ async def as_unit(root: FreshRoot, **settings: str) -> tuple[list[str], list[str
     return rights, shlex.split(unit["ExecStart"])
 
 
-async def test_1_it_installs_and_its_configuration_is_valid(root: FreshRoot, package: Path) -> None:
-    await root.run("dpkg", "--install", str(package))
+async def test_1_it_installs_and_its_configuration_is_valid(
+    root: FreshRoot, packages: Path
+) -> None:
+    await root.run("dpkg", "--install", file_of(packages, "deb", VERSIONS[0]))
     config = "--config=/etc/cephqos-collector/collector.yaml"
     _, said = await root.run("cephqos-collector", "validate", config)
     assert "rror" not in said
@@ -175,11 +195,16 @@ async def test_2_as_cephs_user_it_ships_what_nobody_else_may_read(
     assert (b'"prefix"' in loki.received) == (audit == "yes")
 
 
+async def tool(root: FreshRoot, name: str) -> None:
+    if (await root.run("which", name, check=False))[0] != 0:
+        await root.run("apt-get", "update")
+        await root.run("apt-get", "install", "--yes", "--no-install-recommends", name)
+
+
 async def test_3_no_system_call_and_no_socket_is_outside_of_what_the_unit_leaves_it(
     root: FreshRoot, loki: Loki
 ) -> None:
-    await root.run("apt-get", "update")
-    await root.run("apt-get", "install", "--yes", "--no-install-recommends", "strace")
+    await tool(root, "strace")
     allowed = await syscalls("@system-service") - await syscalls("@privileged", "@resources")
     logs, told = await recorded_logs(root, "traced")
     rights, command = await as_unit(root, LOKI_URL=loki.url, **told)
@@ -197,15 +222,124 @@ async def test_3_no_system_call_and_no_socket_is_outside_of_what_the_unit_leaves
     assert not writable, "MemoryDenyWriteExecute would end it"
 
 
+async def everything(root: FreshRoot | Booted) -> set[str]:
+    """All files named after it, but for those that the test shares with it."""
+    aside = [word for path in ("/tmp", "/var/tmp") for word in ("-path", path, "-prune", "-o")]  # noqa: S108
+    return set(
+        (await root.run("find", "/", "-xdev", *aside, "-name", f"*{NAME}*", "-print"))[1].split()
+    )
+
+
 async def test_4_removal_keeps_the_configuration_and_purge_nothing(root: FreshRoot) -> None:
-    await root.run("dpkg", "--remove", "cephqos-collector")
-    await root.run("test", "-e", "/etc/cephqos-collector/collector.env")
-    await root.run("mkdir", "-p", "/var/lib/cephqos-collector")
-    await root.run("dpkg", "--purge", "cephqos-collector")
-    for gone in (
-        "/etc/cephqos-collector",
-        "/var/lib/cephqos-collector",
-        "/usr/bin/cephqos-collector",
-    ):
-        status, _ = await root.run("test", "-e", gone, check=False)
-        assert status == 1, gone
+    """In a chroot, as when an image is built: systemd does not run, but a unit can be enabled."""
+    await root.run("systemctl", "enable", NAME)
+    await root.run("mkdir", "-p", STATE)
+    await root.run("dpkg", "--remove", NAME)
+    await root.run("test", "-e", f"{CONF}/collector.env")
+    assert STATE in await everything(root)
+    await root.run("dpkg", "--purge", NAME)
+    assert await everything(root) == set()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What the page of the packages says to type for one kind, and what it says that is left."""
+
+    install: str
+    upgrade: str
+    remove: str
+    purge: str
+    newer: str
+    kept: str
+
+
+KINDS: Final = {
+    "deb": Kind(
+        install="dpkg --install",
+        upgrade="apt-get install --yes --option Dpkg::Options::=--force-confold",
+        remove=f"dpkg --remove {NAME}",
+        purge=f"dpkg --purge {NAME}",
+        newer="collector.env.dpkg-dist",
+        kept="collector.env",
+    ),
+    "rpm": Kind(
+        install="rpm --install",
+        upgrade="rpm --upgrade",
+        remove=f"rpm --erase {NAME}",
+        purge=f"rm -r {CONF} {STATE}",
+        newer="collector.env.rpmnew",
+        kept="collector.env.rpmsave",
+    ),
+}
+
+
+async def states(inside: Booted) -> list[str]:
+    return [await inside.show(NAME, what) for what in ("UnitFileState", "ActiveState")]
+
+
+async def answering(inside: Booted) -> str:
+    """The number of the process that says it is well."""
+    asked = "from urllib.request import *; urlopen('http://127.0.0.1:13133', timeout=5)"
+    await inside.until("python3", "-c", asked)
+    return await inside.show(NAME, "MainPID")
+
+
+async def shut_in(inside: Booted, pid: str) -> None:
+    """By systemd itself, and not as the test thinks that systemd would do it."""
+    _, status = await inside.run("cat", f"/proc/{pid}/status")
+    for expected in (r"CapBnd:\s+0+$", r"NoNewPrivs:\s+1$", r"Seccomp:\s+2$"):
+        assert re.search(f"^{expected}", status, re.MULTILINE)
+    its = ["nsenter", f"--target={pid}", "--mount"]
+    for path in ("/etc/mine", "/var/log/ceph/mine"):
+        _, said = await inside.run(*its, "touch", path, check=False)
+        assert "Read-only file system" in said
+    _, said = await inside.run(*its, "stat", "-c", "%a", "/etc/ceph", "/var/lib/ceph")
+    assert said == "0\n0\n"
+
+
+async def owned(inside: Booted) -> str:
+    """The folder of the offsets and a file of it: that it is the same, and whose."""
+    argv = ["stat", "-c", "%n %i %a %U", STATE, f"{STATE}/receiver_filelog_daemons"]
+    return (await inside.run(*argv))[1]
+
+
+async def kept(inside: Booted, name: str) -> None:
+    """What the operator set, and who may read it."""
+    _, said = await inside.run("stat", "-c", "%a %U:%G", f"{CONF}/{name}")
+    assert said == "640 root:ceph\n"
+    await inside.run("grep", "^LOKI_URL=http://mine$", f"{CONF}/{name}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_5_under_systemd_an_upgrade_goes_on_with_what_ran_and_what_was_set(
+    root: FreshRoot, packages: Path, kind: str
+) -> None:
+    way = KINDS[kind]
+    old, new = (file_of(packages, kind, version) for version in VERSIONS)
+    if kind == "rpm":
+        await tool(root, "rpm")
+    async with booted(root) as inside:
+        await inside.run(*way.install.split(), old)
+        assert await states(inside) == ["disabled", "inactive"]
+        await inside.run("systemctl", "enable", "--now", NAME)
+        before = await answering(inside)
+        await shut_in(inside, before)
+        await inside.run("sh", "-c", f"echo LOKI_URL=http://mine >>{CONF}/collector.env")
+        await inside.run("chgrp", "ceph", f"{CONF}/collector.env")
+        await inside.run("chmod", "640", f"{CONF}/collector.env")
+        offsets = await owned(inside)
+
+        await inside.run(*way.upgrade.split(), new)
+        assert await answering(inside) != before
+        assert await states(inside) == ["enabled", "active"]
+        assert offsets == await owned(inside)
+        await kept(inside, "collector.env")
+        _, said = await inside.run("tail", "-qn1", f"{CONF}/collector.yaml", f"{CONF}/{way.newer}")
+        assert said == "# newer\n# newer\n"
+
+        await inside.run(*way.remove.split())
+        assert (await states(inside))[1] == "inactive"
+        assert await everything(inside) >= {CONF, STATE}
+        await kept(inside, way.kept)
+        await inside.run(*way.purge.split())
+        assert await everything(inside) == set()

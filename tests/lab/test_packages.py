@@ -1,7 +1,8 @@
 """The packages in a fresh Debian: installed, upgraded, removed, and its services on a cluster.
 
-systemd is not the first process here: a unit's command is run as its user, with the restrictions
-of the unit that can be had without it, and its system calls are compared with the unit's filter.
+On the cluster systemd is not the first process: a unit's command is run as its user, with the
+restrictions of the unit that can be had without it, and its system calls are compared with the
+unit's filter. For the upgrade it is.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.trees import tree_path
 from cephqos_loadgen.tools import find_tool
 
+from .booted_root import Booted, booted
 from .conftest import LabPool, lab_name
 from .fresh_root import FreshRoot
 from .live_exporter import LivePage
@@ -244,18 +246,36 @@ async def page_of_traced(port: int) -> LivePage:
     raise AssertionError("no page within 50 s")
 
 
-async def test_5_an_upgrade_keeps_what_the_operator_changed(
+async def test_5_under_systemd_an_upgrade_restarts_it_and_keeps_what_the_operator_changed(
     root: FreshRoot, packages: Path
 ) -> None:
-    conf = "/etc/cephqos/exporter.yml"
-    await root.run("sh", "-c", f"echo '# mine' >> {conf}")
-    deb = str(packages / f"cephqos-exporter_{NEXT}_all.deb")
-    await root.run("apt-get", "install", "--yes", deb)
+    conf, unit = "/etc/cephqos/exporter.yml", "cephqos-exporter"
+    async with booted(root) as inside:
+        assert await inside.show(unit, "UnitFileState") == "disabled"
+        await inside.run("systemctl", "enable", "--now", unit)
+        before = await scraped(inside)
+        await inside.run("sh", "-c", f"echo '# mine' >> {conf}")
+        deb = str(packages / f"cephqos-exporter_{NEXT}_all.deb")
+        await inside.run("apt-get", "install", "--yes", deb)
+        assert await scraped(inside) != before
+        assert await inside.show(unit, "UnitFileState") == "enabled"
+        assert await inside.show("cephqos-cluster", "ActiveState") == "inactive"
     _, said = await root.run("dpkg-query", "-W", "-f", "${Version}", "cephqos-exporter")
     assert said == NEXT
     _, said = await root.run("tail", "-1", conf)
     assert said == "# mine\n"
     await root.run("cephqos", "doctor", "--help")
+
+
+async def scraped(inside: Booted) -> str:
+    """The number of the process that answers: systemd started it, with all that its unit says."""
+    asked = "from urllib.request import *; urlopen('http://127.0.0.1:10130/metrics', timeout=20)"
+    await inside.until("python3", "-c", asked)
+    pid = await inside.show("cephqos-exporter", "MainPID")
+    _, status = await inside.run("cat", f"/proc/{pid}/status")
+    for expected in (r"CapBnd:\s+0+$", r"NoNewPrivs:\s+1$", r"Seccomp:\s+2$"):
+        assert re.search(f"^{expected}", status, re.MULTILINE)
+    return pid
 
 
 async def test_6_removal_leaves_the_configuration_and_purge_nothing(root: FreshRoot) -> None:

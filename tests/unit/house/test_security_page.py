@@ -72,9 +72,9 @@ def test_what_listens_listens_where_the_table_says() -> None:
 
 
 def test_the_statement_of_what_was_not_tried_is_there_for_every_setting() -> None:
-    """Neither systemd as the first process nor Kubernetes nor cephadm runs in a test."""
+    """Neither the systemd of a host nor Kubernetes nor cephadm runs in a test."""
     for page, words in {
-        "deploy/packages/README.md": ("systemd itself does not run", "no Enterprise Linux"),
+        "deploy/packages/README.md": ("systemd of a host was not tried", "no Enterprise Linux"),
         "deploy/helm/README.md": ("A real Kubernetes was not tried",),
         "deploy/cephadm/README.md": ("A real cephadm was not tried",),
         "deploy/compose/README.md": ("Not tried:",),
