@@ -34,6 +34,7 @@ ROOT: Final = Path(__file__).parents[2]
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = (DEPLOY / "collector" / "cephqos-collector.service").read_text()
 RECORDED: Final = ROOT / "tests" / "recordings" / "logs" / "reef"
+OLD: Final = (RECORDED / "ceph-mon.a.log").read_bytes().splitlines()[-1]
 FSID: Final = "01234567-89ab-cdef-0123-456789abcdef"
 VERSIONS: Final = ("0.1.0", "0.1.1")
 NAME: Final = "cephqos-collector"
@@ -273,6 +274,41 @@ KINDS: Final = {
 }
 
 
+# What Loki is inside: it adds what it gets to a file.
+SERVER: Final = """
+import gzip, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = gzip.decompress(self.rfile.read(int(self.headers['Content-Length'])))
+        with open(sys.argv[1], 'ab') as file:
+            file.write(body)
+        self.send_response(204)
+        self.end_headers()
+HTTPServer(('', 3100), Handler).serve_forever()
+"""
+MINE: Final = "LOKI_URL=http://127.0.0.2:3100"
+
+
+async def sending(inside: Booted, logs: Path) -> Path:
+    """Gives it logs where it looks for them, and a Loki: what that has got is in a file."""
+    got = logs.parents[1] / "got"
+    got.touch()
+    await inside.run("rm", "-r", "/var/log/ceph")
+    await inside.run("cp", "-a", str(logs.parent), "/var/log/ceph")
+    await inside.run("systemd-run", "--quiet", "python3", "-c", SERVER, str(got))
+    return got
+
+
+async def goes_on(inside: Booted, got: Path) -> None:
+    """A new line is sent, and no old one again."""
+    got.write_bytes(b"")
+    line = "2026-11-22T00:00:00.000+0000 7f0000000000  0 osd.0 later"
+    await inside.run("sh", "-c", f"echo '{line}' >>/var/log/ceph/{FSID}/ceph-osd.0.log")
+    await asyncio.to_thread(wait_until, lambda: b"osd.0 later" in got.read_bytes(), "line", 60)
+    assert OLD not in got.read_bytes()
+
+
 async def states(inside: Booted) -> list[str]:
     return [await inside.show(NAME, what) for what in ("UnitFileState", "ActiveState")]
 
@@ -307,7 +343,7 @@ async def kept(inside: Booted, name: str) -> None:
     """What the operator set, and who may read it."""
     _, said = await inside.run("stat", "-c", "%a %U:%G", f"{CONF}/{name}")
     assert said == "640 root:ceph\n"
-    await inside.run("grep", "^LOKI_URL=http://mine$", f"{CONF}/{name}")
+    await inside.run("grep", f"^{MINE}$", f"{CONF}/{name}")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -318,13 +354,16 @@ async def test_5_under_systemd_an_upgrade_goes_on_with_what_ran_and_what_was_set
     old, new = (file_of(packages, kind, version) for version in VERSIONS)
     if kind == "rpm":
         await tool(root, "rpm")
+    logs, _ = await recorded_logs(root, kind)
     async with booted(root) as inside:
         await inside.run(*way.install.split(), old)
         assert await states(inside) == ["disabled", "inactive"]
+        got = await sending(inside, logs)
         await inside.run("systemctl", "enable", "--now", NAME)
         before = await answering(inside)
         await shut_in(inside, before)
-        await inside.run("sh", "-c", f"echo LOKI_URL=http://mine >>{CONF}/collector.env")
+        await asyncio.to_thread(wait_until, lambda: OLD in got.read_bytes(), "old lines", 60)
+        await inside.run("sh", "-c", f"echo {MINE} >>{CONF}/collector.env")
         await inside.run("chgrp", "ceph", f"{CONF}/collector.env")
         await inside.run("chmod", "640", f"{CONF}/collector.env")
         offsets = await owned(inside)
@@ -333,6 +372,7 @@ async def test_5_under_systemd_an_upgrade_goes_on_with_what_ran_and_what_was_set
         assert await answering(inside) != before
         assert await states(inside) == ["enabled", "active"]
         assert offsets == await owned(inside)
+        await goes_on(inside, got)
         await kept(inside, "collector.env")
         _, said = await inside.run("tail", "-qn1", f"{CONF}/collector.yaml", f"{CONF}/{way.newer}")
         assert said == "# newer\n# newer\n"
