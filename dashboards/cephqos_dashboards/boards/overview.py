@@ -126,14 +126,14 @@ _WHERE = (
             PanelColumn(source="class", title="Class", width=180),
             PanelColumn(source="cause", title="Cause", width=130),
             PanelColumn(source="by", title="By", width=180),
-            PanelColumn(source="waited", title="OSDs that wait for it", unit=Unit.NONE),
+            PanelColumn(source="waited", title="OSDs waiting", unit=Unit.NONE),
             PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
             PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
             PanelColumn(source="owed", title="Is owed", unit=Unit.OPS),
-            PanelColumn(source="lag", title="Reservation lag", unit=Unit.SECONDS),
-            PanelColumn(source="violated", title="Broken, last hour", unit=Unit.SECONDS),
+            PanelColumn(source="lag", title="Lag", unit=Unit.SECONDS),
+            PanelColumn(source="violated", title="Broken in 1 h", unit=Unit.SECONDS),
         ),
-        sort=("OSDs that wait for it", "Missing"),
+        sort=("OSDs waiting", "Missing"),
     ),
 )
 
