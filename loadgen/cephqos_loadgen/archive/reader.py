@@ -1,7 +1,6 @@
 """Reads archives: the manifest, whether all is there and unchanged, repeats and their series."""
 
 import contextlib
-import json
 import math
 import os
 import struct
@@ -38,6 +37,7 @@ from cephqos_loadgen.record.layout import (
 from cephqos_loadgen.record.regular import (
     open_regular,
     place_inside,
+    read_json,
     read_regular,
     size_and_digest,
 )
@@ -85,7 +85,7 @@ class RecordedRepeat:
         path = self.folder / HOST_FILE
         if not path.exists():
             return {}
-        found: Mapping[str, Any] = json.loads(read_regular(path))
+        found: Mapping[str, Any] = read_json(path)
         return {phase: typed(HostUse, use, path) for phase, use in found.items()}
 
     def output(self, child: str) -> bytes:
@@ -114,20 +114,20 @@ class Archive:
 
     @property
     def plan(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(read_regular(self.folder / PLAN_FILE))
+        found: dict[str, Any] = read_json(self.folder / PLAN_FILE)
         return found
 
     @property
     def environment(self) -> dict[str, Any]:
         """Of the last cluster. Empty when the run failed before it could look."""
         path = self.folder / ENVIRONMENT_FILE
-        return json.loads(read_regular(path)) if path.exists() else {}
+        return read_json(path) if path.exists() else {}
 
     @property
     def environments(self) -> list[dict[str, Any]]:
         """Of all kinds of clusters, where there were several."""
         path = self.folder / ENVIRONMENTS_FILE
-        return list(json.loads(read_regular(path))) if path.exists() else []
+        return list(read_json(path)) if path.exists() else []
 
     def events(self) -> list[dict[str, Any]]:
         return list(read_lines(self.folder / EVENTS_FILE))
@@ -150,7 +150,7 @@ def _of_version(path: Path) -> str:
     """What wrote an archive, where that is another version: then it may be no damage."""
     manifest = next((it for it in (p / MANIFEST for p in path.parents) if it.exists()), path)
     with contextlib.suppress(OSError, ValueError):
-        data = json.loads(read_regular(manifest))
+        data = read_json(manifest)
         version = data.get("cephqos") if isinstance(data, dict) else None
         if isinstance(version, str) and version != __version__:
             return f" (written by cephqos {version[:40]}, this is {__version__})"
@@ -159,7 +159,7 @@ def _of_version(path: Path) -> str:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(read_regular(path))
+        return read_json(path)
     except (OSError, ValueError) as error:
         raise ArchiveDamaged(f"{path} cannot be read: {error}") from None
 
@@ -184,7 +184,10 @@ def open_archive(folder: Path) -> Archive:
 
 
 # What code meets in JSON that is not what it was written as.
-WRONG_SHAPES: Final = (ValueError, LookupError, TypeError, AttributeError)
+WRONG_SHAPES: Final = (
+    *(ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, RecursionError),  # numbers that no machine holds, depth without an end
+)
 
 
 @contextlib.contextmanager
@@ -260,7 +263,7 @@ def _size_and_digest(path: Path, entry: FileSum, read_up_to: float) -> tuple[int
 def _manifest_problems(folder: Path) -> Iterator[str]:
     try:
         words = read_regular(folder / MANIFEST_SUM).decode().split()
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         words = []
     if not words:
         yield f"{MANIFEST_SUM}: missing or empty, so {MANIFEST} cannot be checked"

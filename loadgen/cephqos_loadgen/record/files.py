@@ -10,11 +10,13 @@ from typing import Any, Self
 
 import orjson
 
-from cephqos_loadgen.record.regular import MOST_UNPACKED_BYTES, read_regular
+from cephqos_loadgen.record.regular import MOST_UNPACKED_BYTES, open_regular, read_regular
 
 # What a crash of the machine may cost, and what compresses well together.
 _FLUSH_SECONDS = 5.0
 _LEVEL = 1
+# Of a compressed file that is read: the end of each of its members leaves a copy of what is behind.
+_PIECE = 16 << 10
 
 
 class GzipWriter:
@@ -67,23 +69,28 @@ class JsonLines:
 
 def read_gzip(path: Path) -> bytes:
     """All of a gzip file, up to where it was cut off."""
-    data, found = read_regular(path), b""
-    while data:
+    found = bytearray()
+    with open_regular(path) as file:
         inflate = zlib.decompressobj(31)
-        try:
-            found += inflate.decompress(data, MOST_UNPACKED_BYTES + 1 - len(found))
-        except zlib.error:
-            return found
-        if len(found) > MOST_UNPACKED_BYTES:
-            raise ValueError(f"{path} unpacks to more than {MOST_UNPACKED_BYTES >> 20} MiB")
-        data = inflate.unused_data
-    return found
+        while data := file.read(_PIECE):
+            while data:
+                try:
+                    found += inflate.decompress(data, MOST_UNPACKED_BYTES + 1 - len(found))
+                except zlib.error:
+                    return bytes(found)
+                if len(found) > MOST_UNPACKED_BYTES:
+                    limit = f"{MOST_UNPACKED_BYTES >> 20} MiB"
+                    raise ValueError(f"{path} unpacks to more than {limit}")
+                data = inflate.unused_data  # a copy: of a piece, and not of all that is left
+                if inflate.eof:
+                    inflate = zlib.decompressobj(31)
+    return bytes(found)
 
 
 def read_lines(path: Path) -> Iterator[Any]:
     """The objects of a JsonLines file; a last line that was cut off is left out."""
     data = read_gzip(path) if path.suffix == ".gz" else read_regular(path)
-    for line in data.splitlines():
+    for line in io.BytesIO(data):  # one at a time: as a list they take many times their size
         try:
             yield orjson.loads(line)
         except orjson.JSONDecodeError:

@@ -1,13 +1,16 @@
 """Files of an archive that somebody else may have made: regular ones, no links, no waiting."""
 
 import hashlib
+import json
 import os
 import stat
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 # More than any file of an hour's run with 16 OSDs by far; a bomb of a few KiB stops here.
 MOST_UNPACKED_BYTES: Final = 1 << 30
+# The manifest of a hundred thousand repeats has 140 MB. A hole of any length takes no room on disk.
+MOST_JSON_BYTES: Final = 256 << 20
 _PIECE: Final = 1 << 20
 
 
@@ -30,9 +33,20 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """All of a file that is one."""
+    """All of a file that is one; ValueError where it is longer than any of ours."""
     with open_regular(path) as file:
-        return file.read()
+        found = file.read(min(os.fstat(file.fileno()).st_size, MOST_JSON_BYTES) + 1)
+    if len(found) > MOST_JSON_BYTES:
+        raise ValueError(f"{path} is larger than {MOST_JSON_BYTES >> 20} MiB")
+    return found
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; ValueError where it is none, too large or too deep."""
+    try:
+        return json.loads(read_regular(path))
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deep") from None
 
 
 def place_inside(folder: Path, name: str) -> Path | None:

@@ -1,6 +1,5 @@
 """Which archives are replayed, when, and as blocks of a Prometheus TSDB."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -10,7 +9,7 @@ from cephqos_loadgen.archive.reader import WRONG_SHAPES, Archive, ArchiveDamaged
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.files import write_json
 from cephqos_loadgen.record.layout import METRICS_FILE
-from cephqos_loadgen.record.regular import read_regular
+from cephqos_loadgen.record.regular import read_json
 from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, to_blocks
 
 _BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
@@ -95,7 +94,7 @@ def note_replayed(target: Path, archives: Sequence[Archive], moves: Sequence[flo
 def _replayed(target: Path) -> dict[str, list[dict[str, float]]]:
     """What was written down so; nothing where it cannot be read."""
     try:
-        found = json.loads(read_regular(target / REPLAYED))
+        found = read_json(target / REPLAYED)
         for runs in found.values():
             for one in runs:
                 one["begin"] + one["end"] + one["shift"]

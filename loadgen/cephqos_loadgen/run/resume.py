@@ -1,6 +1,5 @@
 """Goes on where a run was interrupted: finished repeats are taken along, the others are made."""
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +21,7 @@ from cephqos_loadgen.record.layout import (
     is_running,
     repeat_order,
 )
-from cephqos_loadgen.record.regular import place_inside, read_regular, size_and_digest
+from cephqos_loadgen.record.regular import place_inside, read_json, size_and_digest
 from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import OF_EVERY_LAB, facts_of
 from cephqos_loadgen.results.repeat import RepeatRecord
@@ -31,7 +30,7 @@ from cephqos_loadgen.results.repeat import RepeatRecord
 def recorded_plan(source: Path) -> dict[str, Any]:
     """The plan of the run to be resumed."""
     try:
-        plan: dict[str, Any] = json.loads(read_regular(source / PLAN_FILE))
+        plan: dict[str, Any] = read_json(source / PLAN_FILE)
         fits = all(key in plan for key in ("text", "variables", "points"))
     except OSError:
         raise UsageError(
@@ -105,7 +104,7 @@ def _damage(folder: Path, record: RepeatRecord) -> Iterator[str]:
 
 def _environment(source: Path) -> dict[str, Any] | None:
     try:
-        found = json.loads(read_regular(source / ENVIRONMENT_FILE))
+        found = read_json(source / ENVIRONMENT_FILE)
     except (OSError, ValueError):
         return None  # it ended before it had looked at a cluster
     return found if isinstance(found, dict) else None
@@ -125,7 +124,7 @@ def environments_of(source: Path) -> list[dict[str, Any]]:
     """What the repeats that are taken along ran on."""
     several = source / ENVIRONMENTS_FILE
     with suppress(OSError, ValueError):
-        return list(json.loads(read_regular(several)))
+        return list(read_json(several))
     one = _environment(source)
     return [] if one is None else [one]
 

@@ -37,7 +37,7 @@ def write(document: Document, folder: Path) -> list[Path]:
 def _remove_earlier(folder: Path, files: Collection[str]) -> None:
     """What an earlier report has written into the same folder, and this one does not have."""
     names: list[str] = []
-    with suppress(OSError, UnicodeDecodeError):
+    with suppress(OSError, ValueError):
         names = read_regular(folder / WRITTEN).decode().splitlines()
     for name in set(names).difference(files):
         place = place_inside(folder, name)
