@@ -188,7 +188,7 @@ def step_of(
     return Step(
         depth=depth,
         start_unix_seconds=started,
-        end_unix_seconds=time.time(),
+        end_unix_seconds=_end(courses) if common else time.time(),
         seconds=common.seconds if common else runtime,
         total=together(add(parts.values()), DIRECTIONS),
         read=read,
@@ -200,6 +200,11 @@ def step_of(
         ended_early=_ended_early(jobs, asked),
         counted_from_unix_seconds=min(filter(None, starts), default=None),
     )
+
+
+def _end(courses: Sequence[Sequence[DoneSoFar]]) -> float:
+    """That of the last job. What served the volumes takes time to go; nothing is loaded then."""
+    return min(time.time(), max(points[-1].time for points in courses))
 
 
 def _ended_early(jobs: Mapping[str, JobStatus], asked: float | None) -> dict[str, float]:

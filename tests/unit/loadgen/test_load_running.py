@@ -202,6 +202,18 @@ def test_a_load_worked_until_its_clients_ended() -> None:
     assert PhaseRecord("wait", 0.0, 68.0, "condition").worked == (0.0, 68.0)
 
 
+def test_a_step_ends_with_its_clients_and_not_when_what_served_them_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Volumes are unmapped and QEMU is ended behind it: OSDs and disks rest meanwhile, and would
+    seem to have done less per second."""
+    monkeypatch.setattr(time, "time", lambda: 25.0)
+    jobs = {"v0": (1000, 10.0), "v1": (500, 9.0)}
+    assert step_of([follower("a", **jobs)], 4, 0.0).counted == (0.0, 10.0)
+    silent: Any = SimpleNamespace(client="a", last=ClientStatus(10.0, {}), points={"v0": []})
+    assert step_of([silent], 4, 1.0).counted == (1.0, 25.0), "of what did nothing nobody knows"
+
+
 def test_a_load_that_did_nothing_has_no_latency_and_keeps_within_no_target() -> None:
     idle, busy = (step_of([follower("a", v0=(ios, 10.0))], 4, 0.0) for ios in (0, 100))
     assert FioResult("rbd", "load", (idle,)).headline() == {
