@@ -195,6 +195,8 @@ _CLUSTER_TARGET_MISSED: Final = _lasting(
 )
 _HELD: Final = _lasting(PerClass.HELD_WHILE_IDLE, _firing("CephQosHeldAtLimit", OSD_CLASS))
 
+# Causes that say no more than that an OSD does all it can for its own clients, replicas included.
+_OWN_LOAD: Final = "capacity|immediate|skew|unknown"
 # Clients want more of a cluster where half of its OSDs have demand, or where few OSDs hold up most
 # of what clients have in progress. For one hot object that is so, too, and it misses no target: so
 # the few must be held back by something, and able to meet the target with what they did at best.
@@ -203,7 +205,7 @@ _CLUSTER_DEMAND: Final = f"""
           sum by (cluster, class) (
             {PerClass.WANTS}{{class="client"}}
             * on ({OSD}) group_left () {PerOsd.CLIENT_PRESENT_LOW}
-            and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"capacity|skew|unknown"}}
+            and on ({OSD_CLASS}) {PerClass.MAIN_CAUSE}{{cause!~"{_OWN_LOAD}"}}
           )
           > on (cluster) group_left () (
             @held_up@ * sum by (cluster) ({PerOsd.CLIENT_PRESENT_LOW})

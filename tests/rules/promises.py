@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from .cases import RuleCase, firing, silent
-from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SLOW, VIOLATED, osd, violated, without
+from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SIZE3, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, CLUSTER, IDLE, STEP, Series, SimulatedOsd, State, flat, merged, osds
 
 TARGET = "CephQosPolicyTargetMissed"
@@ -23,6 +23,8 @@ _CLUSTER_TARGET = flat(
     instance="host1",
 )
 _WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
+_KEPT = {"client": 500, "background_recovery": 100}
+_CONTENT = State(client=80, in_progress=(1, 0, 0, 1), store=0.1, store_latency=0.001)
 
 TARGETS = [
     RuleCase(
@@ -160,6 +162,16 @@ TARGETS = [
         series=merged(
             *osds(2, ((28, State(client=600, in_progress=(18, 14, 20))),), **_WPQ),
             replace(osd((28, RECOVERING), **_WPQ), id=2),
+            _CLUSTER_TARGET,
+        ),
+        moments=(silent(15), silent(27)),
+    ),
+    RuleCase(
+        name="a target for the cluster is not missed where replicas of a small pool fill its OSDs",
+        alert=TARGET,
+        series=merged(
+            *osds(6, ((28, _CONTENT),), reserved=_KEPT),
+            *(replace(osd((28, SIZE3), reserved=_KEPT), id=6 + n) for n in range(3)),
             _CLUSTER_TARGET,
         ),
         moments=(silent(15), silent(27)),
