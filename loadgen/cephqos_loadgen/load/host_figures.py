@@ -9,7 +9,13 @@ from pathlib import Path
 
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
-from cephqos_loadgen.record.host import HostState, client_use, difference, read_host
+from cephqos_loadgen.record.host import (
+    HostState,
+    client_use,
+    difference,
+    read_host,
+    with_ended,
+)
 from cephqos_loadgen.record.host_users import (
     HostUserState,
     daemons_changed,
@@ -125,8 +131,10 @@ def _running_clients(context: Context, phase: str) -> dict[str, int]:
 
 
 async def _look_at_clients(context: Context, phase: str, found: dict[str, HostState]) -> None:
-    """The threads of client processes as of the last second of each: at the end they are gone."""
+    """The threads of client processes as of the last second of each: at the end they are gone.
+
+    Those of its jobs go before the process itself, which closes its volumes then."""
     while True:
         await asyncio.sleep(_CLIENT_LOOK_SECONDS)
         for name, pid in _running_clients(context, phase).items():
-            found[name] = read_host({name: pid})
+            found[name] = with_ended(found.get(name), read_host({name: pid}))

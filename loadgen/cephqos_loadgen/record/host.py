@@ -3,7 +3,7 @@
 import contextlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
@@ -75,17 +75,43 @@ def read_throttled(sys: Path) -> float:
 
 
 def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostState:
-    """The counters now, of these processes by name; those that are gone are left out."""
-    threads: dict[str, Mapping[tuple[str, int], tuple[int, int]]] = {}
+    """The counters now, of these processes by name, with the workers that they have forked; those
+    that are gone are left out."""
+    threads: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
     resident: dict[str, int] = {}
     page = os.sysconf("SC_PAGE_SIZE")
     for name, pid in processes.items():
         with contextlib.suppress(OSError, ValueError):
             resident[name] = parse_stat(read_once(f"/proc/{pid}/stat")).resident_pages * page
             threads[name] = _threads(pid)
+            for worker in _workers(pid):
+                resident[name] += _own_pages(worker) * page
+                threads[name] |= _threads(worker)
     disks = parse_diskstats(Path("/proc/diskstats").read_text())
     cpu = parse_cpu(Path("/proc/stat").read_text())
     return HostState(cpu, read_throttled(sys), disks, threads, resident)
+
+
+def _workers(pid: int) -> list[int]:
+    """What a process has forked. fio forks a process for each job, but for those of librbd."""
+    found = read_once(f"/proc/{pid}/task/{pid}/children").split()
+    return [int(word) for word in found]
+
+
+def _own_pages(pid: int) -> int:
+    """Those in memory that it does not share with the process that it was forked from."""
+    with contextlib.suppress(OSError, ValueError):
+        _, resident, shared, *_ = map(int, read_once(f"/proc/{pid}/statm").split())
+        return resident - shared
+    return 0
+
+
+def with_ended(before: HostState | None, now: HostState) -> HostState:
+    """The same processes a moment later, with the threads and workers that have ended meanwhile."""
+    if before is None:
+        return now
+    threads = {name: {**before.threads.get(name, {}), **it} for name, it in now.threads.items()}
+    return replace(now, threads={**before.threads, **threads})
 
 
 def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:

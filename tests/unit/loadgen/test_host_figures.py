@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -120,3 +121,44 @@ async def test_an_osd_that_was_restarted_has_the_cpu_that_it_used_since(
             process.wait()
             assert process.stdout is not None
             process.stdout.close()
+
+
+FORKS = f"""
+import os
+if os.fork() == 0:
+{"".join(f"    {line}" + chr(10) for line in SPIN.splitlines())}
+os.wait()
+"""
+THREAD = """
+import threading, time
+def spin():
+    while time.thread_time() < 0.4: pass
+thread = threading.Thread(target=spin); thread.start(); print(flush=True); thread.join()
+print(flush=True); time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("program", [FORKS, THREAD])
+async def test_a_client_has_the_cpu_of_what_it_forked_and_of_threads_that_have_ended(
+    context: Any, monkeypatch: pytest.MonkeyPatch, program: str
+) -> None:
+    """fio forks its jobs but for librbd's, and ends their threads before it closes the volumes."""
+    monkeypatch.setattr(host_figures, "_CLIENT_LOOK_SECONDS", 0.05)
+    context.osd_disks = ["sdz"]
+    found: dict[str, HostUse] = {}
+    argv = [sys.executable, "-c", program]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdout=pipe, start_new_session=True) as process:
+        try:
+            launch = SimpleNamespace(name="client.client.0")
+            child = SimpleNamespace(launch=launch, running=True, pid=process.pid)
+            context.recorder.children.append(child)
+            async with host_figures.recorded(context, "client", clients=True, found=found):
+                assert process.stdout is not None
+                for _ in range(2 if program is THREAD else 1):
+                    await asyncio.to_thread(process.stdout.readline)
+                await asyncio.sleep(0.3)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    threads = found["client"].processes["client.client.0"].threads.values()
+    assert sum(thread.user_seconds + thread.system_seconds for thread in threads) >= 0.25
