@@ -67,13 +67,14 @@ def _lines(sides: Mapping[str, Side], alone: ReportRun | None) -> Iterator[str]:
 def _summary(sides: Mapping[str, Side]) -> Iterator[str]:
     found = [judgement.verdict for _, judgement in judged(sides)]
     words = {
-        "agrees": "agree",
-        "no difference found": "cannot be seen beyond noise",
-        "differs": "are the other way round",
-        "not put to the test": "are not put to the test",
-        "not known": "are not known",
+        "agrees": ("agrees", "agree"),
+        "no difference found": ("cannot be seen beyond noise",) * 2,
+        "differs": ("is the other way round", "are the other way round"),
+        "not put to the test": ("is not put to the test", "are not put to the test"),
+        "not known": ("is not known", "are not known"),
     }
-    parts = [f"{found.count(verdict)} {words[verdict]}" for verdict in words if verdict in found]
+    counted = {verdict: found.count(verdict) for verdict in words if verdict in found}
+    parts = [f"{count} {words[verdict][count > 1]}" for verdict, count in counted.items()]
     yield f"Of {len(found)} published trends, {listed(parts)}."
     for verdict in ("differs",):
         for trend, judgement in judged(sides):
