@@ -17,7 +17,7 @@ from zlib import crc32
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import encode_request
-from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify
+from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify, identify_process
 from cephqos_exporter.errors import (
     Busy,
     DaemonError,
@@ -41,6 +41,8 @@ UNKNOWN_SECONDS: Final = 15.0
 # Each time a daemon is asked in vain it writes a line to its log: the time doubles, up to this.
 UNKNOWN_SECONDS_AT_MOST: Final = 21_600.0
 _ASK_NOW: Final = (0.0, 0.0)
+# A process that could not be told from others, or not be looked at, is looked for again.
+PROCESS_SECONDS: Final = 60.0
 # What is kept of one daemon's replies between scrapes, as bytes that came; 10 kB is usual.
 KEPT_BYTES: Final = 2 << 20
 
@@ -89,6 +91,7 @@ class DaemonFetcher:
         self._host = host
         self._path = str(socket.path)
         self.daemon: Daemon | None = None  # known once it has answered
+        self._look_at = 0.0  # for its process, where that is not known
         self._kept: dict[str, _Kept] = {}
         # Commands it does not have -> when to ask again, and how long it is until then.
         self._unknown: dict[str, tuple[float, float]] = {}
@@ -115,9 +118,12 @@ class DaemonFetcher:
     async def identify(self, deadline: float) -> str:
         """Learn which daemon this is, once; the reason if it does not say."""
         if self.daemon is not None:
+            if self.daemon.pid is None:
+                await self._find_process(self.daemon)
             return ""
         if self._silent:
             return TimedOut.reason
+        self._look_at = asyncio.get_running_loop().time() + PROCESS_SECONDS
         try:
             self.daemon = await identify(self.socket, self._host, deadline=deadline)
         except DaemonError as exc:
@@ -128,6 +134,12 @@ class DaemonFetcher:
                 self._missed(silent=True, hung=())
             return exc.reason
         return ""
+
+    async def _find_process(self, daemon: Daemon) -> None:
+        now = asyncio.get_running_loop().time()
+        if now >= self._look_at:
+            self._look_at = now + PROCESS_SECONDS
+            self.daemon = await identify_process(daemon, self.socket, self._host)
 
     async def fetch(self, commands: Iterable[Command], deadline: float) -> Fetched:
         """Every command's reply, from the daemon or from what is still good, by `deadline`."""

@@ -22,6 +22,10 @@ class Lookup(Generic[T]):
         self._question = question
         self._future: Future[T] | None = None
 
+    @property
+    def under_way(self) -> bool:
+        return self._future is not None and not self._future.done()
+
     def answer(self) -> T:
         """The answer, or what the question raised; TimeoutError while there is none.
 

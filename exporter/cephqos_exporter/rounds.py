@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from cephqos_exporter.ceph.discovery import process_start
+from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
 from cephqos_exporter.model import (
@@ -212,6 +212,8 @@ class DaemonRounds(Rounds):
         if self._fetcher.daemon is None:
             return self._down(reason)
         if self._fetcher.daemon is not self.daemon:
+            for collector in self._collectors:  # as which it may have been seen without its process
+                self._forget(collector)
             self.daemon = self._fetcher.daemon
             self.labels = render_labels(self.daemon.labels)
         if not self._speakers.speaks(self):
@@ -332,6 +334,9 @@ class DaemonRounds(Rounds):
             return
         self._retry_at[collector.name] = now + _ANEW_SECONDS
         self._fetcher.drop_kept()
+        self._forget(collector)
+
+    def _forget(self, collector: Collector) -> None:
         try:
             collector.forget(self.daemon)
         except Exception:

@@ -12,16 +12,16 @@ import re
 import stat
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.pids import find_pid, is_own, process_start
 from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.model import Daemon, Host
-from cephqos_exporter.procfs import OUT_OF_DESCRIPTORS, process_ids
+from cephqos_exporter.procfs import OUT_OF_DESCRIPTORS
 
 # Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a
 # host /var/lib/rook/exporter as their /run/ceph.
@@ -40,7 +40,7 @@ _SOCKET_NAME: Final = re.compile(
     r"(?:(?P<cluster>.+?)-)?(?P<kind>osd|mon|mgr|mds|client)\.(?P<id>.+)\.asok"
 )
 _FSID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# To read of a process can take as long as it hangs: not where others' passwords are checked.
+# To look through a host's processes takes time: not where others' passwords are checked.
 _PIDS: Final = ThreadPoolExecutor(6, "pid")
 _NO_FSID: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -140,11 +140,27 @@ async def identify(socket: Socket, host: Host, *, deadline: float) -> Daemon:
     """
     fsid, peer = await _ask_fsid(str(socket.path), deadline)
     loop = asyncio.get_running_loop()
-    pid = await loop.run_in_executor(_PIDS, find_pid, socket, peer, host)
-    start = process_start(host, pid) if pid is not None else None
+    pid, start = await loop.run_in_executor(_PIDS, _process, socket, peer, host)
     return Daemon(
         socket.kind, socket.id, fsid or fsid_in_path(socket.path), socket.path, pid, start
     )
+
+
+async def identify_process(daemon: Daemon, socket: Socket, host: Host) -> Daemon:
+    """The daemon with its process, if it had none and can be told from the others by now.
+
+    Where `host.proc` is our own, the socket's peer has told, or nothing will.
+    """
+    if is_own(host):
+        return daemon
+    loop = asyncio.get_running_loop()
+    pid, start = await loop.run_in_executor(_PIDS, _process, socket, None, host)
+    return daemon if pid is None else replace(daemon, pid=pid, start=start)
+
+
+def _process(socket: Socket, peer: int | None, host: Host) -> tuple[int | None, int | None]:
+    pid = find_pid(socket.kind, socket.id, peer, host)
+    return pid, None if pid is None else process_start(host, pid)
 
 
 async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
@@ -170,59 +186,3 @@ def _fsid(reply: Any, key: str) -> str:
     if not isinstance(value, str) or not _FSID.fullmatch(value):
         raise Malformed(f"no fsid as {key!r} in the reply")
     return value
-
-
-def find_pid(socket: Socket, peer: int | None, host: Host) -> int | None:
-    """The daemon's pid as `host.proc` counts: the socket's peer, or else found by its arguments.
-
-    The peer's pid is 0 when the daemon's PID namespace cannot be seen from ours, and another
-    process's when `host.proc` is not our own /proc (a container with the host's /proc mounted).
-    """
-    if peer is not None and _looks_like(host, peer, socket.kind):
-        return peer
-    if socket.kind == "client" or (peer is not None and _is_own(host)):
-        return None
-    try:
-        pids = process_ids(host.proc)
-    except OSError:
-        return None  # no /proc to look into: the collectors say so
-    matches = [pid for pid in pids if _is_daemon(host, pid, socket.kind, socket.id)]
-    return matches[0] if len(matches) == 1 else None
-
-
-def _is_own(host: Host) -> bool:
-    """Whether `host.proc` counts processes as we do, so that a peer is the one it says."""
-    try:
-        return (host.proc / "self").readlink().name == str(os.getpid())
-    except OSError:
-        return False
-
-
-def _looks_like(host: Host, pid: int, kind: str) -> bool:
-    comm = _read(host.proc / str(pid) / "comm").strip()
-    return bool(comm) if kind == "client" else kind in comm
-
-
-def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
-    if not _looks_like(host, pid, kind):  # before its arguments: reading those can block
-        return False
-    arguments = _read(host.proc / str(pid) / "cmdline").split("\0")
-    pairs = set(pairwise(arguments))
-    names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}
-    return bool(pairs & names) or f"--id={id_}" in arguments or f"-i{id_}" in arguments
-
-
-def process_start(host: Host, pid: int) -> int | None:
-    """When a process started, in clock ticks since the boot, or None if it has gone.
-
-    Not a time of day: that of the boot moves when the clock is set.
-    """
-    fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
-    return int(fields[19]) if len(fields) >= 20 else None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cephqos_base.version import __version__
-from cephqos_exporter.ceph.discovery import process_start
+from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.model import (
     Family,
     FamilyType,

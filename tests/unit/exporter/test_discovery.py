@@ -13,12 +13,11 @@ from tests.replay.host_tree import HostTree
 from cephqos_exporter.ceph.discovery import (
     DEFAULT_PATTERNS,
     Socket,
-    find_pid,
     find_sockets,
     fsid_in_path,
     identify,
-    process_start,
 )
+from cephqos_exporter.ceph.pids import find_pid, process_start
 from cephqos_exporter.errors import Malformed, SocketGone, TimedOut
 from cephqos_exporter.model import Host
 
@@ -172,18 +171,14 @@ async def test_a_daemon_that_does_not_say_is_an_error_of_its_kind(tmp_path: Path
             await identify(socket, Host(), deadline=asyncio.get_running_loop().time() + 1)
 
 
-def osd(number: int) -> Socket:
-    return Socket(Path(f"/run/ceph/ceph-osd.{number}.asok"), "osd", str(number), (0, 0))
-
-
 def test_the_peers_pid_counts_if_it_is_such_a_daemon(tmp_path: Path) -> None:
     tree = HostTree(tmp_path)
     tree.classic_osd(100, 7)
-    assert find_pid(osd(7), 100, tree.host) == 100
+    assert find_pid("osd", "7", 100, tree.host) == 100
     # A pid of another namespace may name anything in this one.
     (tree.host.proc / "200").mkdir()
     (tree.host.proc / "200/comm").write_text("bash\n")
-    assert find_pid(osd(7), 200, tree.host) == 100
+    assert find_pid("osd", "7", 200, tree.host) == 100
 
 
 def test_without_a_peer_the_process_whose_arguments_name_the_osd_is_taken(tmp_path: Path) -> None:
@@ -191,17 +186,17 @@ def test_without_a_peer_the_process_whose_arguments_name_the_osd_is_taken(tmp_pa
     tree.classic_osd(100, 1)
     tree.classic_osd(200, 11)
     tree.crimson_osd(300, 2, (0, 1))
-    assert find_pid(osd(1), None, tree.host) == 100
-    assert find_pid(osd(11), None, tree.host) == 200
-    assert find_pid(osd(2), None, tree.host) == 300
-    assert find_pid(osd(3), None, tree.host) is None
+    assert find_pid("osd", "1", None, tree.host) == 100
+    assert find_pid("osd", "11", None, tree.host) == 200
+    assert find_pid("osd", "2", None, tree.host) == 300
+    assert find_pid("osd", "3", None, tree.host) is None
 
 
 def test_two_processes_that_could_be_the_osd_are_none(tmp_path: Path) -> None:
     tree = HostTree(tmp_path)
     tree.classic_osd(100, 1)  # of one cluster
     tree.classic_osd(200, 1)  # of another
-    assert find_pid(osd(1), None, tree.host) is None
+    assert find_pid("osd", "1", None, tree.host) is None
 
 
 def test_the_start_of_a_process_stays_when_the_clock_is_set(tmp_path: Path) -> None:

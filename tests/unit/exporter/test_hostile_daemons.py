@@ -20,7 +20,8 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, Replayed
 
 from cephqos_exporter import labels, validity
 from cephqos_exporter.app import build_scraper
-from cephqos_exporter.ceph.discovery import find_sockets, process_start
+from cephqos_exporter.ceph.discovery import find_sockets
+from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.errors import Malformed

@@ -1,0 +1,91 @@
+"""Finds the process of a daemon, by its socket's peer or by the arguments of all processes."""
+
+import os
+import threading
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from cephqos_exporter.lookup import Lookup
+from cephqos_exporter.model import Host
+from cephqos_exporter.procfs import process_ids
+
+# Arguments that are being read: by process and start, as its number may go to another.
+_reading: Final[dict[tuple[Path, int | None], Lookup[str]]] = {}
+_one_at_a_time: Final = threading.Lock()
+
+
+def find_pid(kind: str, id_: str, peer: int | None, host: Host) -> int | None:
+    """The daemon's pid as `host.proc` counts: the socket's peer, or else found by its arguments.
+
+    The peer's pid is 0 when the daemon's PID namespace cannot be seen from ours, and another
+    process's when `host.proc` is not our own /proc (a container with the host's /proc mounted).
+    """
+    if peer is not None and _looks_like(host, peer, kind):
+        return peer
+    if kind == "client" or (peer is not None and is_own(host)):
+        return None
+    try:
+        pids = process_ids(host.proc)
+    except OSError:
+        return None  # no /proc to look into: the collectors say so
+    matches = [pid for pid in pids if _is_daemon(host, pid, kind, id_)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def is_own(host: Host) -> bool:
+    """Whether `host.proc` counts processes as we do, so that a peer is the one it says."""
+    try:
+        return (host.proc / "self").readlink().name == str(os.getpid())
+    except OSError:
+        return False
+
+
+def process_start(host: Host, pid: int) -> int | None:
+    """When a process started, in clock ticks since the boot, or None if it has gone.
+
+    Not a time of day: that of the boot moves when the clock is set.
+    """
+    fields = _read(host.proc / str(pid) / "stat").rpartition(")")[2].split()
+    return int(fields[19]) if len(fields) >= 20 else None
+
+
+def _looks_like(host: Host, pid: int, kind: str) -> bool:
+    comm = _read(host.proc / str(pid) / "comm").strip()
+    return bool(comm) if kind == "client" else kind in comm
+
+
+def _is_daemon(host: Host, pid: int, kind: str, id_: str) -> bool:
+    if not _looks_like(host, pid, kind):  # before its arguments: reading those can block
+        return False
+    try:
+        arguments = _arguments(host, pid)
+    except TimeoutError:  # it hangs, so it is not the one that has just answered
+        return False
+    pairs = set(pairwise(arguments))
+    names = {("-i", id_), ("--id", id_), ("-n", f"{kind}.{id_}"), ("--name", f"{kind}.{id_}")}
+    return bool(pairs & names) or f"--id={id_}" in arguments or f"-i{id_}" in arguments
+
+
+def _arguments(host: Host, pid: int) -> list[str]:
+    """TimeoutError while they cannot be read.
+
+    They are in the memory of the process: who reads them waits while that is being changed, for
+    good if the process hangs in the kernel then. One thread waits for each such process, however
+    many daemons are looked for.
+    """
+    process = host.proc / str(pid)
+    key = process, process_start(host, pid)
+    with _one_at_a_time:
+        for old in [one for one, lookup in _reading.items() if not lookup.under_way]:
+            del _reading[old]
+        lookup = _reading.setdefault(key, Lookup(partial(_read, process / "cmdline")))
+        return lookup.answer().split("\0")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
