@@ -12,6 +12,7 @@ from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.analysis import ReportRow, ReportRun
 from cephqos_loadgen.report.figures.environment import environment_differences
 from cephqos_loadgen.report.figures.metrics import METRICS, FigureKind
+from cephqos_loadgen.report.figures.observe import WHOLE
 from cephqos_loadgen.report.figures.statistics import ChangeInterval
 from cephqos_loadgen.report.words import listed
 
@@ -48,11 +49,23 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class LostFigure:
+    """A figure of the reference that a run planned too, and does not have of all its repeats.
+
+    Of a load that stood still, of a recovery that did not end, of a point whose repeats failed.
+    """
+
+    metric: FigureKind
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     reference: ReportRun
     others: tuple[ReportRun, ...]
     differences: tuple[Difference, ...]
     unmatched: tuple[str, ...]  # rows that only some of the runs have
+    lost: tuple[LostFigure, ...]
 
 
 def compare(
@@ -62,6 +75,7 @@ def compare(
     base = {row.key.matching: row for row in reference.rows}
     found: list[Difference] = []
     unmatched: list[str] = []
+    lost: list[LostFigure] = []
     for run in others:
         own = {row.key.matching: row for row in run.rows}
         unmatched += [f"{run.name} lacks {name}" for name in _missing(base, own)]
@@ -69,7 +83,45 @@ def compare(
         for matching, row in own.items():
             if matching in base:
                 found += _differences(row, base[matching], wanted)
-    return Comparison(reference, tuple(others), tuple(found), tuple(unmatched))
+        lost += _lost_by(run, own, base, wanted)
+    return Comparison(reference, tuple(others), tuple(found), tuple(unmatched), tuple(lost))
+
+
+def _lost_by(
+    run: ReportRun,
+    own: Mapping[tuple[object, ...], ReportRow],
+    base: Mapping[tuple[object, ...], ReportRow],
+    wanted: Sequence[FigureKind],
+) -> Iterator[LostFigure]:
+    planned = {
+        (str(point["name"]), str(phase["name"]))
+        for point in run.plan.get("points", [])
+        for phase in point.get("phases", [])
+    }
+    began = {(row.key.point, row.key.phase) for row in own.values()}
+    for matching, row in base.items():
+        phase = (row.key.point, row.key.phase)
+        # A sweep may end early, and a search chooses its depths.
+        elsewhere = row.key.depth is not None and matching not in own and phase in began
+        if row.key.window == WHOLE and phase in planned and not elsewhere:
+            yield from _lost(run.name, own.get(matching), row, wanted)
+
+
+def _lost(
+    run: str, row: ReportRow | None, base: ReportRow, wanted: Sequence[FigureKind]
+) -> Iterator[LostFigure]:
+    for metric in wanted:
+        old = base.figures.get(metric.key)
+        if old is None or len(old.samples) < base.repeats:
+            continue
+        new = row.figures.get(metric.key) if row else None
+        what = f"{metric.title} of {row_name(base)}"
+        if row is None:
+            yield LostFigure(metric, f"{run} lacks {row_name(base)}")
+        elif new is None:
+            yield LostFigure(metric, f"{run} has no {what}")
+        elif (having := len(new.samples)) < row.repeats:
+            yield LostFigure(metric, f"{run} has {what} in {having} of {row.repeats} repeats")
 
 
 def _missing(
@@ -230,27 +282,34 @@ def read_rule(text: str) -> FailRule:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is worse: lines for the user, and whether any of it cannot be judged."""
+    """What is worse: lines for the user, and what of it cannot be judged."""
 
     failures: tuple[str, ...]
     unjudged: tuple[str, ...]
 
     @property
     def exit_status(self) -> int:
-        """1: worse beyond noise. 2: a rule is broken by runs too short to say so."""
+        """1: worse beyond noise. 2: a rule is broken by too few repeats, or a figure is missing."""
         return 1 if self.failures else 2 if self.unjudged else 0
 
 
 def judge(found: Comparison, rules: Sequence[FailRule]) -> Verdict:
     """By the rules; without rules, any regression beyond noise counts."""
     if not rules:
-        return Verdict(tuple(f"worse: {_words(d)}" for d in found.differences if d.regression), ())
+        worse = tuple(f"worse: {_words(d)}" for d in found.differences if d.regression)
+        lost = dict.fromkeys(printable(f"not known: {it.words}") for it in found.lost)
+        return Verdict(worse, tuple(lost))
     failures, unjudged = [], []
     for rule in rules:
         concerned = [d for d in found.differences if d.metric.key == rule.metric.key]
         if not concerned:
             names = listed([run.name for run in (found.reference, *found.others)])
             raise UsageError(f"--fail-if {rule.text!r}: no row of {names} has {rule.metric.key}")
+        unjudged += [
+            printable(f"{rule.text}: not known: {it.words}")
+            for it in found.lost
+            if it.metric.key == rule.metric.key
+        ]
         for difference in filter(rule.broken_by, concerned):
             line = f"{rule.text}: {_words(difference)}"
             if rule.surely_broken_by(difference):

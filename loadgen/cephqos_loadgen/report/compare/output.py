@@ -97,7 +97,7 @@ def summary(found: Comparison, outcome: Verdict) -> list[str]:
     ]
     if not found.differences:
         lines = ["No rows match, so nothing is compared."]
-    elif not worse and not better and not unknown:
+    elif not worse and not better and not unknown and not found.lost:
         lines.append(f"{NONE_FOUND.capitalize()}.")
     return [*lines, *outcome.failures, *outcome.unjudged]
 
