@@ -41,7 +41,7 @@ def _grafana(facts: PrometheusFacts) -> Iterator[Finding]:
 
 
 def _boards(facts: PrometheusFacts) -> Iterator[Finding]:
-    if facts.dashboards is None:
+    if facts.dashboards is None:  # and so not checked
         return
     missing = [uid for uid in dashboards.ALL if uid not in facts.dashboards]
     if missing:
@@ -57,7 +57,16 @@ def _boards(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
+def _not_named(facts: PrometheusFacts) -> str:
+    return "" if facts.grafana else "no --grafana"
+
+
+def _not_seen(facts: PrometheusFacts) -> str:
+    seen = facts.dashboards is not None
+    return "" if seen else _not_named(facts) or "Grafana gives no usable answer"
+
+
 CHECKS: Final = (
-    Check("grafana-reachable", _grafana),
-    Check("dashboards-of-this-version", _boards),
+    Check("grafana-reachable", _grafana, _not_named),
+    Check("dashboards-of-this-version", _boards, _not_seen),
 )

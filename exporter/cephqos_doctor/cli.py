@@ -25,25 +25,43 @@ from cephqos_doctor import (
     sockets,
     targets,
 )
-from cephqos_doctor.finding import Diagnosis, diagnose
+from cephqos_doctor.cluster_facts import ClusterFacts
+from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
+from cephqos_doctor.host_facts import HostFacts
+from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import options
 from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import options as cluster_options
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
 
-HOST_CHECKS: Final = (
+
+def _no_osd(facts: HostFacts) -> str:
+    return "" if facts.osds else "no OSD tells its configuration"
+
+
+def _no_cluster(facts: ClusterFacts) -> str:
+    return "no connection" if facts.failure and not facts.status else ""
+
+
+def _no_prometheus(facts: PrometheusFacts) -> str:
+    return "Prometheus gives no usable answer" if facts.failure else ""
+
+
+HOST_CHECKS: Final[tuple[Check[HostFacts], ...]] = (
     *sockets.CHECKS,
-    *scheduler.CHECKS,
-    *figures.CHECKS,
+    *unless(_no_osd, (*scheduler.CHECKS, *figures.CHECKS)),
     *clock.HOST_CHECKS,
 )
-CLUSTER_CHECKS: Final = (*key.CHECKS, *cluster_state.CHECKS)
-PROMETHEUS_CHECKS: Final = (
-    *targets.CHECKS,
-    *rules.CHECKS,
+CLUSTER_CHECKS: Final[tuple[Check[ClusterFacts], ...]] = (
+    *key.CHECKS[:1],
+    *unless(_no_cluster, (*key.CHECKS[1:], *cluster_state.CHECKS)),
+)
+PROMETHEUS_CHECKS: Final[tuple[Check[PrometheusFacts], ...]] = (
+    *targets.CHECKS[:1],
+    *unless(_no_prometheus, (*targets.CHECKS[1:], *rules.CHECKS)),
     *boards.CHECKS,
-    *clock.PROMETHEUS_CHECKS,
+    *unless(_no_prometheus, clock.PROMETHEUS_CHECKS),
 )
 
 _HOST_OPTIONS: Final = (options.SOCKETS, options.PROC, POLICY)

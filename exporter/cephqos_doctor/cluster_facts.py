@@ -64,6 +64,7 @@ class ClusterFacts:
     bindings_missing: bool = False
     denied: tuple[str, ...] = ()  # caps that are missing
     powers: tuple[str, ...] = ()  # what the key can do besides
+    unasked: tuple[str, ...] = ()  # of these powers, since nobody was there to ask
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
 
@@ -74,12 +75,12 @@ async def gather(connection: ClusterAccess) -> ClusterFacts:
     async with MonClient(connection) as client:
         try:
             facts, osds = await _needed(client, facts)
-            powers = [p for p in POWERS if not (facts.unanswered and p.target == "mgr")]
-            able = [p.what for p in powers if await _may(client, p, osds)]
+            found = {power.what: await _may(client, power, facts, osds) for power in POWERS}
         except ClusterUnreachable as exc:
             missing = exc.reason == "no_bindings"
             return replace(facts, failure=str(exc), bindings_missing=missing)
-    return replace(facts, powers=tuple(able))
+    powers, unasked = (tuple(k for k, may in found.items() if may is it) for it in (True, None))
+    return replace(facts, powers=powers, unasked=unasked)
 
 
 async def _needed(client: MonClient, facts: ClusterFacts) -> tuple[ClusterFacts, Any]:
@@ -112,14 +113,19 @@ def _up(osds: Any) -> Iterator[str]:
             yield f"osd.{osd['osd']}"
 
 
-async def _may(client: MonClient, power: Power, osds: Any) -> bool:
-    """Whether the key has it. No answer is a no: OSDs and managers drop what is not allowed."""
+async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) -> bool | None:
+    """Whether the key has it; None where nobody can be asked.
+
+    No answer is a no: OSDs and managers drop what is not allowed.
+    """
     target, within = power.target, _SECONDS
+    if target == "mgr" and facts.unanswered:
+        return None
     if target == "osd":
         # One that is up: to command another fails without a word of who may.
         target, within = next(_up(osds), ""), _TELL_SECONDS
         if not target:
-            return False
+            return None
     try:
         await client.command(power.prefix, target=target, within=within, **power.arguments)
     except CommandFailed as exc:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from cephqos_base.terminal import printable
@@ -59,11 +59,17 @@ class Diagnosis:
             if others:
                 names = ", ".join(printable(found.subject) for found in others)
                 lines.append(f"    # the same for {names}")
-        lines += [f"not checked: {name} ({printable(why)})" for name, why in self.skipped]
-        number = len(self.findings) or "no"
-        noun = "finding" if len(self.findings) == 1 else "findings"
-        lines.append(f"{printable(self.looked_at)}: {len(self.checks)} checks, {number} {noun}")
+        for why in dict.fromkeys(why for _, why in self.skipped):
+            names = ", ".join(name for name, its in self.skipped if its == why)
+            lines.append(f"not checked: {names} ({printable(why)})")
+        checks = _count(len(self.checks) - len(self.skipped), "check")
+        found = _count(len(self.findings), "finding")
+        lines.append(f"{printable(self.looked_at)}: {checks}, {found}")
         return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
 
 
 def _alike(found: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Finding]]]:
@@ -73,6 +79,18 @@ def _alike(found: Iterable[tuple[str, Finding]]) -> Iterable[tuple[str, list[Fin
         texts = [text.replace(one.subject, "…") for text in (one.problem, one.mend)]
         groups.setdefault((name, *texts), []).append(one)
     return [(name, alike) for (name, *_), alike in groups.items()]
+
+
+def unless(why: Callable[[F], str], checks: Iterable[Check[F]]) -> tuple[Check[F], ...]:
+    """The checks, none of which can be answered where `why` says so.
+
+    Without facts none finds anything: that is no good news.
+    """
+
+    def either(check: Check[F]) -> Callable[[F], str]:
+        return lambda facts: why(facts) or check.skip(facts)
+
+    return tuple(replace(check, skip=either(check)) for check in checks)
 
 
 def diagnose(looked_at: str, checks: Sequence[Check[F]], facts: F) -> Diagnosis:

@@ -73,8 +73,22 @@ def _too_wide(facts: ClusterFacts) -> Iterator[Finding]:
         )
 
 
+def _not_told(facts: ClusterFacts) -> str:
+    """What is known to be missing is told, whatever else is."""
+    return "the manager does not answer" if facts.unanswered and not facts.denied else ""
+
+
+def _not_asked(facts: ClusterFacts) -> str:
+    """Powers that were found are told, whatever the others are."""
+    if facts.powers:
+        return ""
+    if facts.failure:
+        return "the connection was lost"
+    return f"whether the key can {' or '.join(facts.unasked)}" if facts.unasked else ""
+
+
 CHECKS: Final = (
     Check("cluster-reachable", _unreachable),
-    Check("caps-sufficient", _too_narrow),
-    Check("caps-minimal", _too_wide),
+    Check("caps-sufficient", _too_narrow, _not_told),
+    Check("caps-minimal", _too_wide, _not_asked),
 )

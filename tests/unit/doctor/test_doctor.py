@@ -14,7 +14,7 @@ from cephqos_base.command import main
 from cephqos_doctor import key, sockets
 from cephqos_doctor.cli import CLUSTER_CHECKS, HOST_CHECKS, PROMETHEUS_CHECKS
 from cephqos_doctor.cluster_facts import NEEDED, ClusterFacts
-from cephqos_doctor.finding import Diagnosis, Finding, diagnose, quoted
+from cephqos_doctor.finding import Check, Diagnosis, Finding, diagnose, quoted
 from cephqos_doctor.host_facts import (
     gather,
 )
@@ -98,7 +98,7 @@ def test_what_is_the_same_of_sixty_osds_is_told_once_and_names_them_all() -> Non
         f"    # the same for {', '.join(osds[1:])}",
         "osd.7: guessed [a]",
         "    ceph config set osd y 1",
-        "host: 1 checks, 61 findings",
+        "host: 1 check, 61 findings",
     ]
 
 
@@ -111,7 +111,8 @@ def test_findings_as_json_name_check_subject_problem_and_mend() -> None:
 
 
 def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
-    names = [check.name for check in (*HOST_CHECKS, *CLUSTER_CHECKS, *PROMETHEUS_CHECKS)]
+    every: tuple[Check[Any], ...] = (*HOST_CHECKS, *CLUSTER_CHECKS, *PROMETHEUS_CHECKS)
+    names = [check.name for check in every]
     assert len(names) == len(set(names))
     page = (SECURITY.parent / "DOCTOR.md").read_text()
     assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == names
