@@ -103,7 +103,8 @@ def _of_cluster(samples: TopSamples, cluster: str) -> TopSamples:
 def osd_order(name: str) -> tuple[int, str]:
     """osd.2 before osd.10."""
     number = name.partition(".")[2]
-    return (int(number) if number.isdecimal() else 1 << 62, name)
+    # int() refuses a text of thousands of digits, which a label may be.
+    return (int(number) if number.isdecimal() and len(number) < 10 else 1 << 62, name)
 
 
 def _osds(samples: TopSamples, cluster: str) -> tuple[OsdState, ...]:
@@ -337,7 +338,7 @@ def _alerts(samples: TopSamples, cluster: str) -> tuple[FiringAlert, ...]:
             what=what,
             cause=cause,
             by=by,
-            since=min((float(a["since"]) for a in group if "since" in a), default=None),
+            since=min((float(a["since"]) for a in group if a.get("since")), default=None),
         )
         for (name, severity, what, cause, by), group in groups.items()
     ]

@@ -11,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.servers import Address, HttpServer, SourceDown
+from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import FIGURES, PageSamples, Selection
 from cephqos_loadgen.top.sources.exporters import Exporters, SeriesReader
 from cephqos_loadgen.top.sources.prometheus import Prometheus, Refused, parse_vector
@@ -117,6 +118,16 @@ async def test_firing_alerts_come_with_the_time_since_when(serve: Serve) -> None
     async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
         (alert,) = (await Prometheus(connection, 60).fetch(Selection())).alerts
     assert alert["since"] == "1000.0"
+
+
+async def test_a_label_of_an_alert_is_not_taken_for_the_time_since_when(serve: Serve) -> None:
+    """Anybody's rule may call a label so; the view ended with a traceback."""
+    labels = {"__name__": "ALERTS", "alertstate": "firing", "alertname": "A", "since": "yesterday"}
+    fake = FakePrometheus({"ALERTS{": [({**labels, **OSD}, 1.0)]})
+    async with HttpServer(Address.parse(await serve(fake.answer), "--url")) as connection:
+        samples = await Prometheus(connection, 60).fetch(Selection(cluster=FSID))
+    (alert,) = build_model(samples, Selection(cluster=FSID)).alerts
+    assert alert.since is None
 
 
 async def test_a_query_that_is_refused_costs_its_figure_only(serve: Serve) -> None:

@@ -65,6 +65,7 @@ class Section:
 
 def share(sections: Sequence[Section], rows: int) -> list[int]:
     """Rows for each section. In order of importance: what it needs, then what it wants."""
+    rows = max(0, rows)  # a flat screen has none left beside the gaps
     given = [0] * len(sections)
     for position, section in enumerate(sections):
         need = min(section.needs, section.wants)

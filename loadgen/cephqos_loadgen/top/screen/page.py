@@ -91,8 +91,11 @@ def draw(
         room = max(0, room - 1)
     body = _body(model, status, view, columns, room, ascii_only)[:room]
     body += [()] * (room - len(body))
-    lines = [cut(one, columns) for one in [*top, *body, *bottom][:rows]]
-    return [in_ascii(one) for one in lines] if ascii_only else lines
+    lines = [*top, *body, *bottom][:rows]
+    if not ascii_only:
+        return [cut(one, columns) for one in lines]
+    # Before it is cut, as what takes no column or two becomes one; and the ellipsis after.
+    return [in_ascii(cut(in_ascii(one), columns)) for one in lines]
 
 
 def _body(

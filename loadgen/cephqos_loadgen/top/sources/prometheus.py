@@ -91,7 +91,8 @@ class Prometheus:
         found = []
         for labels, _ in firing:
             start = since.get(_identity(labels))
-            found.append({**labels, **({"since": repr(start)} if start else {})})
+            # Instead of a label of this name that somebody's own alert may have.
+            found.append({**labels, "since": repr(start) if start else ""})
         return tuple(found)
 
     async def _query(self, query: str) -> Vector:
