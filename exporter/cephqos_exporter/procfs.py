@@ -77,12 +77,15 @@ def process_ids(proc: Path) -> list[int]:
     return psutil.pids()
 
 
-def process_name(proc: Path, pid: int) -> str | None:
-    """The name of a process; None if it is gone or hidden."""
-    psutil.PROCFS_PATH = str(proc)
+def process_name(proc: Path, pid: int) -> bytes | None:
+    """The first 15 bytes of a process's name; None if it is gone or hidden.
+
+    The kernel keeps no more. The rest would be in the arguments, and to read those of a process
+    that hangs takes as long as it does.
+    """
     try:
-        return psutil.Process(pid).name()
-    except psutil.Error:
+        return parse_stat(read_once(f"{proc}/{pid}/stat", 1024)).name
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None
 
 

@@ -149,6 +149,7 @@ class ProcessSample:
         self._named = groups
         self._interval = switches_interval
         self._status_due: float | None = None
+        self._listed = False
         self._fd = -1
         try:
             self._fd = descriptors.open(f"{self._path}/stat")
@@ -161,7 +162,7 @@ class ProcessSample:
             # /proc mounted with hidepid hides other users' processes.
             reason = "permission" if isinstance(exc, PermissionError) else "gone"
             raise ReplyMissing(self._path, reason) from exc
-        self._start = self.process.start
+        self.start = self.process.start
         self._hot = "schedstat" if self.waits_known else "stat"
 
     def _has_schedstat(self) -> bool:
@@ -186,11 +187,13 @@ class ProcessSample:
         first = self.updated is None
         try:
             self.process = self._read_process()
-            if self.process.start != self._start:  # the number was given to another process
+            if self.process.start != self.start:  # the number was given to another process
                 raise ProcessLookupError
             gone = self._read_threads(self.threads.values())
-            if gone or self.process.threads != len(self.threads):
+            if gone or self.process.threads != len(self.threads) or not self._listed:
+                self._listed = False  # until it is whole: descriptors may run out meanwhile
                 self._list_threads(gone)
+                self._listed = True
             self._read_statuses(now)
         except _GONE as exc:
             raise ReplyMissing(self._path, "gone") from exc
@@ -350,13 +353,16 @@ class ThreadSamples:
             raise ReplyMissing("pid", "gone")
         key = (daemon.cluster, daemon.name)
         sample = self._samples.get(key)
-        if sample and sample.pid != daemon.pid:
+        # Its predecessor's, who may have had the same number.
+        if sample and (sample.pid != daemon.pid or daemon.start not in (None, sample.start)):
             self._samples.pop(key).close()
             sample = None
         try:
             if sample is None:
                 groups = self._groups if daemon.kind == "osd" else None
                 sample = self._samples[key] = self.open(view.host.proc, daemon.pid, groups)
+                if daemon.start not in (None, sample.start):
+                    raise ReplyMissing("pid", "gone")
             sample.update(view.time)
         except ReplyMissing as exc:
             self.forget(daemon)

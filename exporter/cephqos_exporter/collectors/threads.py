@@ -34,6 +34,7 @@ from cephqos_exporter.sampler import (
 )
 
 MEMPOOLS = "dump_mempools"
+_KERNELS_BYTES = 15  # of a process's name
 
 PROCESSES = texts(
     "collector.threads.processes",
@@ -178,6 +179,7 @@ class _Processes:
         clock: Callable[[], float],
     ) -> None:
         self._names = names
+        self._by_start = {name.encode()[:_KERNELS_BYTES]: name for name in names}
         self._samples = samples
         self._proc = proc
         self._clock = clock
@@ -221,8 +223,8 @@ class _Processes:
                 self._look(pid)
 
     def _look(self, pid: int) -> None:
-        name = process_name(self._proc, pid)
-        if name in self._names:
+        name = self._by_start.get(process_name(self._proc, pid) or b"")
+        if name is not None:
             with suppress(ReplyMissing):
                 self._live[pid] = (name, self._samples.open(self._proc, pid))
 

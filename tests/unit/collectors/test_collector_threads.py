@@ -1,18 +1,21 @@
 """The threads collector, on written host trees."""
 
 import errno
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.replay.host_tree import CLASSIC_THREADS, FakeThread, HostTree
 
+from cephqos_exporter import sampler
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.errors import Malformed
 from cephqos_exporter.model import (
     ReplyMissing,
 )
-from cephqos_exporter.procfs import Descriptors
+from cephqos_exporter.procfs import Descriptors, read_once
 from cephqos_exporter.sampler import OSD_GROUPS, ThreadSamples, group_of
 
 from .host_views import PID, cpu, samples, view
@@ -295,6 +298,28 @@ def test_the_last_descriptor_is_given_back(tree: HostTree, monkeypatch: pytest.M
     assert list(collector.collect(view(tree.host)))
 
 
+def test_threads_are_counted_although_descriptors_ran_out_while_they_were_listed(
+    tree: HostTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice, as the first time all that is known of the daemon is dropped. They were none then."""
+    tree.classic_osd(PID, 3)
+    threads = ThreadSamples(descriptors=Descriptors(0))
+    sample = threads.open(tree.host.proc, PID)
+    calls = iter(range(1000))
+
+    def fail(path: str, size: int = 4096) -> bytes:
+        if next(calls) == 20:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return read_once(path, size)
+
+    with monkeypatch.context() as without:
+        without.setattr(sampler, "read_once", fail)
+        with pytest.raises(OSError, match="Too many open files"):
+            sample.update(1000.0)
+    sample.update(1015.0)
+    assert sum(group.threads for group in sample.groups.values()) == len(CLASSIC_THREADS)
+
+
 def test_a_restarted_daemon_starts_anew_and_its_files_are_closed(tree: HostTree) -> None:
     descriptors = Descriptors(1000)
     collector = ThreadsCollector(samples=ThreadSamples(descriptors=descriptors))
@@ -319,6 +344,20 @@ def test_a_process_number_given_to_another_process_is_noticed(tree: HostTree) ->
     tree.process(PID, [FakeThread(name="bash", start=99, user=1)])
     with pytest.raises(ReplyMissing, match="gone"):
         list(collector.collect(view(tree.host, 1015)))
+
+
+def test_an_osd_that_got_its_predecessors_number_is_not_taken_for_gone(tree: HostTree) -> None:
+    threads = ThreadSamples(descriptors=Descriptors(0))
+    seen = view(tree.host)
+    tree.process(PID, [FakeThread(name="ceph-osd", start=10)])
+    before = replace(seen, daemon=replace(seen.daemon, start=10))
+    assert threads.of(before).start == 10
+    tree.process(PID, [FakeThread(name="ceph-osd", start=99)])
+    after = replace(seen, daemon=replace(seen.daemon, start=99), time=1015.0)
+    assert threads.of(after).start == 99
+    with pytest.raises(ReplyMissing, match="gone"):
+        threads.of(replace(before, time=1016.0))  # of a scrape that was under way
+    assert threads.of(after).start == 99
 
 
 class TestProcessesByName:
@@ -347,6 +386,20 @@ class TestProcessesByName:
         found = samples(collector.finish())
         assert found[user] == 1.5
         assert found['cephqos_threads{process="fio",group="fio"}'] == 1
+
+    @pytest.mark.timeout(10)
+    def test_the_arguments_of_processes_are_not_read(self, tree: HostTree) -> None:
+        """Those of one that hangs held up all scrapes, if its name is of 15 bytes or more."""
+        collector = ThreadsCollector(processes=("a-client-of-long-name",), host=tree.host)
+        tree.process(700, [FakeThread(name="a-client-of-lon", user=100)])
+        tree.process(800, [FakeThread(name="another-process")])
+        for pid in (700, 800):
+            arguments = tree.host.proc / str(pid) / "cmdline"
+            arguments.unlink(missing_ok=True)
+            os.mkfifo(arguments)
+        found = samples(collector.finish())
+        group = 'process="a-client-of-long-name",group="a-client-of-lon"'
+        assert found[f'cephqos_threads_cpu_seconds_total{{{group},mode="user"}}'] == 1
 
     def test_nothing_is_looked_for_unless_asked(self, tree: HostTree) -> None:
         tree.process(700, [FakeThread(name="fio", user=100)])
