@@ -17,9 +17,9 @@ from cephqos_exporter.ceph.monclient import (
     ClusterSilent,
     ClusterUnreachable,
     CommandFailed,
+    EndedChildren,
     MonClient,
     ReplyTooLarge,
-    end_group,
     parse_reply,
 )
 from cephqos_exporter.errors import CommandRefused
@@ -103,6 +103,7 @@ class CephCommand:
         self._connection = connection
         self._argv = tuple(argv)
         self._max_bytes = max_bytes
+        self._ended = EndedChildren()
         self.starts = 0
         self.reply_bytes = 0
 
@@ -140,6 +141,11 @@ class CephCommand:
     async def _run(
         self, prefix: str, argv: Sequence[str], within: float
     ) -> tuple[int, bytes, bytes]:
+        try:
+            async with asyncio.timeout(within):
+                await self._ended.over()
+        except TimeoutError:
+            raise ClusterSilent(f"{prefix}: the last command could not be ended") from None
         self.starts += 1
         child = await asyncio.create_subprocess_exec(
             *argv,
@@ -159,10 +165,11 @@ class CephCommand:
         except TimeoutError:
             raise ClusterSilent(f"{prefix}: no answer within {within:g} s") from None
         finally:
-            await end_group(child)
+            await self._ended.end(child)
 
     async def close(self) -> None:
-        """Nothing stays between two commands."""
+        """Nothing stays between two commands but what could not be ended yet."""
+        await self._ended.over()
 
 
 def _words(arguments: Mapping[str, Any]) -> list[str]:

@@ -92,6 +92,8 @@ while True:
 MAX_REPLY_BYTES: Final = 256 << 20
 # The end of a connection attempt should be librados' own word, not our deadline.
 _CONNECT_MARGIN_SECONDS: Final = 1.0
+# One that can be killed is gone in milliseconds.
+_END_SECONDS: Final = 1.0
 
 
 class CommandFailed(ExporterError):
@@ -143,6 +145,7 @@ class MonClient:
         self._connection = connection
         self._max_bytes = max_bytes
         self._child: asyncio.subprocess.Process | None = None
+        self._ended = EndedChildren()
         self._lock = asyncio.Lock()
         self.starts = 0  # children made so far
         self.reply_bytes = 0  # of the last reply
@@ -203,14 +206,14 @@ class MonClient:
                 await child.stdin.drain()
                 return await self._read(child)
         except TimeoutError:
-            await self.close()
+            await self._drop()
             raise ClusterSilent(f"{prefix}: no answer before the deadline") from None
         except (OSError, ValueError, EOFError) as error:
-            await self.close()
+            await self._drop()
             raise ClusterUnreachable(f"{prefix}: {error or 'the child ended'}") from error
         except BaseException:
             # Cancelled in the middle of an exchange: the next reply would be this one's.
-            await self.close()
+            await self._drop()
             raise
 
     async def _read(self, child: asyncio.subprocess.Process) -> tuple[dict[str, Any], bytes]:
@@ -228,6 +231,7 @@ class MonClient:
     async def _start(self, deadline: float) -> asyncio.subprocess.Process:
         if self._child is not None and self._child.returncode is None:
             return self._child
+        await self._ended.over()
         where = self._connection
         left = deadline - asyncio.get_running_loop().time()
         address = {
@@ -256,11 +260,35 @@ class MonClient:
             raise OSError(f"cannot connect with {where.conf} as {where.name}: {hello['error']}")
         return self._child
 
-    async def close(self) -> None:
-        """End the child, whatever it is doing."""
+    async def _drop(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            await end_group(child)
+            await self._ended.end(child)
+
+    async def close(self) -> None:
+        """End the child, whatever it is doing."""
+        await self._drop()
+        await self._ended.over()
+
+
+class EndedChildren:
+    """Children that were killed, and may not end: of another user (sudo), or hung in the kernel.
+
+    No deadline waits for such a one, and no other child is started beside it.
+    """
+
+    def __init__(self) -> None:
+        self._last: asyncio.Task[None] | None = None
+
+    async def end(self, child: asyncio.subprocess.Process) -> None:
+        """Kill it, and wait for its end a moment at most."""
+        self._last = asyncio.create_task(end_group(child), name="end of a child")
+        await asyncio.wait({self._last}, timeout=_END_SECONDS)
+
+    async def over(self) -> None:
+        """Wait until it has ended."""
+        if self._last is not None:
+            await asyncio.shield(self._last)
 
 
 async def end_group(child: asyncio.subprocess.Process) -> None:

@@ -306,6 +306,32 @@ async def test_nothing_outside_the_read_only_list_is_ever_asked(bindings: Path) 
     assert reader.starts == 0
 
 
+@pytest.mark.parametrize("transport", ["rados", "ceph"])
+async def test_a_child_that_cannot_be_killed_costs_the_deadline_and_has_no_other_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, transport: str
+) -> None:
+    """A sudo that waits for a directory service: each poll waited for its end."""
+    stuck = tmp_path / "stuck"
+    stuck.write_text("#!/bin/sh\nexec sleep 5\n")
+    stuck.chmod(0o755)
+
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr("cephqos_exporter.ceph.monclient.os.killpg", refuse)
+    access = ClusterAccess("ceph.conf", python=(str(stuck),))
+    client: MonClient | CephCommand = MonClient(access)
+    if transport == "ceph":
+        client = CephCommand(access, [str(stuck)], max_bytes=1000)
+    began = time.monotonic()
+    for _ in range(3):
+        with pytest.raises(ClusterSilent):
+            await client.command("status", within=0.3)
+    assert time.monotonic() - began < 4
+    assert client.starts == 1
+    await client.close()
+
+
 async def test_a_child_of_another_user_ends_with_its_input(
     bindings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
