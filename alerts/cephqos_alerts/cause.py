@@ -309,8 +309,9 @@ CAUSE: Final = RuleGroup(
         # What lasts leads: it labels alerts, which must not flap with it. What has lasted counts
         # twice, and stays. Where a host or its network has failed, who is to blame changes all the
         # time: the cause lasts all the same, and the one named stays until it was another one for
-        # half of the time. Without CPU an OSD delivers now a third of its best, now half: it ranks
-        # as one that has collapsed for as long as a fault may take to show.
+        # half of the time, and more often. (Some engines show for a while what is recorded no more:
+        # there the new one wins by its count.) Without CPU an OSD delivers now a third of its best,
+        # now half: it ranks as one that has collapsed for as long as a fault may take to show.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
@@ -319,7 +320,8 @@ CAUSE: Final = RuleGroup(
               or max_over_time({PerClass.EVIDENCE}[@hold@]) or {_LASTED}
             )
               and topk by ({OSD_CLASS}, cause) (1,
-                {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
+                {_SEEN} > @lasting@ * @hold_evaluations@
+                or {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
               )
               and on ({OSD_CLASS}, cause) (
                 sum by ({OSD_CLASS}, cause) (
