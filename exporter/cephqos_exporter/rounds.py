@@ -175,7 +175,7 @@ class DaemonRounds(Rounds):
         speakers: Speakers,
         max_series: int,
     ) -> None:
-        self.daemon = fetcher.unidentified
+        self.daemon = self._unidentified = fetcher.unidentified
         super().__init__(self.daemon.name)
         self.labels = render_labels(self.daemon.labels)
         self.up = True  # as of the last round; no doubt before the first
@@ -212,8 +212,9 @@ class DaemonRounds(Rounds):
         if self._fetcher.daemon is None:
             return self._down(reason)
         if self._fetcher.daemon is not self.daemon:
-            for collector in self._collectors:  # as which it may have been seen without its process
-                self._forget(collector)
+            if self.daemon is not self._unidentified:  # it was seen without its process
+                for collector in self._collectors:
+                    self._forget(collector)
             self.daemon = self._fetcher.daemon
             self.labels = render_labels(self.daemon.labels)
         if not self._speakers.speaks(self):
