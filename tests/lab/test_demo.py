@@ -70,7 +70,7 @@ def test_the_demo_shows_every_osd_at_work_and_ends_by_itself(tmp_path: Path) -> 
     out, _ = demo.communicate(timeout=90)
     assert demo.returncode == 0, out
     assert "HEALTH_OK" in out
-    client_rates = re.findall(r"^client .*?([\d.,]+) of 3,000 ", out, re.MULTILINE)
+    client_rates = re.findall(r"^client .*?([\d.,]+) of 750 ", out, re.MULTILINE)
     assert client_rates, out
     assert set(re.findall(r"osd\.\d", out)) == {"osd.0", "osd.1", "osd.2"}
     # fio is held to 200 ops/s over the three OSDs.
@@ -96,7 +96,7 @@ async def test_in_a_terminal_the_demo_is_cephqos_top_with_the_story_above_it() -
         terminal.type(" ".join(DEMO), "Enter")
         await terminal.shows(r"^Ceph 18\.2 \(reef\)  HEALTH_OK", 120)
         await terminal.shows(r"^ +\d+ s  MEASURING: full load")
-        screen = await terminal.shows(r"^client .* of 3,000 ")
+        screen = await terminal.shows(r"^client .* of 750 ")
         assert screen.index("MEASURING") < screen.index("cephqos top") < screen.index("CLASSES")
         terminal.type("Enter")  # the keys of cephqos top work: an OSD opens
         await terminal.shows(r"^osd\.\d  up  mclock_scheduler")
