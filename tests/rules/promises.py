@@ -22,6 +22,13 @@ _CLUSTER_TARGET = flat(
     class_="client",
     instance="host1",
 )
+_CLUSTER_MISSED = {
+    **CLIENT,
+    "severity": "ticket",
+    "scope": "cluster",
+    "cause": "interference",
+    "by": "background_recovery",
+}
 _WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
 _KEPT = {"client": 500, "background_recovery": 100}
 _CONTENT = State(client=80, in_progress=(1, 0, 0, 1), store=0.1, store_latency=0.001)
@@ -66,13 +73,7 @@ TARGETS = [
             silent(13),
             firing(
                 14,
-                {
-                    **CLIENT,
-                    "severity": "ticket",
-                    "scope": "cluster",
-                    "cause": "interference",
-                    "by": "background_recovery",
-                },
+                _CLUSTER_MISSED,
             ),
             silent(32),
         ),
@@ -136,13 +137,7 @@ TARGETS = [
         moments=(
             firing(
                 15,
-                {
-                    **CLIENT,
-                    "severity": "ticket",
-                    "scope": "cluster",
-                    "cause": "interference",
-                    "by": "background_recovery",
-                },
+                _CLUSTER_MISSED,
             ),
         ),
     ),
