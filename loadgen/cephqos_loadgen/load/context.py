@@ -21,11 +21,29 @@ from cephqos_loadgen.results.host import HostUse
 
 @dataclass(slots=True)
 class Marks:
-    """When a phase started and ended; others wait for these."""
+    """When a phase started and ended; others wait for these. `whole`: it ended without an error."""
 
     started: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     start_time: float = 0.0
+    whole: bool = False
+
+
+class Sightings:
+    """When something was last seen under way; others wait until it is seen after a time."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._changed = asyncio.Condition()
+
+    async def seen(self) -> None:
+        self._last = time.time()
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def after(self, since: float) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._last > since)
 
 
 @dataclass(slots=True)
@@ -43,7 +61,7 @@ class Context:
     watcher: ClusterWatch
     started: float = field(default_factory=time.time)
     marks: dict[str, Marks] = field(default_factory=dict)
-    scrub_started: asyncio.Event = field(default_factory=asyncio.Event)
+    scrubs: Sightings = field(default_factory=Sightings)
     # phase -> (time, IOPS of all its clients) per interval, for steady states
     rates: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     # steps of curves: what the host used during each

@@ -11,7 +11,7 @@ from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import PhaseKind
-from cephqos_loadgen.load.start_and_end import wait_for_end, wait_for_start
+from cephqos_loadgen.load.start_and_end import scrub_marks, wait_for_end, wait_for_start
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.results.figures import changes
@@ -52,7 +52,7 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
     marks.start_time = time.time()
     if phase.action.moves_data:
         context.moved = marks.start_time
-        context.watcher.follower.expect()
+        context.watcher.follower.expect(go_on=phase.action.steers_data)
     context.live.begin(phase)
     context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
     marks.started.set()
@@ -87,6 +87,7 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
                 "phase_ended", phase=phase.name, ended_by=record.ended_by, error=record.error
             )
         context.live.end(phase)
+        marks.whole = not record.error
         marks.ended.set()
 
 
@@ -117,6 +118,9 @@ async def _within_limit(
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None
     how = ended_by(phase, came, result)
+    if how == "condition" and until.kind == "scrub_done":
+        # A scrub that failed or was cut off is over, and nothing is done.
+        how = how if all(mark.whole for mark in scrub_marks(context)) else "other_phase"
     return replace(record, ended_by=how, error="", result=result)
 
 

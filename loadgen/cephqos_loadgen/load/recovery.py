@@ -111,8 +111,11 @@ class RecoveryFollower:
     def calm(self) -> bool:
         return self._calm_looks >= _CALM_LOOKS
 
-    def expect(self) -> None:
-        """Data is about to be moved: what was under way before does not count."""
+    def expect(self, *, go_on: bool = False) -> None:
+        """Data is about to be moved: what was under way before does not count. With `go_on` a
+        recovery that is under way is the same one still."""
+        if go_on and self._began and not self._finished:
+            return
         self._began = 0.0
         self._finished = False
         self._marks = self.recovered

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.context import Context, Marks
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 
@@ -19,17 +19,15 @@ _EVENT_SECONDS = 600.0
 async def wait_for_start(context: Context, phase: Phase) -> float:
     """Wait until the phase is to start; from when on its events count (recovery, say)."""
     start = phase.start
-    since = context.moved
-    if start.kind == "after":
-        await context.marks[start.phase].ended.wait()
-        since = context.moved
-    elif start.kind == "with":
-        await context.marks[start.phase].started.wait()
-    elif start.kind == "when":
+    if start.kind == "at":
+        await asyncio.sleep(max(0.0, context.started + start.delay - time.time()))
+        return context.moved
+    if start.kind == "when":
         since = await _wait_for_event(context, phase)
     else:
-        await asyncio.sleep(max(0.0, context.started + start.delay - time.time()))
-        return since
+        mark = context.marks[start.phase]
+        await (mark.ended if start.kind == "after" else mark.started).wait()
+        since = context.moved
     await asyncio.sleep(start.delay)
     return since
 
@@ -42,7 +40,7 @@ async def _wait_for_event(context: Context, phase: Phase) -> float:
     await mark.started.wait()
     since = mark.start_time
     coming: asyncio.Future[Any] = asyncio.ensure_future(
-        context.scrub_started.wait()
+        context.scrubs.after(since)
         if event == "scrub_started"
         else context.watcher.recovery_started(since)
     )
@@ -72,9 +70,8 @@ async def wait_for_end(context: Context, phase: Phase, since: float) -> None:
     if until.kind == "duration":
         await asyncio.sleep(until.at_most)
     elif until.kind == "scrub_done":
-        scrubs = [p.name for p in context.point.phases if p.action.scrubs]
-        for name in scrubs:
-            await context.marks[name].ended.wait()
+        for mark in scrub_marks(context):
+            await mark.ended.wait()
     elif until.kind == "recovery_done":
         await context.watcher.recovery_done(since)
     elif until.kind == "phase":
@@ -88,6 +85,11 @@ async def wait_for_end(context: Context, phase: Phase, since: float) -> None:
             steady = is_steady(rates, until.steady.window, until.steady.dispersion)
     else:
         await asyncio.Event().wait()  # its own work ends it
+
+
+def scrub_marks(context: Context) -> list[Marks]:
+    """Of all phases that scrub."""
+    return [context.marks[p.name] for p in context.point.phases if p.action.scrubs]
 
 
 def is_steady(rates: Sequence[tuple[float, float]], window: float, dispersion: float) -> bool:

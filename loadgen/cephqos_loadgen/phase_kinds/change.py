@@ -29,13 +29,17 @@ class Change(PhaseKind):
     """Settings changed during the run; they are taken back at the end of the repeat."""
 
     result: ClassVar[type[PhaseResult]] = ChangeResult
-    moves_data: ClassVar[bool] = True
+    steers_data: ClassVar[bool] = True
 
     options: tuple[CephOption, ...] = ()
 
     @classmethod
     def read(cls, value: Value) -> Self:
         return cls(read_options(value))
+
+    @property
+    def moves_data(self) -> bool:
+        return True
 
     def describe(self) -> str:
         return ", ".join(f"{o.section} {o.name} = {o.value}" for o in self.options)

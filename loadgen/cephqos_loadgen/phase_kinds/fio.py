@@ -19,6 +19,7 @@ from cephqos_loadgen.load.curve_reading import read_search, read_sweep
 from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
 from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_results
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.endings import TOLD, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
@@ -98,6 +99,7 @@ class Fio(PhaseKind):
 
     result: ClassVar[type[PhaseResult]] = FioResult
     has_clients: ClassVar[bool] = True
+    endings: ClassVar[tuple[Ending, ...]] = (*TOLD, "steady_state")
 
     engine: str
     rw: str

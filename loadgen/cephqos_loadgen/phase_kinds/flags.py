@@ -13,6 +13,9 @@ from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_flags
 from cephqos_loadgen.results.phase import PhaseResult
 
+# Data that one of these holds back moves when it is cleared.
+_HOLDING = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
+
 
 @dataclass(frozen=True, slots=True)
 class FlagsResult(PhaseResult):
@@ -30,7 +33,6 @@ class Flags(PhaseKind):
     """Cluster flags set or cleared."""
 
     result: ClassVar[type[PhaseResult]] = FlagsResult
-    moves_data: ClassVar[bool] = True
 
     set: tuple[str, ...] = ()
     clear: tuple[str, ...] = ()
@@ -45,6 +47,10 @@ class Flags(PhaseKind):
         if both := sorted({*set_} & {*clear}):
             value.fail("flags to set or to clear, not both", ", ".join(both))
         return cls(set_, clear)
+
+    @property
+    def moves_data(self) -> bool:
+        return not _HOLDING.isdisjoint(self.clear)
 
     def describe(self) -> str:
         return ", ".join([f"set {flag}" for flag in self.set] + [f"unset {f}" for f in self.clear])

@@ -8,6 +8,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.capacity import OBJECT_SIZE, OBJECTS, bench
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.endings import WORK, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.words import size
@@ -33,6 +34,7 @@ class OsdBench(PhaseKind):
     """Every OSD writes and removes data of its own, one OSD after the other."""
 
     result: ClassVar[type[PhaseResult]] = OsdBenchResult
+    endings: ClassVar[tuple[Ending, ...]] = WORK
 
     total: int
     block_size: int

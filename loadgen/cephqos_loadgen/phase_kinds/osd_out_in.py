@@ -42,9 +42,11 @@ class OsdInResult(OsdResult):
 class _OsdPhase(PhaseKind):
     """`last`: the OSD with the highest id."""
 
-    moves_data: ClassVar[bool] = True
-
     osd: str = "last"
+
+    @property
+    def moves_data(self) -> bool:
+        return True
 
     @classmethod
     def read(cls, value: Value) -> Self:

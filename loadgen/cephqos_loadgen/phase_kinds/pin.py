@@ -13,6 +13,7 @@ from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.cpu_placement import LSCPU, STRATEGIES, Cpu, parse_lscpu, place_osds
+from cephqos_loadgen.plan.endings import WORK, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_cpus, read_integer
@@ -39,6 +40,7 @@ class Pin(PhaseKind):
     """OSDs pinned to CPUs until the end of the repeat; or only the plan of it."""
 
     result: ClassVar[type[PhaseResult]] = PinResult
+    endings: ClassVar[tuple[Ending, ...]] = WORK
 
     strategy: str
     cpus_per_osd: int

@@ -11,6 +11,7 @@ from cephqos_loadgen.load.bench_follower import BenchFollower
 from cephqos_loadgen.load.clients import ClientProcess, run_clients, step_of
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.endings import Ending
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
@@ -43,6 +44,7 @@ class RadosBench(PhaseKind):
 
     result: ClassVar[type[PhaseResult]] = RadosBenchResult
     has_clients: ClassVar[bool] = True
+    endings: ClassVar[tuple[Ending, ...]] = ("duration",)  # one that is interrupted says nothing
 
     targets: tuple[str, ...]
     op: Literal["write", "seq", "rand"]

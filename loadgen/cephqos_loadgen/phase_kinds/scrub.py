@@ -10,6 +10,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.endings import WORK, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_pool_name
@@ -53,6 +54,7 @@ class Scrub(PhaseKind):
 
     result: ClassVar[type[PhaseResult]] = ScrubResult
     scrubs: ClassVar[bool] = True
+    endings: ClassVar[tuple[Ending, ...]] = (*WORK, "scrub_done")
 
     pool: str
     deep: bool = True
@@ -93,7 +95,7 @@ class Scrub(PhaseKind):
             under_way = [pg for pg in groups if "scrubbing" in pg["state"]]
             most_at_once = max(most_at_once, len(under_way))
             if done or under_way:
-                context.scrub_started.set()
+                await context.scrubs.seen()
             scrubbed, total = _progress(groups, done, under_way)
             context.live.scrub = LiveScrub(phase.name, scrubbed, total - scrubbed, started)
             left = [pg["pgid"] for pg in groups if pg not in done]

@@ -6,6 +6,7 @@ from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.plan.cpu_placement import Cpu
+from cephqos_loadgen.plan.endings import TOLD, Ending
 from cephqos_loadgen.plan.parts import CephOption, Objects, PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths
 
@@ -14,12 +15,14 @@ class Action(ABC):
     """What one phase does: a frozen dataclass, made from what the scenario says."""
 
     __slots__ = ()
-    # Its start is the moment from which recovery is counted.
-    moves_data: ClassVar[bool] = False
+    # It changes how data moves: a recovery that is under way goes on.
+    steers_data: ClassVar[bool] = False
     # `until: scrub_done` waits for it, and `when: scrub_started` for what it sees.
     scrubs: ClassVar[bool] = False
     # Client processes of the phase do the work: their threads are recorded.
     has_clients: ClassVar[bool] = False
+    # What `until` may say of it; most kinds do their work and then wait to be told.
+    endings: ClassVar[tuple[Ending, ...]] = TOLD
 
     @property
     @abstractmethod
@@ -49,6 +52,11 @@ class Action(ABC):
         return False
 
     # -- what few kinds have --------------------------------------------------------------------
+
+    @property
+    def moves_data(self) -> bool:
+        """Its start is the moment from which recovery is counted."""
+        return False
 
     def pools(self) -> tuple[str, ...]:
         """The names of the pools that it uses."""

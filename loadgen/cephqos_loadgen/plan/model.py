@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Literal
 
 from cephqos_loadgen.plan.action import Action
+from cephqos_loadgen.plan.endings import Ending
 from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]
@@ -14,7 +15,6 @@ EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
 # How the repeats of several points follow each other.
 Order = Literal["interleaved", "grouped", "random"]
 ORDERS: tuple[Order, ...] = ("interleaved", "grouped", "random")
-Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_state", "phase"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.action import Action
+from cephqos_loadgen.plan.endings import Ending
 from cephqos_loadgen.plan.reading import NAME, read_client_seconds
 from cephqos_loadgen.scenario.source import ScenarioValue
 
@@ -131,6 +132,16 @@ def _read_start(value: ScenarioValue | None, before: Sequence[model.Phase]) -> m
 def _read_until(
     value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
 ) -> model.Until:
+    found = _read_ending(value, table, action)
+    if "until" in table and found.kind not in action.endings:
+        allowed = ", ".join(action.endings)
+        table["until"].fail(f"{allowed}: what this kind of phase can end with", found.kind)
+    return found
+
+
+def _read_ending(
+    value: ScenarioValue, table: dict[str, ScenarioValue], action: Action
+) -> model.Until:
     until = table.get("until")
     at_most = table["at_most"].seconds(above_zero=True) if "at_most" in table else None
     expected = table["expect"].seconds() if "expect" in table else None
@@ -185,7 +196,7 @@ def _ending(
         at_most = _DEFAULT_AT_MOST if expected is None else expected * 4 + _SLACK
     if expected is None:
         expected = min(60.0, at_most / 4)
-    known: dict[str, model.Ending] = {
+    known: dict[str, Ending] = {
         "done": "done",
         "scrub_done": "scrub_done",
         "recovery_done": "recovery_done",

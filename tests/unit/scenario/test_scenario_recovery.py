@@ -1,6 +1,7 @@
 """What is said of recovery is what happened: counts that never fall, times, what was cut off."""
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -9,11 +10,15 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.load import start_and_end
-from cephqos_loadgen.load.context import Marks
+from cephqos_loadgen.load.context import Marks, Sightings
 from cephqos_loadgen.load.phase_runner import ended_by
 from cephqos_loadgen.load.recovery import ClusterLook, RecoveryFollower
+from cephqos_loadgen.phase_kinds.change import Change
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
+from cephqos_loadgen.phase_kinds.flags import Flags
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn
 from cephqos_loadgen.phase_kinds.wait import Wait, WaitResult
+from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.results.phase import EndedBy, PhaseRecord, PhaseResult
@@ -119,6 +124,62 @@ def test_what_recovered_before_data_was_moved_does_not_count() -> None:
     assert not follower.recovery().finished
 
 
+def test_settings_that_are_changed_under_a_recovery_do_not_begin_another_one() -> None:
+    """A profile that is switched in the middle: all that is recovered counts."""
+    follower, events = followed(look(0, CLEAN, {1: 0}), look(1, MOVING, {1: 100}))
+    follower.expect(go_on=True)
+    for each in (look(2, MOVING, {1: 150}), look(3, CLEAN, {1: 160}), look(4, CLEAN, {1: 160})):
+        follower.take(each)
+    recovery = follower.recovery()
+    assert (recovery.objects, recovery.seconds, recovery.finished) == (160, 2.0, True)
+    follower.expect(go_on=True)
+    assert follower.recovery().objects == 0, "that one is over"
+    assert events == ["recovery_started"]
+
+
+@pytest.mark.parametrize(
+    ("action", "moves"),
+    [
+        (Flags(clear=("norecover",)), True),
+        (Flags(clear=("noscrub",)), False),
+        (Flags(set=("noout",)), False),
+        (OsdIn(), True),
+        (Change(), True),
+        (Wait(), False),
+    ],
+)
+def test_what_holds_no_data_back_does_not_begin_a_recovery(action: Action, moves: bool) -> None:
+    assert action.moves_data is moves
+
+
+@pytest.mark.parametrize("kind", ["with", "after"])
+async def test_recovery_that_was_over_before_an_osd_came_back_ends_no_load_beside_it(
+    kind: str,
+) -> None:
+    """The load waits for the OSD's recovery, and not for that of the time when it went away."""
+    mark = Marks()
+    context: Any = SimpleNamespace(marks={"in": mark}, moved=7.0)
+    load = Phase("load", LOAD, Start(kind, "in"), Until("recovery_done", 9.0, 9.0))  # type: ignore[arg-type]
+    task = asyncio.create_task(start_and_end.wait_for_start(context, load))
+    await asyncio.sleep(0)
+    context.moved = 50.0  # the OSD comes back
+    mark.started.set()
+    mark.ended.set()
+    assert await task == 50.0
+
+
+async def test_a_scrub_that_is_over_does_not_start_what_waits_for_the_next_one() -> None:
+    scrubs = Sightings()
+    await scrubs.seen()
+    now = time.time()
+    coming = asyncio.create_task(scrubs.after(now))
+    await asyncio.sleep(0.05)
+    assert not coming.done()
+    await scrubs.seen()
+    async with asyncio.timeout(1):
+        await coming
+
+
 STEADY = FioResult("rbd", "load", (), steady=True)
 UNSTEADY = FioResult("rbd", "load", (), steady=False)
 LOAD = Fio(engine="rbd", rw="read", block_size=4096, depth=1, pool="p")
@@ -154,7 +215,7 @@ async def test_an_event_that_does_not_come_ends_the_wait_for_it(
 ) -> None:
     """A pool without objects recovers nothing: the run would wait for ever."""
     monkeypatch.setattr(start_and_end, "_EVENT_SECONDS", 0.1)
-    seen, scrubbing = asyncio.Event(), asyncio.Event()
+    seen, scrubs = asyncio.Event(), Sightings()
 
     async def recovery_started(since: float) -> None:
         assert since == 7.0
@@ -166,7 +227,7 @@ async def test_an_event_that_does_not_come_ends_the_wait_for_it(
     context: Any = SimpleNamespace(
         marks={"before": mark},
         watcher=SimpleNamespace(recovery_started=recovery_started),
-        scrub_started=scrubbing,
+        scrubs=scrubs,
         phase_before=lambda phase: before,
         moved=0.0,
     )
@@ -177,7 +238,7 @@ async def test_an_event_that_does_not_come_ends_the_wait_for_it(
     mark.ended.set()
     if comes:
         seen.set()
-        scrubbing.set()
+        await scrubs.seen()
         assert await task == 7.0
         return
     with pytest.raises(RunError, match=rf"phase w: {event} was not seen within 0\.1 s of the end"):

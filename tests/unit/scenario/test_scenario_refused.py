@@ -11,6 +11,10 @@ LOAD = "{engine: rbd, pool: p, rw: read, bs: 4K, depth: 4}"
 DEEP = LOAD.replace("4}", '"${depth}"}')
 SWEEP = "{engine: rbd, pool: p, rw: read, bs: 4K, sweep: {depths: [1, 2], dwell: 2s}}"
 
+SCRUB = "  - {name: s, scrub: {pool: p}}\n"
+PREFILL = "prefill: {pool: p, objects: {count: 1, size: 4K}}"
+BENCH = "rados_bench: {pools: [p], op: write, size: 4K, in_flight: 1}"
+
 
 def scenario(matrix: str = "", phases: str = "", pools: str = "") -> str:
     return f"""\
@@ -148,6 +152,23 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
                 "allowed: pools that are different, at least one",
             )
             for pools in ("[]", "[p, p]")
+        ),
+        *(
+            (
+                scenario(phases=f"  - {{name: x, {kind}, until: {until}}}\n{SCRUB}"),
+                f"until: found '?{found}'?; allowed: {allowed}: what this kind of phase can end",
+            )
+            for kind, until, found, allowed in (
+                ("scrub: {pool: p}", "{duration: 9s}", "duration", "done, scrub_done"),
+                ("scrub: {pool: p}", "{phase: s}", "phase", "done, scrub_done"),
+                (PREFILL, "{duration: 9s}", "duration", "done"),
+                ("osd_bench: {total: 4K, bs: 4K}", "{duration: 9s}", "duration", "done"),
+                ("pin: {strategy: default}", "{duration: 9s}", "duration", "done"),
+                (BENCH, "{phase: s}", "phase", "duration"),
+                (BENCH, "scrub_done", "scrub_done", "duration"),
+                (BENCH, "{steady_state: {}}", "steady_state", "duration"),
+                ("wait: {}", "{steady_state: {}}", "steady_state", "done, duration, .*, phase"),
+            )
         ),
         (
             scenario(phases="  - {name: f, flags: {set: [noout], clear: [noout]}}\n"),

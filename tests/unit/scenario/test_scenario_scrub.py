@@ -1,14 +1,19 @@
 """A scrub is asked for once; what was lost of it is asked for again, and nothing else."""
 
 import asyncio
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load import phase_runner
+from cephqos_loadgen.load.context import Context, Marks, Sightings
 from cephqos_loadgen.phase_kinds import scrub
 from cephqos_loadgen.phase_kinds.scrub import Scrub
+from cephqos_loadgen.phase_kinds.wait import Wait
+from cephqos_loadgen.plan.model import Phase, Start, Until
+from cephqos_loadgen.results.phase import PhaseRecord
 
 NEVER, NOW = "2026-01-01T00:00:00", "2026-01-02T00:00:00"
 
@@ -47,11 +52,12 @@ async def test_only_groups_that_were_not_scrubbed_are_asked_again(
     monkeypatch.setattr(scrub, "_ASK_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(scrub, "_LOOK_SECONDS", 0.001)
     cluster, events = Cluster(), list[tuple[str, Any]]()
+    scrubs, began = Sightings(), time.time()
     context = SimpleNamespace(
         cluster=cluster,
         live=SimpleNamespace(scrub=None),
         recorder=SimpleNamespace(event=lambda name, **more: events.append((name, more))),
-        scrub_started=asyncio.Event(),
+        scrubs=scrubs,
     )
     phase = SimpleNamespace(name="scrub")
     scrubbing = Scrub("p", deep).carry_out(cast(Context, context), cast(Any, phase), None)
@@ -59,4 +65,19 @@ async def test_only_groups_that_were_not_scrubbed_are_asked_again(
     assert cluster.asked == [(f"osd pool {verb}", ["p"]), (f"pg {verb}", "1.2")]
     assert events == [("scrub_asked_again", {"left": ["1.2"]})]
     assert (result.placement_groups, result.objects) == (3, 30)
-    assert context.scrub_started.is_set()
+    await asyncio.wait_for(scrubs.after(began), 1)
+
+
+@pytest.mark.parametrize(("whole", "how"), [(True, "condition"), (False, "other_phase")])
+async def test_a_load_beside_a_scrub_that_was_cut_off_did_not_see_it_done(
+    whole: bool, how: str
+) -> None:
+    scrubbing = Phase("scrub", Scrub("p"), Start("at"), Until("done", 9.0, 9.0), may_fail=True)
+    beside = Phase("w", Wait(), Start("with", "scrub"), Until("scrub_done", 9.0, 9.0))
+    mark = Marks(whole=whole)
+    mark.ended.set()
+    point = SimpleNamespace(phases=(scrubbing, beside))
+    context = cast(Context, SimpleNamespace(marks={"scrub": mark}, point=point))
+    record = PhaseRecord("wait", 0.0, 0.0, "failed", "not over yet")
+    record = await phase_runner._within_limit(context, beside, 0.0, record)
+    assert (record.ended_by, record.error) == (how, "")
