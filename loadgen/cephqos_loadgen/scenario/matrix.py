@@ -2,11 +2,13 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import yaml
 
+from cephqos_loadgen.plan.parts import CephOption
+from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.scenario.source import ScenarioValue, Variables, scalar
 
 _VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
@@ -17,12 +19,13 @@ MAX_PHASES_OF_ALL = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One value of one axis."""
+    """One value of one axis. `plain`: its label is the value of a variable or an option."""
 
     axis: str
     label: str
     table: Mapping[str, ScenarioValue]
     variables: Variables
+    plain: bool = False
 
 
 def read_axes(
@@ -34,6 +37,9 @@ def read_axes(
     for value, axis in zip(entries.values(), axes, strict=True):
         _check_different(value, axis)
     names = [axis[0].axis for axis in axes]
+    if matrix and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        matrix.fail("axes of different names", f"two axes {twice}")
     for name, wanted in only.items():
         if name not in names:
             document.fail(f"an axis of its matrix: {', '.join(names) or 'none'}", f"--only {name}")
@@ -68,7 +74,7 @@ def _check_different(value: ScenarioValue, variants: Sequence[Variant]) -> None:
 
 def check_used(document: ScenarioValue, axes: Sequence[Sequence[Variant]]) -> None:
     """Refuse an axis that sets a variable which nothing uses: its points would all be the same."""
-    used = _used_variables(document.raw)
+    used = used_variables(document.raw)
     for axis in axes:
         for variable in {name for variant in axis for name in variant.variables} - used:
             matrix = document.entries()["matrix"].entries()
@@ -78,12 +84,30 @@ def check_used(document: ScenarioValue, axes: Sequence[Sequence[Variant]]) -> No
             )
 
 
-def _used_variables(node: yaml.Node) -> set[str]:
+def check_kept(
+    document: ScenarioValue,
+    combination: Sequence[Variant],
+    variables: Variables,
+    settings: Set[CephOption],
+) -> None:
+    """Refuse a point that is labelled with a value which another axis replaces."""
+    for variant in combination:
+        own = variant.table.get("settings")
+        lost = own is not None and not settings >= {*read_options(own)}
+        lost |= any(variables[name] is not node for name, node in variant.variables.items())
+        if variant.plain and lost:
+            document.entries()["matrix"].fail(
+                f"axes of which none replaces the values of {variant.axis}",
+                ",".join(f"{each.axis}={each.label}" for each in combination),
+            )
+
+
+def used_variables(node: yaml.Node) -> set[str]:
     """The names of all `${name}` below a node."""
     if isinstance(node, yaml.MappingNode):
-        return {name for pair in node.value for part in pair for name in _used_variables(part)}
+        return {name for pair in node.value for part in pair for name in used_variables(part)}
     if isinstance(node, yaml.SequenceNode):
-        return {name for item in node.value for name in _used_variables(item)}
+        return {name for item in node.value for name in used_variables(item)}
     return set(re.findall(r"\$\{(\w+)\}", str(node.value)))
 
 
@@ -103,9 +127,9 @@ def _axis(name: str, value: ScenarioValue) -> list[Variant]:
         label = item.text()
         if colon:
             setting = item.child(_nested(section, option, item.node), item.key).having({})
-            found.append(Variant(option, label, {"settings": setting}, {}))
+            found.append(Variant(option, label, {"settings": setting}, {}, True))
         else:
-            found.append(Variant(name, label, {}, {name: item.node}))
+            found.append(Variant(name, label, {}, {name: item.node}, True))
     return found
 
 

@@ -19,7 +19,13 @@ from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
-from cephqos_loadgen.scenario.matrix import Variant, check_used, read_axes
+from cephqos_loadgen.scenario.matrix import (
+    Variant,
+    check_kept,
+    check_used,
+    read_axes,
+    used_variables,
+)
 from cephqos_loadgen.scenario.phase_reader import read_phases
 from cephqos_loadgen.scenario.source import ScenarioValue, Variables, load
 
@@ -101,12 +107,25 @@ def _refuse_equal(document: ScenarioValue, points: Sequence[model.Point]) -> Non
     """Points that do the same would be compared as if they did not."""
     seen: dict[model.Point, str] = {}
     for point in points:
-        lab = replace(point.lab, fresh_for="")
-        same = replace(point, name="", axes=(), lab=lab, lab_axes=())
+        same = _what_it_does(point)
         if same in seen:
             matrix = document.entries()["matrix"]
             matrix.fail("points that differ", f"{seen[same]} and {point.name}, which do the same")
         seen[same] = point.name
+
+
+def _what_it_does(point: model.Point) -> model.Point:
+    """The same without its names, and with what has no order in one order."""
+    return replace(
+        point,
+        name="",
+        axes=(),
+        settings=tuple(sorted(point.settings, key=lambda it: (it.section, it.name))),
+        client=tuple(sorted(point.client)),
+        flags=tuple(sorted({*point.flags})),
+        lab=replace(point.lab, fresh_for=""),
+        lab_axes=(),
+    )
 
 
 def _capacity(value: ScenarioValue) -> Capacity:
@@ -152,6 +171,10 @@ def _variables(
     for name, node in choices.variables.items():
         if name not in found:
             document.fail(f"a variable it has: {', '.join(sorted(found))}", f"--var {name}")
+        used = used_variables(document.raw)
+        if name not in used:
+            allowed = f"a variable it uses: {', '.join(sorted(used)) or 'none'}"
+            document.fail(allowed, f"--var {name}, which nothing uses")
         found[name] = node
     return scale, found
 
@@ -176,11 +199,13 @@ def _point(document: ScenarioValue, combination: Sequence[Variant], keep: bool) 
     _check_pools(top["phases"], phases, pools)
     used = {name for phase in phases for name in phase.action.pools()}
     pools = tuple(pool for pool in pools if pool.name in used)
+    settings = _settings(layers)
+    check_kept(document, combination, variables, frozenset(settings))
     name = ",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only"
     return model.Point(
         name=name,
         axes=tuple((variant.axis, variant.label) for variant in combination),
-        settings=_settings(layers),
+        settings=settings,
         client=_client(layers),
         flags=tuple(
             flag for layer in layers if "flags" in layer for flag in read_flags(layer["flags"])

@@ -6,6 +6,7 @@ from tests.unit.cpu import cost
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
+from cephqos_loadgen.scenario.source import variable_from_text
 
 LOAD = "{engine: rbd, pool: p, rw: read, bs: 4K, depth: 4}"
 DEEP = LOAD.replace("4}", '"${depth}"}')
@@ -132,7 +133,7 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
             (scenario(matrix, phases=phase()), "which do the same; allowed: points that differ")
             for matrix in (
                 "{x: {a: {}, b: {}}}",
-                "{'osd:osd_max_scrubs': [1, 2], x: {a: {settings: {osd: {osd_max_scrubs: 5}}}}}",
+                "{x: {a: {flags: [noout]}, b: {}}, y: {c: {flags: [noout]}}}",
             )
         ),
         (
@@ -152,6 +153,24 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
                 "allowed: pools that are different, at least one",
             )
             for pools in ("[]", "[p, p]")
+        ),
+        *(
+            (scenario(matrix), message)
+            for matrix, message in (
+                (
+                    "{depth: [1], x: {a: {variables: {depth: 4}}, b: {flags: [noout]}}}",
+                    "found depth=1,x=a; allowed: axes of which none replaces the values of depth",
+                ),
+                (
+                    "{depth: [1, 2], 'osd:osd_max_scrubs': [1],"
+                    " x: {a: {settings: {osd: {osd_max_scrubs: 4}}}}}",
+                    "found depth=1,osd_max_scrubs=1,x=a; allowed: axes of which none replaces",
+                ),
+                (
+                    "{'osd:osd_max_scrubs': [1, 2], 'global:osd_max_scrubs': [3, 4]}",
+                    "found two axes osd_max_scrubs; allowed: axes of different names",
+                ),
+            )
         ),
         *(
             (
@@ -193,6 +212,22 @@ def test_what_cannot_be_meant_is_refused_in_one_line(text: str, message: str) ->
     with pytest.raises(ConfigError, match=message) as refused:
         parse(text, "s.yaml")
     assert "\n" not in str(refused.value)
+
+
+def test_a_variable_that_nothing_uses_is_refused_on_the_command_line() -> None:
+    """The archive would say that the run had this value."""
+    text = scenario(phases=phase()).replace("{depth: 1}", "{depth: 1, deph: 1}")
+    assert parse(text, "s.yaml").points
+    for name in ("depth", "deph"):
+        with pytest.raises(ConfigError, match=f"found --var {name}, which nothing uses; allowed"):
+            parse(text, "s.yaml", Choices(variables={name: variable_from_text("16")}))
+
+
+def test_a_named_value_may_replace_what_another_named_one_sets() -> None:
+    policy = "policy: {p: {settings: {osd: {osd_max_scrubs: 1}}}}"
+    more = "more: {x: {}, y: {settings: {osd: {osd_max_scrubs: 4}}}}"
+    points = parse(scenario(f"{{{policy}, {more}}}"), "s.yaml").points
+    assert [point.settings[0].value for point in points] == ["1", "4"]
 
 
 def test_a_matrix_of_a_million_points_is_refused_before_it_is_expanded() -> None:
