@@ -123,6 +123,15 @@ def test_the_key_is_the_documented_one() -> None:
     assert command in (ROOT / "exporter" / "SECURITY.md").read_text()
 
 
+def test_the_keyring_belongs_to_the_user_of_the_container() -> None:
+    """`client-keyring set` reads UID:GID, whatever Ceph's manual says; else it sets no keyring."""
+    page = (CEPHADM / "README.md").read_text()
+    [command] = re.findall(r"^ceph orch client-keyring set .*$", page, re.MULTILINE)
+    read = spec("cluster.yml")
+    assert f" --owner {read['uid']}:{read['gid']}" in command
+    assert f" label:{document('cluster.yml')['placement']['label']} " in command
+
+
 def test_the_scrape_jobs_fit_into_a_list_of_jobs() -> None:
     text = (CEPHADM / "scrape.yml").read_text()
     jobs = yaml.safe_load(f"scrape_configs:\n{text}")["scrape_configs"]
