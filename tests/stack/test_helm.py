@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -272,6 +273,28 @@ def test_links_of_alerts_lead_where_rules_build_would_let_them_lead() -> None:
         assert specs[name.removesuffix(".yml")] == render(groups, settings)
     slos = json.dumps(specs["slo"])
     assert links["runbook"] in slos and "alerts/runbooks.md" not in slos
+
+
+def typed() -> Iterator[list[str]]:
+    """What the page tells to give helm: whole commands, and options for them in its tables."""
+    page = (HELM / "README.md").read_text()
+    lines = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).replace("\\\n", " ")
+    script = ["helm() { printf '%q ' \"$@\"; echo; }"]
+    script += re.findall(r"^(?:REGISTRY=|helm (?:install|upgrade) ).*$", lines, re.MULTILINE)
+    argv = ["bash", "-euc", "\n".join(script)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=30)
+    yield from (shlex.split(line)[3:] for line in done.stdout.splitlines())
+    options = re.findall(r"`(--set [^`]*)`", page)
+    yield from (shlex.split(one.replace("=URL", "=https://w.example.org/r.md")) for one in options)
+
+
+def test_what_the_page_tells_to_type_renders() -> None:
+    """Among others a tag that is a number: `--set` makes a number of it, `--set-string` does not."""
+    found = list(typed())
+    assert len(found) >= 6
+    for words in found:
+        given = [word for word in words if word != "--reset-then-reuse-values"]
+        assert documents(template("default", *given)), words
 
 
 def test_values_of_an_older_chart_still_render(tmp_path: Path) -> None:
