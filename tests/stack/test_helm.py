@@ -297,6 +297,17 @@ def test_what_the_page_tells_to_type_renders() -> None:
         assert documents(template("default", *given)), words
 
 
+def test_in_another_namespace_it_is_for_the_cluster_of_that_namespace() -> None:
+    """Two clusters share no key and no log directory, and no value has to be set for that."""
+    found = documents(template("everything", "--namespace", "second"))
+    assert {one["metadata"]["namespace"] for one in found} == {"second"}
+    beside = [str(p["affinity"]) + str(p["volumes"]) for c, p in pods(found) if "affinity" in p]
+    assert ["'namespaces': ['second']" in text for text in beside] == [True, True]
+    assert ["/mnt/rook/second/log" in text for text in beside].count(True) == 1
+    elsewhere = documents(template("default", "--set", "rook.namespace=ceph"))
+    assert [one["metadata"]["namespace"] for one in of_kind(elsewhere, "CephClient")] == ["ceph"]
+
+
 def test_values_of_an_older_chart_still_render(tmp_path: Path) -> None:
     """`helm upgrade --reuse-values` gives a chart none of its own defaults."""
     values = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -17,6 +17,10 @@ app.kubernetes.io/component: {{ .role }}
 {{- printf "%s-%s" .root.Release.Name .role | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
+{{- define "cephqos.rookNamespace" -}}
+{{- .Values.rook.namespace | default .Release.Namespace }}
+{{- end }}
+
 {{- define "cephqos.image" -}}
 {{- $image := .Values.image -}}
 {{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}
