@@ -289,7 +289,7 @@ def typed() -> Iterator[list[str]]:
 
 
 def test_what_the_page_tells_to_type_renders() -> None:
-    """Among others a tag that is a number: `--set` makes a number of it, `--set-string` does not."""
+    """A tag may be a number: `--set` makes one of it, which the chart refuses."""
     found = list(typed())
     assert len(found) >= 6
     for words in found:
