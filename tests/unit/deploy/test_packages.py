@@ -142,6 +142,14 @@ def test_every_dependency_of_the_project_is_one_of_both_packages() -> None:
         assert len(re.findall(rf"python3-(?:py)?{short} \(?>= {version}", description)) == 2, name
 
 
+def test_what_makes_the_user_comes_with_the_package() -> None:
+    """A Debian without systemd-sysusers ended the installation half-way."""
+    script = (DEPLOY / "packages" / "scripts" / "postinstall.sh").read_text()
+    assert "\nsystemd-sysusers " in script
+    kinds = yaml.safe_load((DEPLOY / "packages" / "nfpm.yaml").read_text())["overrides"]
+    assert ["systemd" in kinds[kind]["depends"] for kind in ("deb", "rpm")] == [True, True]
+
+
 @pytest.mark.parametrize("name", ["nfpm.yaml", "nfpm-collector.yaml"])
 def test_each_folder_of_ours_belongs_to_a_package_and_no_machine_is_named(name: str) -> None:
     description = yaml.safe_load((DEPLOY / "packages" / name).read_text())
@@ -212,26 +220,41 @@ def commands(heading: str) -> str:
     return str(block)
 
 
-def test_the_recipe_for_older_distributions_takes_files_that_are_here(tmp_path: Path) -> None:
-    """With a folder in place of the root, and without what needs root or a network."""
-    text = commands("**Debian 12,").replace(" /etc/", f" {tmp_path}/etc/")
-    text = text.replace(" /usr/bin/", f" {tmp_path}/bin/").replace("/opt/cephqos", f"{tmp_path}/o")
-    skipped = r"^.*(?:-m venv|pip install|systemctl daemon-reload).*$| && systemd-.*$"
+def in_a_folder(text: str, root: Path) -> None:
+    """The commands with a folder in place of the root, and without what needs root or a network."""
+    for path in ("/etc/", "/usr/bin/", "/opt/"):
+        text = text.replace(f" {path}", f" {root}{path}")
+    skipped = r"^.*(?:-m venv|pip install|^systemctl).*$| && system.*$"
     text = re.sub(skipped, "", text, flags=re.MULTILINE)
-    (tmp_path / "bin").mkdir()
     subprocess.run(["bash", "-euc", text], cwd=ROOT, check=True, timeout=30)
-    made = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
-    assert made == {
-        *(f"etc/cephqos/{name}.yml" for name in ("cluster", "exporter", "probe")),
+
+
+def files(root: Path) -> set[str]:
+    return {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
+
+
+def test_the_recipe_for_older_distributions_takes_files_that_are_here(tmp_path: Path) -> None:
+    conf = {f"etc/cephqos/{name}.yml" for name in ("cluster", "exporter", "probe")}
+    (tmp_path / "usr/bin").mkdir(parents=True)
+    (tmp_path / "opt/cephqos").mkdir(parents=True)
+    in_a_folder(commands("**Debian 12,"), tmp_path)
+    assert files(tmp_path) == conf | {
         *(f"etc/systemd/system/{unit.name}" for unit in UNITS),
+        *(f"usr/bin/{name}" for name in ("cephqos", "cephqos-exporter")),
         "etc/sysusers.d/cephqos.conf",
         "etc/tmpfiles.d/cephqos.conf",
     }
     for unit in UNITS:
-        [program] = re.findall(r"^ExecStart=/usr/bin/(\S+)", unit.read_text(), re.MULTILINE)
-        assert (tmp_path / "bin" / program).is_symlink()
+        [program] = re.findall(r"^ExecStart=/(usr/bin/\S+)", unit.read_text(), re.MULTILINE)
+        assert (tmp_path / program).is_symlink()
     for file in re.findall(r" -r (\S+)", commands("**Debian 12,")):
         assert (ROOT / file).is_file()
+    (tmp_path / "etc/cephqos/exporter.yml").write_text("# mine\n")
+    in_a_folder(commands("upgrade it, in the new checkout"), tmp_path)
+    assert (tmp_path / "etc/cephqos/exporter.yml").read_text() == "# mine\n"
+    in_a_folder(commands("remove it, as root"), tmp_path)
+    assert files(tmp_path) == conf
+    assert not (tmp_path / "opt/cephqos").exists()
 
 
 def test_the_user_of_a_unit_is_made_before_a_unit_needs_it() -> None:
