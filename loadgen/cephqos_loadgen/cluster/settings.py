@@ -6,13 +6,14 @@ daemons themselves say so, and it is asked before any load is started.
 """
 
 import asyncio
+import contextlib
 import shlex
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
@@ -204,6 +205,37 @@ class ClusterSettings:
             for (who, name), now in found.items()
             if not same_value(self._known[name].type, last[who, name], now)
         ]
+
+    async def overridden(self, entries: Sequence[undo.Undo]) -> list[str]:
+        """Options that OSDs have otherwise than the run has set them last, though the monitors'
+        entry is the same: set in the daemon itself, by a more specific section, by a profile."""
+        last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
+        stored = await self._stored(patience=0.0) if last else {}
+        kept = {
+            (who, name): ours
+            for (who, name), ours in last.items()
+            if same_value(self._known[name].type, ours, stored.get((who, name), ""))
+        }
+        found = []
+        for osd in await self._cluster.up_osds() if kept else []:
+            daemon = f"osd.{osd}"
+            own: dict[str, str] = {}
+            for section in ("global", "osd", daemon):  # the most specific last
+                own |= {name: ours for (who, name), ours in kept.items() if who == section}
+            shown = await self._shown_by(daemon)
+            found += [
+                f"{daemon} {name} is {shown[name]} at the end, the run had set {ours}"
+                for name, ours in own.items()
+                if not same_value(self._known[name].type, ours, str(shown.get(name, ours)))
+            ]
+        return found
+
+    async def _shown_by(self, daemon: str) -> dict[str, Any]:
+        """All of a daemon's configuration; nothing of one that does not answer at once."""
+        with contextlib.suppress(ClusterUnreachable, CommandFailed):
+            found: dict[str, Any] = await self._cluster.once("config show", target=daemon)
+            return found
+        return {}
 
     async def read(self, daemon: str, name: str) -> str:
         """What the daemon itself says; of an option of a module, what the monitors say."""

@@ -246,10 +246,11 @@ class Session:
 
     async def changed_by_others(self, entries: Sequence[undo.Undo] | None = None) -> list[str]:
         """Options that are other than the run has set them, one line each; nothing where the
-        cluster cannot be reached."""
+        cluster cannot be reached. Of all entries the OSDs themselves are asked too."""
         with contextlib.suppress(CephqosError, CommandFailed):
             undone = self.journal.entries if entries is None else entries
-            return await self.settings.changed_by_others(undone)
+            found = await self.settings.changed_by_others(undone)
+            return found if entries is not None else found + await self.settings.overridden(undone)
         return []
 
     async def _say_what_others_changed(self, undone: Sequence[undo.Undo]) -> None:

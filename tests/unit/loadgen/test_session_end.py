@@ -197,6 +197,22 @@ async def test_what_someone_else_set_is_said_before_it_is_set_back(
     assert said == ["osd osd_max_backfills was set to 9 by someone else"]
 
 
+async def test_at_the_end_of_a_repeat_osds_are_asked_too(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def changed(self: object, entries: object) -> list[str]:
+        return ["osd osd_max_backfills was set to 9 by someone else"]
+
+    async def overridden(self: object, entries: object) -> list[str]:
+        return ["osd.0 osd_max_scrubs is 1 at the end"]
+
+    monkeypatch.setattr(ClusterSettings, "changed_by_others", changed)
+    monkeypatch.setattr(ClusterSettings, "overridden", overridden)
+    run = a_session([])
+    assert await run.changed_by_others() == [*await changed(run, ()), *await overridden(run, ())]
+    assert await run.changed_by_others([]) == await changed(run, ()), "what is undone is stored"
+
+
 async def test_what_cannot_be_undone_after_a_repeat_ends_the_run_and_is_tried_again_at_its_end(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from cephqos_exporter.ceph.monclient import ClusterUnreachable
 from cephqos_loadgen.cluster import device_queues, queue_files
 from cephqos_loadgen.cluster.option_values import read_info, same_value, unfit
 from cephqos_loadgen.cluster.settings import ClusterSettings, concerned, warnings_for
@@ -159,3 +160,48 @@ async def test_an_option_that_someone_else_set_during_the_run_is_said(
     assert len(found) == said
     if said:
         assert found[0].startswith("osd osd_max_backfills was set to 9 by someone else")
+
+
+@pytest.mark.parametrize(
+    ("in_daemon", "said"),
+    [
+        ({"osd.0": "4", "osd.1": "2"}, []),
+        ({"osd.0": "4.0", "osd.1": "4"}, ["osd.1 osd_max_backfills is 4 at the end, the run had"]),
+        ({"osd.1": "2"}, []),
+        ({"osd.0": "1", "osd.1": "2"}, ["osd.0 osd_max_backfills is 1 at the end, the run had"]),
+    ],
+)
+async def test_an_option_that_an_osd_does_not_have_any_more_is_said(
+    in_daemon: dict[str, str], said: list[str]
+) -> None:
+    """`ceph tell osd.0 config set` leaves no trace in the monitors' database."""
+    name = "osd_max_backfills"
+
+    class Cluster:
+        async def up_osds(self) -> list[int]:
+            return [0, 1]
+
+        async def once(self, prefix: str, target: str) -> Any:
+            assert prefix == "config show"
+            if target not in in_daemon:
+                raise ClusterUnreachable("it hangs")
+            return {name: in_daemon[target], "fsid": "x"}
+
+        async def command(self, prefix: str, **arguments: Any) -> Any:
+            if prefix == "config help":
+                return {"name": arguments["key"], "type": "float", "can_update_at_runtime": True}
+            if prefix == "config dump":
+                found = {"osd": "4", "osd.1": "2"}
+                return [{"section": s, "name": name, "value": v} for s, v in found.items()]
+            return None
+
+    async def save(entries: object) -> None: ...
+
+    journal, cluster = Journal(save), Cluster()
+    settings = ClusterSettings(cluster, journal)  # type: ignore[arg-type]
+    for option in (CephOption("osd", name, "4"), CephOption("osd.1", name, "2")):
+        await settings._is_known(option)
+        await settings._set(option, None)
+    assert await settings.changed_by_others(journal.entries) == []
+    found = await settings.overridden(journal.entries)
+    assert [line[: len(start)] for line, start in zip(found, said, strict=True)] == said
