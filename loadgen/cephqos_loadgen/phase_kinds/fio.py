@@ -11,6 +11,7 @@ from cephqos_base.units import format_cpu_list, parse_seconds
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
+from cephqos_loadgen.engines.fio_keys import MIXED, read_rate, read_size, refuse_unused
 from cephqos_loadgen.engines.fio_options import read_fio_options
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
@@ -27,8 +28,7 @@ from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, rea
 from cephqos_loadgen.plan.words import count, duration, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
-_MIXED = ("rw", "randrw")
-_RW = ("read", "write", "randread", "randwrite", "rw", "randrw")
+_RW = ("read", "write", "randread", "randwrite", *MIXED)
 # Until fio finds a load steady, or is through: a guess, where the scenario makes none.
 _STEADY_SECONDS = 60.0
 _BETWEEN_STEPS_SECONDS = 2.0
@@ -72,7 +72,12 @@ class FioResult(LoadResult):
         if self.stopped_because:
             last = self.steps[-1].depth
             found += (f"the curve ended at depth {last}, before its last: {self.stopped_because}",)
-        return (*found, "no depth kept the target") if self.reached is False else found
+        if self.reached is False:
+            found += ("no depth kept the target",)
+        elif self.reached and self.steps[-1].within_target:
+            most = self.steps[-1].depth
+            found += (f"depth {most}, the greatest of the search, kept the target: more may too",)
+        return found
 
     @property
     def cut_off(self) -> bool:
@@ -138,7 +143,7 @@ class Fio(PhaseKind):
         target = read_search(table["search"]) if "search" in table else None
         if steps and target:
             table["search"].fail("sweep or search, not both", "both")
-        _refuse_unused(table, engine, curve=bool(steps or target))
+        refuse_unused(table, engine, curve=bool(steps or target))
         passes = read_integer(table, "passes", 0, 16)
         if passes and (steps or target):
             table["passes"].fail("passes, or a sweep or search that have times", "both")
@@ -152,11 +157,11 @@ class Fio(PhaseKind):
             clients=clients,
             jobs=jobs,
             path=read_path(table["path"]) if "path" in table else "",
-            size=_read_size(table["size"]) if "size" in table else "",
+            size=read_size(table["size"]) if "size" in table else "",
             passes=passes,
             cache=table["cache"].choice(engine.caches) if "cache" in table else "none",
             cpus=read_cpus(table["cpus"]) if "cpus" in table else (),
-            rate_iops=_read_rate(table, jobs * (volumes if engine.on_images else clients)),
+            rate_iops=read_rate(table, jobs * (volumes if engine.on_images else clients)),
             read_percent=table["read_percent"].integer(0, 100) if "read_percent" in table else None,
             options=read_fio_options(table["options"]) if "options" in table else (),
             sweep=steps,
@@ -378,35 +383,3 @@ _KEYS = (
     "passes",
     *("cpus", "rate_iops", "read_percent", "options", "sweep", "search"),
 )
-
-
-def _refuse_unused(table: Mapping[str, Value], engine: FioEngine, *, curve: bool) -> None:
-    """A plan must not name what its load would not look at."""
-    unused = {
-        "volumes": "engines with images" if not engine.on_images else "",
-        "pool": "" if "pool" in engine.needs else f"engines other than {engine.name}",
-        "path": "" if "path" in engine.needs else f"engines other than {engine.name}",
-        "depth": "a load of one depth" if curve else "",
-        "read_percent": "" if table["rw"].text() in _MIXED else " and ".join(_MIXED),
-    }
-    for key, users in unused.items():
-        if users and key in table:
-            table[key].fail(f"no {key!r}: it is for {users}")
-
-
-def _read_rate(table: Mapping[str, Value], jobs: int) -> int | None:
-    """The limit of the whole phase, which all jobs share; fio has none below one for each."""
-    if "rate_iops" not in table:
-        return None
-    rate = table["rate_iops"].integer(1)
-    if rate < jobs:
-        table["rate_iops"].fail(f"at least one for each of the {jobs} jobs", str(rate))
-    return rate
-
-
-def _read_size(value: Value) -> str:
-    """How much of its target each job goes through: bytes, or percent of it."""
-    text = value.text()
-    if text.endswith("%"):
-        return value.text(r"([1-9][0-9]?|100)%", "1% to 100%, or a size")
-    return str(value.size())

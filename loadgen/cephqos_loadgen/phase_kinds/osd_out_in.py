@@ -97,6 +97,7 @@ class OsdIn(_OsdPhase):
     """The OSD comes back up and in."""
 
     __slots__ = ()
+    follows: ClassVar[str] = OsdOutResult.kind
     result: ClassVar[type[PhaseResult]] = OsdInResult
 
     def describe(self) -> str:

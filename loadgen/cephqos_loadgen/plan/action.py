@@ -17,6 +17,8 @@ class Action(ABC):
     __slots__ = ()
     # It changes how data moves: a recovery that is under way goes on.
     steers_data: ClassVar[bool] = False
+    # The kind of a phase without which, before it, there is nothing for it to do.
+    follows: ClassVar[str] = ""
     # `until: scrub_done` waits for it, and `when: scrub_started` for what it sees.
     scrubs: ClassVar[bool] = False
     # Client processes of the phase do the work: their threads are recorded.

@@ -132,6 +132,16 @@ def steady_first(steady: bool) -> Edit:
     return both(everywhere("plan.json", change), osds(rotational="0"))
 
 
+def steady_by_fio(archive: Path) -> None:
+    """As in response-curve: fio ends it when figures no longer change."""
+    steady_first(False)(archive)
+    options = [["steadystate", "iops:5%"], ["steadystate_duration", "300s"]]
+    edit: Callable[[dict[str, Any]], object] = lambda plan: plan["points"][0]["phases"][0][  # noqa: E731
+        "action"
+    ].update(options=options)
+    everywhere("plan.json", edit)(archive)
+
+
 def bench(iops: float) -> Edit:
     def change(data: dict[str, Any]) -> None:
         osd = {"osd.0": {"iops": iops, "bytes_per_second": 4096.0 * iops}}
@@ -197,6 +207,7 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
     ),
     "images were not written": ("were not written before", pools(False), pools(True)),
     "flash is fresh": ("steady state", steady_first(False), steady_first(True)),
+    "fio made flash steady": ("steady state", steady_first(False), steady_by_fio),
     "flash is not there": ("steady state", steady_first(False), osds(rotational="1")),
     "the scheduler is another": (
         "planned wpq, in force mclock_scheduler on osd.0",

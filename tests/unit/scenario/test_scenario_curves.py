@@ -133,6 +133,7 @@ async def test_a_search_finds_the_greatest_depth_within_the_target(most: int, kn
     found = FioResult("rbd", "search", await curves.search(spec, run, nobody), reached=True)
     assert found.chosen.within_target
     assert found.headline()["depth"] == min(knee, most)
+    assert any("the greatest of the search" in line for line in found.findings()) is (knee >= most)
     assert len(measured) == len(set(measured)) <= 10, "each depth once, by halving"
 
 

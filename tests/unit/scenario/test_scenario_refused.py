@@ -190,6 +190,10 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
             )
         ),
         (
+            scenario(phases="  - {name: in, osd_in: {}}\n  - {name: out, osd_out: {}}\n"),
+            "found none; allowed: a phase osd_out before in",
+        ),
+        (
             scenario(phases="  - {name: f, flags: {set: [noout], clear: [noout]}}\n"),
             "found noout; allowed: flags to set or to clear, not both",
         ),

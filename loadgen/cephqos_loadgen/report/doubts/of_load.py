@@ -170,7 +170,7 @@ def not_in_steady_state(run: ReportRun) -> Iterator[Doubt]:
             f"Nothing brought flash devices into a steady state in {count(len(found), 'point')}:"
             " a fresh device writes faster than one in use.",
             f"{len(flash)} OSDs are on flash. No phase before the load ends by a steady state"
-            " (until: {steady: ...}).",
+            " (steady_state, or fio's own steadystate).",
             tuple(key for keys in found.values() for key in keys),
         )
 
@@ -179,7 +179,8 @@ def _writes_unprepared(point: Mapping[str, Any]) -> bool:
     """Whether its first load that writes comes before any phase that waits for a steady state."""
     for phase in point.get("phases", []):
         action = phase["action"]
-        if (phase.get("until") or {}).get("steady"):
+        options = dict(action.get("options") or ())
+        if (phase.get("until") or {}).get("steady") or "steadystate" in options:
             return False
         if action.get("kind") == "fio" and "read" not in str(action.get("rw")):
             return True
