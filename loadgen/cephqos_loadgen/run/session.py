@@ -88,7 +88,7 @@ class Session:
                 self._note(f"  undone: {line}")
         await self._at_rest()
         if self._given:
-            lab_fit.check(self._plan.points, await self.cluster.command("osd metadata"))
+            lab_fit.check(self._plan.points, await self._serving())
         await self._say_what_the_cluster_is_not()
         await osds_here.check(self.cluster, self._plan)
         await self.settings.check(_settings_of(self._plan))
@@ -99,6 +99,13 @@ class Session:
         done = await background_work.apply(self.cluster, self.journal, self._plan.quiet)
         self.archive.event("quietened", **done)
         await self._let_pools_go()
+
+    async def _serving(self) -> list[dict[str, Any]]:
+        """Metadata of the OSDs that are up and in: others are no part of what is measured."""
+        dump = await self.cluster.command("osd dump")
+        serving = {osd["osd"] for osd in dump["osds"] if osd["up"] and osd["in"]}
+        metadata = await self.cluster.command("osd metadata")
+        return [osd for osd in metadata if osd["id"] in serving]
 
     async def _say_what_the_cluster_is_not(self) -> None:
         found = []

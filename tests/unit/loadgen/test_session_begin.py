@@ -16,6 +16,7 @@ OSDS = [
     {"id": osd, "rotational": "0", "hostname": "b", "osd_objectstore": "bluestore"}
     for osd in range(3)
 ]
+DOWN: set[int] = set()
 
 
 class Cluster:
@@ -38,7 +39,9 @@ class Cluster:
     async def up_osds(self) -> list[int]:
         return [0, 1, 2]
 
-    async def command(self, prefix: str, **_: object) -> list[dict[str, Any]]:
+    async def command(self, prefix: str, **_: object) -> Any:
+        if prefix == "osd dump":
+            return {"osds": [{"osd": osd, "up": osd not in DOWN, "in": 1} for osd in range(3)]}
         assert prefix == "osd metadata"
         return OSDS
 
@@ -77,6 +80,15 @@ async def test_points_that_are_named_after_another_lab_are_refused_on_a_given_cl
     assert "is not this cluster: rotational true: osd.0 has false" in said
     said = await refused(shipped_plan("cpu-placement"))
     assert "is not this cluster: osds 2: it has 3" in said
+
+
+async def test_an_osd_that_is_down_is_none_of_those_that_a_point_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`osds=3` on two that serve; what is down keeps its metadata."""
+    monkeypatch.setitem(globals(), "DOWN", {2})
+    said = await refused(shipped_plan("cpu-placement", "lab", only=only(osds="3")))
+    assert "osds 3: it has 2" in said
 
 
 async def test_queues_and_cpus_of_osds_elsewhere_are_refused() -> None:
