@@ -50,6 +50,8 @@ VARYING: Final[Mapping[str, str]] = {
     # Whether recovery is short beside clients differs from run to run.
     **{f"cephqos-overview: Worst hosts {ref}": "any\tclass instance" for ref in "ABCDE"},
 }
+# One series or more: how many limits hold, and in how many shards, is a matter of the moment.
+MOMENTARY: Final = {"cephqos-osd: Reservation lag and limit hold, by class and shard B"}
 _SAID: Final = re.compile(r'"(?:class|ceph_daemon|cpus|device|pool|phase)", "([^"]+)", "", ""\)')
 
 
@@ -91,7 +93,7 @@ def shape(query: ShownQuery, result: Any) -> str:
     labels = sorted({name for metric in data for name in metric} - {"__name__", "by"})
     if query.where in VARYING:
         return "\t".join([query.uid, query.panel, query.ref, VARYING[query.where]])
-    count = "one" if len(data) == 1 else "some"
+    count = "any" if query.where in MOMENTARY else "one" if len(data) == 1 else "some"
     return "\t".join([query.uid, query.panel, query.ref, count, " ".join(labels)])
 
 
