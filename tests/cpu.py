@@ -8,15 +8,20 @@ import yaml
 _NUMBERS = "[" + "1," * 20_000 + "1]"
 
 
+def reading() -> float:
+    """Seconds that one of them takes now."""
+    return _seconds(_read_numbers)
+
+
 def cost(action: Callable[[], object]) -> float:
     """The CPU time of an action, in readings of 20,000 numbers by PyYAML's fastest loader.
 
     A tenth of a second on a slow machine. Measured on both sides of the action, for a machine may
     turn slow in between; the dearer one counts.
     """
-    before = _seconds(_read_numbers)
+    before = reading()
     took = _seconds(action)
-    return took / max(before, _seconds(_read_numbers))
+    return took / max(before, reading())
 
 
 def _read_numbers() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cpu import reading
 from tests.shipped_plans import shipped_plan
 from tests.without_ceph import read_everything
 
@@ -89,6 +90,7 @@ def scrub_of(repeat: RecordedRepeat, phase: str) -> ScrubResult:
 async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
     lab: RunningLab, tmp_path: Path
 ) -> None:
+    before = reading()
     archive = await run("baseline", lab, tmp_path, seconds="6s", bench="2M")
     (repeat,) = archive.repeats
     assert_in_force(repeat, bluestore_throttle_bytes=str(256 << 10))
@@ -106,7 +108,8 @@ async def test_baseline_finds_what_the_clients_did_in_the_osds_own_counters(
     assert host.processes["osd.0"].threads["bstore_kv_sync"].user_seconds >= 0
     assert any(name.startswith("loop") for name in host.disks)
     assert host.processes["client.client.0"].threads, "fio's threads"
-    assert repeat.record.cost.core_share < 0.03
+    # Recording takes less than half a reading per second: 3 % of a core of a quiet machine.
+    assert repeat.record.cost.core_share < 0.5 * max(before, reading())
     assert b'"clat_ns"' in repeat.output("client.client.0")
     shown = read_everything(archive.folder, tmp_path)
     assert f"{client.total.iops:,.0f} IOPS" in shown

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cpu import cost
+from tests.cpu import cost
 
 from cephqos_base.errors import ConfigError
 from cephqos_base.yamlfile import MAX_BYTES, MAX_DEPTH, MAX_VALUES, Value, parse, read

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from tests.cpu import cost
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.perf import TYPE_CORRECTIONS, PerfCollector, metric_name
 from cephqos_exporter.model import DaemonView, Host, ReplyMissing, render_labels
 
-from ..cpu import cost
 from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 

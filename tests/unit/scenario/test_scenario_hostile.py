@@ -7,7 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from tests.unit.cpu import cost
+from tests.cpu import cost
 
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_loadgen.check.options import RunOptions

@@ -1,7 +1,7 @@
 """A scenario that cannot mean what it says is refused in one line, before anything runs."""
 
 import pytest
-from tests.unit.cpu import cost
+from tests.cpu import cost
 
 from cephqos_base.errors import ConfigError
 from cephqos_loadgen.scenario import library
