@@ -87,21 +87,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 def _add_settings(parser: argparse.ArgumentParser) -> None:
     """What the rules depend on."""
     default = RuleSettings()
-    parser.add_argument(
-        "--scrape-interval",
-        metavar="SECONDS",
-        type=float,
-        default=default.scrape_interval,
-        help="scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--time-scale",
-        metavar="FACTOR",
-        type=float,
-        default=default.time_scale,
-        help="multiply every window and hold by this, above 0 to 1, for tests and demos"
-        " (default: %(default)s)",
-    )
+    _add_pace(parser, default)
     parser.add_argument(
         "--job",
         metavar="REGEX",
@@ -128,6 +114,33 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_pace(parser: argparse.ArgumentParser, default: RuleSettings) -> None:
+    """How often they are evaluated, and how far they look back."""
+    parser.add_argument(
+        "--scrape-interval",
+        metavar="SECONDS",
+        type=float,
+        default=default.scrape_interval,
+        help="scrape interval in seconds; rules are evaluated as often (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--evaluations-per-scrape",
+        metavar="N",
+        type=int,
+        default=default.evaluations_per_scrape,
+        help="how often rules are evaluated, 1 to 10; more than once only where the engine keeps"
+        " one result of them (VictoriaMetrics, deploy/scale/README.md) (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--time-scale",
+        metavar="FACTOR",
+        type=float,
+        default=default.time_scale,
+        help="multiply every window and hold by this, above 0 to 1, for tests and demos"
+        " (default: %(default)s)",
+    )
+
+
 def load_slos(path: Path) -> list[Slo]:
     """The SLOs of a file or of all `*.yaml` and `*.yml` of a directory."""
     files = sorted(path.glob("*.y*ml")) if path.is_dir() else [path]
@@ -145,6 +158,10 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         raise UsageError(f"--time-scale {arguments.time_scale}: expected more than 0, at most 1")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
+    if not 1 <= arguments.evaluations_per_scrape <= 10:
+        raise UsageError(
+            f"--evaluations-per-scrape {arguments.evaluations_per_scrape}: expected 1 to 10"
+        )
     try:
         re.compile(arguments.job)
     except re.error as exc:
@@ -153,6 +170,7 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         raise UsageError(f"--job {arguments.job}: expected no quotes and no backslashes")
     return RuleSettings(
         scrape_interval=arguments.scrape_interval,
+        evaluations_per_scrape=arguments.evaluations_per_scrape,
         time_scale=arguments.time_scale,
         job=arguments.job,
         runbook_url=arguments.runbook_url,

@@ -121,7 +121,8 @@ def _render_group(group: RuleGroup, settings: RuleSettings, between: str) -> dic
     interval = settings.expand("@slow_interval@") if group.slow else None
     return {
         "name": group.name,
-        "interval": interval or duration(settings.scrape_interval),
+        "interval": interval
+        or duration(settings.scrape_interval / settings.evaluations_per_scrape),
         "rules": [_render_rule(rule, settings, between) for rule in group.rules],
     }
 

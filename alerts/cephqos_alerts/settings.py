@@ -91,6 +91,7 @@ class RuleSettings:
     """What a set of rules is generated for."""
 
     scrape_interval: float = 15.0
+    evaluations_per_scrape: int = 1  # of which the engine keeps one
     time_scale: float = 1.0
     job: str = "cephqos.*"  # regular expression of the scrape jobs of cephqos-exporter
     runbook_url: str = "alerts/runbooks.md"

@@ -16,7 +16,7 @@ from cephqos_alerts.rules import render
 from cephqos_alerts.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards, yamlfile
 from cephqos_base.errors import ConfigError, UsageError
-from cephqos_base.recorded import PerOsd
+from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.units import parse_seconds
 from cephqos_doctor import prometheus_queries as queries
 from cephqos_doctor.json_api import ApiFailed, JsonApi, PageMissing
@@ -81,6 +81,8 @@ class PrometheusFacts:
 
 
 # What comes of a document that has another shape than the API gives.
+# As in `sum_over_time(osd_class:cephqos_violated:bool[1h]) * 15 > 0`.
+_COUNTED_WITH: Final = re.compile(r"\* (\d+(?:\.\d+)?) > 0$")
 _ODD: Final = (KeyError, TypeError, ValueError, AttributeError, UsageError)
 
 
@@ -266,7 +268,13 @@ def _loaded(data: Any) -> tuple[LoadedRule, ...]:
 
 
 def scrape_interval_of(rules: Sequence[LoadedRule]) -> float:
-    """The interval that the rules are made for: most are evaluated as often."""
+    """The interval that the rules are made for: one of them counts with it.
+
+    Most are evaluated as often, but on some engines several times as often.
+    """
+    for rule in rules:
+        if rule.name == PerClass.VIOLATED_SECONDS and (found := _COUNTED_WITH.search(rule.expr)):
+            return float(found[1])
     return min((rule.interval for rule in rules if rule.interval), default=0.0)
 
 
@@ -274,14 +282,14 @@ def our_rules(interval: float) -> tuple[LoadedRule, ...]:
     """What `cephqos rules build` makes for an interval, SLOs aside."""
     settings = RuleSettings(scrape_interval=interval) if interval else RuleSettings()
     groups = [group for file in FILES.values() for group in file]
-    return _rules_of(render(groups, settings))
+    return rules_of(render(groups, settings))
 
 
 def _from_files(directory: Path) -> tuple[LoadedRule, ...]:
     found: list[LoadedRule] = []
     for file in sorted(directory.glob("*.yml")):
         try:
-            found += _rules_of(yamlfile.read(file).plain())
+            found += rules_of(yamlfile.read(file).plain())
         except (ValueError, KeyError, TypeError) as exc:
             raise ConfigError(
                 where=file, key="", found=str(exc), allowed="rules of `cephqos rules build`"
@@ -291,7 +299,7 @@ def _from_files(directory: Path) -> tuple[LoadedRule, ...]:
     return tuple(found)
 
 
-def _rules_of(document: Mapping[str, Any]) -> tuple[LoadedRule, ...]:
+def rules_of(document: Mapping[str, Any]) -> tuple[LoadedRule, ...]:
     return tuple(
         LoadedRule(
             group=group["name"],

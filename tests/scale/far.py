@@ -20,6 +20,7 @@ import yaml
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
+from cephqos_loadgen.lab.isolation import process as programs
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.programs import free_ports, last_words, tree_program, until_answers
@@ -81,6 +82,8 @@ class Far:
         names = [*_PORTS, *self.agents()]
         self.ports = dict(zip(names, free_ports(len(names)), strict=True))
         self._bin = await self._programs()
+        often = [f"--out={self.folder / 'rules'}", "--evaluations-per-scrape=5"]
+        await programs.run([*self.stack.spec.rules_argv(self.folder), *often], within=60.0)
         for engine, part in (
             *(("thanos", part) for part in ("receive", "query", "rule")),
             *(("victoria", part) for part in ("storage", "alert")),
@@ -100,7 +103,8 @@ class Far:
         log = self._log(name)
         opened = contextlib.AsyncExitStack()
         replica = name[-1] if name.startswith("agent") else ""
-        argv = ["env", *(f"{key}={value}" for key, value in self._environment(replica).items())]
+        environment = self._environment(name, replica).items()
+        argv = ["env", *(f"{key}={value}" for key, value in environment)]
         process: Process = await opened.enter_async_context(
             in_background([*argv, *self._argv[name]], log)
         )
@@ -133,11 +137,11 @@ class Far:
             Engine("victoria", url("STORAGE_HTTP"), url("ALERT_HTTP")),
         )
 
-    def _environment(self, replica: str) -> dict[str, str]:
+    def _environment(self, name: str, replica: str) -> dict[str, str]:
         return {
             "PATH": f"{self._bin}:{os.environ['PATH']}",
             "DATA": str(self.folder),
-            "RULES": str(self.stack.dir / "rules"),
+            "RULES": str((self.folder if name == "victoria alert" else self.stack.dir) / "rules"),
             "ALERTMANAGER": self.stack.alertmanager_url,
             "INTERVAL": f"{self.stack.spec.scrape_interval:g}s",
             "LATE": f"{LATE}s",

@@ -96,6 +96,17 @@ def test_what_is_missing_or_was_changed_is_named_and_the_status_is_1(
     assert said.count("\n") == 1
 
 
+def test_rules_that_are_evaluated_more_often_say_the_same(tmp_path: Path, slos: Path) -> None:
+    once, often = tmp_path / "once", tmp_path / "often"
+    assert rules("build", "--slo", slos, "--out", once) == 0
+    argv = ("--slo", slos, "--out", often, "--evaluations-per-scrape", "5")
+    assert rules("build", *argv) == 0
+    for file in once.iterdir():
+        text = (often / file.name).read_text().replace("interval: 3s\n", "interval: 15s\n")
+        assert text == file.read_text()
+    assert rules("check", *argv) == 0
+
+
 def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None:
     assert rules("build", "--slo", slos, "--out", tmp_path) == 0
     assert rules("check", "--out", tmp_path) == 1
@@ -114,6 +125,7 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
         (("--time-scale", "0"), "--time-scale 0.0: expected more than 0, at most 1"),
         (("--time-scale", "nan"), "--time-scale nan: expected more than 0, at most 1"),
         (("--scrape-interval", "0.01"), "--scrape-interval 0.01: expected 0.1 to 300"),
+        (("--evaluations-per-scrape", "0"), "--evaluations-per-scrape 0: expected 1 to 10"),
         (("--job", "a("), "--job a(: not a regular expression: "),
         (("--job", 'a"b'), '--job a"b: expected no quotes'),
         (("--webhook", "http://h:1"), "--webhook and --receivers go into the file that"),

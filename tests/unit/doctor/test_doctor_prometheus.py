@@ -7,11 +7,21 @@ from typing import Any
 
 import pytest
 
+from cephqos_alerts.build import FILES
+from cephqos_alerts.rules import render
+from cephqos_alerts.settings import RuleSettings
 from cephqos_base import dashboards
 from cephqos_base.version import __version__
 from cephqos_doctor import boards, rules, targets
 from cephqos_doctor.cli import PROMETHEUS_CHECKS
-from cephqos_doctor.prometheus_facts import LoadedRule, PrometheusFacts, ScrapeTarget
+from cephqos_doctor.prometheus_facts import (
+    LoadedRule,
+    PrometheusFacts,
+    ScrapeTarget,
+    our_rules,
+    rules_of,
+    scrape_interval_of,
+)
 
 from .doctor_facts import found, mends
 
@@ -145,4 +155,18 @@ def test_a_dashboard_with_another_query_differs_and_one_with_other_ids_does_not(
 def test_rules_are_made_for_the_interval_at_which_most_are_evaluated() -> None:
     slow = rule(group="cephqos-history", interval=60.0)
     facts = prometheus(rules=(*rule(), *slow), expected=(*rule(), *slow))
+    assert found((*targets.CHECKS, *rules.CHECKS), facts) == {}
+
+
+@pytest.mark.parametrize(("interval", "often"), [(15.0, 1), (15.0, 5), (7.5, 2)])
+def test_rules_are_made_for_one_scrape_interval_however_often_they_are_evaluated(
+    interval: float, often: int
+) -> None:
+    settings = RuleSettings(scrape_interval=interval, evaluations_per_scrape=often)
+    groups = [group for file in FILES.values() for group in file]
+    loaded = rules_of(render(groups, settings))
+    assert min(rule.interval for rule in loaded) == interval / often
+    assert scrape_interval_of(loaded) == interval
+    target = ScrapeTarget(job="cephqos", instance="a:10130", up=True, error="", interval=interval)
+    facts = prometheus(targets=(target,), rules=loaded, expected=our_rules(interval))
     assert found((*targets.CHECKS, *rules.CHECKS), facts) == {}
