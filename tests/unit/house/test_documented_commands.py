@@ -3,7 +3,9 @@
 import itertools
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -81,3 +83,26 @@ def test_a_command_is_taken_as_it_is_typed(
 @pytest.mark.parametrize(("page", "scenario"), _RUNS)
 def test_a_scenario_that_a_page_runs_is_shipped(page: str, scenario: str) -> None:
     assert scenario in shipped(), page
+
+
+GREPPED: Final = sorted(
+    {
+        (str(page), words)
+        for page in PAGES
+        for line in (*block_lines(page), *spans(page))
+        for words in re.findall(r"/metrics \| (grep \S+)", line)
+    }
+)
+
+
+@pytest.mark.parametrize(("page", "words"), GREPPED)
+def test_what_a_page_greps_out_of_metrics_has_samples_and_no_comments(
+    page: str, words: str
+) -> None:
+    """The pages say what each line means, and count them."""
+    texts = [file.read_text() for file in sorted(Path("tests/golden").glob("*.prom"))]
+    argv = shlex.split(words)
+    done = subprocess.run(
+        argv, input="".join(texts), capture_output=True, text=True, check=True, timeout=30
+    )
+    assert [line for line in done.stdout.splitlines() if line.startswith("#")] == []
