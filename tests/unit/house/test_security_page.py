@@ -62,6 +62,9 @@ def test_what_listens_listens_where_the_table_says() -> None:
     assert LISTEN_ADDRESS.default == (":10130",)
     assert "port 10130, all addresses" in rows["the exporter"]
     assert DEFAULT_LISTEN in rows["`cephqos run`: its live metrics"]
+    for script in (ROOT / "deploy" / "scale").glob("*.sh"):
+        [address] = re.findall(r"address=\$\{ADDRESS:-(\S+)\}", script.read_text())
+        assert f" {address} (`ADDRESS`)" in rows["`deploy/scale`: Thanos, VictoriaMetrics"]
     compose = [
         ROOT / "deploy" / "compose" / f"{name}.yml"
         for name in ("compose", "compose.attach", "monitoring", "common")
