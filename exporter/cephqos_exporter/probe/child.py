@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess, end_group
+from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess, EndedChildren
 from cephqos_exporter.errors import ExporterError
 
 # Runs in the system's Python: standard library and rados only. Objects have fixed names, so that
@@ -93,15 +93,25 @@ class ProbeResult:
 
 
 class ProbeChild:
-    """One connected child. `ask` is called for one operation at a time."""
+    """One connected child. `ask` is called for one operation at a time.
 
-    def __init__(self, process: asyncio.subprocess.Process, fsid: str) -> None:
+    `ended`: those before it; it does not start beside one that cannot be killed.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, ended: EndedChildren) -> None:
         self._process = process
-        self.fsid = fsid
+        self._ended = ended
+        self.fsid = ""
 
     @classmethod
     async def start(
-        cls, connection: ClusterAccess, *, namespace: str, size: int, within: float
+        cls,
+        connection: ClusterAccess,
+        ended: EndedChildren,
+        *,
+        namespace: str,
+        size: int,
+        within: float,
     ) -> "ProbeChild":
         """Connect; ProbeSilent says why it could not."""
         where = {
@@ -113,7 +123,8 @@ class ProbeChild:
             "timeout": max(1, round(within - _CONNECT_MARGIN)),
         }
         argv = [*connection.python, "-c", SAFE_START + CHILD_SOURCE, json.dumps(where)]
-        child = cls(await _spawn(argv), "")
+        await ended.over()
+        child = cls(await _spawn(argv), ended)
         try:
             hello = await child._line(within)
             if "error" in hello:
@@ -141,13 +152,18 @@ class ProbeChild:
                 line = await self._process.stdout.readline()
         except TimeoutError as exc:
             raise ProbeSilent(f"no answer within {within:g} s") from exc
+        except ValueError as exc:
+            raise ProbeSilent("the child gave a line without an end") from exc
         if not line:
             raise ProbeSilent("the child has ended")
-        reply: dict[str, Any] = json.loads(line)
+        try:
+            reply: dict[str, Any] = json.loads(line)
+        except ValueError as exc:
+            raise ProbeSilent(f"the child said {line[:100]!r}") from exc
         return reply
 
     async def close(self, within: float = 6.0) -> None:
-        """Let it remove its objects, then make sure that it is gone."""
+        """Let it remove its objects, then make sure that it is gone, if it can be killed."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         with contextlib.suppress(TimeoutError):
@@ -156,7 +172,7 @@ class ProbeChild:
         await self.kill()
 
     async def kill(self) -> None:
-        await end_group(self._process)
+        await self._ended.end(self._process)
 
 
 async def _spawn(argv: Sequence[str]) -> asyncio.subprocess.Process:

@@ -9,11 +9,11 @@ import contextlib
 import itertools
 import logging
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_exporter.ceph.monclient import ClusterAccess
+from cephqos_exporter.ceph.monclient import ClusterAccess, EndedChildren
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.model import Measured
@@ -54,6 +54,7 @@ class ProbeSource:
         self._connection = connection
         self._spec = spec
         self._measured = Measured()
+        self._ended = EndedChildren()
         self._fsid = ""
         self._up = False
         self._probing = WhileScraped("probe", self._run)
@@ -84,23 +85,28 @@ class ProbeSource:
         spec = self._spec
         try:
             child = await ProbeChild.start(
-                self._connection, namespace=spec.namespace, size=spec.size, within=spec.timeout
+                self._connection,
+                self._ended,
+                namespace=spec.namespace,
+                size=spec.size,
+                within=spec.timeout,
             )
         except ProbeSilent as exc:
             log.warning("probe: %s", exc)
             raise
         self._fsid, self._up = child.fsid, True
+        end: Callable[[], Awaitable[None]] = child.close
         try:
             while True:
                 await asyncio.gather(
                     self._operation(child, *next(operations)), asyncio.sleep(1 / spec.rate)
                 )
         except ProbeSilent:
-            await child.kill()
+            end = child.kill
             raise
         finally:
             self._up = False
-            await child.close()
+            await end()
 
     async def _operation(self, child: ProbeChild, pool: str, op: str, name: str) -> None:
         timeout = self._spec.timeout

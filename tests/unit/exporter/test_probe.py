@@ -5,11 +5,12 @@ import json
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cephqos_base.bounds import OP_BOUNDS
-from cephqos_exporter.ceph.monclient import ClusterAccess
+from cephqos_exporter.ceph.monclient import ClusterAccess, EndedChildren
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.model import Measured
@@ -120,7 +121,7 @@ def test_every_object_of_every_pool_is_written_before_it_is_read() -> None:
 async def test_objects_are_in_their_namespace_and_removed_at_the_end(
     cluster: ClusterAccess, tmp_path: Path
 ) -> None:
-    child = await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
+    child = await ProbeChild.start(cluster, EndedChildren(), namespace="ns", size=10, within=10)
     answer = await child.ask("p", "write", "o", 5)
     assert answer.error is None
     assert answer.seconds < 5
@@ -132,7 +133,7 @@ async def test_objects_are_in_their_namespace_and_removed_at_the_end(
 async def test_a_failed_operation_is_named_and_the_child_goes_on(
     cluster: ClusterAccess, tmp_path: Path
 ) -> None:
-    child = await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
+    child = await ProbeChild.start(cluster, EndedChildren(), namespace="ns", size=10, within=10)
     (tmp_path / "objects.json.fail").touch()
     assert (await child.ask("p", "read", "o", 5)).error == "KeyError"
     assert (await child.ask("p", "write", "o", 5)).error is None
@@ -142,7 +143,7 @@ async def test_a_failed_operation_is_named_and_the_child_goes_on(
 async def test_a_hanging_operation_costs_its_deadline_and_its_child(
     cluster: ClusterAccess, tmp_path: Path
 ) -> None:
-    child = await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
+    child = await ProbeChild.start(cluster, EndedChildren(), namespace="ns", size=10, within=10)
     (tmp_path / "objects.json.hang").touch()
     with pytest.raises(ProbeSilent, match=r"no answer within 0\.3 s"):
         await child.ask("p", "write", "o", 0.3)
@@ -159,7 +160,7 @@ async def test_a_cluster_that_cannot_be_reached_is_said_so(
 ) -> None:
     (tmp_path / "objects.json.refuse").touch()
     with pytest.raises(ProbeSilent, match="no monitors"):
-        await ProbeChild.start(cluster, namespace="ns", size=10, within=10)
+        await ProbeChild.start(cluster, EndedChildren(), namespace="ns", size=10, within=10)
 
 
 async def test_a_source_measures_no_faster_than_its_rate_and_cleans_up(
@@ -198,6 +199,50 @@ async def test_a_source_counts_what_hung_and_comes_back(
     families = list(await source.collect(0))
     assert sample(families, "cephqos_probe_latency_seconds", "_count", 'op="read"') > 0
     await source.close()
+
+
+async def test_a_child_that_cannot_be_killed_is_no_connection_and_has_no_other_beside_it(
+    cluster: ClusterAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that hangs in the kernel: the probe went on saying that it is connected."""
+    monkeypatch.setattr("cephqos_exporter.probe.source._PAUSE_AFTER_FAILURE", 0.1)
+    started: list[object] = []
+    spawn = asyncio.create_subprocess_exec
+
+    async def counted(*argv: Any, **how: Any) -> asyncio.subprocess.Process:
+        started.append(child := await spawn(*argv, **how))
+        return child
+
+    def refuse(*_: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
+    monkeypatch.setattr("cephqos_exporter.ceph.monclient.os.killpg", refuse)
+    (tmp_path / "objects.json.hang").touch()
+    source = ProbeSource(cluster, ProbeSpec(pools=("p",), rate=20, timeout=2))
+    async with asyncio.timeout(20):
+        while not await _failures(source):
+            await asyncio.sleep(0.1)
+    await asyncio.sleep(1.5)  # it is waited for a second
+    assert sample(list(await source.collect(0)), "cephqos_probe_up") == 0
+    assert len(started) == 1
+    monkeypatch.undo()
+    [child] = started
+    assert isinstance(child, asyncio.subprocess.Process)
+    child.kill()
+    await source.close()
+
+
+async def test_a_child_that_says_what_it_should_not_costs_the_probe_its_child(
+    tmp_path: Path,
+) -> None:
+    for said in ("no answer", "x" * 100_000):
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\necho {said}\n")
+        program.chmod(0o755)
+        access = ClusterAccess(conf="none", python=(str(program),))
+        with pytest.raises(ProbeSilent, match=r"the child (said|gave)"):
+            await ProbeChild.start(access, EndedChildren(), namespace="ns", size=10, within=10)
 
 
 async def _failures(source: ProbeSource) -> float:
