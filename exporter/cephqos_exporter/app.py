@@ -1,6 +1,7 @@
 """Puts the exporter together from its settings, runs it, reloads it, ends it."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -140,12 +141,13 @@ class App:
         """End in time whatever happens: a system call or a thread may hang for good."""
         if not self._ending:
             self._ending = True
+            # Where even the watchdog cannot (nobody takes the log, no threads are left): the
+            # kernel ends us, without a word.
+            signal.alarm(round(_END_SECONDS) + 1)
             watchdog = threading.Timer(_END_SECONDS, _give_up)
             watchdog.daemon = True
-            try:
+            with contextlib.suppress(RuntimeError):
                 watchdog.start()
-            except RuntimeError:  # no more threads: the kernel ends us, without a word
-                signal.alarm(round(_END_SECONDS))
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._stop.set)
 

@@ -1,5 +1,7 @@
 """The real command: how it starts, reloads and ends."""
 
+import contextlib
+import os
 import re
 import signal
 import subprocess
@@ -12,6 +14,9 @@ from pathlib import Path
 import pytest
 from tests.exporter_process import COMMAND, exporter, replaying
 from tests.waiting import lives, wait_until
+
+from cephqos_exporter.ceph.cluster import tied
+from cephqos_loadgen.programs import free_ports
 
 
 def test_it_serves_what_daemons_of_three_releases_say(tmp_path: Path) -> None:
@@ -84,6 +89,39 @@ def test_terminated_it_ends_in_time_whatever_a_request_is_ready_to_wait(tmp_path
         asking.join(timeout=10)
     assert len(re.findall(r"^cephqos_daemon_up{.*} 1$", pages[0], re.MULTILINE)) == 1
     assert len(re.findall(r"^cephqos_daemon_up{.*} 0$", pages[0], re.MULTILINE)) == 1
+
+
+def test_terminated_it_ends_in_time_also_if_nobody_takes_its_log(tmp_path: Path) -> None:
+    """A log collector that hangs: the line that it ends had no end."""
+    [port] = free_ports(1)
+    taken, given = os.pipe()
+    argv = [COMMAND, f"--web.listen-address=127.0.0.1:{port}", f"--discovery.sockets={tmp_path}"]
+    process = subprocess.Popen(tied(argv), stderr=given)
+    try:
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/-/healthy"), "an answer", 20)
+        os.set_blocking(given, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(given, b"x" * 4096)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(given, b"x")
+        os.set_blocking(given, True)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == -signal.SIGALRM
+    finally:
+        process.kill()
+        process.wait()
+        os.close(taken)
+        os.close(given)
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5):  # noqa: S310
+            return True
+    except OSError:
+        return False
 
 
 def test_an_address_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
