@@ -256,10 +256,11 @@ class DaemonFetcher:
         loop = asyncio.get_running_loop()
         while True:
             started = loop.time()
-            try:
-                await asok.ask(self._path, prefix, timeout=PROBE_PATIENCE_SECONDS)
-            except DaemonError as exc:
-                log.debug("probe of %s: %s: %s", self._path, prefix, exc)
+            # Not read: only the replies of a scrape have a bound of what that costs.
+            deadline = started + PROBE_PATIENCE_SECONDS
+            answers = await asok.ask_all(self._path, [prefix], deadline=deadline)
+            for error in answers.errors.values():
+                log.debug("probe of %s: %s: %s", self._path, prefix, error)
             if loop.time() - started < PROMPT_SECONDS:
                 return
             await asyncio.sleep(_PROBE_PAUSE_SECONDS)

@@ -92,6 +92,7 @@ def valid_name(name: object) -> str:
         return str(name)
     if not isinstance(name, str):
         raise TypeError(f"{type(name).__name__} instead of a metric's name")
+    name = name[:_LONGEST_NAME]
     fit = name if _NAME.fullmatch(name) else _UNSAFE.sub("_", name)
     if not fit or fit[0].isdecimal():
         fit = f"_{fit}"

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,8 @@ _SOCKET_NAME: Final = re.compile(
 _FSID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # To look through a host's processes takes time: not where others' passwords are checked.
 _PIDS: Final = ThreadPoolExecutor(6, "pid")
+# Of a reply that says which cluster it is: some hundred are usual.
+_FSID_BYTES: Final = 64 << 10
 _NO_FSID: Final = "00000000-0000-0000-0000-000000000000"
 
 
@@ -166,14 +169,13 @@ def _process(socket: Socket, peer: int | None, host: Host) -> tuple[int | None, 
 async def _ask_fsid(path: str, deadline: float) -> tuple[str, int | None]:
     """The cluster that the daemon is configured for, or else the one it reports; and its pid."""
     loop = asyncio.get_running_loop()
+    ask = partial(asok.ask, path, max_bytes=_FSID_BYTES)
     with contextlib.suppress(ErrorReply, UnknownCommand):
-        configured = await asok.ask(
-            path, "config get", {"var": "fsid"}, timeout=deadline - loop.time()
-        )
+        configured = await ask("config get", {"var": "fsid"}, timeout=deadline - loop.time())
         fsid = _fsid(configured.value, "fsid")
         if fsid != _NO_FSID:
             return fsid, configured.pid
-    status = await asok.ask(path, "status", timeout=deadline - loop.time())
+    status = await ask("status", timeout=deadline - loop.time())
     fsid = _fsid(status.value, "cluster_fsid")
     return "" if fsid == _NO_FSID else fsid, status.pid
 

@@ -1,6 +1,5 @@
 """A daemon's reply as objects, if it is one that a daemon would give."""
 
-import re
 from typing import Any, Final
 
 import orjson
@@ -27,28 +26,34 @@ def _check_size(body: bytes | bytearray) -> None:
         values = len(body.translate(None, _NO_SEPARATORS))
         if values > MAX_VALUES:
             raise TooLarge(f"about {values} values; the cap is {MAX_VALUES}")
+    if not (_is_shallow(body) or _is_shallow(_without_texts(body))):
+        raise Malformed(f"nested more than {MAX_DEPTH} deep, or brackets that do not match")
+
+
+def _is_shallow(body: bytes | bytearray) -> bool:
+    """Whether all brackets match, and few of them are nested."""
     brackets = bytes(body.translate(None, _NO_BRACKETS))
+    if len(brackets) > 2 * MAX_VALUES:  # to look at them would take too long
+        return False
     for removed in range(MAX_DEPTH):
         if removed + len(brackets) / 2 <= MAX_DEPTH:
-            return
+            return True
         inner = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if len(inner) == len(brackets):
-            break  # brackets in texts: counted one by one
+            return False
         brackets = inner
-    if _depth(body) > MAX_DEPTH:
-        raise Malformed(f"nested more than {MAX_DEPTH} deep")
+    return False
 
 
-_TEXTS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+def _without_texts(body: bytes | bytearray) -> bytes:
+    """A reply without what is between quotes: there may be any brackets.
 
-
-def _depth(body: bytes | bytearray) -> int:
-    """How deeply a reply is nested, texts aside."""
-    depth = deepest = 0
-    for bracket in _TEXTS.sub(b"", body).translate(None, _NO_BRACKETS):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+    By what goes over the bytes at once: a regular expression took 18 s for 32 MiB.
+    """
+    plain = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    if plain.count(b'"') > 4 * MAX_VALUES:  # each value has a key at most
+        raise TooLarge(f"more texts than {MAX_VALUES} values have")
+    return b"".join(plain.split(b'"')[::2])
 
 
 def _parsed(body: bytes | bytearray) -> Any:

@@ -25,9 +25,11 @@ _CLASS_OF_DUMP: Final = {
     **{name: name for name in CLASSES},
 }
 # One record per entity that dmClock knows: a class, or in the early model a client of a class.
+# Each is matched by itself, and nothing twice: a dump of 160 kB took 45 s where none had an end.
+_RECORDS: Final = "record:{ "
 _RECORD: Final = re.compile(
-    r"record:\{ ClientRec:: client:\{ class_id: ?(\w+).*? req_count:(\d+) top_req:"
-    r"(?:none|\{ ClientReq:: tag:\{ RequestTag:: ready:\w+ r:(\S+) p:\S+ l:(\S+) )"
+    r"ClientRec:: client:\{ class_id: ?(\w++).*? req_count:(\d++) top_req:"
+    r"(?:none|\{ ClientReq:: tag:\{ RequestTag:: ready:\w++ r:(\S++) p:\S++ l:(\S++) )"
 )
 
 
@@ -91,10 +93,11 @@ def _read_shard(index: str, body: Mapping[str, Any]) -> ShardQueue:
     text: str = body["mClockClients"]["clients"]
     # Behind the records the same requests follow again, as tops of the heaps.
     records = text.partition("{ reservation_top:")[0]
-    for class_id, count, reservation, limit in _RECORD.findall(records):
-        cls = _CLASS_OF_DUMP.get(class_id)
-        if cls is None:
+    for found in map(_RECORD.match, records.split(_RECORDS)[1:]):
+        cls = _CLASS_OF_DUMP.get(found[1]) if found else None
+        if found is None or cls is None:
             continue
+        count, reservation, limit = found.group(2, 3, 4)
         shard.lengths[cls] = shard.lengths.get(cls, 0) + int(count)
         if reservation:
             shard.heads.setdefault(cls, []).append(Head(_moment(reservation), _moment(limit)))

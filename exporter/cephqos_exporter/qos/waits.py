@@ -43,8 +43,10 @@ _AFTER: Final[Mapping[str, str]] = {
 
 _LONGEST_SECONDS: Final = 60.0
 _SENT: Final = "waiting for subops from "
+_PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
-_EC_GROUP: Final = re.compile(r"\(\S+ \d+\.[0-9a-f]+s\d+ ")
+# At the beginning: the name of an object, which is up to a client, follows.
+_EC_GROUP: Final = re.compile(r"osd_op\(\S+ \d+\.[0-9a-f]+s\d+ ")
 
 UNKNOWN_PEER: Final = "unknown"
 
@@ -70,7 +72,7 @@ def wait_of(op: Mapping[str, Any]) -> OperationWait:
     last = events[-1]
     event = _AFTER.get(last, BLOCKED if "wait" in last or "delayed" in last else OTHER)
     if kind == "client":
-        if _EC_GROUP.search(description) and (
+        if _EC_GROUP.match(description) and (
             last == "sub_op_committed" or (last == "started" and "+read" in description)
         ):
             return OperationWait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
@@ -86,7 +88,7 @@ def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
     if "op_commit" not in later:
         return OperationWait(kind, COMMIT)
     answers = [found for found in map(_ANSWERED.match, later) if found]
-    waiting = peers.split(",")
+    waiting = peers[:_PEERS_TEXT].split(",")
     if len(answers) >= len(waiting):
         return OperationWait(kind, REPLY)
     named = {found[1] for found in answers}

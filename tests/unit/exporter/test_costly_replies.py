@@ -1,0 +1,115 @@
+"""What a daemon says is read in little time, whatever it is: one thread reads for all of them."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
+
+from cephqos_exporter import fetch
+from cephqos_exporter.ceph import asok
+from cephqos_exporter.ceph.replies import decode_reply
+from cephqos_exporter.errors import Malformed, TooLarge
+from cephqos_exporter.qos.tags import read_queue_dump
+from cephqos_exporter.qos.waits import wait_of
+from cephqos_exporter.validity import valid_name
+
+from .scraping import REPLIES, StatusCollector, scraping, text, up
+
+MIB = 1 << 20
+
+
+def queue_dump(clients: str) -> object:
+    body = {"mClockClients": {"clients": clients}, "queue_sizes": {}}
+    return read_queue_dump({"OSD:ShardedOpWQ:0": body})
+
+
+def operation(name: str, event: str = "started") -> dict[str, object]:
+    description = f"osd_op(client.4143.0:458 3.3 3:c2cabe05:::{name}:head [write 0~8192])"
+    return {"description": description, "type_data": {"events": [{"event": event}]}}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        # Each of them took between four seconds and minutes.
+        lambda: decode_reply(b'"' + b"]" * (8 * MIB) + b'"'),
+        lambda: decode_reply(b'"' + b"[" * 200 + b"a" * (8 * MIB) + b'"'),
+        lambda: queue_dump("record:{ ClientRec:: client:{ class_id:1" * 2500),
+        lambda: queue_dump("record:{ ClientRec:: client:{ class_id:" + "1" * 100_000),
+        lambda: [wait_of(operation("(" * 2048)) for _ in range(512)],
+        lambda: wait_of(operation("(" * 100_000)),
+        lambda: [valid_name("é" * MIB) for _ in range(50)],
+    ],
+    ids=["brackets", "a bracket", "records", "a class", "objects", "an object", "names"],
+)
+def test_texts_that_were_made_to_be_slow_to_read_are_read_in_time(
+    read: Callable[[], object],
+) -> None:
+    began = time.thread_time()
+    read()
+    assert time.thread_time() - began < 2
+
+
+def test_brackets_in_texts_neither_hide_the_depth_of_a_reply_nor_make_it_deep() -> None:
+    many = rb"[{\"\\[" * 100
+    value = b'"' + many + b'"'
+    assert decode_reply(b'{"a":' + value + b"}") == {"a": '[{"\\[' * 100}
+    assert decode_reply(b"[" * 64 + value + b"]" * 64)
+    with pytest.raises(Malformed, match="nested more than 64 deep"):
+        decode_reply(b"[" * 65 + value + b"]" * 65)
+    with pytest.raises(Malformed):
+        decode_reply(b"[" + b"]" * (2 * MIB))
+    with pytest.raises(TooLarge):
+        decode_reply(b'"]' * (2 * MIB))
+
+
+def test_more_osds_than_have_replicas_are_not_waited_for() -> None:
+    waiting = {
+        "description": "osd_op(x)",
+        "type_data": {
+            "events": [
+                {"event": "waiting for subops from " + "1," * MIB},
+                {"event": "op_commit"},
+            ]
+        },
+    }
+    assert len(wait_of(waiting).peers) <= 51
+
+
+async def test_who_a_daemon_is_takes_few_bytes(tmp_path: Path) -> None:
+    """It is asked at each scrape until it has told: 32 MiB of it would be read each time."""
+    host = ReplayedHost(tmp_path)
+    host.add(RecordedDaemon(REPLIES | {"config get": REPLIES["config get"] + b" " * 70_000}))
+    host.add(RecordedDaemon(REPLIES))
+    async with scraping(host, [StatusCollector()]) as scraper:
+        page = await text(scraper)
+    assert 'reason="too_large"} 0' in page
+    assert up(page) == ["osd.1"]
+
+
+async def test_what_a_daemon_that_hung_answers_to_a_probe_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only of the replies of a scrape it is known what to read them costs."""
+    read: list[bytes | bytearray] = []
+
+    def reading(body: bytes | bytearray) -> object:
+        read.append(body)
+        return decode_reply(body)
+
+    monkeypatch.setattr(asok, "decode_reply", reading)
+    monkeypatch.setattr(fetch, "PROBE_PATIENCE_SECONDS", 0.7)
+    host = ReplayedHost(tmp_path)
+    daemon = host.add(RecordedDaemon(REPLIES))
+    async with scraping(host, [StatusCollector()]) as scraper:
+        assert up(await text(scraper)) == ["osd.0"]
+        daemon.fault = Fault.HANG
+        assert not up(await text(scraper, 0.2))
+        daemon.fault = Fault.NONE
+        async with asyncio.timeout(10):
+            while not up(await text(scraper)):
+                await asyncio.sleep(0.05)
+    assert REPLIES["version"] not in read
