@@ -151,9 +151,12 @@ def describe(archive: reader.Archive) -> Iterator[str]:
         yield f"  cluster {cluster['fsid']}: {', '.join(versions)}"
     for line in manifest.restore_commands:
         yield f"  to restore: {line}"
-    order = [phase["name"] for phase in archive.plan["points"][0]["phases"]]
+    orders = {
+        point["name"]: [phase["name"] for phase in point["phases"]]
+        for point in archive.plan["points"]
+    }
     for repeat in archive.repeats:
-        yield from (f"  {line}" for line in _repeat(repeat, order))
+        yield from (f"  {line}" for line in _repeat(repeat, orders[repeat.record.point]))
     found = manifest.summary.found
     if found and len(found.iops) > 1:
         close = f"; too close to call: {', '.join(found.too_close)}" if found.too_close else ""

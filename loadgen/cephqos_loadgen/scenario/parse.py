@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
@@ -19,6 +19,7 @@ from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
 from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
+from cephqos_loadgen.scenario.equal_points import refuse_equal
 from cephqos_loadgen.scenario.matrix import (
     Variant,
     check_kept,
@@ -81,7 +82,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     axes = read_axes(top.get("matrix"), only, document)
     points = tuple(_point(document, each, choices.keep) for each in itertools.product(*axes))
     check_used(document, axes)
-    _refuse_equal(document, points)
+    refuse_equal(document, points)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
     runs = len(points) * (choices.repeats or repeats)
     if runs > MAX_RUNS:
@@ -100,31 +101,6 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
         capacity=_capacity(top["capacity"]) if "capacity" in top else None,
         order=_order(top.get("order"), choices),
         seed=choices.seed,
-    )
-
-
-def _refuse_equal(document: ScenarioValue, points: Sequence[model.Point]) -> None:
-    """Points that do the same would be compared as if they did not."""
-    seen: dict[model.Point, str] = {}
-    for point in points:
-        same = _what_it_does(point)
-        if same in seen:
-            matrix = document.entries()["matrix"]
-            matrix.fail("points that differ", f"{seen[same]} and {point.name}, which do the same")
-        seen[same] = point.name
-
-
-def _what_it_does(point: model.Point) -> model.Point:
-    """The same without its names, and with what has no order in one order."""
-    return replace(
-        point,
-        name="",
-        axes=(),
-        settings=tuple(sorted(point.settings, key=lambda it: (it.section, it.name))),
-        client=tuple(sorted(point.client)),
-        flags=tuple(sorted({*point.flags})),
-        lab=replace(point.lab, fresh_for=""),
-        lab_axes=(),
     )
 
 

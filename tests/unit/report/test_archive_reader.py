@@ -109,6 +109,15 @@ def test_it_is_described_for_people() -> None:
     assert "recording took" in text
 
 
+def test_phases_that_are_named_by_their_point_are_shown(copy: Archive) -> None:
+    """`name: load-${depth}`: not all points have the phases of the first."""
+    path = copy.folder / "plan.json"
+    plan = json.loads(path.read_text())
+    other = {"name": "other", "phases": [{"name": "load-1"}]}
+    path.write_text(json.dumps({**plan, "points": [other, *plan["points"]]}))
+    assert list(describe(open_archive(copy.folder))) == list(describe(open_archive(ARCHIVE)))
+
+
 def test_changed_missing_and_additional_files_are_found(copy: Archive) -> None:
     repeat = copy.repeats[0].folder
     metrics = repeat / "metrics.columns"

@@ -205,6 +205,14 @@ EDITED: dict[str, tuple[str, Edit, Edit]] = {
         everywhere("plan.json", lambda plan: plan["points"][0]["phases"][0]["action"].update(
             options=[["fsync", "0"], ["offset", "1M"]])),
     ),
+    "fio is slowed down": (
+        "its throughput says what was asked for, not what the cluster can do. rate is 10m and"
+        " thinktime is 5ms",
+        everywhere("plan.json", lambda plan: plan["points"][0]["phases"][0]["action"].update(
+            options=[["rate", "10m"], ["thinktime", "5ms"]])),
+        everywhere("plan.json", lambda plan: plan["points"][0]["phases"][0]["action"].update(
+            options=[["offset", "1M"]])),
+    ),
     "images were not written": ("were not written before", pools(False), pools(True)),
     "flash is fresh": ("steady state", steady_first(False), steady_first(True)),
     "fio made flash steady": ("steady state", steady_first(False), steady_by_fio),

@@ -18,6 +18,7 @@ from cephqos_loadgen.results.phase import LoadResult, Step
 _CEILING: Final = 0.90  # of one core, by the busiest thread of a client
 _SPREAD: Final = 0.20  # between the slowest and the fastest job
 _COVERED: Final = 0.80
+_SLOWED: Final = ("rate", "thinktime")  # options of fio
 _SYNCS: Final = ("fsync", "fdatasync")
 
 
@@ -113,13 +114,16 @@ def limited_rate(run: ReportRun) -> Iterator[Doubt]:
     """The plan sets a rate: throughput cannot show what the cluster can do."""
     for point, phase in _planned(run):
         rate = phase["action"].get("rate_iops")
+        asked = [f"rate_iops is {rate:,}, for reads and writes each"] if rate else []
+        options = dict(phase["action"].get("options") or ())
+        asked += [f"{name} is {options[name]}" for name in _SLOWED if name in options]
         rows = _rows(run, point, phase["name"])
-        if rate and rows:
+        if asked and rows:
             yield Doubt(
                 "caution",
                 f"The plan limits the load {phase['name']} of {point}: its throughput says what"
                 " was asked for, not what the cluster can do.",
-                f"rate_iops is {rate:,}, for reads and writes each.",
+                f"{listed(asked)}.",
                 rows,
             )
 
