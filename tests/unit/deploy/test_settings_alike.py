@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cephqos_base.version import __version__
 from cephqos_exporter.cli import every_option, read_settings
 from cephqos_exporter.options import LISTEN_ADDRESS, PROC
 
@@ -111,3 +112,8 @@ def test_the_doctor_in_a_container_is_told_of_the_hosts_processes_as_the_exporte
     assert settings[PROC] == told
     dockerfile = (DEPLOY / "images" / "Dockerfile").read_text()
     assert "PATH=/opt/cephqos-exporter/bin:" in dockerfile
+
+
+def test_the_chart_takes_images_and_labels_of_this_version() -> None:
+    chart = document("helm/cephqos/Chart.yaml")
+    assert {chart["version"], chart["appVersion"]} == {__version__}
