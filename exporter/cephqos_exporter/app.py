@@ -102,8 +102,7 @@ class App:
             drain_seconds=_DRAIN_SECONDS,
         )
         self._stop = asyncio.Event()
-        self._reloading = asyncio.Lock()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()  # scrapers of earlier settings
         self._ending = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -125,7 +124,7 @@ class App:
         self._loop = loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._begin_to_end)
-        loop.add_signal_handler(signal.SIGHUP, self._start_reload)
+        loop.add_signal_handler(signal.SIGHUP, self._reload)
         try:
             await self._server.start(self._sockets())
             self._scraper.start()
@@ -163,26 +162,20 @@ class App:
         except AddressMissing as exc:
             raise not_to_be_had(self._settings, exc.address, exc.reason) from exc
 
-    def _start_reload(self) -> None:
-        task = asyncio.get_running_loop().create_task(self._reload())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _reload(self) -> None:
+    def _reload(self) -> None:
         """Read the configuration again; if it is bad, say so and go on with the old one."""
-        async with self._reloading:
-            try:
-                settings = self._read()
-                check(settings)
-                self._server.reload_web_config()
-                if settings != self._settings:  # files that they name may have changed meanwhile
-                    await self._replace(settings)
-            except ConfigError as exc:
-                log.error("kept the configuration in force: %s", exc)
-                return
-            log.info("reloaded the configuration")
+        try:
+            settings = self._read()
+            check(settings)
+            self._server.reload_web_config()
+            if settings != self._settings:  # files that they name may have changed meanwhile
+                self._replace(settings)
+        except ConfigError as exc:
+            log.error("kept the configuration in force: %s", exc)
+            return
+        log.info("reloaded the configuration")
 
-    async def _replace(self, settings: Settings) -> None:
+    def _replace(self, settings: Settings) -> None:
         for option in (options.LISTEN_ADDRESS, options.SYSTEMD_SOCKET, options.WEB_CONFIG):
             if settings[option] != self._settings[option]:
                 log.warning("%s takes effect after a restart only", option.name)
@@ -190,7 +183,10 @@ class App:
         self._scraper.start()
         self._settings = settings
         self._server.service = self._service()
-        await old.close()
+        # Nothing waits for it: a child of its may not end, or a scrape not soon.
+        closing = asyncio.get_running_loop().create_task(old.close(), name="close")
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
 
 
 def _give_up() -> None:

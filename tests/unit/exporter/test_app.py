@@ -54,6 +54,30 @@ def test_a_signal_reloads_the_configuration_and_a_bad_one_changes_nothing(tmp_pa
         assert 'collector="ops"' in running.get("/elsewhere")
 
 
+def test_a_reload_does_not_wait_for_a_scrape_under_way_or_for_a_child(tmp_path: Path) -> None:
+    """With a child that hangs in the kernel, further signals had no effect any more."""
+    config = tmp_path / "exporter.yml"
+    config.write_text("collector: {ops: true}")
+    hang = ("--faulty", "1", "--fault", "hang")
+    with (
+        replaying(tmp_path / "run", ["reef/idle"], 2, *hang) as sockets,
+        exporter(f"--discovery.sockets={sockets}", f"--config.file={config}") as running,
+    ):
+        pages: list[str] = []
+        asking = threading.Thread(
+            target=lambda: pages.append(running.get(X_Prometheus_Scrape_Timeout_Seconds="12"))
+        )
+        asking.start()
+        time.sleep(0.5)  # the scrape waits for the one that hangs
+        for switch in ("false", "true"):
+            config.write_text(f"collector: {{ops: {switch}}}")
+            running.signal(signal.SIGHUP)
+            running.wait_for("reloaded the configuration", 5)
+        assert not pages
+        asking.join(timeout=20)
+    assert pages[0].count("cephqos_daemon_up{") == 2
+
+
 def test_terminated_it_finishes_the_scrape_under_way_and_ends_with_0(tmp_path: Path) -> None:
     hang = ("--faulty", "1", "--fault", "hang")
     with (
