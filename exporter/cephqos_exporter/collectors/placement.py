@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, Self
@@ -13,6 +14,7 @@ from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.config import Option, flag, number
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.lookup import Lookup
 from cephqos_exporter.model import (
     Command,
     Daemon,
@@ -91,6 +93,7 @@ class _PlacementOsd:
     reactors: Mapping[str, tuple[int, frozenset[int]]] = field(default_factory=dict)
     memory: Mapping[int, int] = field(default_factory=dict)
     memory_read: float | None = None
+    lookup: Lookup[bytes] | None = None  # of the memory, under way
     info: LabelText = field(default_factory=lambda: LabelText(""))
     _lists: frozenset[str] = frozenset()
 
@@ -282,14 +285,20 @@ class PlacementCollector(
         return self._topology
 
     def _take_memory(self, osd: _PlacementOsd, view: DaemonView) -> None:
-        if self._memory_taken:
-            return
-        self._memory_taken = True
-        osd.memory_read = view.time
+        if osd.lookup is None:
+            if self._memory_taken:
+                return
+            self._memory_taken = True
+            path = f"{view.host.proc}/{view.daemon.pid}/numa_maps"
+            osd.lookup = Lookup(partial(read_all, path))
         try:
-            osd.memory = node_memory(read_all(f"{view.host.proc}/{view.daemon.pid}/numa_maps"))
+            osd.memory = node_memory(osd.lookup.answer())
+        except TimeoutError:  # it hangs: no other waits for it
+            osd.memory, osd.memory_read = {}, None
+            return
         except OSError:  # needs the same user or CAP_SYS_PTRACE: where not, the series is absent
             osd.memory = {}
+        osd.lookup, osd.memory_read = None, view.time
 
 
 def _user_threads(proc: Path, pid: int) -> Iterable[tuple[tuple[int, int], int, int]]:

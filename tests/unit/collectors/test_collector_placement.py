@@ -1,5 +1,6 @@
 """The placement collector and its guess at the strategy, on machines of one and two sockets."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -169,6 +170,28 @@ def test_memory_that_may_not_be_read_is_absent(tree: HostTree) -> None:
     found = scrape(collector(memory_interval=60), tree, [0])
     assert found['cephqos_placement_cpus_used{"osd.0"}'] == 2
     assert not [key for key in found if "memory" in key]
+
+
+@pytest.mark.timeout(30)
+def test_the_memory_of_a_process_that_hangs_holds_up_nobody(tree: HostTree) -> None:
+    """Who reads numa_maps waits while the process holds its memory lock."""
+    for osd in (0, 1):
+        tree.classic_osd(4000 + 100 * osd, osd)
+    hangs, well = (tree.host.proc / pid / "numa_maps" for pid in ("4000", "4100"))
+    os.mkfifo(hangs)
+    well.write_text("7f1 default N1=3 kernelpagesize_kB=4\n")
+    placement = collector(memory_interval=60)
+    memory = 'cephqos_placement_memory_bytes{"osd.%d",node="%d"}'
+    for time in (1000, 1015, 1030):
+        found = scrape(placement, tree, [0, 1], time)
+        assert found['cephqos_placement_cpus_used{"osd.0"}'] == 2
+        assert memory % (0, 1) not in found
+    assert found[memory % (1, 1)] == 3 * 4096
+    with hangs.open("w") as file:
+        file.write("7f1 default N1=5 kernelpagesize_kB=4\n")
+    while memory % (0, 1) not in found:
+        found = scrape(placement, tree, [0, 1], 1045)
+    assert found[memory % (0, 1)] == 5 * 4096
 
 
 def test_memory_of_this_process_by_node_adds_up_to_its_resident_memory() -> None:
