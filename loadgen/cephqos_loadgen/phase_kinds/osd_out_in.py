@@ -1,6 +1,6 @@
 """osd_out: an OSD is marked down and out, and kept from coming back; osd_in: it comes back."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -8,8 +8,10 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.undo import Undo, command
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
+from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
@@ -97,8 +99,11 @@ class OsdIn(_OsdPhase):
     """The OSD comes back up and in."""
 
     __slots__ = ()
-    follows: ClassVar[str] = OsdOutResult.kind
     result: ClassVar[type[PhaseResult]] = OsdInResult
+
+    def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
+        """An OSD that nobody took out would be said to have come back."""
+        return "" if any(isinstance(it, OsdOut) for it in before) else "a phase osd_out"
 
     def describe(self) -> str:
         return f"OSD {self.osd} up and in"

@@ -1,7 +1,7 @@
 """rados bench: object reads and writes, one instance per pool."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -11,9 +11,11 @@ from cephqos_loadgen.load.bench_follower import BenchFollower
 from cephqos_loadgen.load.clients import ClientProcess, run_clients, step_of
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.endings import Ending
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
 from cephqos_loadgen.plan.reading import read_cpus, read_pool_name
 from cephqos_loadgen.plan.words import count, size
@@ -75,6 +77,21 @@ class RadosBench(PhaseKind):
 
     def pools(self) -> tuple[str, ...]:
         return self.targets
+
+    def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
+        """Reads find what rados bench has written with the same size."""
+        if self.op == "write":
+            return ""
+        writes = [it for it in before if isinstance(it, RadosBench) and it.op == "write"]
+        written = {
+            pool for it in writes if it.object_size == self.object_size for pool in it.targets
+        }
+        left = [pool for pool in self.targets if pool not in written]
+        return (
+            f"a rados_bench that writes {size(self.object_size)} to {', '.join(left)}"
+            if left
+            else ""
+        )
 
     def programs(self) -> tuple[str, ...]:
         return ("rados", "taskset") if self.cpus else ("rados",)

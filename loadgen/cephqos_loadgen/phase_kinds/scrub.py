@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,8 +10,10 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.endings import WORK, Ending
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_pool_name
 from cephqos_loadgen.results.phase import PhaseResult
@@ -74,6 +76,12 @@ class Scrub(PhaseKind):
 
     def pools(self) -> tuple[str, ...]:
         return (self.pool,)
+
+    def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
+        pool = pools[self.pool]
+        others = (name for it in before if not it.scrubs for name in it.pools())
+        filled = pool.images or pool.objects or self.pool in others
+        return "" if filled else f"images or objects in pool {self.pool}"
 
     def expected_seconds(self) -> float | None:
         return 15.0

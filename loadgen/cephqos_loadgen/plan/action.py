@@ -17,8 +17,6 @@ class Action(ABC):
     __slots__ = ()
     # It changes how data moves: a recovery that is under way goes on.
     steers_data: ClassVar[bool] = False
-    # The kind of a phase without which, before it, there is nothing for it to do.
-    follows: ClassVar[str] = ""
     # `until: scrub_done` waits for it, and `when: scrub_started` for what it sees.
     scrubs: ClassVar[bool] = False
     # Client processes of the phase do the work: their threads are recorded.
@@ -103,3 +101,7 @@ class Action(ABC):
             if name not in pools:
                 return f"a pool of this scenario ({', '.join(pools) or 'it has none'})", name
         return None
+
+    def lacks(self, before: Sequence["Action"], pools: Mapping[str, PlannedPool]) -> str:
+        """What no phase before it has done, so that there is nothing for it to do."""
+        return ""

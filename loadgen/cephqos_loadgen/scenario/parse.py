@@ -332,10 +332,14 @@ def _check_pools(
         names = [pool.name for pool in pools]
         twice = next(name for name in names if names.count(name) > 1)
         where.fail("pools of different names", f"two pools {twice}")
-    for item, phase in zip(where.items(), phases, strict=True):
-        wrong = phase.action.misfit(known)
+    actions = [phase.action for phase in phases]
+    for number, (item, action) in enumerate(zip(where.items(), actions, strict=True)):
+        wrong = action.misfit(known)
         if wrong:
             item.fail(*wrong)
+        lacks = action.lacks(actions[:number], known)
+        if lacks:
+            item.fail(f"before phase {phases[number].name}: {lacks}", "none")
 
 
 def _quiet(value: ScenarioValue) -> tuple[str, ...]:

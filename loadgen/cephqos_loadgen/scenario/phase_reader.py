@@ -33,7 +33,6 @@ def read_phases(value: ScenarioValue) -> tuple[model.Phase, ...]:
         missing = _never_comes(phase, phases)
         if missing:
             item.fail(f"{missing}, for what phase {phase.name} waits for", "none")
-        _refuse_nothing_to_do(item, phase, phases)
         if _waits_for_itself(phase, phases):
             item.fail("an end that can come", f"phase {phase.name}, which waits for its own end")
     return tuple(phases)
@@ -48,15 +47,6 @@ def _never_comes(phase: model.Phase, phases: Sequence[model.Phase]) -> str:
     if waited & {"recovery_started", "recovery_done"} and not moved:
         return "a phase that moves data"
     return ""
-
-
-def _refuse_nothing_to_do(
-    item: ScenarioValue, phase: model.Phase, phases: Sequence[model.Phase]
-) -> None:
-    """An OSD that nobody took out would be said to have come back."""
-    before = phases[: phases.index(phase)]
-    if phase.action.follows and phase.action.follows not in [it.action.kind for it in before]:
-        item.fail(f"a phase {phase.action.follows} before {phase.name}", "none")
 
 
 def _waits_for_itself(phase: model.Phase, phases: Sequence[model.Phase]) -> bool:

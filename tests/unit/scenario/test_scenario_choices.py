@@ -77,7 +77,8 @@ def test_only_a_pool_that_lasts_and_that_phases_fill_can_be_emptied(pool: str) -
 
 
 def test_an_emptied_pool_is_not_kept_though_pools_are_to_be() -> None:
-    text = "scenario: s\npools: [{name: p, emptied: true}]\nphases: [{name: s, scrub: {pool: p}}]\n"
+    fill = "phases: [{name: s, prefill: {pool: p, objects: {count: 1, size: 4K}}}]\n"
+    text = f"scenario: s\npools: [{{name: p, emptied: true}}]\n{fill}"
     (pool,) = parse(text, "s", Choices(keep=True)).points[0].pools
     assert pool.emptied
     assert not pool.keep

@@ -32,6 +32,10 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
     return f"  - {{name: load, fio: {fio}, until: {until}}}\n{rest}"
 
 
+def benched(name: str, bench: str = BENCH) -> str:
+    return f"  - {{name: {name}, {bench}, until: {{duration: 1s}}}}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -193,7 +197,18 @@ def phase(fio: str = LOAD, until: str = "{duration: 5s}", rest: str = "") -> str
         ),
         (
             scenario(phases="  - {name: in, osd_in: {}}\n  - {name: out, osd_out: {}}\n"),
-            "found none; allowed: a phase osd_out before in",
+            "found none; allowed: before phase in: a phase osd_out",
+        ),
+        (
+            scenario(pools="{name: p}", phases=SCRUB),
+            "found none; allowed: before phase s: images or objects in pool p",
+        ),
+        *(
+            (
+                scenario(phases=before + benched("b", BENCH.replace("write", op))),
+                "allowed: before phase b: a rados_bench that writes 4 KiB to p",
+            )
+            for op, before in (("seq", ""), ("rand", benched("w", BENCH.replace("4K", "8K"))))
         ),
         (
             scenario(phases="  - {name: f, flags: {set: [noout], clear: [noout]}}\n"),
@@ -234,6 +249,12 @@ def test_a_named_value_may_replace_what_another_named_one_sets() -> None:
     more = "more: {x: {}, y: {settings: {osd: {osd_max_scrubs: 4}}}}"
     points = parse(scenario(f"{{{policy}, {more}}}"), "s.yaml").points
     assert [point.settings[0].value for point in points] == ["1", "4"]
+
+
+def test_what_phases_before_have_written_can_be_read_and_scrubbed() -> None:
+    phases = benched("w") + benched("r", BENCH.replace("write", "seq")) + SCRUB
+    points = parse(scenario(pools="{name: p}", phases=phases), "s.yaml").points
+    assert [phase.name for phase in points[0].phases] == ["w", "r", "s"]
 
 
 def test_a_matrix_of_a_million_points_is_refused_before_it_is_expanded() -> None:
