@@ -135,7 +135,8 @@ def back_in(osd: int) -> Undo:
 def way_back(entry: Mapping[str, Any]) -> list[Undo]:
     """What brings an OSD back, last step first; RunError for one that is not up and in.
 
-    `ceph osd in` may give it a weight of 1: one that was less is set again after it.
+    `ceph osd in` may give it a weight of 1: one that was less is set again after it. So is a flag
+    `noup` that the OSD had while it was up.
     """
     osd, weight = int(entry["osd"]), float(entry["weight"])
     name = f"osd.{osd}"
@@ -145,7 +146,9 @@ def way_back(entry: Mapping[str, Any]) -> list[Undo]:
     again = round(weight + 5e-6, 6)
     reweight = f"ceph osd reweight {osd} {again}"
     shown = f"ceph osd unset-group noup {name}"
+    kept = command(f"ceph osd set-group noup {name}", "osd set-group", flags="noup", who=[name])
     return [
+        *([kept] if "noup" in entry.get("state", ()) else []),
         *([command(reweight, "osd reweight", id=osd, weight=again)] if weight != 1 else []),
         back_in(osd),
         command(shown, "osd unset-group", flags="noup", who=[name]),

@@ -25,6 +25,7 @@ from cephqos_loadgen.results.repeat import InForce
 _SETTLE_SECONDS = 300.0
 _REST_SECONDS = 60.0
 _OLD_MGR_POOL = "device_health_metrics"  # `.mgr` as 16.2 calls it
+_OSD_FLAGS = ("noup", "nodown", "noin", "noout")
 # Without these a monitor refuses to remove what the run makes, or to make a pool of one copy.
 _MON_NEEDS = ("mon_allow_pool_delete", "mon_allow_pool_size_one")
 
@@ -286,6 +287,12 @@ class Session:
                 if not entry["name"].startswith("osd_mclock_max_capacity_iops")
             ),
             "flags": sorted(dump["flags"].split(",")),
+            "flags of OSDs": sorted(
+                (osd["osd"], flag)
+                for osd in dump["osds"]
+                for flag in osd.get("state", ())
+                if flag in _OSD_FLAGS
+            ),
             "pools": sorted(pool["pool_name"] for pool in dump["pools"]),
             "autoscale": sorted((await background_work.autoscale_modes(self.cluster)).items()),
             "balancer": [await background_work.balancer_is_on(self.cluster)],

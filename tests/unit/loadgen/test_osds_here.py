@@ -88,7 +88,7 @@ async def test_other_runs_do_not_care_where_osds_are(text: str) -> None:
 # -- an OSD that is taken down and out ------------------------------------------------------------
 
 
-def entry(**changes: float) -> dict[str, float]:
+def entry(**changes: Any) -> dict[str, Any]:
     return {"osd": 3, "up": 1, "in": 1, "weight": 1, **changes}
 
 
@@ -100,6 +100,15 @@ def test_an_osd_comes_back_with_the_weight_that_it_had() -> None:
         "ceph osd unset-group noup osd.3",
     ]
     assert next(undo.shown for undo in way_back(entry())) == "ceph osd in 3"
+
+
+def test_a_flag_that_an_operator_gave_to_an_osd_is_there_again() -> None:
+    """It comes up without the flag first."""
+    assert [undo.shown for undo in way_back(entry(state=["exists", "up", "noup"]))] == [
+        "ceph osd set-group noup osd.3",
+        "ceph osd in 3",
+        "ceph osd unset-group noup osd.3",
+    ]
 
 
 @pytest.mark.parametrize("change", [{"up": 0}, {"in": 0, "weight": 0}])

@@ -28,6 +28,7 @@ class Cluster:
         self.flags = "sortbitwise"
         self.options: list[dict[str, str]] = []
         self.pools = ["rbd"]
+        self.osd_flags = ["noout"]
 
     async def __aenter__(self) -> "Cluster":
         return self
@@ -45,7 +46,8 @@ class Cluster:
 
     async def command(self, prefix: str, **_: object) -> Any:
         self.asked.append(prefix)
-        osd = {"osd": 0, "in": 1, "up": 1, "weight": 1.0}
+        state = ["exists", "up", *self.osd_flags]
+        osd = {"osd": 0, "in": 1, "up": 1, "weight": 1.0, "state": state}
         pools = [{"pool_name": name} for name in self.pools]
         return {
             "osd metadata": [{"id": 0, "hostname": "h", "devices": "sdx"}],
@@ -139,6 +141,7 @@ async def test_a_queue_that_is_not_as_it_was_is_said(
     ("attribute", "value", "words"),
     [
         ("flags", "sortbitwise,noout", "flags differs: gone [], new ['noout']"),
+        ("osd_flags", [], "flags of OSDs differs: gone [(0, 'noout')], new []"),
         ("pools", [], "pools differs: gone ['rbd'], new []"),
         (
             "options",
