@@ -25,7 +25,8 @@ _LSCPU_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class PinResult(PhaseResult):
-    """CPUs by OSD, and whether they were applied."""
+    """CPUs by OSD, and whether they were applied. `as_default`: on this host the strategy comes to
+    the same CPUs as `default`."""
 
     kind: ClassVar[str] = "pin"
     version: ClassVar[int] = 1
@@ -33,6 +34,11 @@ class PinResult(PhaseResult):
     strategy: str
     cpus: Mapping[str, tuple[int, ...]]
     applied: bool
+    as_default: bool = False
+
+    def findings(self) -> tuple[str, ...]:
+        same = "gives the OSDs the same CPUs as default on this host: there is nothing to compare"
+        return (f"strategy {self.strategy} {same}",) if self.as_default else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +90,16 @@ class Pin(PhaseKind):
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> PinResult:
         """The plan goes into the archive also where it is not applied."""
         osds = sorted(await context.cluster.osds())
-        placed = self._place(await cpus_of_this_host(), osds)
+        cpus = await cpus_of_this_host()
+        placed = self._place(cpus, osds)
+        default = place_osds(cpus, osds, "default", self.cpus_per_osd, self.exclude)
         plan = {f"osd.{osd}": cpus for osd, cpus in placed.items()}
         without = format_cpu_list(self.exclude)
         context.recorder.event("placement", strategy=self.strategy, plan=plan, excluded=without)
         if self.apply:
             await _pin(context, plan)
-        return PinResult(self.strategy, plan, self.apply)
+        as_default = self.strategy != "default" and placed == default
+        return PinResult(self.strategy, plan, self.apply, as_default)
 
     def _place(self, cpus: Sequence[Cpu], osds: Sequence[int]) -> dict[int, tuple[int, ...]]:
         return place_osds(cpus, osds, self.strategy, self.cpus_per_osd, self.exclude)

@@ -1,6 +1,8 @@
 """Which CPUs the OSDs of a host get."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,9 @@ from cephqos_base.errors import ConfigError, UsageError
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.sysfs import read_topology
 from cephqos_loadgen.check import plan_text
-from cephqos_loadgen.plan.cpu_placement import parse_lscpu, place_osds
+from cephqos_loadgen.phase_kinds import pin
+from cephqos_loadgen.phase_kinds.pin import Pin
+from cephqos_loadgen.plan.cpu_placement import Cpu, parse_lscpu, place_osds
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario.source import scalar
 
@@ -97,6 +101,31 @@ def test_no_cpu_is_given_twice_and_every_osd_gets_its_cores(
     found = place_osds(cpus, range(osds), strategy, each)
     given_ = [cpu for own in found.values() for cpu in own]
     assert len(given_) == len(set(given_)) == each * osds * threads
+
+
+@pytest.mark.parametrize(
+    ("sockets", "strategy", "same"),
+    [(1, "by_socket", True), (1, "by_osd", True), (1, "default", False), (2, "by_osd", False)],
+)
+async def test_strategies_that_come_to_the_same_on_a_host_are_a_finding(
+    sockets: int, strategy: str, same: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points that are named after them do the same there."""
+
+    async def cpus() -> list[Cpu]:
+        return parse_lscpu(lscpu(sockets, 4, 2))
+
+    async def osds() -> list[int]:
+        return [0, 1]
+
+    monkeypatch.setattr(pin, "cpus_of_this_host", cpus)
+    context: Any = SimpleNamespace(
+        cluster=SimpleNamespace(osds=osds),
+        recorder=SimpleNamespace(event=lambda *_, **__: None),
+    )
+    result = await Pin(strategy, 2, apply=False).carry_out(context, None, None)  # type: ignore[arg-type]
+    found = f"strategy {strategy} gives the OSDs the same CPUs as default on this host"
+    assert [line.startswith(found) for line in result.findings()] == [True] * same
 
 
 def test_a_plan_shows_where_osds_would_go_without_pinning_any() -> None:
