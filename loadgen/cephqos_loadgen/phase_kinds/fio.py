@@ -223,9 +223,14 @@ class Fio(PhaseKind):
         """fio is told to end when its figures no longer change."""
         return any(name == "steadystate" for name, _ in self.options)
 
+    @property
+    def _sizes(self) -> str:
+        several = any(name in ("bssplit", "bsrange") for name, _ in self.options)
+        return "several sizes" if several else size(self.block_size)
+
     def describe(self) -> str:
         where = f"pool {self.pool}" if self.pool else self.path
-        words = [f"{self.rw} of {size(self.block_size)}"]
+        words = [f"{self.rw} of {self._sizes}"]
         if self.sweep:
             depths = " ".join(map(str, self.sweep.depths))
             words.append(f"depths {depths}, each for {duration(self.sweep.dwell)}")

@@ -1,6 +1,7 @@
 """fio: command lines, and the output of fio 3.33, 3.39 and 3.41 as they wrote it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -280,6 +281,14 @@ def test_an_option_that_the_plan_owns_is_refused_in_options(option: str) -> None
         (64, 2, (2,) * 36 + (1,) * 28),
     ],
 )
+def test_a_plan_does_not_name_a_size_that_an_option_replaces() -> None:
+    plain = Fio(engine="rbd", rw="randwrite", block_size=4096, depth=1, pool="p")
+    mixed = replace(plain, options=(("bssplit", "4k/50:64k/50"),))
+    assert "randwrite of 4 KiB" in plain.describe()
+    assert "randwrite of several sizes" in mixed.describe()
+    assert "bssplit 4k/50:64k/50" in mixed.describe()
+
+
 def test_a_rate_is_that_of_the_whole_phase(
     volumes: int, clients: int, each: tuple[int, ...]
 ) -> None:
