@@ -13,6 +13,7 @@ from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "security.md").read_text()
+TEMPLATES = ROOT / "deploy" / "helm" / "cephqos" / "templates"
 # Options with such a word take a file or the name of a secret's place.
 _SECRET = re.compile(r"passw|secret|token|credential|(?<!exclude-)\bkey\b", re.IGNORECASE)
 
@@ -65,6 +66,8 @@ def test_what_listens_listens_where_the_table_says() -> None:
     for script in (ROOT / "deploy" / "scale").glob("*.sh"):
         [address] = re.findall(r"address=\$\{ADDRESS:-(\S+)\}", script.read_text())
         assert f" {address} (`ADDRESS`)" in rows["`deploy/scale`: Thanos, VictoriaMetrics"]
+    health = re.search(r'COLLECTOR_HEALTH, value: ":(\d+)"', (TEMPLATES / "logs.yaml").read_text())
+    assert health and f"port {health[1]} of its pod" in rows["the log collector of the chart"]
     compose = [
         ROOT / "deploy" / "compose" / f"{name}.yml"
         for name in ("compose", "compose.attach", "monitoring", "common")

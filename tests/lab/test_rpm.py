@@ -1,0 +1,90 @@
+"""The exporter's RPM under systemd, in a Debian with its libraries: upgraded and removed."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from cephqos_loadgen.lab.releases import find_release
+from cephqos_loadgen.lab.trees import tree_path, tree_ready
+from cephqos_loadgen.tools import find_tool
+
+from .booted_root import Booted, booted
+from .fresh_root import FreshRoot
+
+PACKAGES: Final = Path(__file__).parents[2] / "deploy" / "packages"
+MAKE: Final = (
+    "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"
+    "for version in sys.argv[4:]: build.build(Path(sys.argv[2]), Path(sys.argv[3]), version)"
+)
+VERSIONS: Final = ("0.1.0", "0.1.1")
+NAME: Final = "cephqos-exporter"
+CONF: Final = "/etc/cephqos/exporter.yml"
+KEY: Final = "/etc/cephqos/keys/client.cephqos.keyring"
+ASKED: Final = "from urllib.request import *; urlopen('http://127.0.0.1:10130/metrics', timeout=20)"
+
+
+@pytest.fixture(scope="module")
+def rpms(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    nfpm = find_tool("nfpm")
+    if nfpm is None:
+        pytest.skip("nfpm is missing: make tools")
+    out = tmp_path_factory.mktemp("packages")
+    argv = [sys.executable, "-c", MAKE, str(PACKAGES), str(nfpm), str(out), *VERSIONS]
+    subprocess.run(argv, check=True, timeout=120)
+    return sorted(out.glob("*.rpm"))
+
+
+@pytest.fixture(scope="module")
+def root(rpms: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[FreshRoot]:
+    release = find_release("reef")
+    if not tree_ready(release):
+        pytest.skip("no release tree of reef: run `cephqos lab trees`")
+    directory = tmp_path_factory.mktemp("root")
+    yield FreshRoot(tree_path(release), directory, (rpms[0].parent,))
+    shutil.rmtree(directory / "work", ignore_errors=True)
+
+
+async def answering(inside: Booted) -> str:
+    """The number of the process that answers."""
+    await inside.until("python3", "-c", ASKED)
+    return await inside.show(NAME, "MainPID")
+
+
+async def test_an_upgrade_restarts_what_ran_and_removal_keeps_what_is_the_operators(
+    root: FreshRoot, rpms: list[Path]
+) -> None:
+    needed = yaml.safe_load((PACKAGES / "nfpm.yaml").read_text())["overrides"]["deb"]["depends"]
+    await root.run("apt-get", "update")
+    names = [re.split(r"[ (]", one)[0] for one in needed]
+    await root.run("apt-get", "install", "--yes", "--no-install-recommends", "rpm", *names)
+    old, new = map(str, rpms)
+    async with booted(root) as inside:
+        await inside.run("rpm", "--install", "--nodeps", old)
+        assert await inside.show(NAME, "UnitFileState") == "disabled"
+        assert await inside.show(NAME, "ActiveState") == "inactive"
+        await inside.run("systemctl", "enable", "--now", NAME)
+        before = await answering(inside)
+        await inside.run("sh", "-c", f"echo '# mine' >>{CONF}; echo key >{KEY}")
+
+        await inside.run("rpm", "--upgrade", "--nodeps", new)
+        assert await answering(inside) != before
+        assert await inside.show(NAME, "UnitFileState") == "enabled"
+        _, said = await inside.run("rpm", "--query", NAME)
+        assert said.startswith(f"{NAME}-{VERSIONS[1]}-")
+        await inside.run("grep", "^# mine$", CONF)
+        _, compiled = await inside.run("find", "/usr/lib/cephqos", "-name", "*.pyc")
+        assert compiled
+
+        await inside.run("rpm", "--erase", NAME)
+        assert await inside.show(NAME, "ActiveState") == "inactive"
+        await inside.run("grep", "^# mine$", f"{CONF}.rpmsave")
+        await inside.run("grep", "^key$", KEY)
+        _, left = await inside.run("find", "/usr", "-name", "*cephqos*")
+        assert left == ""
