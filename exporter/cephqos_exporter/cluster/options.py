@@ -112,12 +112,19 @@ def check(settings: Settings) -> None:
     for option in (PYTHON, CEPH):
         _argv(settings, option)
     for option in (CONF, KEYRING):
-        if settings[option] and not Path(settings[option]).is_file():
-            missing = Described(f"no file {settings[option]}")
-            raise settings.error(option, "the path of a file", found=missing)
+        if settings[option] and (found := _no_file(Path(settings[option]))):
+            raise settings.error(option, "a readable file", found=Described(found))
     kind, _, rest = settings[NAME].partition(".")
     if not kind or not rest:
         raise settings.error(NAME, NAME.allowed)
+
+
+def _no_file(path: Path) -> str:
+    """What is there instead of a file; nothing if there is one."""
+    try:
+        return "" if path.is_file() else f"no file {path}"
+    except OSError as exc:  # a directory on the way is closed to this user
+        return f"{path} ({exc.strerror})"
 
 
 def try_commands(settings: Settings) -> None:

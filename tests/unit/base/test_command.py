@@ -112,7 +112,7 @@ def test_where_output_cannot_be_written_there_is_no_traceback(
         ("dashboards install /etc/passwd", "/etc/passwd: expected a directory"),
         (
             "doctor cluster --cluster.conf=/nowhere",
-            "flags: --cluster.conf: found no file /nowhere; allowed: the path of a file",
+            "flags: --cluster.conf: found no file /nowhere; allowed: a readable file",
         ),
         (
             "top --once --ca-cert /nowhere",

@@ -1,7 +1,9 @@
 """Settings of the cluster role that cannot work are refused before anything is started."""
 
+import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,3 +86,22 @@ def test_what_cannot_work_is_one_line_and_status_2(
 
 def test_without_the_role_nothing_of_it_is_checked() -> None:
     assert main(["--config.check", "--cluster.conf=/nowhere/ceph.conf"]) == 0
+
+
+def test_a_keyring_in_a_closed_directory_is_one_line_and_status_2(
+    conf: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who forgets to become the exporter's user is told so: the keys' directory is closed."""
+    really = os.stat
+
+    def closed(path: Any, *more: Any, **others: Any) -> os.stat_result:
+        if str(path) == "/closed/keyring":
+            raise PermissionError(13, "Permission denied", path)
+        return really(path, *more, **others)
+
+    monkeypatch.setattr(os, "stat", closed)
+    assert main([*CHECK, conf, "--cluster.keyring=/closed/keyring"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "found /closed/keyring (Permission denied)" in error
+    assert "allowed: a readable file" in error
