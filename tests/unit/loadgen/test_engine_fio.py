@@ -269,6 +269,14 @@ def test_an_option_that_the_plan_owns_is_refused_in_options(option: str) -> None
         parse(scenario(option), "s.yaml")
 
 
+def test_a_plan_does_not_name_a_size_that_an_option_replaces() -> None:
+    plain = Fio(engine="rbd", rw="randwrite", block_size=4096, depth=1, pool="p")
+    mixed = replace(plain, options=(("bssplit", "4k/50:64k/50"),))
+    assert "randwrite of 4 KiB" in plain.describe()
+    assert "randwrite of several sizes" in mixed.describe()
+    assert "bssplit 4k/50:64k/50" in mixed.describe()
+
+
 @pytest.mark.parametrize(
     ("volumes", "clients", "each"),
     [
@@ -281,14 +289,6 @@ def test_an_option_that_the_plan_owns_is_refused_in_options(option: str) -> None
         (64, 2, (2,) * 36 + (1,) * 28),
     ],
 )
-def test_a_plan_does_not_name_a_size_that_an_option_replaces() -> None:
-    plain = Fio(engine="rbd", rw="randwrite", block_size=4096, depth=1, pool="p")
-    mixed = replace(plain, options=(("bssplit", "4k/50:64k/50"),))
-    assert "randwrite of 4 KiB" in plain.describe()
-    assert "randwrite of several sizes" in mixed.describe()
-    assert "bssplit 4k/50:64k/50" in mixed.describe()
-
-
 def test_a_rate_is_that_of_the_whole_phase(
     volumes: int, clients: int, each: tuple[int, ...]
 ) -> None:
