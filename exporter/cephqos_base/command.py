@@ -190,7 +190,9 @@ def _status(argv: Sequence[str] | None) -> int:
         raise
     except OSError as error:
         # A full disk, a folder that has gone: no reader of a traceback could do anything about it.
-        failure = CephqosError(": ".join(filter(None, (error.filename, why(error)))))
+        # A place that is closed to the user: he can, and 1 is what findings and differences have.
+        kind = UsageError if isinstance(error, PermissionError) else CephqosError
+        failure = kind(": ".join(filter(None, (str(error.filename or ""), why(error)))))
     say(f"cephqos: {failure}", file=sys.stderr)
     if getattr(arguments, "json", False) or getattr(arguments, "form", None) == "json":
         say_json({"error": str(failure), "exit_status": failure.exit_status})

@@ -242,3 +242,29 @@ def test_a_folder_that_cannot_be_made_is_named(
 def test_labs_that_cannot_be_kept_are_no_riddle() -> None:
     with pytest.raises(UsageError, match=r"^/proc/none: labs cannot be kept there: No such file"):
         take_lock(LabPaths(Path("/proc/none"), "mine"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "doctor host --path.procfs=/closed/x",
+        "doctor prometheus http://127.0.0.1:1 --rules /closed/x",
+        "rules check --out /closed/x",
+    ],
+)
+def test_a_place_that_is_closed_to_the_user_is_a_mistake_and_no_finding(
+    line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Status 1 says that something was found, or that files are not up to date."""
+    really = os.stat
+
+    def closed(path: Any, *given: Any, **more: Any) -> os.stat_result:
+        if str(path).startswith("/closed/"):
+            raise PermissionError(13, "Permission denied", path)
+        return really(path, *given, **more)
+
+    monkeypatch.setattr(os, "stat", closed)
+    assert main(line.split()) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cephqos: /closed/x") and "Permission denied" in error
+    assert error.count("\n") == 1
