@@ -35,7 +35,10 @@ class Change(PhaseKind):
 
     @classmethod
     def read(cls, value: Value) -> Self:
-        return cls(read_options(value))
+        options = read_options(value)
+        if not options:
+            value.fail("settings to change", "none")
+        return cls(options)
 
     @property
     def moves_data(self) -> bool:

@@ -103,7 +103,8 @@ class OsdIn(_OsdPhase):
 
     def lacks(self, before: Sequence[Action], pools: Mapping[str, PlannedPool]) -> str:
         """An OSD that nobody took out would be said to have come back."""
-        return "" if any(isinstance(it, OsdOut) for it in before) else "a phase osd_out"
+        out = any(isinstance(it, OsdOut) and it.osd == self.osd for it in before)
+        return "" if out else f"a phase osd_out of OSD {self.osd}"
 
     def describe(self) -> str:
         return f"OSD {self.osd} up and in"

@@ -171,6 +171,9 @@ def _read_ending(
         window=steady["window"].seconds(above_zero=True) if "window" in steady else 10.0,
         dispersion=steady["dispersion"].number(0.001, 1) if "dispersion" in steady else 0.05,
     )
+    if at_most is not None and state.window >= at_most:
+        limit = f"a window that is shorter than at_most ({at_most:g} s)"
+        entry["steady_state"].fail(limit, f"{state.window:g} s")
     return _ending("steady_state", at_most, expected, steady=state)
 
 

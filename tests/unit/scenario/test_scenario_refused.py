@@ -197,7 +197,22 @@ def benched(name: str, bench: str = BENCH) -> str:
         ),
         (
             scenario(phases="  - {name: in, osd_in: {}}\n  - {name: out, osd_out: {}}\n"),
-            "found none; allowed: before phase in: a phase osd_out",
+            "found none; allowed: before phase in: a phase osd_out of OSD last",
+        ),
+        (
+            scenario(phases="  - {name: o, osd_out: {osd: 0}}\n  - {name: i, osd_in: {osd: 1}}\n"),
+            "allowed: before phase i: a phase osd_out of OSD 1",
+        ),
+        *(
+            (
+                scenario(phases=f"  - {{name: c, change: {what}}}\n"),
+                "change: found none; allowed: settings to change",
+            )
+            for what in ("{}", "{osd: {}}")
+        ),
+        (
+            scenario(phases=phase(until="{steady_state: {window: 9s}}")[:-2] + ", at_most: 9s}\n"),
+            r"found 9 s; allowed: a window that is shorter than at_most \(9 s\)",
         ),
         (
             scenario(pools="{name: p}", phases=SCRUB),
