@@ -5,6 +5,7 @@ import secrets
 import statistics
 import time
 
+from tests.by_signal import clean_up_when_ended
 from tests.recorded import RELEASES
 
 from cephqos_loadgen.lab.lab import Lab
@@ -46,4 +47,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     asyncio.run(main())

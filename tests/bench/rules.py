@@ -25,6 +25,7 @@ from pathlib import Path
 
 import orjson
 import yaml
+from tests.by_signal import clean_up_when_ended
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
@@ -345,4 +346,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main())

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.by_signal import clean_up_when_ended
+
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat, open_archive, problems
 from cephqos_loadgen.results.phase import LoadResult
 
@@ -136,4 +138,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main())

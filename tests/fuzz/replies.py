@@ -23,6 +23,7 @@ from unittest import mock
 
 from prometheus_client.openmetrics import parser as openmetrics_parser
 from prometheus_client.parser import text_string_to_metric_families
+from tests.by_signal import clean_up_when_ended
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
@@ -321,4 +322,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main())

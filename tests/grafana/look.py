@@ -25,6 +25,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from tests.board_panels import UIDS, boards, panels
 from tests.board_story import story, story_lab
+from tests.by_signal import clean_up_when_ended
 from tests.grafana.browser import Browser, Tab, browser, find_chromium
 
 from cephqos_base import dashboards
@@ -233,4 +234,5 @@ async def look_at_little(grafana: Grafana, out: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(asyncio.run(main()))

@@ -19,6 +19,7 @@ from typing import Any, Final
 import yaml
 from tests.board_panels import fill, promql
 from tests.board_story import CAPACITY, VICTIM, story_lab
+from tests.by_signal import clean_up_when_ended
 from tests.scale.compare import Compared, compared, samples
 from tests.scale.far import LATE, Engine, Far, exporter
 
@@ -263,4 +264,5 @@ async def _overview(single: Engine, engine: Engine, cluster: str, verdict: Verdi
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(asyncio.run(main()))

@@ -16,6 +16,7 @@ from typing import Final
 
 from tests.bench.rules import INTERVAL, own_metric, prometheus, recorded_page, served
 from tests.board_panels import ShownQuery, fill, promql
+from tests.by_signal import clean_up_when_ended
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
@@ -112,4 +113,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main())

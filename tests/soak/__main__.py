@@ -20,6 +20,7 @@ from typing import Final
 
 import psutil
 from tests.board_story import story_lab
+from tests.by_signal import clean_up_when_ended
 from tests.soak.figures import Growth, ProcessSample, cores, growths
 
 from cephqos_loadgen.lab.lab import Lab, RunningLab
@@ -161,4 +162,5 @@ def _print(found: Sequence[Growth], samples: dict[str, list[ProcessSample]]) -> 
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main())

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from tests.by_signal import clean_up_when_ended
+
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.record.layout import is_archive
 from cephqos_loadgen.report.build import build
@@ -126,4 +128,5 @@ def baseline_of(alone: ReportRun, throttle: str) -> ReportRow | None:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main())

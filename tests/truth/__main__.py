@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from tests.by_signal import clean_up_when_ended
+
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import Lab
 
@@ -110,6 +112,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     try:
         sys.exit(main())
     except CephqosError as exc:

@@ -1,7 +1,6 @@
 import argparse
 import asyncio
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from tests.bench.exporter.real import bench_lab, bench_real
 from tests.bench.exporter.replayed import bench_growth, bench_sixty, remove_leftovers
 from tests.bench.exporter.verdicts import Verdicts
 from tests.bench.exporter.writing import bench_exposition
+from tests.by_signal import clean_up_when_ended
 
 
 def main() -> int:
@@ -44,8 +44,7 @@ def main() -> int:
         "growth": lambda: bench_growth(verdicts, repeats // 3, begun + limit * 0.9),
     }
     remove_leftovers()
-    for number in (signal.SIGTERM, signal.SIGHUP):  # so that what was begun is ended and removed
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    clean_up_when_ended()
     cpus = os.cpu_count() or 1
     print(f"{cpus} CPUs, load {os.getloadavg()[0]:.1f}, Python {sys.version.split()[0]}")
     for name, part in parts.items():

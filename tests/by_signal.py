@@ -1,0 +1,10 @@
+"""Long suites that are ended by signal end and remove what they began."""
+
+import signal
+import sys
+
+
+def clean_up_when_ended() -> None:
+    """For SIGTERM and SIGHUP, what Python does for Ctrl-C: blocks are left, one after the other."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
