@@ -49,16 +49,7 @@ async def run_phases(context: Context, recorded: Recorded) -> None:
 async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None:
     marks = context.marks[phase.name]
     since = await wait_for_start(context, phase)
-    marks.start_time = time.time()
-    if phase.action.moves_data:
-        context.moved = marks.start_time
-        context.watcher.follower.expect(go_on=phase.action.steers_data)
-    context.live.begin(phase)
-    context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
-    marks.started.set()
-    record = PhaseRecord(
-        phase.action.kind, marks.start_time, 0.0, "failed", "see the repeat's error"
-    )
+    record = _begin(context, phase)
     try:
         clients, hosts = phase.action.has_clients, recorded.hosts
         async with host_figures.recorded(context, phase.name, clients=clients, found=hosts):
@@ -89,6 +80,26 @@ async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None
         context.live.end(phase)
         marks.whole = not record.error
         marks.ended.set()
+
+
+def _begin(context: Context, phase: Phase) -> PhaseRecord:
+    """The phase starts: others are told. The record of one that has not come to its end."""
+    marks = context.marks[phase.name]
+    marks.start_time = time.time()
+    if phase.action.moves_data:
+        context.moved = marks.start_time
+        context.watcher.follower.expect(go_on=phase.action.steers_data)
+    context.live.begin(phase)
+    context.recorder.event("phase_started", phase=phase.name, action=phase.action.kind)
+    marks.started.set()
+    return PhaseRecord(
+        phase.action.kind,
+        marks.start_time,
+        0.0,
+        "failed",
+        "see the repeat's error",
+        against=phase.against,
+    )
 
 
 def limit_of(phase: Phase) -> float:

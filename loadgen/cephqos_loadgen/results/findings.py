@@ -46,6 +46,8 @@ def _of_phase(phase: PhaseRecord) -> Iterator[str]:
         yield f"failed: {phase.error}"
     if phase.result:
         yield from phase.result.findings()
+    if phase.result and phase.against and not phase.changes:
+        yield f"not compared with {phase.against}, which had no figures when it ended"
     if phase.recovery and not phase.recovery.objects:
         yield "no recovery was seen"
 

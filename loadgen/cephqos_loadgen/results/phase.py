@@ -148,7 +148,8 @@ class RecoveryFigures:
 class PhaseRecord:
     """One phase of one repeat. Without a result it failed or was interrupted.
 
-    `changes`: of a load against that of the phase which the scenario names, in percent.
+    `changes`: of a load against that of the phase which the scenario names (`against`), in percent;
+    none where that phase had no figures yet.
     """
 
     kind: str
@@ -159,6 +160,7 @@ class PhaseRecord:
     result: PhaseResult | None = None
     recovery: RecoveryFigures | None = None
     changes: Mapping[str, float] = field(default_factory=dict)
+    against: str = ""
 
     @property
     def worked(self) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from cephqos_base.errors import ConfigError
 from cephqos_loadgen.archive.cli import figure
 from cephqos_loadgen.phase_kinds.fio import FioResult
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
+from cephqos_loadgen.phase_kinds.wait import WaitResult
 from cephqos_loadgen.results.figures import LoadFigures, changes
 from cephqos_loadgen.results.findings import findings
 from cephqos_loadgen.results.phase import PhaseRecord, RecoveryFigures, Step
@@ -60,6 +61,19 @@ def test_what_a_load_lost_is_said_in_percent() -> None:
 
 def test_a_load_without_bins_or_without_any_io_has_fewer_changes() -> None:
     assert changes(figures(0, 0.0), figures(10, 0.001)) == {}
+
+
+@pytest.mark.parametrize(
+    ("against", "percent", "said"), [("a", {}, 1), ("a", {"iops": 1.0}, 0), ("", {}, 0)]
+)
+def test_a_comparison_that_could_not_be_made_is_said(
+    against: str, percent: dict[str, float], said: int
+) -> None:
+    """The load that it is compared with was still running, or failed."""
+    done = WaitResult(1.0)
+    record = PhaseRecord("fio", 0, 9, "done", result=done, changes=percent, against=against)
+    found = findings({"b": record}, {}, MetricsRecording(0, 0, {}, ""))
+    assert found == ("b: not compared with a, which had no figures when it ended",) * said
 
 
 def test_recovery_is_shown_with_its_rate() -> None:

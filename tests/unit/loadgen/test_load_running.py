@@ -180,7 +180,7 @@ async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_re
         hosts["seconds"] = time.monotonic() - began
 
     monkeypatch.setattr("cephqos_loadgen.load.phase_runner.host_figures.recorded", recorded)
-    waiting = Phase("w", Wait(), Start("at"), Until("recovery_done", 20.0, 1.0))
+    waiting = Phase("w", Wait(), Start("at"), Until("recovery_done", 20.0, 1.0), against="v")
     context: Any = SimpleNamespace(
         point=SimpleNamespace(phases=(waiting,)), marks={"w": Marks()}, watcher=SlowToReport(),
         live=Live(RunPlace()), recorder=SimpleNamespace(event=lambda *_, **__: None),
@@ -190,6 +190,7 @@ async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_re
     await phase_runner.run_phases(context, found)
     record = found.records["w"]
     assert record.recovery is not None and record.recovery.objects == 9
+    assert (record.against, record.changes) == ("v", {}), "which a finding says"
     assert 0.2 <= record.end_unix_seconds - record.start_unix_seconds < 0.9
     assert hosts["seconds"] < 0.9
 
