@@ -160,6 +160,16 @@ def test_each_folder_of_ours_belongs_to_a_package_and_no_machine_is_named(name: 
     assert {path for path in used if "cephqos" in path} <= owned
 
 
+@pytest.mark.parametrize("name", ["nfpm.yaml", "nfpm-collector.yaml"])
+def test_the_mode_of_a_file_is_that_of_the_description_and_not_of_the_checkout(name: str) -> None:
+    """With `umask 077` a checkout has files that the exporter's user could not read."""
+    contents = yaml.safe_load((DEPLOY / "packages" / name).read_text())["contents"]
+    taken = [one for one in contents if str(one.get("src", "/")).startswith(("deploy/", "LICENSE"))]
+    assert len(taken) >= 4
+    assert [one["dst"] for one in taken if "mode" not in one.get("file_info", {})] == []
+    assert commands("**Debian 12,").startswith("umask 022")
+
+
 @pytest.mark.parametrize(
     ("said", "left"),
     [("upgrade", False), ("remove", False), ("0", False), ("1", True)],
