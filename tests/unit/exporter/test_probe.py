@@ -230,6 +230,9 @@ async def test_a_child_that_cannot_be_killed_is_no_connection_and_has_no_other_b
     [child] = started
     assert isinstance(child, asyncio.subprocess.Process)
     child.kill()
+    await child.wait()
+    assert child.stdout is not None
+    await child.stdout.read()  # to its end: what stays open would fail a later test
     await source.close()
 
 
