@@ -1,6 +1,6 @@
 """A cluster that is somebody else's: keys on, the documented caps, an unprivileged user.
 
-Each part of the key is taken away in turn, and breaks what SECURITY.md says that it breaks.
+Each part of a key is taken away in turn, and breaks what SECURITY.md says that it breaks.
 """
 
 import asyncio
@@ -27,7 +27,18 @@ SCRUBBED = "scrubbed"
 def without() -> list[tuple[str, str, str]]:
     """Daemon, cap, and the reason that the page then gives, as documented."""
     row = r"^\| (mon|mgr) `(allow [^`]*)` \| .*reason `(\w+)`"
-    return re.findall(row, SECURITY.read_text(), re.MULTILINE)
+    return re.findall(row, _section("cluster"), re.MULTILINE)
+
+
+def probe_without() -> list[tuple[str, str, str, str]]:
+    """Daemon, the cap that is left, the operation that fails, and the reason, as documented."""
+    row = r"^\| (mon|osd) `(allow [^`]*)` \| (write|read)\b.*?reason `(\w+)`"
+    return re.findall(row, _section("probe"), re.MULTILINE)
+
+
+def _section(role: str) -> str:
+    _, _, after = SECURITY.read_text().partition(f"## Role `{role}`")
+    return after.partition("\n## ")[0]
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +121,36 @@ async def test_without_a_part_of_the_key_breaks_what_is_documented(
     if only_while_scrubbing:
         scrubs.cancel()
         await foreign.exec(["ceph", "config", "rm", "osd", "osd_debug_deep_scrub_sleep"])
+
+
+def test_the_probes_table_takes_every_part_of_its_key_away() -> None:
+    mon, osd = re.findall(r"'(allow [^']*)'", _section("probe").splitlines()[3])
+    left = {(daemon, cap) for daemon, cap, *_ in probe_without()}
+    parts = mon.split(", ")
+    assert {("mon", part) for part in parts} <= left
+    assert len(parts) == 2
+    for less in ("allow r ", "allow w "):
+        assert ("osd", osd.replace("allow rw ", less)) in left
+    assert ("osd", osd.replace("cephqos-probe", "OTHER")) in left
+
+
+@pytest.mark.parametrize(("daemon", "cap", "op", "reason"), probe_without())
+async def test_without_a_part_of_its_key_the_probe_fails_as_documented(
+    foreign: RunningLab, daemon: str, cap: str, op: str, reason: str
+) -> None:
+    caps = {"mon": "allow service mon r, allow service osd r"}
+    caps["osd"] = "allow rw pool=POOL namespace=cephqos-probe"
+    caps = {name: text.replace("POOL", SCRUBBED) for name, text in (caps | {daemon: cap}).items()}
+    entity = "client.probe-" + re.sub(r"\W+", "-", cap)
+    keyring = str(foreign.paths.keyring(entity))
+    argv = ["ceph", "auth", "get-or-create", entity, "-o", keyring]
+    await foreign.exec([*argv, "mon", caps["mon"], "osd", caps["osd"]])
+    flags = {"role": "probe", "probe_pools": SCRUBBED, "probe_timeout": "2"}
+    flags |= {"cluster_name": entity, "cluster_keyring": keyring}
+    async with exporting(foreign, **flags) as exporter:
+        page = await exporter.until(
+            lambda page: page.values("cephqos_probe_failures_total", op=op, reason=reason) != [],
+            f"{op} fails with {reason}",
+        )
+        if reason != "timeout":  # after that it begins again with another connection
+            assert page.values("cephqos_probe_up") == [1]
