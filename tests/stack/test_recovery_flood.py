@@ -95,6 +95,7 @@ async def _under_flood(watched: Watched) -> tuple[float, list[dict[str, str]]]:
     return attained, [dict(a.labels) for a in heard if a.has(alertname="CephQosPolicyTargetMissed")]
 
 
+@pytest.mark.timeout(900)  # up to four floods in real time: 200 s on a quiet machine
 def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
     labs: LabPool, lab: RunningLab
 ) -> None:
