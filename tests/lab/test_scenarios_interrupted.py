@@ -13,8 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.cluster.lock import KEY
@@ -73,6 +75,11 @@ RECOVERY = (
   - {name: recovery, wait: {}, until: recovery_done, at_most: 100s}
 """
 )
+GONE = """\
+  - {name: out, osd_out: {osd: last}}
+  - {name: rest, wait: {}, until: {duration: 5s}}
+  - {name: in, osd_in: {osd: last}}
+"""
 SHORT = "  - {name: rest, wait: {}, until: {duration: 200ms}}\n" + (FIO % "{duration: 1s}")
 ONCE = HEAD.replace("repeats: 2", "repeats: 1") + SHORT
 
@@ -212,6 +219,42 @@ async def command_line(
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+async def _groups(lab: RunningLab) -> list[dict[str, Any]]:
+    listed = await lab.exec(["ceph", "pg", "ls-by-pool", "placed", "--format", "json"])
+    found: list[dict[str, Any]] = json.loads(listed.stdout)["pg_stats"]
+    return found
+
+
+async def _all_on_two(lab: RunningLab) -> bool:
+    return [len(pg["up"]) for pg in await _groups(lab)] == [2] * 8
+
+
+async def test_placements_that_monitors_remove_with_an_osd_are_given_back(
+    lab: RunningLab, tmp_path: Path
+) -> None:
+    async def placed() -> list[dict[str, Any]]:
+        dump = json.loads((await lab.exec(["ceph", "osd", "dump", "--format", "json"])).stdout)
+        return sorted(dump["pg_upmap_items"], key=lambda entry: entry["pgid"])
+
+    await lab.exec(["ceph", "balancer", "off"])
+    await lab.exec(["ceph", "osd", "pool", "create", "placed", "8"])
+    await lab.exec(["ceph", "osd", "pool", "set", "placed", "size", "2"])
+    await until(lambda: _all_on_two(lab), "all groups of the pool are on two OSDs", 60)
+    for pg in await _groups(lab):
+        (away,) = {0, 1, 2} - set(pg["up"])
+        pair = [str(pg["up"][-1]), str(away)]
+        await lab.exec(["ceph", "osd", "pg-upmap-items", pg["pgid"], *pair])
+    before = await placed()
+    run = runner(lab, tmp_path, HEAD.replace("repeats: 2", "repeats: 1") + GONE)
+    async with started(run) as task:
+        await task
+    assert_restored(only_archive(tmp_path))
+    assert len(before) == 8
+    assert await placed() == before
+    removal = ["placed", "placed", "--yes-i-really-really-mean-it"]
+    await lab.exec(["ceph", "osd", "pool", "rm", *removal])
 
 
 async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_archived(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
-from cephqos_loadgen.cluster import affinity, queue_files
+from cephqos_loadgen.cluster import affinity, queue_files, upmaps
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.errors import ClusterAway
 
@@ -20,7 +20,7 @@ class Undo:
     """One step back. `shown` is the exact command for a person. `ours`: of an option of Ceph, what
     the run set it to."""
 
-    kind: Literal["command", "restart", "queue", "affinity"]
+    kind: Literal["command", "restart", "queue", "affinity", "upmaps"]
     shown: str
     arguments: dict[str, Any] = field(default_factory=dict)
     ours: str = ""
@@ -91,6 +91,8 @@ async def carry_out(entry: Undo, cluster: ClusterConnection) -> None:
         await cluster.restart_osds(entry.arguments["osds"])
     elif entry.kind == "queue":
         queue_files.restore(**entry.arguments)
+    elif entry.kind == "upmaps":
+        await upmaps.give_back(cluster, entry.arguments)
     else:
         affinity.restore(affinity.ProcessCpus.from_json(**entry.arguments))
 

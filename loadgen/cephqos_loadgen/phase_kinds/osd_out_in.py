@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen.cluster import upmaps
 from cephqos_loadgen.cluster.undo import Undo, command
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
@@ -54,12 +55,11 @@ class _OsdPhase(PhaseKind):
     def read(cls, value: Value) -> Self:
         return cls(read_osd(value))
 
-    async def _entry(self, context: Context) -> Mapping[str, Any]:
-        """The OSD as the map has it."""
+    async def _look(self, context: Context) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """The map, and the OSD in it."""
         osd = await context.cluster.find_osd(self.osd)
-        dump = await context.cluster.command("osd dump")
-        found: Mapping[str, Any] = next(entry for entry in dump["osds"] if entry["osd"] == osd)
-        return found
+        dump: Mapping[str, Any] = await context.cluster.command("osd dump")
+        return dump, next(entry for entry in dump["osds"] if entry["osd"] == osd)
 
 
 class OsdOut(_OsdPhase):
@@ -81,11 +81,13 @@ class OsdOut(_OsdPhase):
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdOutResult:
         """Its process lives on: its own noup flag tells it to stay away."""
-        entry = await self._entry(context)
+        dump, entry = await self._look(context)
         osd = int(entry["osd"])
         name = f"osd.{osd}"
         send = context.cluster.command
-        for undo in way_back(entry):
+        steps = way_back(entry)
+        placed = await upmaps.at_stake(context.cluster, dump, osd)
+        for undo in [*([placed_again(placed)] if placed else []), *steps]:
             await context.journal.push(undo)
         await send("osd set-group", flags="noup", who=[name])
         await send("osd down", ids=[str(osd)])
@@ -117,7 +119,7 @@ class OsdIn(_OsdPhase):
         yield ["ceph", "osd", "in", self.osd]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdInResult:
-        entry = await self._entry(context)
+        _, entry = await self._look(context)
         osd = int(entry["osd"])
         command = context.cluster.command
         if not (entry["up"] and entry["in"]) and back_in(osd) not in context.journal.entries:
@@ -131,6 +133,11 @@ class OsdIn(_OsdPhase):
 
 def back_in(osd: int) -> Undo:
     return command(f"ceph osd in {osd}", "osd in", ids=[str(osd)])
+
+
+def placed_again(placed: upmaps.Upmaps) -> Undo:
+    """Once it is in: upmaps to an OSD that is out are removed at once."""
+    return Undo("upmaps", "; ".join(upmaps.lines(placed)), dict(placed))
 
 
 def way_back(entry: Mapping[str, Any]) -> list[Undo]:

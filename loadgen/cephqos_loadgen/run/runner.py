@@ -19,7 +19,6 @@ from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check import preflight
 from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
-from cephqos_loadgen.cluster import environment
 from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.live import terminal
@@ -46,6 +45,7 @@ from cephqos_loadgen.record.run_folder import ArchiveWriter
 from cephqos_loadgen.results.environment import facts_of
 from cephqos_loadgen.results.json_form import to_json
 from cephqos_loadgen.results.repeat import InForce, Manifest, RepeatLine, RepeatRecord, RunStatus
+from cephqos_loadgen.run import environment
 from cephqos_loadgen.run.one_repeat import OneRepeat, new_record
 from cephqos_loadgen.run.resume import (
     check_cluster,

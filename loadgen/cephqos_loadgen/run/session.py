@@ -10,7 +10,14 @@ from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_loadgen import withheld
 from cephqos_loadgen.check import lab_fit
-from cephqos_loadgen.cluster import background_work, capacity, device_queues, osds_here, undo
+from cephqos_loadgen.cluster import (
+    background_work,
+    capacity,
+    device_queues,
+    osds_here,
+    undo,
+    upmaps,
+)
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
@@ -279,6 +286,7 @@ class Session:
     async def _state(self) -> dict[str, Any]:
         """What must be the same before and after."""
         dump = await self.cluster.command("osd dump")
+        balanced = await background_work.balancer_is_on(self.cluster)
         return {
             "config": sorted(
                 (entry["section"], entry.get("mask", ""), entry["name"], entry["value"])
@@ -295,7 +303,9 @@ class Session:
             ),
             "pools": sorted(pool["pool_name"] for pool in dump["pools"]),
             "autoscale": sorted((await background_work.autoscale_modes(self.cluster)).items()),
-            "balancer": [await background_work.balancer_is_on(self.cluster)],
+            "balancer": [balanced],
+            # Where it is on it changes them when it likes.
+            "upmaps": [] if balanced else sorted(upmaps.lines(upmaps.read(dump))),
             "in": sorted(osd["osd"] for osd in dump["osds"] if osd["in"]),
             "weights": sorted(
                 (osd["osd"], round(osd["weight"], 3)) for osd in dump["osds"] if osd["in"]

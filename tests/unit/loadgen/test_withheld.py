@@ -7,7 +7,7 @@ import pytest
 from tests.recorded import RECORDINGS, RELEASES
 
 from cephqos_loadgen import withheld
-from cephqos_loadgen.cluster import environment
+from cephqos_loadgen.run import environment
 
 
 @pytest.mark.parametrize(
