@@ -112,7 +112,8 @@ _DEVICE: Final = _wanting(PerOsd.DEVICE_FAILING)
 _CPU: Final = _wanting(
     f"{PerOsd.CPU_SHORT} and on ({OSD}) ({PerOsd.COLLAPSED} or on ({OSD}) {PerOsd.WAITED_FOR})"
 )
-_CPU_BUSY: Final = _wanting(PerOsd.CPU_SHORT)
+# A busy CPU explains too little work only where all work is counted.
+_CPU_BUSY: Final = f"{_wanting(PerOsd.CPU_SHORT)} {_COUNTED.strip()}"
 
 # One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
 # nobody waits for it: it comes last. Of several that are about as slow, the one named stays.

@@ -130,6 +130,24 @@ COUNTED = [
         only=True,
     ),
     RuleCase(
+        name="nor does a host whose CPUs are busy, where the pools are erasure-coded",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, replace(PROVEN, client=150)), (20, replace(SHORT, client=150, thread=0.98))),
+            with_more(0, _EC, 1),
+        ),
+        moments=(silent(20), silent(29)),
+    ),
+    RuleCase(
+        name="a thread at its ceiling on an OSD that does far less than it did pages there too",
+        alert=VIOLATED,
+        series=merged(
+            osd((10, PROVEN), (20, replace(SHORT, client=100, thread=0.98))),
+            with_more(0, _EC, 1),
+        ),
+        moments=(firing(23, violated("page", "cpu")),),
+    ),
+    RuleCase(
         name="clients that wait in queues are seen though no waits at throttles are shown",
         alert=VIOLATED,
         series=without(
