@@ -86,8 +86,9 @@ class OsdOut(_OsdPhase):
         name = f"osd.{osd}"
         send = context.cluster.command
         steps = way_back(entry)
-        placed = await upmaps.at_stake(context.cluster, dump, osd)
-        for undo in [*([placed_again(placed)] if placed else []), *steps]:
+        if placed := await upmaps.at_stake(context.cluster, dump, osd):
+            steps.insert(0, placed_again(placed))
+        for undo in steps:
             await context.journal.push(undo)
         await send("osd set-group", flags="noup", who=[name])
         await send("osd down", ids=[str(osd)])
