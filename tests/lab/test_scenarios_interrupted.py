@@ -231,6 +231,21 @@ async def _all_on_two(lab: RunningLab) -> bool:
     return [len(pg["up"]) for pg in await _groups(lab)] == [2] * 8
 
 
+@pytest.fixture
+async def pool_placed(lab: RunningLab) -> AsyncIterator[None]:
+    """A pool on two OSDs, which no balancer moves meanwhile."""
+    await lab.exec(["ceph", "balancer", "off"])
+    await lab.exec(["ceph", "osd", "pool", "create", "placed", "8"])
+    await lab.exec(["ceph", "osd", "pool", "set", "placed", "size", "2"])
+    yield
+    removal = ["placed", "placed", "--yes-i-really-really-mean-it"]
+    await lab.exec(["ceph", "osd", "pool", "rm", *removal])
+    # As it was for the other cases: on at once, and nothing written.
+    await lab.exec(["ceph", "balancer", "on"])
+    await lab.exec(["ceph", "config", "rm", "mgr", "mgr/balancer/active"])
+
+
+@pytest.mark.usefixtures("pool_placed")
 async def test_placements_that_monitors_remove_with_an_osd_are_given_back(
     lab: RunningLab, tmp_path: Path
 ) -> None:
@@ -238,9 +253,6 @@ async def test_placements_that_monitors_remove_with_an_osd_are_given_back(
         dump = json.loads((await lab.exec(["ceph", "osd", "dump", "--format", "json"])).stdout)
         return sorted(dump["pg_upmap_items"], key=lambda entry: entry["pgid"])
 
-    await lab.exec(["ceph", "balancer", "off"])
-    await lab.exec(["ceph", "osd", "pool", "create", "placed", "8"])
-    await lab.exec(["ceph", "osd", "pool", "set", "placed", "size", "2"])
     await until(lambda: _all_on_two(lab), "all groups of the pool are on two OSDs", 60)
     for pg in await _groups(lab):
         (away,) = {0, 1, 2} - set(pg["up"])
@@ -253,8 +265,6 @@ async def test_placements_that_monitors_remove_with_an_osd_are_given_back(
     assert_restored(only_archive(tmp_path))
     assert len(before) == 8
     assert await placed() == before
-    removal = ["placed", "placed", "--yes-i-really-really-mean-it"]
-    await lab.exec(["ceph", "osd", "pool", "rm", *removal])
 
 
 async def test_a_second_ctrl_c_stops_restoring_and_the_way_back_is_printed_and_archived(
