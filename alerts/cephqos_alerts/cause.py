@@ -108,6 +108,10 @@ or on ({OSD_CLASS}) ({_OVERSTATED})
 # than the others. Slow alone is what a disk is.
 _DEVICE: Final = _wanting(PerOsd.DEVICE_FAILING)
 
+# Whose time is spent on another OSD, whose device or CPU has failed, is not held up by its own CPU.
+_BUT_FOR_OTHERS: Final = (
+    f'unless on ({OSD_CLASS}) ({PerClass.EVIDENCE}{{cause="{ELSEWHERE}", by!=""}} >= {_SICK_RANK})'
+)
 # Too little CPU hurts where the OSD does far less than it used to, or where others wait for it.
 _CPU: Final = _wanting(
     f"{PerOsd.CPU_SHORT} and on ({OSD}) ({PerOsd.COLLAPSED} or on ({OSD}) {PerOsd.WAITED_FOR})"
@@ -248,7 +252,8 @@ def _evidence() -> str:
     away = _ranked("replica", f"{PerClass.AWAY} {_COUNTED.strip()}", _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
-        f"({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})",
+        f"(({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})"
+        f" {_BUT_FOR_OTHERS})",
         _ranked("limit", PerClass.AT_LIMIT),
         _ranked("skew", _SKEW),
         _ranked("interference", interference),

@@ -8,13 +8,17 @@ from typing import Final
 from cephqos_alerts.across import DEVICE_SECONDS
 from cephqos_alerts.rules import RecordedSeries
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
-from cephqos_base.series import OSD, OpSeries, ThreadsSeries
+from cephqos_base.series import OSD, OpSeries, QosSeries, ThreadsSeries
 
-# Commits take long, too, when the threads that commit are ready and wait for a CPU.
+# Commits take long, too, when the threads of the store are ready and wait for a CPU.
 _COMMITS_WAIT_FOR_CPU: Final = f"""
 max by ({OSD}) (
-  sum by ({OSD}, instance) (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"bstore_kv.*"}}[@rate@]))
-) > @commit_cpu@
+  sum by ({OSD}, instance)
+    (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"bstore_(kv|aio).*"}}[@rate@]))
+  > on ({OSD}, instance) (
+    @commit_cpu@ * sum by ({OSD}, instance) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
+  )
+)
 """
 
 

@@ -181,6 +181,12 @@ REPLICAS = [
         moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
     ),
     RuleCase(
+        name="who waits for an OSD whose device has failed is not accused of its own busy CPU",
+        alert=VIOLATED,
+        series=three((10, WELL), culprit=CULPRIT, others=replace(WAITS, cpu_waiting=3)),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
+    ),
+    RuleCase(
         name="a failed device is waited for in a flood of recovery too",
         alert=REPLICA,
         series=three((10, WELL), culprit=HOLDS_UP, others=_FLOODED),

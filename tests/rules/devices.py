@@ -6,11 +6,29 @@ from typing import Any
 from .across import CULPRIT, PAGE_1, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
-from .series import BUSY, State, merged
+from .series import BUSY, Series, State, merged
 
 _QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
 _OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
 _FAST_ELSEWHERE = replace(WELL, client=200, in_progress=(1, 0), queue=(0, 0, 0, 0), waiting=0)
+
+
+def _commits_wait(**seconds: float) -> Series:
+    """Slow commits, and the seconds in a second for which threads of the store waited for a CPU."""
+    return merged(
+        osd((10, PROVEN), (20, replace(SLOW, device_latency=0.001, cpu_waiting=4))),
+        *(
+            with_more(
+                0,
+                "cephqos_threads_wait_seconds_total",
+                f"0+0x40 {each * 15:g}+{each * 15:g}x80",
+                group=group,
+                job="cephqos",
+            )
+            for group, each in seconds.items()
+        ),
+    )
+
 
 DEVICES = [
     RuleCase(
@@ -50,17 +68,20 @@ DEVICES = [
     RuleCase(
         name="commits that take long because their thread waits for a CPU page as cpu",
         alert=VIOLATED,
-        series=merged(
-            osd((10, PROVEN), (20, replace(SLOW, device_latency=0.001, cpu_waiting=4))),
-            with_more(
-                0,
-                "cephqos_threads_wait_seconds_total",
-                "0+0x40 13.5+13.5x80",
-                group="bstore_kv_sync",
-                job="cephqos",
-            ),
-        ),
+        series=_commits_wait(bstore_kv_sync=0.9),
         moments=(firing(25, violated("page", "cpu")),),
+    ),
+    RuleCase(
+        name="commits that take long because all threads of the store wait for a CPU page as cpu",
+        alert=VIOLATED,
+        series=_commits_wait(bstore_kv_sync=0.35, bstore_aio=0.3),
+        moments=(firing(25, violated("page", "cpu")),),
+    ),
+    RuleCase(
+        name="commits that wait for a CPU for a fifth of their time page as device",
+        alert=VIOLATED,
+        series=_commits_wait(bstore_kv_sync=0.1, bstore_aio=0.1),
+        moments=(firing(25, violated("page", "device")),),
     ),
     RuleCase(
         name="what an OSD did without being at its end proves its capacity as well",

@@ -269,8 +269,9 @@ def _add_resources(
     add_counter("cephqos_disks_ops_total", _device_ops, op="write", **disk)
     add_counter("cephqos_disks_bytes_total", _device_bytes, op="write", **disk)
     add_counter("cephqos_disks_weighted_seconds_total", lambda s: s.depth, **disk)
-    add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: 100 * s.kv_commit)
-    add_counter("cephqos_qos_store_kv_commits_total", lambda s: 100)
+    # One thread commits: no more than a second of it in a second.
+    add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: min(100 * s.kv_commit, 1.0))
+    add_counter("cephqos_qos_store_kv_commits_total", lambda s: 1 / max(s.kv_commit, 0.01))
     add_counter("cephqos_qos_store_read_waits_total", lambda s: 100 * (s.read_wait is not None))
     add_counter("cephqos_qos_store_read_wait_seconds_total", lambda s: 100 * (s.read_wait or 0.0))
     add_counter("cephqos_qos_replica_writes_total", lambda s: s.replica_writes)
