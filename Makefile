@@ -6,8 +6,8 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
-# Tests with deadlines and real clusters share a machine with whatever else it does. What failed is run once more,
-# alone, and both outcomes stay on the screen (CONTRIBUTING.md).
+# Tests on real clusters share a machine with whatever else it does. What failed of them is run once more, alone, and
+# both outcomes stay on the screen (CONTRIBUTING.md). The others have no second chance.
 once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
 
 # A dozen staged situations take six minutes of a quiet machine: a target of their own.
@@ -40,7 +40,7 @@ test: $(STAMP) ## run every test, on real Ceph clusters too (root, about half an
 	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
 	@$(BIN)/python -m cephqos_loadgen.tools >/dev/null 2>&1 &
 	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/unit tests/golden -n auto || $(call once-more,tests/unit tests/golden)
+	$(BIN)/pytest tests/unit tests/golden -n auto
 	-@$(BIN)/python -m cephqos_loadgen.tools
 	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25 \
 	  || $(call once-more,tests/lab tests/stack -m "not alone")
