@@ -10,21 +10,29 @@ from cephqos_alerts.rules import RecordedSeries
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, OpSeries, QosSeries, ThreadsSeries
 
-# Commits take long, too, when the threads of the store are ready and wait for a CPU.
-_COMMITS_WAIT_FOR_CPU: Final = f"""
-max by ({OSD}) (
-  sum by ({OSD}, instance)
-    (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"bstore_(kv|aio).*"}}[@rate@]))
-  > on ({OSD}, instance) (
-    @commit_cpu@ * sum by ({OSD}, instance) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
-  )
-)
-"""
+# Commits and reads take long, too, when the threads that do them are ready and wait for a CPU.
+_THREADS_AT: Final = {
+    "commit": ("bstore_(kv|aio).*", QosSeries.STORE_KV_COMMIT_SECONDS),
+    "read": ("tp_osd_tp", QosSeries.STORE_READ_WAIT_SECONDS),
+}
+
+
+def _waits_for_cpu(place: str) -> str:
+    threads, seconds = _THREADS_AT[place]
+    return f"""
+    unless on ({OSD}) (
+      max by ({OSD}) (
+        sum by ({OSD}, instance) (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"{threads}"}}[@rate@]))
+        > on ({OSD}, instance)
+        (@waits_for_cpu@ * sum by ({OSD}, instance) (rate({seconds}[@rate@])))
+      )
+    )
+    """
 
 
 def _long_device_seconds(place: str, series: str) -> RecordedSeries:
     """What is short is no failure, however many times longer than usual it takes."""
-    unless = f"\nunless on ({OSD}) ({_COMMITS_WAIT_FOR_CPU.strip()})" if place == "commit" else ""
+    unless = _waits_for_cpu(place) if place in _THREADS_AT else ""
     return RecordedSeries(
         record=PerOsdPlace.DEVICE_SECONDS,
         labels={"at": place},

@@ -64,7 +64,7 @@ class Thresholds:
     collapsed: float = 0.4  # of the most that was delivered in a day
     thread_ceiling: float = 0.95
     cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU
-    commit_cpu: float = 0.5  # of the time of commits, threads of the store wait for a CPU
+    waits_for_cpu: float = 0.5  # of the time of commits or reads that their threads wait for a CPU
     own_store: float = 0.3  # of a client write: below, the time is spent elsewhere
     left_queue: float = 0.2  # of a client write is spent outside of the queue; below, all is queue
     replica_slow: float = 4  # times the median of replica writes on the same media

@@ -13,10 +13,14 @@ _OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
 _FAST_ELSEWHERE = replace(WELL, client=200, in_progress=(1, 0), queue=(0, 0, 0, 0), waiting=0)
 
 
-def _commits_wait(**seconds: float) -> Series:
-    """Slow commits, and the seconds in a second for which threads of the store waited for a CPU."""
+_SLOW_COMMITS = replace(SLOW, device_latency=0.001, cpu_waiting=4)
+_SLOW_READS = replace(SHORT, client=100, store=0, store_used=0, read_wait=0.4, kv_commit=0)
+
+
+def _wait_for_cpu(state: State, **seconds: float) -> Series:
+    """And the seconds in a second for which groups of threads waited for a CPU."""
     return merged(
-        osd((10, PROVEN), (20, replace(SLOW, device_latency=0.001, cpu_waiting=4))),
+        osd((10, replace(PROVEN, read_wait=0.002)), (20, state)),
         *(
             with_more(
                 0,
@@ -68,19 +72,19 @@ DEVICES = [
     RuleCase(
         name="commits that take long because their thread waits for a CPU page as cpu",
         alert=VIOLATED,
-        series=_commits_wait(bstore_kv_sync=0.9),
+        series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.9),
         moments=(firing(25, violated("page", "cpu")),),
     ),
     RuleCase(
         name="commits that take long because all threads of the store wait for a CPU page as cpu",
         alert=VIOLATED,
-        series=_commits_wait(bstore_kv_sync=0.35, bstore_aio=0.3),
+        series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.35, bstore_aio=0.3),
         moments=(firing(25, violated("page", "cpu")),),
     ),
     RuleCase(
         name="commits that wait for a CPU for a fifth of their time page as device",
         alert=VIOLATED,
-        series=_commits_wait(bstore_kv_sync=0.1, bstore_aio=0.1),
+        series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.1, bstore_aio=0.1),
         moments=(firing(25, violated("page", "device")),),
     ),
     RuleCase(
@@ -95,12 +99,19 @@ DEVICES = [
     RuleCase(
         name="a device that reads slowly pages by what reads wait",
         alert=VIOLATED,
-        series=merged(
-            osd(
-                (10, replace(PROVEN, read_wait=0.002)),
-                (20, replace(SHORT, client=100, store=0, read_wait=0.4, kv_commit=0)),
-            )
-        ),
+        series=merged(osd((10, replace(PROVEN, read_wait=0.002)), (20, _SLOW_READS))),
+        moments=(firing(25, violated("page", "device")),),
+    ),
+    RuleCase(
+        name="reads that take long because their threads wait for a CPU page as cpu",
+        alert=VIOLATED,
+        series=_wait_for_cpu(replace(_SLOW_READS, cpu_waiting=8)),
+        moments=(firing(25, violated("page", "cpu")),),
+    ),
+    RuleCase(
+        name="reads that take long while threads wait for a CPU now and then page as device",
+        alert=VIOLATED,
+        series=_wait_for_cpu(replace(_SLOW_READS, cpu_waiting=4)),
         moments=(firing(25, violated("page", "device")),),
     ),
     RuleCase(

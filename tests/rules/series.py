@@ -272,8 +272,11 @@ def _add_resources(
     # One thread commits: no more than a second of it in a second.
     add_counter("cephqos_qos_store_kv_commit_seconds_total", lambda s: min(100 * s.kv_commit, 1.0))
     add_counter("cephqos_qos_store_kv_commits_total", lambda s: 1 / max(s.kv_commit, 0.01))
-    add_counter("cephqos_qos_store_read_waits_total", lambda s: 100 * (s.read_wait is not None))
-    add_counter("cephqos_qos_store_read_wait_seconds_total", lambda s: 100 * (s.read_wait or 0.0))
+    # Ten threads read: no more than ten seconds of it in a second.
+    add_counter("cephqos_qos_store_read_waits_total", _reads)
+    add_counter(
+        "cephqos_qos_store_read_wait_seconds_total", lambda s: _reads(s) * (s.read_wait or 0.0)
+    )
     add_counter("cephqos_qos_replica_writes_total", lambda s: s.replica_writes)
     add_counter(
         "cephqos_qos_replica_write_seconds_total", lambda s: s.replica_writes * s.replica_latency
@@ -283,6 +286,10 @@ def _add_resources(
     add_counter(name, lambda s: 0.99, group="other")
     add_counter("cephqos_threads_wait_seconds_total", lambda s: s.cpu_waiting, group="tp_osd_tp")
     add_gauge("cephqos_daemon_up", lambda s: s.up, reason="")
+
+
+def _reads(state: State) -> float:
+    return 0 if state.read_wait is None else 10 / max(state.read_wait, 0.1)
 
 
 def merged(*parts: Series | SimulatedOsd) -> Series:
