@@ -266,8 +266,22 @@ def _evidence() -> str:
     return "\nor ".join(parts)
 
 
+_CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="cpu"}}'
 _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = PerClass.LASTING_EVIDENCE
+
+
+def _short_of_cpu(window: str) -> str:
+    """Too little CPU hurt for half of a hold, within a window: a moment of it, as when a load
+    begins on busy CPUs, is none."""
+    return f"""
+      max_over_time({_CPU_SEEN}[{window}]) and (
+        sum_over_time({_CPU_SEEN}[{window}])
+        - {_BUSY_CPU_RANK} * count_over_time({_CPU_SEEN}[{window}])
+        >= {RANKS["cpu"] - _BUSY_CPU_RANK} * @lasting@ * @hold_evaluations@
+      )
+    """
+
 
 CAUSE: Final = RuleGroup(
     name="cephqos-cause",
@@ -322,8 +336,10 @@ CAUSE: Final = RuleGroup(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
             (
-              max_over_time({PerClass.EVIDENCE}{{cause="cpu"}}[@long_hold@]) and {_LASTED}
-              or max_over_time({PerClass.EVIDENCE}[@hold@]) or {_LASTED}
+              {_short_of_cpu("@long_hold@").strip()} and {_LASTED}
+              or {_short_of_cpu("@hold@").strip()}
+              or min_over_time({_CPU_SEEN}[@hold@])
+              or max_over_time({PerClass.EVIDENCE}{{cause!="cpu"}}[@hold@]) or {_LASTED}
             )
               and topk by ({OSD_CLASS}, cause) (1,
                 {_SEEN} > @lasting@ * @hold_evaluations@

@@ -83,6 +83,22 @@ CASES = [
         ),
     ),
     RuleCase(
+        name="a load that begins slowly on busy CPUs is no OSD without CPU",
+        alert=VIOLATED,
+        series=merged(
+            osd(
+                (8, PROVEN),
+                (3, _NOBODY),
+                (1.5, replace(_STARVED, cpu_waiting=3)),
+                (20, replace(_LESS_STARVED, client=700, cpu_waiting=3)),
+            )
+        ),
+        moments=(
+            silent(12),
+            *(firing(m, violated("ticket", "immediate", by="immediate")) for m in range(18, 30)),
+        ),
+    ),
+    RuleCase(
         name="a slow network of a host is told though its worst OSD changes every minute",
         alert=VIOLATED,
         series=several(((10, WELL), (20, WAITS)), *[((30, WELL),)] * 3, instance="host1")
