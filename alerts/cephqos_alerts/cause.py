@@ -271,17 +271,14 @@ _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = PerClass.LASTING_EVIDENCE
 
 
-def _short_of_cpu(window: str) -> str:
-    """Too little CPU hurt for half of a hold, within a window: a moment of it, as when a load
-    begins on busy CPUs, is none."""
-    return f"""
-      max_over_time({_CPU_SEEN}[{window}]) and (
-        sum_over_time({_CPU_SEEN}[{window}])
-        - {_BUSY_CPU_RANK} * count_over_time({_CPU_SEEN}[{window}])
-        >= {RANKS["cpu"] - _BUSY_CPU_RANK} * @lasting@ * @hold_evaluations@
-      )
-    """
-
+# Too little CPU hurt for half of a hold, of a time that is three holds long.
+_SHORT_OF_CPU: Final = f"""
+  max_over_time({_CPU_SEEN}[@long_hold@]) and (
+    sum_over_time({_CPU_SEEN}[@long_hold@])
+    - {_BUSY_CPU_RANK} * count_over_time({_CPU_SEEN}[@long_hold@])
+    >= {RANKS["cpu"] - _BUSY_CPU_RANK} * @lasting@ * @hold_evaluations@
+  )
+"""
 
 CAUSE: Final = RuleGroup(
     name="cephqos-cause",
@@ -330,16 +327,16 @@ CAUSE: Final = RuleGroup(
         # twice, and stays. Where a host or its network has failed, who is to blame changes all the
         # time: the cause lasts all the same, and the one named stays until it was another one for
         # half of the time, and more often. (Some engines show for a while what is recorded no more:
-        # there the new one wins by its count.) Without CPU an OSD delivers now a third of its best,
-        # now half: it ranks as one that has collapsed for as long as a fault may take to show.
+        # there the new one wins by its count.) It ranks as it did for most of a hold: a moment in
+        # which an OSD seems to have failed changes nothing. But without CPU an OSD delivers now a
+        # third of its best, now half: it ranks as one that has collapsed for as long as a fault may
+        # take to show.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
             (
-              {_short_of_cpu("@long_hold@").strip()} and {_LASTED}
-              or {_short_of_cpu("@hold@").strip()}
-              or min_over_time({_CPU_SEEN}[@hold@])
-              or max_over_time({PerClass.EVIDENCE}{{cause!="cpu"}}[@hold@]) or {_LASTED}
+              {_SHORT_OF_CPU.strip()} and {_LASTED}
+              or quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@]) or {_LASTED}
             )
               and topk by ({OSD_CLASS}, cause) (1,
                 {_SEEN} > @lasting@ * @hold_evaluations@

@@ -141,6 +141,38 @@ REPLICAS = [
         values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
     ),
     RuleCase(
+        name="a flood of recovery is told all the time, though a device seems to fail for a moment",
+        alert=VIOLATED,
+        series=merged(
+            *(
+                replace(
+                    osd((10, WELL), *timeline),
+                    id=i,
+                )
+                for i, timeline in enumerate(
+                    (
+                        [(20, _FLOODED)],
+                        [(8, _HOLDS_SOME), (0.5, HOLDS_UP), (11.5, _HOLDS_SOME)],
+                        [(20, _FLOODED)],
+                    )
+                )
+            )
+        ),
+        moments=tuple(
+            firing(
+                minute,
+                *(
+                    {
+                        **violated("page", "interference", by="background_recovery"),
+                        "ceph_daemon": f"osd.{i}",
+                    }
+                    for i in (0, 2)
+                ),
+            )
+            for minute in range(17, 29)
+        ),
+    ),
+    RuleCase(
         name="an OSD that recovers itself, with threads that wait for a CPU, pages no one",
         alert=REPLICA,
         series=three(
