@@ -151,9 +151,9 @@ REPLICAS = [
                 )
                 for i, timeline in enumerate(
                     (
-                        [(20, _FLOODED)],
-                        [(8, _HOLDS_SOME), (0.5, HOLDS_UP), (11.5, _HOLDS_SOME)],
-                        [(20, _FLOODED)],
+                        [(20.0, _FLOODED)],
+                        [(8.0, _HOLDS_SOME), (0.5, HOLDS_UP), (11.5, _HOLDS_SOME)],
+                        [(20.0, _FLOODED)],
                     )
                 )
             )
