@@ -270,7 +270,6 @@ _CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="cpu"}}'
 _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = PerClass.LASTING_EVIDENCE
 
-
 # Too little CPU hurt for half of a hold, of a time that is three holds long.
 _SHORT_OF_CPU: Final = f"""
   max_over_time({_CPU_SEEN}[@long_hold@]) and (

@@ -11,14 +11,13 @@ from .series import BUSY, Series, State, merged
 _QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
 _OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
 _FAST_ELSEWHERE = replace(WELL, client=200, in_progress=(1, 0), queue=(0, 0, 0, 0), waiting=0)
-
-
 _SLOW_COMMITS = replace(SLOW, device_latency=0.001, cpu_waiting=4)
 _SLOW_READS = replace(SHORT, client=100, store=0, store_used=0, read_wait=0.4, kv_commit=0)
 
 
 def _wait_for_cpu(state: State, **seconds: float) -> Series:
-    """And the seconds in a second for which groups of threads waited for a CPU."""
+    """An OSD that was quick and comes to this. Groups of its threads wait for a CPU meanwhile: how
+    much of each second."""
     return merged(
         osd((10, replace(PROVEN, read_wait=0.002)), (20, state)),
         *(
@@ -99,7 +98,7 @@ DEVICES = [
     RuleCase(
         name="a device that reads slowly pages by what reads wait",
         alert=VIOLATED,
-        series=merged(osd((10, replace(PROVEN, read_wait=0.002)), (20, _SLOW_READS))),
+        series=_wait_for_cpu(_SLOW_READS),
         moments=(firing(25, violated("page", "device")),),
     ),
     RuleCase(

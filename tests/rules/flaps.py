@@ -95,7 +95,7 @@ CASES = [
         ),
         moments=(
             silent(12),
-            *(firing(m, violated("ticket", "immediate", by="immediate")) for m in range(18, 30)),
+            *_all_the_time(18, 30, violated("ticket", "immediate", by="immediate")),
         ),
     ),
     RuleCase(
