@@ -322,14 +322,15 @@ CAUSE: Final = RuleGroup(
             record=PerClass.CAUSE,
             expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
         ),
-        # What lasts leads: it labels alerts, which must not flap with it. What has lasted counts
-        # twice, and stays. Where a host or its network has failed, who is to blame changes all the
-        # time: the cause lasts all the same, and the one named stays until it was another one for
-        # half of the time, and more often. (Some engines show for a while what is recorded no more:
-        # there the new one wins by its count.) It ranks as it did for most of a hold: a moment in
-        # which an OSD seems to have failed changes nothing. But without CPU an OSD delivers now a
-        # third of its best, now half: it ranks as one that has collapsed for as long as a fault may
-        # take to show.
+        # What lasts leads: it labels alerts, which must not flap with it. What has lasted stays
+        # until a hold has gone by without it: a fault that was mended would end as an unknown one,
+        # with a ticket after the page. Where a host or its network has failed, who is to blame
+        # changes all the time: the cause lasts all the same, and the one named stays until it was
+        # another one for half of the time, and more often. (Some engines show for a while what is
+        # recorded no more: there the new one wins by its count.) It ranks as it did for most of a
+        # hold: a moment in which an OSD seems to have failed changes nothing. But without CPU an
+        # OSD delivers now a third of its best, now half: it ranks as one that has collapsed for as
+        # long as a fault may take to show.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
@@ -342,10 +343,8 @@ CAUSE: Final = RuleGroup(
                 or {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
               )
               and on ({OSD_CLASS}, cause) (
-                sum by ({OSD_CLASS}, cause) (
-                  2 * {_SEEN} and on ({OSD_CLASS}, cause) {_LASTED} or {_SEEN}
-                )
-                >= @lasting@ * @hold_evaluations@
+                {_LASTED} and on ({OSD_CLASS}, cause) {_SEEN}
+                or sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @lasting@ * @hold_evaluations@
               )
             """,
         ),

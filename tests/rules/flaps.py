@@ -67,6 +67,16 @@ CASES = [
         moments=(silent(13), *_all_the_time(15, 31, _SLOW_DEVICE), silent(36)),
     ),
     RuleCase(
+        name="a failed device that is mended, and clients that get less for two minutes more",
+        alert=VIOLATED,
+        series=merged(osd((8, PROVEN), (7, SLOW), (2, SHORT), (14, PROVEN))),
+        moments=(
+            silent(12),
+            *(firing(minute / 4, _SLOW_DEVICE) for minute in range(60, 78)),
+            *(silent(minute / 4) for minute in range(82, 112)),
+        ),
+    ),
+    RuleCase(
         name="a fault is told in time though one look in ten finds no operation in progress",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), *((2.25, SLOW), (0.25, _NOBODY)) * 8)),
