@@ -269,6 +269,8 @@ def _evidence() -> str:
 _CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="cpu"}}'
 _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = PerClass.LASTING_EVIDENCE
+_SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @lasting@ * @hold_evaluations@"
+_RANKED: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
 
 # Too little CPU hurt for half of a hold, of a time that is three holds long.
 _SHORT_OF_CPU: Final = f"""
@@ -328,23 +330,23 @@ CAUSE: Final = RuleGroup(
         # changes all the time: the cause lasts all the same, and the one named stays until it was
         # another one for half of the time, and more often. (Some engines show for a while what is
         # recorded no more: there the new one wins by its count.) It ranks as it did for most of a
-        # hold: a moment in which an OSD seems to have failed changes nothing. But without CPU an
-        # OSD delivers now a third of its best, now half: it ranks as one that has collapsed for as
-        # long as a fault may take to show.
+        # hold, and once it is seen for less than half of one, as before: a moment in which an OSD
+        # seems to have failed changes nothing. But without CPU an OSD delivers now a third of its
+        # best, now half: it ranks as one that has collapsed for as long as a fault may take to
+        # show.
         RecordedSeries(
             record=PerClass.LASTING_EVIDENCE,
             expr=f"""
             (
               {_SHORT_OF_CPU.strip()} and {_LASTED}
-              or quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@]) or {_LASTED}
+              or ({_RANKED} and on ({OSD_CLASS}, cause) ({_SEEN_LONG})) or {_LASTED}
             )
               and topk by ({OSD_CLASS}, cause) (1,
                 {_SEEN} > @lasting@ * @hold_evaluations@
                 or {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
               )
               and on ({OSD_CLASS}, cause) (
-                {_LASTED} and on ({OSD_CLASS}, cause) {_SEEN}
-                or sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @lasting@ * @hold_evaluations@
+                {_LASTED} and on ({OSD_CLASS}, cause) {_SEEN} or {_SEEN_LONG}
               )
             """,
         ),

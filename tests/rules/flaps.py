@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .across import HOLDS_UP, REPLICA, SLOW_1, WAITS, WELL, with_more
+from .across import CULPRIT, HOLDS_UP, REPLICA, SLOW_1, WAITS, WELL, with_more
 from .cases import CaseMoment, RuleCase, firing, silent
 from .nights import several
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated
@@ -16,6 +16,7 @@ _HOST = (1, 2, 3)
 # Too little CPU. It delivers a third of what it did, or, as noise has it, more than that, of which
 # most is for replicas.
 _STARVED = replace(BUSY, client=200, immediate=400, cpu_waiting=8)
+_ON_BUSY_CPUS = replace(PROVEN, client=1500, cpu_waiting=8)
 _LESS_STARVED = replace(_STARVED, client=400, immediate=1000)
 
 
@@ -90,6 +91,19 @@ CASES = [
             silent(12),
             *_all_the_time(15, 28, violated("page", "cpu")),
             firing(40, violated("ticket", "immediate", by="immediate")),
+        ),
+    ),
+    RuleCase(
+        name="CPUs that were all busy, and did less for the moment in which a device failed",
+        alert=VIOLATED,
+        series=several(
+            ((8, PROVEN), (3, _ON_BUSY_CPUS), (1, _STARVED), (15, WAITS)),
+            ((8, PROVEN), (3, _ON_BUSY_CPUS), (16, CULPRIT)),
+            ((8, PROVEN), (3, _ON_BUSY_CPUS), (1, _STARVED), (15, WAITS)),
+        ),
+        moments=tuple(
+            firing(minute / 4, {**_SLOW_DEVICE, "ceph_daemon": "osd.1"})
+            for minute in range(66, 80)
         ),
     ),
     RuleCase(
