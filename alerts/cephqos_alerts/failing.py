@@ -65,6 +65,12 @@ _FAR_TOO_LONG: Final = (
     f" unless on ({OSD}) {PerOsd.DISK_AT_WORK}"
 )
 
+# Its clients' writes spend their time on another OSD: that is why it does little, and its own device
+# adds next to nothing. Unless others wait for it: then both have failed.
+_ELSEWHERE: Final = (
+    f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}'
+)
+
 FAILING: Final = (
     # Neither in operations nor, for what no counter of operations shows (scrub, trimming), in bytes
     # or requests of its device does it do what it did at its best.
@@ -99,7 +105,10 @@ FAILING: Final = (
         expr=f"""
         {PerOsd.STORE_STALLED}
         or on ({OSD}) 0 * max by ({OSD}) (
-          {PerOsd.COLLAPSED} unless on ({OSD}) {PerOsd.DISK_AT_WORK} and on ({OSD}) (
+          {PerOsd.COLLAPSED}
+          unless on ({OSD}) {PerOsd.DISK_AT_WORK}
+          unless on ({OSD}) ({_ELSEWHERE})
+          and on ({OSD}) (
             {PerOsdPlace.DEVICE_SECONDS}{{media="ssd"}} > @device_latency_ssd@
             or {PerOsdPlace.DEVICE_SECONDS} > @device_latency_hdd@
             or on ({OSD}) {_BEYOND_ITS_OWN}

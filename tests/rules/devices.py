@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CULPRIT, PAGE_1, WELL, three, with_more
+from .across import CULPRIT, PAGE_1, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, Series, State, merged
@@ -39,6 +39,16 @@ DEVICES = [
         alert=VIOLATED,
         series=three((10, _QUIET), culprit=CULPRIT, others=_FAST_ELSEWHERE),
         moments=(firing(25, PAGE_1),),
+    ),
+    RuleCase(
+        name="who waits for a slow OSD, on a device that takes longer than usual, is not accused",
+        alert=VIOLATED,
+        series=three(
+            (10, WELL),
+            culprit=CULPRIT,
+            others=replace(WAITS, device_latency=0.03, store_latency=0.03),
+        ),
+        moments=(silent(14), *(firing(minute, PAGE_1) for minute in range(16, 24))),
     ),
     RuleCase(
         name="a device that turns slow where all capacities are overstated pages all the same",

@@ -102,8 +102,7 @@ CASES = [
             ((8, PROVEN), (3, _ON_BUSY_CPUS), (1, _STARVED), (15, WAITS)),
         ),
         moments=tuple(
-            firing(minute / 4, {**_SLOW_DEVICE, "ceph_daemon": "osd.1"})
-            for minute in range(66, 80)
+            firing(minute / 4, {**_SLOW_DEVICE, "ceph_daemon": "osd.1"}) for minute in range(66, 80)
         ),
     ),
     RuleCase(
