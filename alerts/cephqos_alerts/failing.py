@@ -65,7 +65,7 @@ _FAR_TOO_LONG: Final = (
     f" unless on ({OSD}) {PerOsd.DISK_AT_WORK}"
 )
 
-# Its clients' writes spend their time on another OSD: that is why it does little, and its own device
+# Its clients' writes spend their time on another OSD: that is why it does little; its own device
 # adds next to nothing. Unless others wait for it: then both have failed.
 _ELSEWHERE: Final = (
     f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}'
