@@ -14,7 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
-from tests.bench.exporter.floor import floor
+from tests.bench.exporter.floor import (
+    floor,
+    requests_since,
+    requests_so_far,
+    same_requests,
+)
 from tests.bench.exporter.processes import (
     BATCHES,
     NOISY,
@@ -130,19 +135,24 @@ def _ratio_to_floor(
     pairs: int,
     until: float,
 ) -> None:
-    """In pairs, one right after the other, so that other work on the machine strikes both."""
+    """One right after the other, so that other work on the machine strikes all."""
     connection = connect(port)
     found: list[float] = []
+    least: list[float] = []
     waited, spent = waited_seconds(process), cpu_seconds(process)
     for _ in range(pairs):
         if len(found) >= BATCHES and time.monotonic() > until:
             break
         host.run_threads()
-        started = floor(host.paths)
-        found.append(_wall(connection) / started)
+        bare = floor(host.paths)
+        before = requests_so_far(host.paths)
+        found.append(_wall(connection) / bare)
+        asked = requests_since(before, requests_so_far(host.paths))
+        least.append(same_requests(asked) / bare)
     waited, spent = waited_seconds(process) - waited, cpu_seconds(process) - spent
     text = "wall time of a scrape in parts of a bare client's"
     verdicts.say(text, found, "x", most=5, noisy=waited > NOISY * spent)
+    verdicts.say("a bare client that asks the same and parses it", least, "x")
 
 
 def _wall(connection: http.client.HTTPConnection) -> float:
