@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
-from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states
+from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states, whole
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.model import Family
 
@@ -112,7 +112,7 @@ class RecoveryTotals:
 
     def update(self, sums: Mapping[int, Mapping[str, int]], now: float) -> None:
         """Take in the sums over each pool's placement groups; KeyError if one is missing."""
-        sums = {pool: {key: values[key] for key in _NEEDED} for pool, values in sums.items()}
+        sums = {pool: {key: whole(values[key]) for key in _NEEDED} for pool, values in sums.items()}
         self.sums = sums
         for pool, values in sums.items():
             for key, _, _ in _SUMS:

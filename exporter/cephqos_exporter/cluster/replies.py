@@ -80,16 +80,28 @@ class PgStat:
         return "deep" if self.deep_scrubbed >= self.scrubbed else "shallow"
 
 
+def text(value: Any) -> str:
+    """What becomes a label; TypeError for what is no text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{type(value).__name__} instead of a text")
+    return value
+
+
+def whole(value: Any) -> int:
+    """What is counted with later, when nobody could refuse it; TypeError for what is no number."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{type(value).__name__} instead of a whole number")
+    return value
+
+
 def parse_status(reply: Mapping[str, Any]) -> ClusterStatus:
     states = reply["pgmap"]["pgs_by_state"]
-    if not isinstance(reply["fsid"], str):  # it becomes a label of everything
-        raise TypeError(f"{type(reply['fsid']).__name__} instead of a fsid")
     return ClusterStatus(
-        fsid=reply["fsid"],
+        fsid=text(reply["fsid"]),
         epoch=int(reply["osdmap"]["epoch"]),
         manager=bool(reply["mgrmap"]["available"]),
         pgs=int(reply["pgmap"]["num_pgs"]),
-        pgs_by_state={entry["state_name"]: int(entry["count"]) for entry in states},
+        pgs_by_state={text(entry["state_name"]): int(entry["count"]) for entry in states},
     )
 
 
@@ -98,17 +110,17 @@ def parse_osd_dump(reply: Mapping[str, Any]) -> OsdMap:
         epoch=int(reply["epoch"]),
         flags=frozenset(reply["flags"].split(",")),
         pools={entry["pool"]: _parse_pool(entry) for entry in reply["pools"]},
-        osds={entry["osd"]: bool(entry["up"]) for entry in reply["osds"]},
+        osds={whole(entry["osd"]): bool(entry["up"]) for entry in reply["osds"]},
     )
 
 
 def _parse_pool(entry: Mapping[str, Any]) -> Pool:
     options = entry["options"]
     return Pool(
-        id=entry["pool"],
-        name=entry["pool_name"],
+        id=whole(entry["pool"]),
+        name=text(entry["pool_name"]),
         type={1: "replicated", 3: "erasure"}.get(entry["type"], str(entry["type"])),
-        pg_num=entry["pg_num"],
+        pg_num=whole(entry["pg_num"]),
         flags=frozenset(entry["flags_names"].split(",")),
         intervals={
             key: float(options[key]) for key in _POOL_INTERVALS if float(options.get(key, 0)) > 0
@@ -118,7 +130,7 @@ def _parse_pool(entry: Mapping[str, Any]) -> Pool:
 
 def parse_pool_totals(reply: Mapping[str, Any]) -> dict[int, Mapping[str, int]]:
     """The sums over each pool's placement groups, by pool."""
-    return {entry["poolid"]: entry["stat_sum"] for entry in reply["pool_stats"]}
+    return {whole(entry["poolid"]): entry["stat_sum"] for entry in reply["pool_stats"]}
 
 
 def parse_pgs(reply: Mapping[str, Any]) -> list[PgStat]:
@@ -132,14 +144,14 @@ def _parse_pg(row: Mapping[str, Any]) -> PgStat:
     return PgStat(
         pgid=pgid,
         pool=int(pgid.partition(".")[0]),
-        primary=row["acting_primary"],
+        primary=whole(row["acting_primary"]),
         states=frozenset(row["state"].split("+")),
         scrubbed=parse_stamp(row["last_scrub_stamp"]),
         deep_scrubbed=parse_stamp(row["last_deep_scrub_stamp"]),
         changed=parse_stamp(row["last_change"]),
-        objects=sums["num_objects"],
-        bytes=sums["num_bytes"],
-        objects_scrubbed=row.get("objects_scrubbed"),
+        objects=whole(sums["num_objects"]),
+        bytes=whole(sums["num_bytes"]),
+        objects_scrubbed=whole(row["objects_scrubbed"]) if "objects_scrubbed" in row else None,
         duration=_parse_duration(row),
     )
 

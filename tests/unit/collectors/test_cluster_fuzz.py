@@ -15,7 +15,7 @@ from cephqos_exporter.errors import SourceUnavailable
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.rendering import Rendered, render
 
-from .test_cluster_poller import Clock, RecordedReader, poller
+from .test_cluster_poller import Clock, RecordedReader, poller, read, source
 
 LIVES = 8  # exporters, one after the other
 POLLS = 20  # of each
@@ -76,3 +76,39 @@ async def test_a_cluster_that_says_nonsense_is_well_once_it_does_not(
         assert rendered.left_out == 0
         assert rendered.samples > 100
     assert failed > LIVES, "the mutations do hurt"
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("status", ("fsid",)),
+        ("status", ("pgmap", "pgs_by_state", 0, "state_name")),
+        ("osd_dump", ("pools", 0, "pool_name")),
+        ("osd_dump", ("pools", 0, "pg_num")),
+        ("osd_dump", ("osds", 0, "osd")),
+        ("pools", ("pool_stats", 0, "poolid")),
+        ("pools", ("pool_stats", 0, "stat_sum", "num_objects_degraded")),
+        ("primary_0", ("pg_stats", 0, "acting_primary")),
+        ("primary_0", ("pg_stats", 0, "stat_sum", "num_objects")),
+    ],
+)
+@pytest.mark.parametrize("wrong", [None, True, ["x"], {}])
+async def test_what_is_named_or_counted_is_of_its_kind_or_the_reply_malformed(
+    command: str, path: tuple[str | int, ...], wrong: object
+) -> None:
+    """It is refused when it is read: later nobody can say which reply it was in."""
+    reader = RecordedReader()
+
+    def change(name: str, reply: Any) -> Any:
+        if name == command:
+            place = reply
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = wrong
+        return reply
+
+    reader.change = change
+    found = source(reader)
+    with pytest.raises(SourceUnavailable, match="malformed"):
+        await read(found)
+    await found.close()

@@ -281,16 +281,6 @@ async def test_a_clock_that_is_set_back_makes_nothing_stale() -> None:
     assert {"osd_dump", "config get", "brief"} <= set(reader.asked)
 
 
-@pytest.mark.parametrize("fsid", [None, 7, ["x"], {}])
-async def test_a_cluster_whose_name_is_none_is_malformed(fsid: object) -> None:
-    reader = RecordedReader()
-    reader.change = lambda name, reply: reply | {"fsid": fsid} if name == "status" else reply
-    found = source(reader)
-    with pytest.raises(SourceUnavailable, match="malformed"):
-        await read(found)
-    await found.close()
-
-
 async def test_one_wrong_map_of_osds_is_not_remembered() -> None:
     """Without a change it would not be read again, and each poll asks for its OSDs' groups."""
     reader, clock = RecordedReader(), Clock()
