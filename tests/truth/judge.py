@@ -41,6 +41,7 @@ class Judgement:
     verdict: Verdict
     seconds: float | None = None  # until the first alert that was expected
     stayed: float | None = None  # share of the time with the fault that it fired, once it had come
+    watched: float = 0.0  # seconds in which whatever came was judged
     paged: bool = False  # somebody was woken who should not have been
     others: list[str] = field(default_factory=list)  # what should not have come
     heard: list[str] = field(default_factory=list)  # all that came

@@ -110,7 +110,9 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
             else:
                 await prepare(stage)
             await asyncio.sleep(_FORGOTTEN)
+            begun = time.monotonic()
             heard = await play(stage, random.Random(seed))  # noqa: S311 - a jitter, no secret
+            watched = time.monotonic() - begun
             stayed = await _stayed(stage, heard)
             showed = await shown(on, heard)
             seen = {name: found for name in SEEN if (found := await _course(on, name))}
@@ -126,6 +128,7 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
         verdict=verdict,
         seconds=seconds,
         stayed=stayed,
+        watched=watched,
         paged=any(it.labels.get("severity") == "page" for it in others),
         others=[str(it) for it in others],
         heard=[str(it) for it in heard],

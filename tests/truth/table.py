@@ -43,8 +43,9 @@ def _sums(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
         counts = Counter(run["verdict"] for run in runs)
         parts = [f"{counts['right']} right", *(f"{counts[it]} {it}" for it in _WORSE if counts[it])]
         paged = sum(run["paged"] for run in runs)
+        watched = sum(run.get("watched", 0.0) for run in runs)
         situations = len({run["name"] for run in runs})
         yield (
             f"{title}: {len(runs)} runs of {situations} situations: {', '.join(parts)};"
-            f" wrong pages in {paged}"
+            f" wrong pages in {paged}; watched for {watched / 60:.0f} minutes"
         )
