@@ -107,10 +107,8 @@ def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
     ]
     text = table(rows)
     assert "| slow | 2 | 1 right, 1 missed | 12 | 93% |  |" in text
-    assert (
-        "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong pages in 0; watched for 20 minutes"
-        in text
-    )
+    assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong pages in 0;" in text
+    assert text.splitlines()[-1].endswith("watched for 20 minutes")
 
 
 def test_the_queries_of_a_runbook_are_those_to_look_at_first_and_those_of_the_cause() -> None:
