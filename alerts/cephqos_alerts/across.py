@@ -37,6 +37,22 @@ def _more_than_peers(series: str, median: str) -> str:
     )
 
 
+def _holds(slow: str, share: str) -> str:
+    """Each replica write takes longer here, and more of them are under way here."""
+    under_way = PerOsd.REPLICA_WRITES_IN_PROGRESS
+    return f"""
+      ({PerOsd.REPLICA_SLOWNESS} > {slow})
+        and on ({OSD}) ({under_way} > 1)
+        and on ({OSD}) (
+          {under_way} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
+          > on (cluster, media) group_left ()
+          ({share} * {PerMedia.REPLICA_WRITES_IN_PROGRESS})
+        )
+        and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+        unless on ({OSD}) {PerOsd.BUSIER}
+    """.strip()
+
+
 # What hardware is by nature changes rarely: it is looked at once a minute.
 KINDS: Final = RuleGroup(
     name="cephqos-kinds",
@@ -103,20 +119,22 @@ ACROSS: Final = RuleGroup(
             )
             """,
         ),
-        # Both: each replica write takes longer here, and more of them are under way here.
+        RecordedSeries(record=PerMedia.CPU_WAITING, expr=_among_peers(PerOsd.CPU_WAITING)),
+        # Who holds up the writes of others: is far slower than its peers, or slower and lacks the
+        # CPU that they have, or has stopped.
         RecordedSeries(
             record=PerOsd.HOLDS_REPLICA_WRITES,
             expr=f"""
             0 * (
-            ({PerOsd.REPLICA_SLOWNESS} > @replica_slow@)
-              and on ({OSD}) ({PerOsd.REPLICA_WRITES_IN_PROGRESS} > 1)
-              and on ({OSD}) (
-                {PerOsd.REPLICA_WRITES_IN_PROGRESS} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
-                > on (cluster, media) group_left ()
-                (@replica_share@ * {PerMedia.REPLICA_WRITES_IN_PROGRESS})
-              )
-              and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
-              unless on ({OSD}) {PerOsd.BUSIER}
+              {_holds("@replica_slow@", "@replica_share@")}
+            or on ({OSD}) (
+              {_holds("@short_of_cpu@", "@short_of_cpu@")}
+                and on ({OSD}) ({PerOsd.CPU_WAITING} > @cpu_waiting@)
+                and on ({OSD}) (
+                  {PerOsd.CPU_WAITING} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
+                  > on (cluster, media) group_left () (@short_of_cpu@ * {PerMedia.CPU_WAITING})
+                )
+            )
             or on ({OSD}) {PerOsd.STORE_STALLED}
             or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1

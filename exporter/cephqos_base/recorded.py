@@ -71,6 +71,7 @@ class PerMedia:
     """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place, `at`."""
 
     CAPACITY_OPS: Final = "media:cephqos_capacity_ops:median"
+    CPU_WAITING: Final = "media:cephqos_cpu_waiting:median"
     DELIVERED_OPS: Final = "media:cephqos_delivered_ops:median"
     DEVICE_BYTES: Final = "media:cephqos_device_bytes:median"
     DEVICE_SECONDS: Final = "media_at:cephqos_device_seconds:median"

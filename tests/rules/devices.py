@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CULPRIT, PAGE_1, WAITS, WELL, three, with_more
+from .across import CULPRIT, PAGE_1, REPLICA, SLOW_1, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, Series, State, merged
@@ -32,6 +32,9 @@ def _wait_for_cpu(state: State, **seconds: float) -> Series:
         ),
     )
 
+
+_SLOWER = replace(WAITS, replica_latency=0.03)
+_STARVES = replace(_QUIET, client=100, replica_writes=60, replica_latency=0.09, cpu_waiting=8)
 
 DEVICES = [
     RuleCase(
@@ -89,6 +92,18 @@ DEVICES = [
         alert=VIOLATED,
         series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.35, bstore_aio=0.3),
         moments=(firing(25, violated("page", "cpu")),),
+    ),
+    RuleCase(
+        name="an OSD without CPU that makes replica writes three times as slow is paged",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=_STARVES, others=_SLOWER),
+        moments=(silent(13), firing(18, SLOW_1), firing(25, SLOW_1)),
+    ),
+    RuleCase(
+        name="one of OSDs without CPU that makes replica writes three times as slow is not paged",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=_STARVES, others=replace(_SLOWER, cpu_waiting=5)),
+        moments=(silent(18), silent(25)),
     ),
     RuleCase(
         name="commits that wait for a CPU for a fifth of their time page as device",
