@@ -30,24 +30,20 @@ def _among_peers(series: str) -> str:
     """
 
 
-def _more_than_peers(series: str, median: str) -> str:
+def _more_than_peers(series: str, median: str, times: str = "@busier@") -> str:
     return (
         f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
-        f" > on (cluster, media) group_left () (@busier@ * {median})"
+        f" > on (cluster, media) group_left () ({times} * {median})"
     )
 
 
 def _holds(slow: str, share: str) -> str:
     """Each replica write takes longer here, and more of them are under way here."""
-    under_way = PerOsd.REPLICA_WRITES_IN_PROGRESS
+    under_way, usual = PerOsd.REPLICA_WRITES_IN_PROGRESS, PerMedia.REPLICA_WRITES_IN_PROGRESS
     return f"""
       ({PerOsd.REPLICA_SLOWNESS} > {slow})
         and on ({OSD}) ({under_way} > 1)
-        and on ({OSD}) (
-          {under_way} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
-          > on (cluster, media) group_left ()
-          ({share} * {PerMedia.REPLICA_WRITES_IN_PROGRESS})
-        )
+        and on ({OSD}) ({_more_than_peers(under_way, usual, share)})
         and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
         unless on ({OSD}) {PerOsd.BUSIER}
     """.strip()
@@ -130,10 +126,9 @@ ACROSS: Final = RuleGroup(
             or on ({OSD}) (
               {_holds("@short_of_cpu@", "@short_of_cpu@")}
                 and on ({OSD}) ({PerOsd.CPU_WAITING} > @cpu_waiting@)
-                and on ({OSD}) (
-                  {PerOsd.CPU_WAITING} * on ({OSD}) group_left (media) {PerOsd.MEDIA}
-                  > on (cluster, media) group_left () (@short_of_cpu@ * {PerMedia.CPU_WAITING})
-                )
+                and on ({OSD}) ({
+                _more_than_peers(PerOsd.CPU_WAITING, PerMedia.CPU_WAITING, "@short_of_cpu@")
+            })
             )
             or on ({OSD}) {PerOsd.STORE_STALLED}
             or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)

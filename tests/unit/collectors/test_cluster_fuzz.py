@@ -92,7 +92,7 @@ async def test_a_cluster_that_says_nonsense_is_well_once_it_does_not(
         ("primary_0", ("pg_stats", 0, "stat_sum", "num_objects")),
     ],
 )
-@pytest.mark.parametrize("wrong", [None, True, ["x"], {}])
+@pytest.mark.parametrize("wrong", [None, True, 7.5, ["x"], {}])
 async def test_what_is_named_or_counted_is_of_its_kind_or_the_reply_malformed(
     command: str, path: tuple[str | int, ...], wrong: object
 ) -> None:
