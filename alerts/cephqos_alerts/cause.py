@@ -10,7 +10,7 @@ from typing import Final
 from cephqos_alerts.failing import FAILING
 from cephqos_alerts.rules import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPeer
-from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, NetworkSeries, QosSeries
+from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, NetworkSeries, QosSeries, RecoverySeries
 
 # The higher leads where several hold. A failure that somebody can mend now goes before a state
 # that needs a decision; evidence of its own goes before the absence of other evidence.
@@ -177,11 +177,13 @@ _WAITED_FOR_RANKED: Final = _as_by(
     f" or {PerOsd.HOLDS_UP_OTHERS} * 0 + {RANKS['replica']}"
 )
 
-# It holds up others with what it recovers.
+# It holds up others with what it recovers. Where placement groups move, few operations of recovery
+# are enough: an OSD that takes one over lists its objects again and again.
 _RECOVERS: Final = f"""
 {PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
   > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
+  or on ({OSD}) {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
 )
 """
 

@@ -67,6 +67,15 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
     return flat(name, value, **osd, **labels)
 
 
+_WITHOUT_CPU = replace(_HOLDS_SOME, immediate=100, cpu_waiting=12)
+
+
+def _reserved(state: str, kind: str = "backfill") -> Series:
+    """One placement group that osd.1 takes over, or waits to."""
+    labels = {"side": "remote", "state": state, "kind": kind}
+    return with_more(1, "cephqos_recovery_reservations", 1, **labels)
+
+
 _BUSY_CORE = replace(BUSY, client=100, replica_writes=60, replica_latency=0.5, cpu_waiting=12)
 _CPU_1 = {**violated("page", "cpu"), "ceph_daemon": "osd.1"}
 PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
@@ -188,9 +197,34 @@ REPLICAS = [
         alert=REPLICA,
         series=three(
             (10, WELL),
-            culprit=replace(_HOLDS_SOME, immediate=100, cpu_waiting=12),
+            culprit=_WITHOUT_CPU,
             others=WAITS,
         ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD that takes over a placement group slowly and waits for a CPU pages no one",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS), _reserved("in_progress")
+        ),
+        moments=(silent(15), silent(25)),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
+    ),
+    RuleCase(
+        name="an OSD that waits to recover, or removes placement groups, is paged without CPU",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS),
+            _reserved("queued"),
+            _reserved("in_progress", "delete"),
+        ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD whose device has failed is paged while it takes over a placement group",
+        alert=REPLICA,
+        series=merged(three((10, WELL), culprit=HOLDS_UP, others=WAITS), _reserved("in_progress")),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
