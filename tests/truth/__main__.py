@@ -44,6 +44,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="faults last so much longer once they were found, healthy loads too",
     )
+    parser.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="all series of each run (a Prometheus opens them), and the daemons' logs",
+    )
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--table", action="store_true", help="print the table and end")
     return parser
@@ -58,24 +64,24 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-async def _run(situation: Situation, seed: int, results: Path) -> None:
+async def _run(situation: Situation, seed: int, results: Path, keep: Path | None) -> None:
     """On a cluster of its own: removing the pool of another takes longer than making one, and is
     work of best effort, which on 20.2 has a reservation."""
     async with Lab(situation.cluster.spec(f"truth-{secrets.token_hex(3)}")) as lab:
-        outcome = await run(lab, situation, seed)
+        outcome = await run(lab, situation, seed, keep)
     with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps(outcome.row()) + "\n")
     said = "; ".join(outcome.others)
     print(f"{outcome.verdict:12} {situation.name} (seed {seed}) {outcome.note}{said}", flush=True)
 
 
-async def _all(runs: list[Run], results: Path, budget: float) -> int:
+async def _all(runs: list[Run], results: Path, budget: float, keep: Path | None) -> int:
     """How many were left for want of time."""
     end = time.monotonic() + budget
     for done, (situation, seed) in enumerate(runs):
         if time.monotonic() > end:
             return len(runs) - done
-        await _run(situation, seed, results)
+        await _run(situation, seed, results, keep)
     return 0
 
 
@@ -102,7 +108,7 @@ def main() -> int:
     }
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     runs = [(it, seed) for it in situations for seed in seeds if (it.name, seed) not in done]
-    left = 0 if args.table else asyncio.run(_all(runs, args.results, args.budget))
+    left = 0 if args.table else asyncio.run(_all(runs, args.results, args.budget, args.keep))
     rows = _latest(_read(args.results), known)
     print(table(rows))
     if left:

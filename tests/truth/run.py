@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import random
+import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,7 +28,7 @@ _SUSTAINED: Final = 60.0
 _FORGOTTEN: Final = 5.0  # seconds: longer than a rate looks back
 _TOLD: Final = 6.0  # seconds in which Alertmanager tells of what fires at the end
 _SETTLED: Final = 8.0  # seconds to look on after all that was expected has come
-_LOOKED_BACK: Final = 60  # seconds of figures that are kept
+_STEP: Final = 2  # seconds between the figures that are kept
 # What the rules saw, for those who look into a verdict.
 SEEN: Final = (
     "osd_class:cephqos_evidence:rank",
@@ -82,10 +83,13 @@ async def watching(
         await asyncio.to_thread(webhook.close)
 
 
-async def run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
-    """A verdict; what could not be staged is `not run`, with the reason."""
+async def run(
+    lab: RunningLab, situation: Situation, seed: int, keep: Path | None = None
+) -> Judgement:
+    """A verdict; what could not be staged is `not run`, with the reason. All series and the
+    daemons' logs go to `keep`."""
     try:
-        return await _run(lab, situation, seed)
+        return await _run(lab, situation, seed, keep)
     except (AssertionError, CephqosError, OSError, TimeoutError) as exc:
         return Judgement(
             name=situation.name,
@@ -97,9 +101,12 @@ async def run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
         )
 
 
-async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
+async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | None) -> Judgement:
     turn = seed % situation.cluster.osds
     pool = await _pool(lab, situation)
+    if not situation.healthy:
+        # After a minute it would move placement groups in the midst of a fault.
+        await lab.exec(["ceph", "balancer", "off"])
     await _quiet_cluster(lab)
     policy = await _policy(lab, situation, pool)
     async with watching(lab, f"truth-{time.monotonic_ns()}", policy) as on:
@@ -115,8 +122,13 @@ async def _run(lab: RunningLab, situation: Situation, seed: int) -> Judgement:
             watched = time.monotonic() - begun
             stayed = await _stayed(stage, heard)
             showed = await shown(on, heard)
-            seen = {name: found for name in SEEN if (found := await _course(on, name))}
+            seconds_back = round(time.monotonic() - begun)
+            seen = {
+                name: found for name in SEEN if (found := await _course(on, name, seconds_back))
+            }
         finally:
+            if keep:
+                await asyncio.to_thread(_keep, on, keep / f"{situation.name}-{seed}")
             await stage.close()
             await unset(stage)
     verdict, seconds, others = judge(situation, heard, turn)
@@ -154,16 +166,25 @@ async def _stayed(stage: Stage, heard: list[Heard]) -> float | None:
     return min(shares)
 
 
-async def _course(on: Watched, name: str) -> dict[str, str]:
+def _keep(on: Watched, where: Path) -> None:
+    """All series, for a Prometheus to open, and what the daemons logged."""
+    shutil.rmtree(where, ignore_errors=True)
+    # Files of the database come and go while it is copied.
+    with contextlib.suppress(shutil.Error):
+        shutil.copytree(on.stack.dir / "prometheus", where / "prometheus")
+    shutil.copytree(on.lab.paths.logs, where / "logs")
+
+
+async def _course(on: Watched, name: str, seconds: int) -> dict[str, str]:
     """What a figure was, every other second until now; a dot where it was absent."""
-    moments = range(-_LOOKED_BACK, 1, 2)
+    moments = range(-(seconds // _STEP * _STEP), 1, _STEP)
     now = time.time()
     found = {}
-    for each in await on.stack.query(f"{name}[{_LOOKED_BACK}s:2s]"):
+    for each in await on.stack.query(f"{name}[{seconds}s:{_STEP}s]"):
         labels = each["metric"]
         keep = ("ceph_daemon", "class", "cause", "by", "at", "interface")
         words = [labels[key] for key in keep if key in labels]
-        values = {round((float(at) - now) / 2) * 2: float(it) for at, it in each["values"]}
+        values = {round((float(at) - now) / _STEP) * _STEP: float(it) for at, it in each["values"]}
         course = [f"{values[it]:.3g}" if it in values else "." for it in moments]
         found[" ".join(words)] = " ".join(course)
     return dict(sorted(found.items()))

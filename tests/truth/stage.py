@@ -80,12 +80,13 @@ async def prefill(stage: Stage, size: int, seconds: float = 8) -> None:
 
 
 async def _rbd(stage: Stage, do: StagedAction, seconds: float) -> None:
-    """fio on an image: `mib: 4` is one single object."""
+    """fio on an image: `mib: 4` is one single object. However long it writes, no OSD is filled."""
     image = f"i{next(_FRESH)}"
     mib = do.options.get("mib", 512)
     await stage.on.lab.exec(["rbd", "create", f"{stage.pool}/{image}", "--size", f"{mib}M"])
     fio = ["fio", "--name=a", "--ioengine=rbd", "--clientname=admin", f"--pool={stage.pool}"]
-    fio += [f"--rbdname={image}", f"--rw={do.options.get('rw', 'randwrite')}", "--bs=4k"]
+    fio += [f"--rbdname={image}", f"--rw={do.options.get('rw', 'randwrite')}"]
+    fio += [f"--bs={do.options.get('bytes', 4096)}"]
     fio += [f"--iodepth={do.options.get('depth', 4)}", "--time_based", f"--runtime={seconds:g}"]
     if "iops" in do.options:
         fio += [f"--rate_iops={do.options['iops']}"]
