@@ -6,10 +6,6 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
-# Tests on real clusters share a machine with whatever else it does. What failed of them is run once more, alone, and
-# both outcomes stay on the screen (CONTRIBUTING.md). The others have no second chance.
-once-more = { echo "--- once more, what failed above:"; $(BIN)/pytest $(1) --last-failed --last-failed-no-failures none; }
-
 # A dozen staged situations take six minutes of a quiet machine: a target of their own.
 NOT_STAGED = --ignore=tests/stack/test_staged.py
 
@@ -42,10 +38,8 @@ test: $(STAMP) ## run every test, on real Ceph clusters too (root, about half an
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto
 	-@$(BIN)/python -m cephqos_loadgen.tools
-	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25 \
-	  || $(call once-more,tests/lab tests/stack -m "not alone")
-	$(BIN)/pytest tests/lab tests/stack -m alone $(NOT_STAGED) --durations=5 \
-	  || $(call once-more,tests/lab tests/stack -m alone $(NOT_STAGED))
+	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25
+	$(BIN)/pytest tests/lab tests/stack -m alone $(NOT_STAGED) --durations=5
 
 test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
 	$(BIN)/pytest tests/unit tests/golden -n auto
