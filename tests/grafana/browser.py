@@ -28,6 +28,7 @@ _FLAGS = (
     "--remote-debugging-port=0",
 )
 _CALL_SECONDS = 60.0
+_CLOSE_SECONDS = 10.0
 # Grafana's menu at the left, folded as most people have it.
 _NARROW_MENU = "localStorage.setItem('grafana.navigation.docked', 'false')"
 
@@ -125,6 +126,11 @@ class Browser:
         async with asyncio.timeout(_CALL_SECONDS):
             return await self._waiting[number]
 
+    async def close(self) -> None:
+        """Ask Chromium to end. It may be gone before it answers."""
+        message = {"id": next(self._numbers), "method": "Browser.close"}
+        await self._socket.send_str(json.dumps(message))
+
     async def tab(self) -> Tab:
         target = await self.call("Target.createTarget", url="about:blank")
         attached = await self.call(
@@ -170,14 +176,21 @@ async def browser(folder: Path) -> AsyncIterator[Browser]:
         raise BrowserError("no Chromium found: apt-get install chromium")
     profile = folder / "profile"
     argv = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
-    async with in_background(argv, folder / "chromium.out"):
+    async with in_background(argv, folder / "chromium.out") as process:
         address = await _address(profile / "DevToolsActivePort", folder / "chromium.out")
         async with (
             aiohttp.ClientSession() as session,
             session.ws_connect(address, max_msg_size=0) as socket,
             Browser(socket) as opened,
         ):
-            yield opened
+            try:
+                yield opened
+            finally:
+                # Ended by a signal, it leaves its socket in the temporary directory.
+                with contextlib.suppress(aiohttp.ClientError, ConnectionError, TimeoutError):
+                    await opened.close()
+                    async with asyncio.timeout(_CLOSE_SECONDS):
+                        await process.wait()
 
 
 async def _address(file: Path, output: Path) -> str:
