@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from .cases import RuleCase, firing, silent
-from .qos import CLIENT, OSD0, PROVEN, RECOVERING, SHORT, SLOW, VIOLATED, osd, violated
+from .qos import CLIENT, OSD0, PROVEN, SHORT, SLOW, VIOLATED, osd, violated
 from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, State, flat, merged
 
 REPLICA = "CephQosReplicaSlow"
@@ -28,13 +28,11 @@ WAITS = replace(
     replica_latency=0.006,
 )
 HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
-_HOLDS_SOME = replace(HOLDS_UP, kv_commit=0.001, device_latency=0.001)
-_FLOODED = replace(WAITS, recovery=1400)
 _FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "replica"}
 SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
 
 
-def _waiting(number: int) -> dict[str, str]:
+def waiting(number: int) -> dict[str, str]:
     osd = {"ceph_daemon": f"osd.{number}"}
     return {**CLIENT, **osd, "severity": "ticket", "cause": "replica", "by": "osd.1"}
 
@@ -67,15 +65,6 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
     return flat(name, value, **osd, **labels)
 
 
-_WITHOUT_CPU = replace(_HOLDS_SOME, immediate=100, cpu_waiting=12)
-
-
-def _reserved(state: str, kind: str = "backfill") -> Series:
-    """One placement group that osd.1 takes over, or waits to."""
-    labels = {"side": "remote", "state": state, "kind": kind}
-    return with_more(1, "cephqos_recovery_reservations", 1, **labels)
-
-
 _BUSY_CORE = replace(BUSY, client=100, replica_writes=60, replica_latency=0.5, cpu_waiting=12)
 _CPU_1 = {**violated("page", "cpu"), "ceph_daemon": "osd.1"}
 PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
@@ -88,7 +77,7 @@ REPLICAS = [
         moments=(
             silent(14),
             firing(22, PAGE_1),
-            firing(28, PAGE_1, _waiting(0), _waiting(2)),
+            firing(28, PAGE_1, waiting(0), waiting(2)),
         ),
     ),
     RuleCase(
@@ -99,7 +88,7 @@ REPLICAS = [
             culprit=CULPRIT,
             others=replace(WAITS, client=400, immediate=1000),
         ),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="a slow OSD that holds replicas only is paged though it has no clients",
@@ -143,91 +132,6 @@ REPLICAS = [
         moments=(silent(13), firing(20, SLOW_1), firing(22.5, SLOW_1), firing(30, SLOW_1)),
     ),
     RuleCase(
-        name="a flood of recovery that slows replica writes pages no OSD",
-        alert=REPLICA,
-        series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
-        moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
-    ),
-    RuleCase(
-        name="a flood of recovery is told all the time, though a device seems to fail for a moment",
-        alert=VIOLATED,
-        series=merged(
-            *(
-                replace(
-                    osd((10, WELL), *timeline),
-                    id=i,
-                )
-                for i, timeline in enumerate(
-                    (
-                        [(20.0, _FLOODED)],
-                        [(8.0, _HOLDS_SOME), (0.5, HOLDS_UP), (11.5, _HOLDS_SOME)],
-                        [(20.0, _FLOODED)],
-                    )
-                )
-            )
-        ),
-        moments=tuple(
-            firing(
-                minute,
-                *(
-                    {
-                        **violated("page", "interference", by="background_recovery"),
-                        "ceph_daemon": f"osd.{i}",
-                    }
-                    for i in (0, 2)
-                ),
-            )
-            for minute in range(17, 29)
-        ),
-    ),
-    RuleCase(
-        name="an OSD that recovers itself, with threads that wait for a CPU, pages no one",
-        alert=REPLICA,
-        series=three(
-            (10, WELL),
-            culprit=replace(_HOLDS_SOME, recovery=20, immediate=70, cpu_waiting=12),
-            others=WAITS,
-        ),
-        moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
-    ),
-    RuleCase(
-        name="an OSD that recovers nothing and has threads that wait for a CPU is paged",
-        alert=REPLICA,
-        series=three(
-            (10, WELL),
-            culprit=_WITHOUT_CPU,
-            others=WAITS,
-        ),
-        moments=(firing(25, SLOW_1),),
-    ),
-    RuleCase(
-        name="an OSD that takes over a placement group slowly and waits for a CPU pages no one",
-        alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS), _reserved("in_progress")
-        ),
-        moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
-    ),
-    RuleCase(
-        name="an OSD that waits to recover, or removes placement groups, is paged without CPU",
-        alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS),
-            _reserved("queued"),
-            _reserved("in_progress", "delete"),
-        ),
-        moments=(firing(25, SLOW_1),),
-    ),
-    RuleCase(
-        name="an OSD whose device has failed is paged while it takes over a placement group",
-        alert=REPLICA,
-        series=merged(three((10, WELL), culprit=HOLDS_UP, others=WAITS), _reserved("in_progress")),
-        moments=(firing(25, SLOW_1),),
-    ),
-    RuleCase(
         name="an OSD without CPU that others wait for is told so while it does half of its best",
         alert=VIOLATED,
         series=merged(
@@ -238,25 +142,13 @@ REPLICAS = [
                 for i in range(3)
             )
         ),
-        moments=(firing(22, _CPU_1), firing(28, _CPU_1, _waiting(0), _waiting(2))),
-    ),
-    RuleCase(
-        name="who recovers and waits for an OSD whose device has failed is told so",
-        alert=VIOLATED,
-        series=three((10, WELL), culprit=CULPRIT, others=_FLOODED),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
+        moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="who waits for an OSD whose device has failed is not accused of its own busy CPU",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=replace(WAITS, cpu_waiting=3)),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
-    ),
-    RuleCase(
-        name="a failed device is waited for in a flood of recovery too",
-        alert=REPLICA,
-        series=three((10, WELL), culprit=HOLDS_UP, others=_FLOODED),
-        moments=(firing(25, SLOW_1),),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="the page of a slow OSD that others wait for ends with the waiting",
@@ -286,9 +178,9 @@ REPLICAS = [
                 28,
                 PAGE_1,
                 {**PAGE_1, "ceph_daemon": "osd.3"},
-                _waiting(4),
-                {**_waiting(0), "by": "osd.3"},
-                {**_waiting(2), "by": "osd.3"},
+                waiting(4),
+                {**waiting(0), "by": "osd.3"},
+                {**waiting(2), "by": "osd.3"},
             ),
         ),
     ),
@@ -335,33 +227,6 @@ REPLICAS = [
         moments=(silent(20), silent(29)),
         only=True,
     ),
-    RuleCase(
-        name="a flood of recovery slows replica writes too, and is named itself",
-        alert=VIOLATED,
-        series=three(
-            (10, WELL),
-            culprit=replace(RECOVERING, replica_writes=300, replica_latency=0.05),
-            others=replace(
-                RECOVERING,
-                replica_writes=300,
-                replica_latency=0.011,
-                store_latency=0.02,
-                write_latency=0.09,
-            ),
-        ),
-        moments=(
-            firing(
-                25,
-                *(
-                    {
-                        **violated("page", "interference", by="background_recovery"),
-                        "ceph_daemon": f"osd.{i}",
-                    }
-                    for i in range(3)
-                ),
-            ),
-        ),
-    ),
 ]
 
 _SLOW_LINK = {"interface": "back"}
@@ -385,7 +250,7 @@ NETWORK = [
             with_more(0, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
             with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
         ),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, _waiting(0), _waiting(2))),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="a slow link to an OSD that holds replica writes for that reason pages as network",
@@ -419,7 +284,7 @@ NETWORK = [
         name="who waits for another OSD through one of its shards is not skewed",
         alert=VIOLATED,
         series=three((10, WELL), culprit=HOLDS_UP, others=replace(WAITS, queue=(3, 0, 0, 0))),
-        moments=(silent(22), firing(28, _waiting(0), _waiting(2))),
+        moments=(silent(22), firing(28, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="who waits for another OSD is owed its whole reservation, whatever its queues show",
@@ -429,7 +294,7 @@ NETWORK = [
             culprit=HOLDS_UP,
             others=replace(WAITS, client=300, queue=(3, 0, 0, 0)),
         ),
-        moments=(silent(22), firing(28, _waiting(0), _waiting(2))),
+        moments=(silent(22), firing(28, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="slow heartbeats of an OSD whose clients do not wait elsewhere are nobody's cause",

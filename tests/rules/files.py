@@ -4,7 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from . import across, blind, coverage, devices, flaps, mixed, nights, promises, qos, slo, state
+from . import (
+    across,
+    blind,
+    coverage,
+    devices,
+    flaps,
+    mixed,
+    nights,
+    promises,
+    qos,
+    recovering,
+    slo,
+    state,
+)
 from .cases import TESTS, RuleCase, promtool_file
 
 # promtool evaluates all rules for each case, which takes seconds: none may run for minutes.
@@ -23,6 +36,7 @@ CASES: list[RuleCase] = [
     *_files("qos", qos.CASES),
     *_files("promises", promises.CASES),
     *_files("across", across.CASES),
+    *_files("recovering", recovering.CASES),
     *_files("devices", devices.CASES),
     *_files("nights", nights.CASES),
     *_files("mixed", mixed.CASES),

@@ -1,0 +1,157 @@
+"""Cases of OSDs that recover while others wait for them: a failure, or what recovery costs?"""
+
+from dataclasses import replace
+
+from .across import (
+    CULPRIT,
+    HOLDS_UP,
+    PAGE_1,
+    REPLICA,
+    SLOW_1,
+    WAITS,
+    WELL,
+    three,
+    waiting,
+    with_more,
+)
+from .cases import RuleCase, firing, silent
+from .qos import RECOVERING, VIOLATED, osd, violated
+from .series import Series, merged
+
+_HOLDS_SOME = replace(HOLDS_UP, kv_commit=0.001, device_latency=0.001)
+_FLOODED = replace(WAITS, recovery=1400)
+_WITHOUT_CPU = replace(_HOLDS_SOME, immediate=100, cpu_waiting=12)
+
+
+def _reserved(state: str, kind: str = "backfill") -> Series:
+    """One placement group that osd.1 takes over, or waits to."""
+    labels = {"side": "remote", "state": state, "kind": kind}
+    return with_more(1, "cephqos_recovery_reservations", 1, **labels)
+
+
+CASES = [
+    RuleCase(
+        name="a flood of recovery that slows replica writes pages no OSD",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
+        moments=(silent(15), silent(25)),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
+    ),
+    RuleCase(
+        name="a flood of recovery is told all the time, though a device seems to fail for a moment",
+        alert=VIOLATED,
+        series=merged(
+            *(
+                replace(
+                    osd((10, WELL), *timeline),
+                    id=i,
+                )
+                for i, timeline in enumerate(
+                    (
+                        [(20.0, _FLOODED)],
+                        [(8.0, _HOLDS_SOME), (0.5, HOLDS_UP), (11.5, _HOLDS_SOME)],
+                        [(20.0, _FLOODED)],
+                    )
+                )
+            )
+        ),
+        moments=tuple(
+            firing(
+                minute,
+                *(
+                    {
+                        **violated("page", "interference", by="background_recovery"),
+                        "ceph_daemon": f"osd.{i}",
+                    }
+                    for i in (0, 2)
+                ),
+            )
+            for minute in range(17, 29)
+        ),
+    ),
+    RuleCase(
+        name="an OSD that recovers itself, with threads that wait for a CPU, pages no one",
+        alert=REPLICA,
+        series=three(
+            (10, WELL),
+            culprit=replace(_HOLDS_SOME, recovery=20, immediate=70, cpu_waiting=12),
+            others=WAITS,
+        ),
+        moments=(silent(15), silent(25)),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
+    ),
+    RuleCase(
+        name="an OSD that recovers nothing and has threads that wait for a CPU is paged",
+        alert=REPLICA,
+        series=three(
+            (10, WELL),
+            culprit=_WITHOUT_CPU,
+            others=WAITS,
+        ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD that takes over a placement group slowly and waits for a CPU pages no one",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS), _reserved("in_progress")
+        ),
+        moments=(silent(15), silent(25)),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
+    ),
+    RuleCase(
+        name="an OSD that waits to recover, or removes placement groups, is paged without CPU",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS),
+            _reserved("queued"),
+            _reserved("in_progress", "delete"),
+        ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD whose device has failed is paged while it takes over a placement group",
+        alert=REPLICA,
+        series=merged(three((10, WELL), culprit=HOLDS_UP, others=WAITS), _reserved("in_progress")),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="who recovers and waits for an OSD whose device has failed is told so",
+        alert=VIOLATED,
+        series=three((10, WELL), culprit=CULPRIT, others=_FLOODED),
+        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
+    ),
+    RuleCase(
+        name="a failed device is waited for in a flood of recovery too",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=HOLDS_UP, others=_FLOODED),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="a flood of recovery slows replica writes too, and is named itself",
+        alert=VIOLATED,
+        series=three(
+            (10, WELL),
+            culprit=replace(RECOVERING, replica_writes=300, replica_latency=0.05),
+            others=replace(
+                RECOVERING,
+                replica_writes=300,
+                replica_latency=0.011,
+                store_latency=0.02,
+                write_latency=0.09,
+            ),
+        ),
+        moments=(
+            firing(
+                25,
+                *(
+                    {
+                        **violated("page", "interference", by="background_recovery"),
+                        "ceph_daemon": f"osd.{i}",
+                    }
+                    for i in range(3)
+                ),
+            ),
+        ),
+    ),
+]
