@@ -126,6 +126,22 @@ def _reservation(severity: Severity, expr: str) -> Alert:
     )
 
 
+def _if_seen(series: str, text: str, otherwise: str) -> str:
+    labels = '{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}'
+    of_it = f'printf "{series}{labels}" $labels.cluster $labels.ceph_daemon | query'
+    return f"{{{{ with {of_it} }}}}{text}{{{{ else }}}}{otherwise}{{{{ end }}}}"
+
+
+_SEEN_OF_IT: Final = _if_seen(
+    PerOsd.DEVICE_FAILING,
+    "Its device is slow or has stopped.",
+    _if_seen(
+        PerOsd.CPU_SHORT,
+        "Its threads wait for a CPU.",
+        "Neither its device nor its CPU shows why: look at its log and its network.",
+    ),
+)
+
 # The one lasts; those that wait for it have little to do meanwhile, so they want more now and then.
 _REPLICA_SLOW: Final = Alert(
     name="CephQosReplicaSlow",
@@ -138,6 +154,9 @@ _REPLICA_SLOW: Final = Alert(
       and on ({OSD}) (
         count_over_time({PerOsd.HOLDS_UP_OTHERS}[@hold@]) >= @hold_samples@
       )
+      unless on ({OSD}) (
+        count_over_time({PerOsd.SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
+      )
     """,
     severity="page",
     labels={"cause": "replica"},
@@ -146,8 +165,8 @@ _REPLICA_SLOW: Final = Alert(
     Writes of {{{{ $value }}}} other OSDs of cluster {{{{ $labels.cluster }}}} have waited for
     {{{{ $labels.ceph_daemon }}}} for @hold@, whether it has clients of its own or not. A replica
     write takes {_of_osd(PerOsd.REPLICA_WRITE_SECONDS, "humanizeDuration")} on it,
-    {_of_osd(PerOsd.REPLICA_SLOWNESS, 'printf "%.0f"')} times the median of its peers. Look at its
-    device first, then at its CPU.
+    {_of_osd(PerOsd.REPLICA_SLOWNESS, 'printf "%.0f"')} times the median of its peers.
+    {_SEEN_OF_IT}
     """,
 )
 
@@ -334,7 +353,10 @@ _LIMIT: Final = (
         expr=f"""
         {PerClass.CAUSE}{{cause="limit", class!="background_best_effort"}}
         * on ({OSD}) group_left () (
-          ({PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS}))
+          (
+            {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS})
+            unless on ({OSD}) (max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND}) == 1)
+          )
           * on ({OSD}) (
             ({PerOsd.DEVICE_DEPTH} < bool 1) or {PerOsd.DELIVERED_OPS} * 0 + 1
           )

@@ -177,14 +177,25 @@ _WAITED_FOR_RANKED: Final = _as_by(
     f" or {PerOsd.HOLDS_UP_OTHERS} * 0 + {RANKS['replica']}"
 )
 
-# It holds up others with what it recovers. Where placement groups move, few operations of recovery
-# are enough: an OSD that takes one over lists its objects again and again.
+# It holds up others with what it recovers.
 _RECOVERS: Final = f"""
 {PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) (
   {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
   > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
-  or on ({OSD}) {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
 )
+"""
+
+# Where placement groups move, few operations of recovery are enough to take the CPU: an OSD that
+# takes one over lists its objects again and again. What is far slower than that, a slow device and
+# a reservation without progress have another reason.
+_SLOW_FOR_RECOVERY: Final = f"""
+({PerOsd.HOLDS_REPLICA_WRITES} and on ({OSD}) {PerOsd.CPU_SHORT})
+  and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @recovery_slow@)
+  and on ({OSD}) (
+    sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > @recovers@
+  )
+  and on ({OSD}) {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
+  unless on ({OSD}) {PerOsd.DEVICE_FAILING}
 """
 
 _NAMED: Final = f'{PerClass.EVIDENCE}{{class="client", cause="{ELSEWHERE}", by!=""}}'
@@ -321,6 +332,7 @@ CAUSE: Final = RuleGroup(
             record=PerOsd.HOLDS_UP_OTHERS,
             expr=f"{PerOsd.HOLDS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
         ),
+        RecordedSeries(record=PerOsd.SLOW_FOR_RECOVERY, expr=_SLOW_FOR_RECOVERY),
         RecordedSeries(record=PerClass.EVIDENCE, expr=_evidence()),
         RecordedSeries(
             record=PerClass.CAUSE,

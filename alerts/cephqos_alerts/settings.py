@@ -55,6 +55,8 @@ class Thresholds:
     device_history: float = 5  # times its own median of a day
     device_peers: float = 5  # times the median of the OSDs on the same media
     flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
+    recovers: float = 1  # normalised ops per second: recovery makes progress
+    recovery_slow: float = 20  # times the median of replica writes: recovery explains no more
     busier: float = 1.5  # times the median of what peers deliver: then it is slow for being busy
     far_too_long: float = 6  # times device_latency: no work that is done beside explains it
     disk_requests: float = 60  # per second: as many as a healthy disk serves while it seeks

@@ -48,6 +48,7 @@ class PerOsd:
     REPLICA_WRITE_SECONDS: Final = "osd:cephqos_replica_write_seconds:rate"
     REPLICA_WRITES_IN_PROGRESS: Final = "osd:cephqos_replica_writes_in_progress:rate"
     SATURATED_OPS: Final = "osd:cephqos_saturated_ops:rate"
+    SLOW_FOR_RECOVERY: Final = "osd:cephqos_slow_for_recovery:bool"
     STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
     STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
     STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"

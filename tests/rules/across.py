@@ -65,7 +65,7 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
     return flat(name, value, **osd, **labels)
 
 
-_BUSY_CORE = replace(BUSY, client=100, replica_writes=60, replica_latency=0.5, cpu_waiting=12)
+BUSY_CORE = replace(BUSY, client=100, replica_writes=60, replica_latency=0.5, cpu_waiting=12)
 _CPU_1 = {**violated("page", "cpu"), "ceph_daemon": "osd.1"}
 PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
 
@@ -138,7 +138,7 @@ REPLICAS = [
             *(
                 replace(osd((10, WELL), (20, WAITS)), id=i)
                 if i != 1
-                else replace(osd((10, replace(WELL, client=200)), (20, _BUSY_CORE)), id=i)
+                else replace(osd((10, replace(WELL, client=200)), (20, BUSY_CORE)), id=i)
                 for i in range(3)
             )
         ),

@@ -6,7 +6,7 @@ from typing import Any
 from .across import CULPRIT, PAGE_1, REPLICA, SLOW_1, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
-from .series import BUSY, Series, State, merged
+from .series import BUSY, IDLE, Series, State, merged
 
 _QUIET = State(client=60, in_progress=(1, 0), store=0.1, kv_commit=0.002)
 _OVERSTATED: dict[str, Any] = {"capacity": 21500, "reserved": {"client": 10750}}
@@ -177,7 +177,23 @@ DEVICES = [
 
 _EC = "cephqos_qos_delivered_is_lower_bound"
 
+_HELD = State(client=100, in_progress=(0,), waiting=10, store=1, hold=0.4, queue=(3, 4, 2, 3))
+
 COUNTED = [
+    RuleCase(
+        name="where the pools are erasure-coded, an OSD at its limit is not known to be idle",
+        alert="CephQosHeldAtLimit",
+        series=merged(
+            osd(
+                (5, IDLE),
+                (25, _HELD),
+                limit={"client": 100},
+                reserved={"client": 0},
+            ),
+            with_more(0, _EC, 1),
+        ),
+        moments=(silent(14), silent(29)),
+    ),
     RuleCase(
         name="where the pools are erasure-coded, what is not counted accuses nobody",
         alert=VIOLATED,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from .across import (
+    BUSY_CORE,
     CULPRIT,
     HOLDS_UP,
     PAGE_1,
@@ -21,6 +22,7 @@ from .series import Series, merged
 _HOLDS_SOME = replace(HOLDS_UP, kv_commit=0.001, device_latency=0.001)
 _FLOODED = replace(WAITS, recovery=1400)
 _WITHOUT_CPU = replace(_HOLDS_SOME, immediate=100, cpu_waiting=12)
+_TAKES_OVER = replace(_WITHOUT_CPU, immediate=70, recovery=6, replica_latency=0.06)
 
 
 def _reserved(state: str, kind: str = "backfill") -> Series:
@@ -94,7 +96,7 @@ CASES = [
         name="an OSD that takes over a placement group slowly and waits for a CPU pages no one",
         alert=REPLICA,
         series=merged(
-            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS), _reserved("in_progress")
+            three((10, WELL), culprit=_TAKES_OVER, others=WAITS), _reserved("in_progress")
         ),
         moments=(silent(15), silent(25)),
         values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
@@ -103,11 +105,50 @@ CASES = [
         name="an OSD that waits to recover, or removes placement groups, is paged without CPU",
         alert=REPLICA,
         series=merged(
-            three((10, WELL), culprit=_WITHOUT_CPU, others=WAITS),
+            three((10, WELL), culprit=_TAKES_OVER, others=WAITS),
             _reserved("queued"),
             _reserved("in_progress", "delete"),
         ),
         moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD that may recover and recovers nothing is paged without CPU",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=replace(_TAKES_OVER, recovery=0), others=WAITS),
+            _reserved("in_progress"),
+        ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD that recovers a little is paged where it is far slower than that explains",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=replace(_TAKES_OVER, replica_latency=0.5), others=WAITS),
+            _reserved("in_progress"),
+        ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD that recovers a little is paged where it does not wait for a CPU",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=replace(_TAKES_OVER, cpu_waiting=0.5), others=WAITS),
+            _reserved("in_progress"),
+        ),
+        moments=(firing(25, SLOW_1),),
+    ),
+    RuleCase(
+        name="an OSD without CPU whose clients get too little is paged while it takes over",
+        alert=VIOLATED,
+        series=merged(
+            *(replace(osd((10, WELL), (20, WAITS)), id=i) for i in (0, 2)),
+            replace(
+                osd((10, replace(WELL, client=200)), (20, replace(BUSY_CORE, recovery=4))), id=1
+            ),
+            _reserved("in_progress"),
+        ),
+        moments=(firing(22, {**violated("page", "cpu"), "ceph_daemon": "osd.1"}),),
     ),
     RuleCase(
         name="an OSD whose device has failed is paged while it takes over a placement group",
