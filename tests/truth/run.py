@@ -6,6 +6,7 @@ import random
 import shutil
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from tests.stack.conftest import Received, Watched, Webhook
 from tests.waiting import until
 
 from cephqos_base.errors import CephqosError
+from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.stack import Stack, StackSpec
 
@@ -122,16 +124,18 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
             watched = time.monotonic() - begun
             stayed = await _stayed(stage, heard)
             showed = await shown(on, heard)
-            seconds_back = round(time.monotonic() - begun)
-            seen = {
-                name: found for name in SEEN if (found := await _course(on, name, seconds_back))
-            }
+            seen = await _courses(on, round(time.monotonic() - begun))
         finally:
             if keep:
                 await asyncio.to_thread(_keep, on, keep / f"{situation.name}-{seed}")
             await stage.close()
             await unset(stage)
-    verdict, seconds, others = judge(situation, heard, turn)
+    judged = _judged(situation, seed, heard)
+    return replace(judged, stayed=stayed, watched=watched, seen=seen, runbook=showed)
+
+
+def _judged(situation: Situation, seed: int, heard: list[Heard]) -> Judgement:
+    verdict, seconds, others = judge(situation, heard, seed % situation.cluster.osds)
     return Judgement(
         name=situation.name,
         seed=seed,
@@ -139,14 +143,10 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
         healthy=situation.healthy,
         verdict=verdict,
         seconds=seconds,
-        stayed=stayed,
-        watched=watched,
         paged=any(it.labels.get("severity") == "page" for it in others),
         others=[str(it) for it in others],
         heard=[str(it) for it in heard],
         note="; ".join(f"not all was watched: {it}" for it in unseen(heard)),
-        seen=seen,
-        runbook=showed,
     )
 
 
@@ -173,6 +173,10 @@ def _keep(on: Watched, where: Path) -> None:
     with contextlib.suppress(shutil.Error):
         shutil.copytree(on.stack.dir / "prometheus", where / "prometheus")
     shutil.copytree(on.lab.paths.logs, where / "logs")
+
+
+async def _courses(on: Watched, seconds: int) -> dict[str, dict[str, str]]:
+    return {name: found for name in SEEN if (found := await _course(on, name, seconds))}
 
 
 async def _course(on: Watched, name: str, seconds: int) -> dict[str, str]:
@@ -294,7 +298,20 @@ async def play(stage: Stage, chance: random.Random) -> list[Heard]:
             await asyncio.sleep(situation.stay)
             return heard()
     await asyncio.sleep(_TOLD)
+    if situation.healthy:
+        await _took_place(stage, time.monotonic() - begin)
     return heard()
+
+
+async def _took_place(stage: Stage, seconds: float) -> None:
+    """Silence proves something only if the loads ran and what is staged took place."""
+    of_clients = f'{QosSeries.OPS}{{class="client"}}'
+    at_least = {of_clients: seconds} if stage.situation.loads else {}
+    if stage.situation.happened:
+        at_least[stage.situation.happened] = 1
+    for counter, least in at_least.items():
+        found = await stage.on.number(f"sum(increase({counter}[{seconds:.0f}s]))") or 0.0
+        assert found >= least, f"{counter} grew by {found:.0f} in {seconds:.0f} s"
 
 
 def _heard(received: Received, staged: float) -> Heard:

@@ -87,6 +87,7 @@ class Situation:
     faults: tuple[StagedAction, ...] = ()
     seconds: float = 36.0  # of load
     stay: float = 0.0  # more of it: after all has come, or of health
+    happened: str | None = None  # a counter that grows if what is staged took place
     expect: tuple[ExpectedFinding, ...] = ()
     allow: tuple[ExpectedFinding, ...] = ()
 

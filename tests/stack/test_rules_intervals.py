@@ -1,0 +1,41 @@
+"""Rules made for other scrape intervals find the same: a failed device, too much, healthy load."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.rules.files import CASES
+from tests.rules.intervals import promtool_document
+
+from cephqos_alerts.build import build_rules
+from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
+from cephqos_alerts.settings import RuleSettings
+
+from .conftest import tool
+from .test_rules_tools import run
+
+# Rates look back four minutes where a scrape comes every 60 s: clients that wanted more until the
+# moment in which an OSD became slow seem to want more for minutes after it.
+NOT_AT_60 = "who waits for a slower OSD and gets what was promised wakes nobody"
+NAMES = (
+    "OSDs that wait for a slow one are tickets that name it, beside its own page",
+    "a slow OSD is paged though no queue of those that wait for it shows their waiting",
+    NOT_AT_60,
+    "three OSDs at their end, one of them twice as slow as the others, are no finding",
+    "recovery that takes more than its share is named and pages",
+    "a class at its limit on a busy OSD is what limits are for",
+)
+
+
+@pytest.mark.parametrize("seconds", [5, 30, 60])
+def test_the_same_is_found_at_another_scrape_interval(seconds: int, tmp_path: Path) -> None:
+    names = [name for name in NAMES if seconds < 60 or name != NOT_AT_60]
+    cases = [case for case in CASES if case.name in names]
+    assert len(cases) == len(names)
+    settings = RuleSettings(scrape_interval=seconds)
+    for name, text in build_rules(settings, load_slos(DEFAULT_SLOS)).items():
+        (tmp_path / Path(name).name).write_text(text, encoding="utf-8")
+    document = promtool_document(cases, tmp_path, seconds)
+    file = tmp_path / "cases.yml"
+    file.write_text(yaml.safe_dump(document, width=1000), encoding="utf-8")
+    assert "SUCCESS" in run([*tool("reef", "promtool"), "test", "rules", str(file)])
