@@ -28,7 +28,7 @@ demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ct
 	@YES=$(YES) deploy/bootstrap.sh system
 	@exec $(BIN)/cephqos demo
 
-test: $(STAMP) ## run every test, on real Ceph clusters too (root, about half an hour)
+test: $(STAMP) ## run every test, on real Ceph clusters too (root, about three quarters of an hour)
 	@YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
 	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
 	@$(BIN)/python -m cephqos_loadgen.tools >/dev/null 2>&1 &
