@@ -62,6 +62,11 @@ class Received:
         wanted = {key.rstrip("_"): value for key, value in labels.items()}
         return wanted.items() <= self.labels.items()
 
+    def accuses_another_than(self, osd: str) -> bool:
+        """It wakes somebody for another OSD, or says that another one breaks its promise."""
+        told = self.receiver == "page" or self.has(alertname="CephQosReservationViolated")
+        return told and self.labels.get("ceph_daemon", osd) != osd
+
 
 class Webhook:
     """What Alertmanager sends, in the order it came."""
