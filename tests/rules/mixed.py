@@ -364,4 +364,31 @@ AGAIN = [
     ),
 ]
 
-CASES = [*BACKGROUND, *NETWORK, *HARDWARE, *CODED, *AGAIN]
+_OF_C2 = three((10, WELL), culprit=CULPRIT, others=WAITS, cluster="c2")
+
+
+def _of_another_job(series: Series) -> Series:
+    """The same OSDs, scraped once more under a job of its own."""
+    job, host = 'job="cephqos"', 'instance="host1"'
+    return {
+        name.replace(job, 'job="cephqos-2"').replace(host, 'instance="host1:2"'): values
+        for name, values in series.items()
+    }
+
+
+SEVERAL = [
+    RuleCase(
+        name="of two clusters with the same numbers the one with the slow device is named",
+        alert=VIOLATED,
+        series=merged(_OF_C2, three((10, WELL), culprit=WELL, others=WELL)),
+        moments=(silent(14), firing(22, {**PAGE_1, "cluster": "c2"})),
+    ),
+    RuleCase(
+        name="a slow device is told once where two jobs scrape the same OSDs",
+        alert=VIOLATED,
+        series=merged(_OF_C2, _of_another_job(_OF_C2)),
+        moments=(silent(14), firing(22, {**PAGE_1, "cluster": "c2"})),
+    ),
+]
+
+CASES = [*BACKGROUND, *NETWORK, *HARDWARE, *CODED, *AGAIN, *SEVERAL]
