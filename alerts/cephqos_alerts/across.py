@@ -116,8 +116,9 @@ ACROSS: Final = RuleGroup(
             """,
         ),
         RecordedSeries(record=PerMedia.CPU_WAITING, expr=_among_peers(PerOsd.CPU_WAITING)),
+        RecordedSeries(record=PerMedia.CPU_USED, expr=_among_peers(PerOsd.CPU_USED)),
         # Who holds up the writes of others: is far slower than its peers, or slower and lacks the
-        # CPU that they have, or has stopped.
+        # CPU that they have, or has stopped. Who uses more CPU than they do lacks none: it is busy.
         RecordedSeries(
             record=PerOsd.HOLDS_REPLICA_WRITES,
             expr=f"""
@@ -128,6 +129,9 @@ ACROSS: Final = RuleGroup(
                 and on ({OSD}) ({PerOsd.CPU_WAITING} > @cpu_waiting@)
                 and on ({OSD}) ({
                 _more_than_peers(PerOsd.CPU_WAITING, PerMedia.CPU_WAITING, "@short_of_cpu@")
+            })
+                unless on ({OSD}) ({
+                _more_than_peers(PerOsd.CPU_USED, PerMedia.CPU_USED, "@busy_cpu@")
             })
             )
             or on ({OSD}) {PerOsd.STORE_STALLED}

@@ -134,6 +134,11 @@ WORK: Final = RuleGroup(
             f' (rate({ThreadsSeries.WAIT_SECONDS}{{group=~"tp_osd_tp|bstore_kv.*|msgr.*"}}'
             "[@rate@]))",
         ),
+        per_osd(
+            PerOsd.CPU_USED,
+            f"sum by ({OSD}, instance)"
+            f' (rate({DaemonSeries.CPU_SECONDS}{{ceph_daemon=~"osd.*"}}[@rate@]))',
+        ),
     ),
 )
 

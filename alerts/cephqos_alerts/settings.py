@@ -72,6 +72,7 @@ class Thresholds:
     replica_slow: float = 4  # times the median of replica writes on the same media
     replica_share: float = 3  # times the median of replica writes under way
     short_of_cpu: float = 2  # times the medians of both, where threads wait for a CPU so much more
+    busy_cpu: float = 1.2  # times the median of what peers use: then it is not CPU that it lacks
     large_ops: float = 2  # normalised operations in one: above, bytes are what it costs
     large_requests: float = 32768  # bytes of a device's request: above, bytes are what runs out
     lasting: float = 0.5  # of the samples of a hold

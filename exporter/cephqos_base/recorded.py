@@ -19,6 +19,7 @@ class PerOsd:
     CLIENT_WAITING: Final = "osd:cephqos_client_waiting:rate"
     COLLAPSED: Final = "osd:cephqos_collapsed:bool"
     CPU_SHORT: Final = "osd:cephqos_cpu_short:bool"
+    CPU_USED: Final = "osd:cephqos_cpu_used:rate"
     CPU_WAITING: Final = "osd:cephqos_cpu_waiting:rate"
     DELIVERED_OPS: Final = "osd:cephqos_delivered_ops:rate"
     DELIVERED_OPS_MAX1D: Final = "osd:cephqos_delivered_ops:max1d"
@@ -72,6 +73,7 @@ class PerMedia:
     """Recorded per cluster and media, over OSDs; DEVICE_SECONDS also by place, `at`."""
 
     CAPACITY_OPS: Final = "media:cephqos_capacity_ops:median"
+    CPU_USED: Final = "media:cephqos_cpu_used:median"
     CPU_WAITING: Final = "media:cephqos_cpu_waiting:median"
     DELIVERED_OPS: Final = "media:cephqos_delivered_ops:median"
     DEVICE_BYTES: Final = "media:cephqos_device_bytes:median"

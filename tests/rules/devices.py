@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CULPRIT, PAGE_1, REPLICA, SLOW_1, WAITS, WELL, three, with_more
+from .across import CULPRIT, HOLDS_UP, PAGE_1, REPLICA, SLOW_1, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, IDLE, Series, State, merged
@@ -177,6 +177,35 @@ DEVICES = [
 
 _EC = "cephqos_qos_delivered_is_lower_bound"
 
+# Three times as slow as its peers, and twelve threads wait for a CPU.
+_SHORT_OF_CPU = replace(
+    HOLDS_UP, kv_commit=0.001, device_latency=0.001, cpu_waiting=12, replica_latency=0.02
+)
+
+
+def _uses_twice_the_cpu(series: Series) -> Series:
+    used = "cephqos_daemon_cpu_seconds_total"
+    return {
+        name: "0+30x240" if name.startswith(used) and 'ceph_daemon="osd.1"' in name else values
+        for name, values in series.items()
+    }
+
+
+CPU = [
+    RuleCase(
+        name="an OSD that lacks the CPU that its peers have is paged at three times their time",
+        alert=REPLICA,
+        series=three((10, WELL), culprit=_SHORT_OF_CPU, others=WAITS),
+        moments=(silent(13), firing(25, SLOW_1)),
+    ),
+    RuleCase(
+        name="an OSD that uses twice the CPU of its peers, and waits for more, is busy",
+        alert=REPLICA,
+        series=_uses_twice_the_cpu(three((10, WELL), culprit=_SHORT_OF_CPU, others=WAITS)),
+        moments=(silent(13), silent(25)),
+    ),
+]
+
 _HELD = State(client=100, in_progress=(0,), waiting=10, store=1, hold=0.4, queue=(3, 4, 2, 3))
 
 COUNTED = [
@@ -277,4 +306,4 @@ COUNTED = [
     ),
 ]
 
-CASES = [*DEVICES, *COUNTED]
+CASES = [*DEVICES, *COUNTED, *CPU]
