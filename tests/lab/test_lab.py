@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ from cephqos_exporter.ceph.cluster import tied
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.isolation.ports import reserve_ports
 from cephqos_loadgen.lab.lab import Lab, RunningLab
-from cephqos_loadgen.lab.paths import LabPaths
+from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.spec import LabSpec, Setting
 from cephqos_loadgen.lab.state import is_alive
 
@@ -73,7 +74,18 @@ def wait_until_gone(name: str, within: float) -> None:
 
 
 @pytest.fixture
-def child_lab() -> Iterator[subprocess.Popen[str]]:
+def own_labs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A folder of labs that nobody else uses: each `up`, of other tests too, cleans the dead ones
+    of its folder. Its name is short, as the sockets of daemons are in it."""
+    labs_dir().parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="l-", dir=labs_dir().parent) as folder:
+        Path(folder).chmod(0o755)  # daemons run as another user
+        monkeypatch.setenv("CEPHQOS_LABS", folder)
+        yield
+
+
+@pytest.fixture
+def child_lab(own_labs: None) -> Iterator[subprocess.Popen[str]]:
     """A Python process that keeps a lab of its own and says its name when it is up."""
     name = lab_name("child")
     program = f"""
@@ -234,7 +246,9 @@ def test_down_after_the_keeper_has_died_says_what_became_of_the_lab() -> None:
         wait_until_gone(name, within=5)
 
 
-def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files() -> None:
+def test_down_of_a_lab_whose_keeper_and_process_1_have_died_removes_its_files(
+    own_labs: None,
+) -> None:
     name = lab_name("corpse")
     up = cephqos("lab", "up", "--name", name, "--osds", "1", "--backing", "loop")
     assert up.returncode == 0, up.stderr
