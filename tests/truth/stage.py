@@ -15,7 +15,6 @@ from tests.waiting import until
 
 from cephqos_loadgen.errors import LabError
 
-from . import link
 from .situation import Situation, StagedAction
 
 _FRESH = count()
@@ -188,12 +187,6 @@ async def _slow_messages(stage: Stage, do: StagedAction) -> None:
     await stage.on.lab.faults.restart(osd)
 
 
-async def _slow_link(stage: Stage, do: StagedAction) -> None:
-    """What other OSDs send to this one passes a slow link."""
-    stage.undo.append(link.restore)
-    await link.slow_down(stage.on.lab, stage.osd(do), int(do.options["kbit"]))
-
-
 async def _affinity(stage: Stage, do: StagedAction) -> None:
     """The OSD holds replicas only."""
     name = f"osd.{stage.osd(do)}"
@@ -273,7 +266,6 @@ FAULTS = {
     "more": _more,
     "config": _config,
     "slow-messages": _slow_messages,
-    "slow-link": _slow_link,
     "affinity": _affinity,
     "scrub": _scrub,
     "trim": _trim,
