@@ -26,7 +26,7 @@ CALM_SECONDS = 17.0
 CALM = (
     "calm-one-client",
     "calm-writes-deep",
-    "calm-writes-large",
+    "calm-writes-64k",
     "calm-reads",
     "calm-deep-scrub",
     "calm-deletes",
@@ -86,7 +86,6 @@ def _situation(name: str) -> Situation:
 
 @pytest.fixture(scope="module")
 def theatre(labs: LabPool) -> Iterator[Theatre]:
-    # Large writes leave gigabytes behind.
     lab = labs.start(lab_spec("staged", osd_size=8 * GIB))
     watch = watching(lab, "staged")
     try:
