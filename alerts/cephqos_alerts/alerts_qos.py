@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.alerts_settings import CAPACITY
+from cephqos_alerts.cause import COUNTED
 from cephqos_alerts.rules import Alert, RecordedSeries, RuleGroup, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
@@ -355,7 +356,7 @@ _LIMIT: Final = (
         * on ({OSD}) group_left () (
           (
             {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS})
-            unless on ({OSD}) (max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND}) == 1)
+            {COUNTED.strip()}
           )
           * on ({OSD}) (
             ({PerOsd.DEVICE_DEPTH} < bool 1) or {PerOsd.DELIVERED_OPS} * 0 + 1

@@ -48,7 +48,7 @@ def _wanting(condition: str) -> str:
 
 
 # What is delivered is all that there is: pools that no counter shows leave it a lower bound.
-_COUNTED: Final = f"""
+COUNTED: Final = f"""
   unless on ({OSD}) (max by ({OSD}) ({QosSeries.DELIVERED_IS_LOWER_BOUND}) == 1)
 """
 
@@ -94,7 +94,7 @@ _TOO_MUCH: Final = f"""
 {PerOsd.CAPACITY_OPS} / {PerOsd.PROVEN_OPS} > @overstated@
   unless on ({OSD}) ({PerOsd.CAPACITY_OPS} <= @overstated@ * {PerOsd.DELIVERED_OPS_MAX1D})
 """
-_OVERSTATED: Final = _wanting(f"{PerOsd.OVERSTATED} {_COUNTED.strip()}")
+_OVERSTATED: Final = _wanting(f"{PerOsd.OVERSTATED} {COUNTED.strip()}")
 # Where operations are large, bytes are what ran out, and the capacity in IOPS proves nothing.
 _CAPACITY: Final = f"""
 label_replace(
@@ -117,7 +117,7 @@ _CPU: Final = _wanting(
     f"{PerOsd.CPU_SHORT} and on ({OSD}) ({PerOsd.COLLAPSED} or on ({OSD}) {PerOsd.WAITED_FOR})"
 )
 # A busy CPU explains too little work only where all work is counted.
-_CPU_BUSY: Final = f"{_wanting(PerOsd.CPU_SHORT)} {_COUNTED.strip()}"
+_CPU_BUSY: Final = f"{_wanting(PerOsd.CPU_SHORT)} {COUNTED.strip()}"
 
 # One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
 # nobody waits for it: it comes last. Of several that are about as slow, the one named stays.
@@ -203,7 +203,7 @@ _NAMED: Final = f'{PerClass.EVIDENCE}{{class="client", cause="{ELSEWHERE}", by!=
 # Where what is delivered is not known, nothing is left that could be unknown.
 _UNKNOWN: Final = f"""
 {PerClass.WANTS}
-  {_COUNTED.strip()}
+  {COUNTED.strip()}
 """
 
 
@@ -262,7 +262,7 @@ def _evidence() -> str:
     network = f"group by ({OSD_CLASS}, by) ({_NETWORK})"
     only = f"{network} unless on (cluster, by) {_as_by(_SICK)}"
     # An erasure-coded write takes most of its time on other OSDs where all of them are well.
-    away = _ranked("replica", f"{PerClass.AWAY} {_COUNTED.strip()}", _AWAY_RANK)
+    away = _ranked("replica", f"{PerClass.AWAY} {COUNTED.strip()}", _AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
         f"(({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})"
