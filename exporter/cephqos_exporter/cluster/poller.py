@@ -51,6 +51,8 @@ _LONGEST_PAUSE_SECONDS: Final = 15.0
 _OPTIONS_INTERVAL_SECONDS: Final = 60.0
 # An OSD map of a thousand OSDs is half a megabyte, and every step of a recovery makes a new one.
 _OSD_MAP_INTERVAL_SECONDS: Final = 10.0
+# The map of an epoch never changes, but the reply that it was read from may have been wrong.
+_SAME_MAP_INTERVAL_SECONDS: Final = 3600.0
 
 
 @dataclass(slots=True)
@@ -95,6 +97,7 @@ class Failure:
 @dataclass(slots=True)
 class _Due:
     osd_map: _Slow = field(default_factory=_Slow)
+    same_map: _Slow = field(default_factory=_Slow)
     states: _Slow = field(default_factory=_Slow)
     schedule: _Slow = field(default_factory=_Slow)
     options: _Slow = field(default_factory=_Slow)
@@ -218,12 +221,14 @@ class Poller:
     async def _read_osd_map(self, status: ClusterStatus, unknown: set[int], now: float) -> OsdMap:
         known = self._osd_map
         new = known is None or known.epoch != status.epoch
-        if known is None or (new and (unknown or self._due.osd_map.is_due(now))):
+        again = self._due.same_map.is_due(now)
+        if known is None or again or (new and (unknown or self._due.osd_map.is_due(now))):
             started = self._clock()
             known = self._osd_map = parse_osd_dump(await self.reader.ask(OSD_DUMP))
             seconds = self._clock() - started
             least = min(_OSD_MAP_INTERVAL_SECONDS, 2 * self._interval)
             self._due.osd_map.spent(now, seconds, least)
+            self._due.same_map.spent(now, seconds, _SAME_MAP_INTERVAL_SECONDS)
         return known
 
     async def _read_options(self, now: float) -> None:

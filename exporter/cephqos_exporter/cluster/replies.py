@@ -149,9 +149,12 @@ def _parse_pg(row: Mapping[str, Any]) -> PgStat:
         scrubbed=parse_stamp(row["last_scrub_stamp"]),
         deep_scrubbed=parse_stamp(row["last_deep_scrub_stamp"]),
         changed=parse_stamp(row["last_change"]),
-        objects=whole(sums["num_objects"]),
-        bytes=whole(sums["num_bytes"]),
-        objects_scrubbed=whole(row["objects_scrubbed"]) if "objects_scrubbed" in row else None,
+        # Sums that Ceph has lost count of are below zero, and counters grow by these.
+        objects=max(0, whole(sums["num_objects"])),
+        bytes=max(0, whole(sums["num_bytes"])),
+        objects_scrubbed=(
+            max(0, whole(row["objects_scrubbed"])) if "objects_scrubbed" in row else None
+        ),
         duration=_parse_duration(row),
     )
 

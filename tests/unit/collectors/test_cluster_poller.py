@@ -142,6 +142,22 @@ async def test_the_osd_map_is_read_again_only_when_it_has_changed() -> None:
     assert reader.asked.count("osd_dump") == 2
 
 
+async def test_a_wrong_osd_map_is_not_kept_for_good_though_its_epoch_stays() -> None:
+    reader, clock = RecordedReader(), Clock()
+    polling = poller(reader, clock)
+
+    def without_pools(name: str, reply: Any) -> Any:
+        return reply | {"pools": []} if name == "osd_dump" else reply
+
+    reader.change = without_pools
+    await polling.poll()
+    reader.change = lambda _, reply: reply
+    clock.now += 3601
+    await polling.poll()
+    assert polling.state is not None
+    assert len(polling.state.osd_map.pools) == 2
+
+
 async def test_placement_groups_are_listed_while_any_is_scrubbed_and_once_more() -> None:
     reader, clock = RecordedReader("reef", "scrub"), Clock()
     polling = poller(reader, clock)
