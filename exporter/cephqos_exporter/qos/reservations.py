@@ -10,7 +10,8 @@ from typing import Any, Final
 BACKFILL: Final = "backfill"
 DELETE: Final = "delete"
 
-# Deletion uses exactly these two (OSD_DELETE_PRIORITY_* in osd_types.h).
+# Deletion uses these two (OSD_DELETE_PRIORITY_* in osd_types.h). On an OSD that is full it has 255,
+# as forced recovery may have: that is taken for recovery.
 _DELETIONS: Final = frozenset({179, 219})
 
 # Lowest priority of each kind. What a pool's own priority adds stays within these bounds.
