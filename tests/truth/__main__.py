@@ -16,6 +16,7 @@ from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import Lab
 
 from .run import run
+from .runbook import not_as_said
 from .situation import Situation, load_all
 from .table import table
 
@@ -24,7 +25,9 @@ _INCOMPLETE: Final = 75
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.truth", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.truth", description=__doc__, allow_abbrev=False
+    )
     parser.add_argument("--only", default="", metavar="REGEX", help="situations with such a name")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each, on OSDs in turn")
     parser.add_argument("--first-seed", type=int, default=0, help="the first one's number")
@@ -81,6 +84,8 @@ async def _all(runs: list[Run], results: Path, budget: float, keep: Path | None)
     for done, (situation, seed) in enumerate(runs):
         if time.monotonic() > end:
             return len(runs) - done
+        place = f"{done + 1} of {len(runs)}"
+        print(f"truth: {place}: {situation.name} (seed {seed})", file=sys.stderr, flush=True)
         await _run(situation, seed, results, keep)
     return 0
 
@@ -92,29 +97,31 @@ def _latest(rows: list[dict[str, Any]], known: set[tuple[str, str]]) -> list[dic
 
 
 def main() -> int:
-    args = _parser().parse_args()
+    parser = _parser()
+    args = parser.parse_args()
     situations = [replace(it, stay=args.stay) for it in load_all(args.only)]
     if args.list:
         print("\n".join(f"{it.name}: {it.about}" for it in situations))
         return 0
-    args.results.parent.mkdir(parents=True, exist_ok=True)
-    if not (args.resume or args.table):
-        args.results.unlink(missing_ok=True)
     known = {(it.name, it.digest) for it in situations}
+    earlier = _read(args.results) if args.resume or args.table else []
     done = {
-        (row["name"], row["seed"])
-        for row in _latest(_read(args.results), known)
-        if row["verdict"] != "not run"
+        (it["name"], it["seed"]) for it in _latest(earlier, known) if it["verdict"] != "not run"
     }
     seeds = range(args.first_seed, args.first_seed + args.seeds)
     runs = [(it, seed) for it in situations for seed in seeds if (it.name, seed) not in done]
+    if not (runs or done):
+        parser.error("nothing to stage: no situation has such a name, or --seeds is less than 1")
+    args.results.parent.mkdir(parents=True, exist_ok=True)
+    if not (args.resume or args.table):
+        args.results.unlink(missing_ok=True)
     left = 0 if args.table else asyncio.run(_all(runs, args.results, args.budget, args.keep))
     rows = _latest(_read(args.results), known)
     print(table(rows))
     if left:
         print(f"{left} runs are left: again with --resume")
         return _INCOMPLETE
-    return int(any(row["verdict"] != "right" for row in rows))
+    return int(any(row["verdict"] != "right" or not_as_said(row["runbook"]) for row in rows))
 
 
 if __name__ == "__main__":

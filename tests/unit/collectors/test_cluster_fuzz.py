@@ -48,11 +48,10 @@ async def shown(source: ClusterSource) -> Rendered:
 
 
 async def test_a_cluster_that_says_nonsense_is_well_once_it_does_not(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     seed = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
-    with capsys.disabled():
-        print(f"\nSEED={seed} pytest tests/unit/collectors/test_cluster_fuzz.py")
+    print(f"SEED={seed} pytest tests/unit/collectors/test_cluster_fuzz.py")  # shown if it fails
     rng = random.Random(seed)  # noqa: S311 - to be repeated, not to be secret
     monkeypatch.setattr(logging.root, "disabled", True)
     failed = 0
