@@ -155,15 +155,30 @@ _AWAY_BECAUSE_OF: Final = f"""
 """
 
 
+# The worst peer of each OSD on a network that is slow for it.
+_SLOW_PEER: Final = f"""
+topk by ({OSD}) (1,
+  max by ({OSD}, peer) (
+    {NetworkSeries.WORST_PEER_INFO} and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0
+  )
+)
+"""
+_SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
+# Whose own link is slow, sees more slow peers than any of them does.
+_OWN_LINK: Final = f"""
+label_replace(
+  {_SLOW_PEERS} > on ({OSD}) (
+    {_SLOW_PEER.strip()} * 0 + on (cluster, peer) group_left ()
+    label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
+  ),
+  "peer", "$1", "ceph_daemon", "(.+)"
+)
+"""
+
 _NETWORK: Final = f"""
 label_replace(
   {PerClass.AWAY} * on ({OSD}) group_left (peer) (
-    topk by ({OSD}) (1,
-      max by ({OSD}, peer) (
-        {NetworkSeries.WORST_PEER_INFO}
-          and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0
-      )
-    ) * 0 + 1
+    ({_OWN_LINK.strip()} or on ({OSD}) {_SLOW_PEER.strip()}) * 0 + 1
   ),
   "by", "$1", "peer", "(.+)"
 )

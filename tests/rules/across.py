@@ -281,6 +281,33 @@ NETWORK = [
         ),
     ),
     RuleCase(
+        name="an OSD whose own link is slow is named by all, itself too",
+        alert=VIOLATED,
+        series=merged(
+            *(replace(osd((10, WELL), (20, WAITS)), id=i) for i in range(3)),
+            *(
+                series
+                for i, slow, worst in ((0, 1, 1), (1, 2, 0), (2, 1, 1))
+                for series in (
+                    with_more(i, "cephqos_network_slow_peers", f"0x40 {slow}x200", **_SLOW_LINK),
+                    with_more(
+                        i, "cephqos_network_worst_peer_info", 1, peer=f"osd.{worst}", **_SLOW_LINK
+                    ),
+                )
+            ),
+        ),
+        moments=(
+            silent(14),
+            firing(
+                18,
+                *(
+                    {**violated("page", "network", by="osd.1"), "ceph_daemon": f"osd.{i}"}
+                    for i in range(3)
+                ),
+            ),
+        ),
+    ),
+    RuleCase(
         name="who waits for another OSD through one of its shards is not skewed",
         alert=VIOLATED,
         series=three((10, WELL), culprit=HOLDS_UP, others=replace(WAITS, queue=(3, 0, 0, 0))),
