@@ -12,7 +12,7 @@ import pytest
 from tests.lab.conftest import LabPool
 from tests.truth.judge import Heard, judge
 from tests.truth.run import delivered_at_its_end, play, prepare, unset, watching
-from tests.truth.runbook import shown
+from tests.truth.runbook import not_as_said, shown
 from tests.truth.situation import HERE, Situation, load
 from tests.truth.stage import Stage, clean
 from tests.waiting import until
@@ -39,10 +39,6 @@ FAULTS = (
     "stopped-osd",
     "limit-small",
 )
-
-
-# What is usual takes more than these seconds, and only a device that is slow is shown as such.
-MAY_BE_ABSENT = ("median1d", "osd_at:")
 
 
 @dataclass
@@ -108,5 +104,4 @@ async def test_the_alerts_of_a_staged_situation_are_those_that_it_expects(
     heard, showed = await theatre.show(situation)
     verdict, _, others = judge(situation, heard, 0)
     assert (verdict, [str(it) for it in others]) == ("right", []), [str(it) for it in heard]
-    nothing = [query for query, said in showed.items() if said.startswith("0 ")]
-    assert [query for query in nothing if not any(it in query for it in MAY_BE_ABSENT)] == []
+    assert not_as_said(showed) == []

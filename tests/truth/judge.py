@@ -16,6 +16,12 @@ BLIND = ("CephQosCollectorFailing", "CephQosTooFewSamples", "CephQosFiguresMissi
 # without the fault.
 SOONEST = WINDOWS["hold"] / FASTER
 _LABELS = ("severity", "alertname", "ceph_daemon", "class", "cause", "by", "collector")
+# What ReplicaSlow says of the OSD is in its description, as it may change while it fires.
+SEEN_OF_IT = {
+    "Its device is slow or has stopped.": "device",
+    "Its threads wait for a CPU.": "cpu",
+    "Neither its device nor its CPU shows why": "network",
+}
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,15 @@ class Heard:
 
     after: float
     labels: Mapping[str, str]
+
+    @classmethod
+    def of(cls, after: float, labels: Mapping[str, str], description: str) -> "Heard":
+        """With the cause that a reader of the alert sees."""
+        text = " ".join(description.split())
+        seen = [cause for words, cause in SEEN_OF_IT.items() if words in text]
+        if labels["alertname"] == "CephQosReplicaSlow":
+            labels = {**labels, "cause": seen[0] if seen else "not said"}
+        return cls(after, labels)
 
     def __str__(self) -> str:
         words = [self.labels[name] for name in _LABELS if self.labels.get(name)]

@@ -19,7 +19,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.stack import Stack, StackSpec
 
 from .judge import Heard, Judgement, judge, named, unseen
-from .runbook import shown
+from .runbook import not_as_said, shown
 from .situation import FASTER, Situation
 from .stage import FAULTS, LOADS, Stage, clean, degrade, prefill
 
@@ -131,7 +131,8 @@ async def _run(lab: RunningLab, situation: Situation, seed: int, keep: Path | No
             await stage.close()
             await unset(stage)
     judged = _judged(situation, seed, heard)
-    return replace(judged, stayed=stayed, watched=watched, seen=seen, runbook=showed)
+    note = "; ".join(filter(None, (judged.note, *not_as_said(showed))))
+    return replace(judged, stayed=stayed, watched=watched, seen=seen, runbook=showed, note=note)
 
 
 def _judged(situation: Situation, seed: int, heard: list[Heard]) -> Judgement:
@@ -315,4 +316,5 @@ async def _took_place(stage: Stage, seconds: float) -> None:
 
 
 def _heard(received: Received, staged: float) -> Heard:
-    return Heard(received.time - staged, received.labels)
+    description = received.annotations.get("description", "")
+    return Heard.of(received.time - staged, received.labels, description)

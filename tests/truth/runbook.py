@@ -1,10 +1,14 @@
-"""What the runbooks' queries show while the fault that they are for is staged."""
+"""What the runbooks' queries and commands show while the fault that they are for is staged."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from statistics import median
+from typing import Any, Final
 
 from tests.stack.conftest import Watched
 
@@ -13,6 +17,27 @@ from .judge import Heard
 _TEXT: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
 _BLOCK: Final = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _REPLICA_WRITE: Final = "osd_repop"
+# What is usual takes more than these seconds, and only a device that is slow is shown as such.
+_MAY_BE_ABSENT: Final = ("median1d", "osd_at:")
+NOT_AS_SAID: Final = "not as said: "
+
+# Step 3 of ReservationViolated: where the slowest operations waited, by cause. Without a CPU they
+# wait anywhere.
+_SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
+_WAITED: Final = {
+    "interference": _SCHEDULER,
+    "immediate": _SCHEDULER,
+    "limit": _SCHEDULER,
+    "capacity": _SCHEDULER,
+    "device": _OWN,
+    "replica": _PEER,
+    "network": _PEER,
+}
+# Step 1 of ReplicaSlow: dozens of replica writes are in progress, or none or one.
+_DOZENS: Final = {"device": True, "cpu": True, "network": False}
+_FEW, _MANY = 3, 12
+# Step 2 there: far above the others for want of the device or a CPU, and not for the network.
+_FAR_ABOVE: Final = 5.0
 
 
 def queries(alert: str, cause: str) -> list[str]:
@@ -26,20 +51,88 @@ def queries(alert: str, cause: str) -> list[str]:
 
 
 async def shown(on: Watched, heard: Sequence[Heard]) -> dict[str, str]:
-    """By alert and query: how many series it shows for the OSD of the alert, and the largest."""
-    found = {}
-    for labels in (dict(it.labels) for it in heard):
+    """By alert and query or command, what it shows; `NOT_AS_SAID` where the text says another."""
+    found: dict[str, str] = {}
+    for labels in (it.labels for it in heard):
         osd, name = labels.get("ceph_daemon"), labels["alertname"]
         if osd is None or f"## {name}\n" not in _TEXT:
             continue
-        for query in queries(name, labels.get("cause", "")):
-            series = await on.stack.query(query.replace("osd.N", osd))
-            values = [float(it["value"][1]) for it in series]
-            most = f", at most {max(values):.3g}" if values else ""
-            found[f"{name.removeprefix('CephQos')} {osd}: {query}"] = f"{len(series)} series{most}"
+        cause = labels.get("cause", "")
+        shows = await _queries(on, osd, queries(name, cause))
         if name == "CephQosReplicaSlow":
-            command = ["ceph", "tell", osd, "dump_ops_in_flight"]
-            ops = json.loads((await on.lab.exec(command)).stdout)["ops"]
-            held = sum(_REPLICA_WRITE in op["description"] for op in ops)
-            found[f"ReplicaSlow {osd}: {' '.join(command)}"] = f"{held} {_REPLICA_WRITE}"
+            shows |= await _of_replica_slow(on, osd, cause)
+        elif name == "CephQosReservationViolated":
+            shows |= await _of_violated(on, osd, cause, labels.get("class", ""))
+        found |= {f"{name.removeprefix('CephQos')} {osd}: {it}": text for it, text in shows.items()}
     return found
+
+
+def not_as_said(found: Mapping[str, str]) -> list[str]:
+    return [f"{it}: {text}" for it, text in found.items() if text.startswith(NOT_AS_SAID)]
+
+
+async def _queries(on: Watched, osd: str, which: Iterable[str]) -> dict[str, str]:
+    """How many series each shows for the OSD of the alert, and the largest."""
+    found = {}
+    for query in which:
+        series = await on.stack.query(query.replace("osd.N", osd))
+        values = [float(it["value"][1]) for it in series]
+        most = f", at most {max(values):.3g}" if values else ""
+        may_be = any(it in query for it in _MAY_BE_ABSENT)
+        found[query] = _said(bool(series) or may_be, f"{len(series)} series{most}")
+    return found
+
+
+async def _of_replica_slow(on: Watched, osd: str, cause: str) -> dict[str, str]:
+    ops = await _told(on, "tell", osd, "dump_ops_in_flight")
+    held = sum(_REPLICA_WRITE in op["description"] for op in ops["ops"])
+    as_said = {True: held >= _MANY, False: held <= _FEW}.get(_DOZENS.get(cause), True)  # type: ignore[arg-type]
+    shows = {"dump_ops_in_flight": _said(as_said, f"{held} {_REPLICA_WRITE}")}
+    return shows | await _of_perf(on, osd, cause)
+
+
+async def _of_violated(on: Watched, osd: str, cause: str, of_class: str) -> dict[str, str]:
+    shows = await _of_perf(on, osd, cause)
+    ops = (await _told(on, "tell", osd, "dump_historic_ops"))["ops"]
+    waited = Counter(where for op in ops if (where := waited_at(op)))
+    expected = _WAITED.get(cause) if of_class == "client" else None
+    as_said = expected is None or not waited or waited.most_common(1)[0][0] == expected
+    text = ", ".join(f"{count} {where}" for where, count in waited.most_common())
+    return shows | {"dump_historic_ops": _said(as_said, text or "nothing")}
+
+
+async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
+    said = await _told(on, "osd", "perf")
+    every = (said.get("osdstats") or said)["osd_perf_infos"]
+    commits = {f"osd.{it['id']}": it["perf_stats"]["commit_latency_ms"] for it in every}
+    own = commits.pop(osd)
+    others = max(1.0, median(commits.values()))
+    far_above = own >= _FAR_ABOVE * others
+    as_said = cause not in _DOZENS or far_above == _DOZENS[cause]
+    return {"ceph osd perf": _said(as_said, f"{own} ms, others {others:g} ms")}
+
+
+def waited_at(op: Mapping[str, Any]) -> str | None:
+    """Where a client's operation waited longest; None for what has no such events."""
+    events = [(_time(it["time"]), it["event"]) for it in op["type_data"]["events"]]
+    names = [name for _, name in events]
+    if not op["description"].startswith("osd_op(") or "reached_pg" not in names:
+        return None
+    gaps = [(after[0] - before[0], at) for at, (before, after) in enumerate(pairwise(events), 1)]
+    _, end = max(gaps)
+    if end <= names.index("reached_pg"):
+        return _SCHEDULER
+    own = names.index("op_commit") if "op_commit" in names else len(names)
+    return _PEER if end > own and "sub_op_commit_rec" in names[end] else _OWN
+
+
+def _time(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp()
+
+
+def _said(as_said: bool, text: str) -> str:
+    return text if as_said else f"{NOT_AS_SAID}{text}"
+
+
+async def _told(on: Watched, *words: str) -> Any:
+    return json.loads((await on.lab.exec(["ceph", *words, "--format", "json"])).stdout)

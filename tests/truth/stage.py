@@ -15,6 +15,7 @@ from tests.waiting import until
 
 from cephqos_loadgen.errors import LabError
 
+from . import link
 from .situation import Situation, StagedAction
 
 _FRESH = count()
@@ -124,9 +125,11 @@ async def _busy_cpu(stage: Stage, do: StagedAction) -> None:
     pid = (await stage.on.lab.pids())[f"osd.{stage.osd(do)}"]
     cpu = max(os.sched_getaffinity(0))
     everywhere = os.sched_getaffinity(pid)
-    spin = f"import os; os.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    # In a session of its own each: the kernel's autogroups give two sessions half each, however
+    # many processes are in them. They end with their parent.
+    spin = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile os.getppid() == {os.getpid()}: 0"
     others = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", spin)
+        await asyncio.create_subprocess_exec(sys.executable, "-c", spin, start_new_session=True)
         for _ in range(int(do.options.get("processes", 4)))
     ]
 
@@ -185,6 +188,12 @@ async def _slow_messages(stage: Stage, do: StagedAction) -> None:
     stage.undo.append(end)
     # A connection asks for its delay when it is made.
     await stage.on.lab.faults.restart(osd)
+
+
+async def _slow_link(stage: Stage, do: StagedAction) -> None:
+    """What other OSDs send to this one passes a slow link."""
+    stage.undo.append(link.restore)
+    await link.slow_down(stage.on.lab, stage.osd(do), int(do.options["kbit"]))
 
 
 async def _affinity(stage: Stage, do: StagedAction) -> None:
@@ -266,6 +275,7 @@ FAULTS = {
     "more": _more,
     "config": _config,
     "slow-messages": _slow_messages,
+    "slow-link": _slow_link,
     "affinity": _affinity,
     "scrub": _scrub,
     "trim": _trim,

@@ -1,10 +1,11 @@
 """How the staged-fault suite judges what came to the receiver."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.truth.judge import Heard, judge
-from tests.truth.runbook import queries
+from tests.truth.judge import SEEN_OF_IT, Heard, judge
+from tests.truth.runbook import queries, waited_at
 from tests.truth.situation import ExpectedFinding, Situation, StagedCluster, load, load_all
 from tests.truth.stage import FAULTS, LOADS
 from tests.truth.table import table
@@ -66,6 +67,42 @@ def test_a_healthy_cluster_that_was_not_watched_proves_nothing() -> None:
     failing = Heard(9, {"alertname": "CephQosTooFewSamples", "severity": "ticket"})
     assert judge(_situation(), [failing], 0) == ("not run", None, [])
     assert judge(_situation(), [failing, _heard(0, "unknown")], 0)[0] == "false"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("wait for it.\nIts device is slow or has stopped.\n", "device"),
+        ("wait for it. Its threads wait\nfor a CPU.", "cpu"),
+        ("Neither its device nor its CPU shows why: look at its log and its network.", "network"),
+        ("wait for it.", "not said"),
+    ],
+)
+def test_the_cause_of_replica_slow_is_what_its_description_says(text: str, cause: str) -> None:
+    labels = {"alertname": "CephQosReplicaSlow", "cause": "replica", "ceph_daemon": "osd.1"}
+    assert Heard.of(10, labels, text).labels["cause"] == cause
+
+
+def test_every_word_that_the_judge_looks_for_is_in_the_alert() -> None:
+    rules = " ".join(Path("alerts/rules/qos.yml").read_text(encoding="utf-8").split())
+    assert all(words in rules for words in SEEN_OF_IT)
+
+
+def test_where_an_operation_waited_is_its_longest_gap_between_two_events() -> None:
+    def op(*events: tuple[int, str]) -> dict[str, Any]:
+        times = [
+            {"time": f"2026-11-25T04:00:{second:02}.000000+0000", "event": event}
+            for second, event in events
+        ]
+        return {"description": "osd_op(client.1)", "type_data": {"events": times}}
+
+    begun = ((0, "initiated"), (1, "queued_for_pg"))
+    assert waited_at(op(*begun, (9, "reached_pg"), (10, "done"))) == "in the scheduler"
+    own = ((1, "reached_pg"), (1, "started"), (2, "sub_op_commit_rec from 2"), (9, "op_commit"))
+    assert waited_at(op(*begun, *own)) == "for its own device or CPU"
+    peer = ((1, "reached_pg"), (1, "started"), (2, "op_commit"), (9, "sub_op_commit_rec from 2"))
+    assert waited_at(op(*begun, *peer)) == "for another OSD"
+    assert waited_at(op(*begun)) is None
 
 
 def test_a_seed_turns_the_osds() -> None:
