@@ -28,7 +28,7 @@ _WAITED: Final = {
     "interference": _SCHEDULER,
     "immediate": _SCHEDULER,
     "limit": _SCHEDULER,
-    "capacity": _SCHEDULER,
+    "capacity": _OWN,
     "device": _OWN,
     "replica": _PEER,
     "network": _PEER,
