@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
+import psutil
 from tests.stack.conftest import Watched
 
 from .judge import Heard
@@ -34,8 +35,8 @@ _WAITED: Final = {
     "network": _PEER,
 }
 # Step 1 of ReplicaSlow: dozens of replica writes are in progress, or none or one.
-_DOZENS: Final = {"device": True, "cpu": True, "network": False}
-_FEW, _MANY = 3, 12
+_HOLDS: Final = {"device": True, "cpu": True, "network": False}
+_NONE, _DOZEN = 3, 12
 # Step 2 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
 
@@ -54,16 +55,16 @@ async def shown(on: Watched, heard: Sequence[Heard]) -> dict[str, str]:
     """By alert and query or command, what it shows; `NOT_AS_SAID` where the text says another."""
     found: dict[str, str] = {}
     for labels in (it.labels for it in heard):
-        osd, name = labels.get("ceph_daemon"), labels["alertname"]
-        if osd is None or f"## {name}\n" not in _TEXT:
+        osd, name = labels.get("ceph_daemon", ""), labels["alertname"]
+        if f"## {name}\n" not in _TEXT:
             continue
-        cause = labels.get("cause", "")
-        shows = await _queries(on, osd, queries(name, cause))
-        if name == "CephQosReplicaSlow":
-            shows |= await _of_replica_slow(on, osd, cause)
-        elif name == "CephQosReservationViolated":
-            shows |= await _of_violated(on, osd, cause, labels.get("class", ""))
-        found |= {f"{name.removeprefix('CephQos')} {osd}: {it}": text for it, text in shows.items()}
+        shows = {}
+        if osd:
+            shows = await _queries(on, osd, queries(name, labels.get("cause", "")))
+        if name in _COMMANDS:
+            shows |= await _COMMANDS[name](on, labels)
+        what = f"{name.removeprefix('CephQos')} {osd}".strip()
+        found |= {f"{what}: {it}": text for it, text in shows.items()}
     return found
 
 
@@ -83,22 +84,62 @@ async def _queries(on: Watched, osd: str, which: Iterable[str]) -> dict[str, str
     return found
 
 
-async def _of_replica_slow(on: Watched, osd: str, cause: str) -> dict[str, str]:
+async def _of_replica_slow(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
+    osd, cause = labels["ceph_daemon"], labels["cause"]
     ops = await _told(on, "tell", osd, "dump_ops_in_flight")
     held = sum(_REPLICA_WRITE in op["description"] for op in ops["ops"])
-    as_said = {True: held >= _MANY, False: held <= _FEW}.get(_DOZENS.get(cause), True)  # type: ignore[arg-type]
+    as_said = cause not in _HOLDS or (held >= _DOZEN if _HOLDS[cause] else held <= _NONE)
     shows = {"dump_ops_in_flight": _said(as_said, f"{held} {_REPLICA_WRITE}")}
     return shows | await _of_perf(on, osd, cause)
 
 
-async def _of_violated(on: Watched, osd: str, cause: str, of_class: str) -> dict[str, str]:
-    shows = await _of_perf(on, osd, cause)
+async def _of_violated(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
+    osd, cause = labels["ceph_daemon"], labels["cause"]
     ops = (await _told(on, "tell", osd, "dump_historic_ops"))["ops"]
     waited = Counter(where for op in ops if (where := waited_at(op)))
-    expected = _WAITED.get(cause) if of_class == "client" else None
+    expected = _WAITED.get(cause) if labels["class"] == "client" else None
     as_said = expected is None or not waited or waited.most_common(1)[0][0] == expected
     text = ", ".join(f"{count} {where}" for where, count in waited.most_common())
-    return shows | {"dump_historic_ops": _said(as_said, text or "nothing")}
+    shows = {"dump_historic_ops": _said(as_said, text or "nothing")}
+    return shows | await _of_perf(on, osd, cause)
+
+
+async def _of_limit(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
+    async def show(name: str) -> str:
+        argv = ["ceph", "config", "show", labels["ceph_daemon"], f"osd_mclock_{name}"]
+        return (await on.lab.exec(argv)).stdout.strip()
+
+    profile, limit = await show("profile"), await show(f"scheduler_{labels['class']}_lim")
+    as_said = profile == "custom" and float(limit) > 0
+    return {"config show": _said(as_said, f"profile {profile}, limit {limit}")}
+
+
+async def _of_silent(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
+    """Whether the process is there, and stopped, as the reason in the figures says."""
+    osd = labels["ceph_daemon"]
+    up = await on.stack.query(f'cephqos_daemon_up{{ceph_daemon="{osd}"}} == 0')
+    reason = up[0]["metric"]["reason"] if up else "none"
+    pid = (await on.lab.pids()).get(osd)
+    state = psutil.Process(pid).status() if pid else None
+    as_said = not pid if reason == "refused" else reason == "timeout" and bool(pid)
+    return {"ps": _said(as_said, f"{state or 'not in the list'}, reason {reason}")}
+
+
+async def _of_target(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
+    """Recovery that takes the share of clients is in the status."""
+    said = (await on.lab.exec(["ceph", "-s"])).stdout
+    words = [word for word in ("recovery:", "backfilling", "recovering") if word in said]
+    as_said = bool(words) or labels.get("cause") != "interference"
+    return {"ceph -s": _said(as_said, ", ".join(words) or "no recovery")}
+
+
+_COMMANDS: Final = {
+    "CephQosReplicaSlow": _of_replica_slow,
+    "CephQosReservationViolated": _of_violated,
+    "CephQosHeldAtLimit": _of_limit,
+    "CephQosDaemonNotAnswering": _of_silent,
+    "CephQosPolicyTargetMissed": _of_target,
+}
 
 
 async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
@@ -108,7 +149,7 @@ async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
     own = commits.pop(osd)
     others = max(1.0, median(commits.values()))
     far_above = own >= _FAR_ABOVE * others
-    as_said = cause not in _DOZENS or far_above == _DOZENS[cause]
+    as_said = cause not in _HOLDS or far_above == _HOLDS[cause]
     return {"ceph osd perf": _said(as_said, f"{own} ms, others {others:g} ms")}
 
 
