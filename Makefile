@@ -6,9 +6,6 @@ PYTHON ?= python3
 STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
-# A dozen staged situations take six minutes of a quiet machine: a target of their own.
-NOT_STAGED = --ignore=tests/stack/test_staged.py
-
 .DEFAULT_GOAL := help
 .PHONY: help venv tools packages demo test test-fast check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
@@ -39,7 +36,7 @@ test: $(STAMP) ## run every test, on real Ceph clusters too (root, about three q
 	$(BIN)/pytest tests/unit tests/golden -n auto
 	-@$(BIN)/python -m cephqos_loadgen.tools
 	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25
-	$(BIN)/pytest tests/lab tests/stack -m alone $(NOT_STAGED) --durations=5
+	$(BIN)/pytest tests/lab tests/stack -m alone --durations=5
 
 test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
 	$(BIN)/pytest tests/unit tests/golden -n auto
