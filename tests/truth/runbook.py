@@ -39,6 +39,7 @@ _HOLDS: Final = {"device": True, "cpu": True, "network": False}
 _NONE, _DOZEN = 3, 12
 # Step 2 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
+_ENDS_NOTHING: Final = "0 ms"
 
 
 def queries(alert: str, cause: str) -> list[str]:
@@ -95,13 +96,15 @@ async def _of_replica_slow(on: Watched, labels: Mapping[str, str]) -> dict[str, 
 
 async def _of_violated(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
     osd, cause = labels["ceph_daemon"], labels["cause"]
-    ops = (await _told(on, "tell", osd, "dump_historic_ops"))["ops"]
+    perf = await _of_perf(on, osd, cause)
+    # What never ends is not among the slowest that have ended.
+    which = "dump_ops_in_flight" if _ENDS_NOTHING in str(perf) else "dump_historic_ops"
+    ops = (await _told(on, "tell", osd, which))["ops"]
     waited = Counter(where for op in ops if (where := waited_at(op)))
     expected = _WAITED.get(cause) if labels["class"] == "client" else None
     as_said = expected is None or not waited or waited.most_common(1)[0][0] == expected
     text = ", ".join(f"{count} {where}" for where, count in waited.most_common())
-    shows = {"dump_historic_ops": _said(as_said, text or "nothing")}
-    return shows | await _of_perf(on, osd, cause)
+    return perf | {which: _said(as_said, text or "nothing")}
 
 
 async def _of_limit(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
@@ -147,6 +150,8 @@ async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
     every = (said.get("osdstats") or said)["osd_perf_infos"]
     commits = {f"osd.{it['id']}": it["perf_stats"]["commit_latency_ms"] for it in every}
     own = commits.pop(osd)
+    if not own and cause == "device" and max(commits.values()):
+        return {"ceph osd perf": f"{_ENDS_NOTHING}, others at most {max(commits.values())} ms"}
     others = max(1.0, median(commits.values()))
     far_above = own >= _FAR_ABOVE * others
     as_said = cause not in _HOLDS or far_above == _HOLDS[cause]
@@ -154,8 +159,10 @@ async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
 
 
 def waited_at(op: Mapping[str, Any]) -> str | None:
-    """Where a client's operation waited longest; None for what has no such events."""
+    """Where a client's operation waited longest, or waits now; None without such events."""
     events = [(_time(it["time"]), it["event"]) for it in op["type_data"]["events"]]
+    if events and events[-1][1] != "done":
+        events.append((_time(op["initiated_at"]) + op["age"], "sub_op_commit_rec to come"))
     names = [name for _, name in events]
     if not op["description"].startswith("osd_op(") or "reached_pg" not in names:
         return None

@@ -94,15 +94,20 @@ def test_where_an_operation_waited_is_its_longest_gap_between_two_events() -> No
             {"time": f"2026-11-25T04:00:{second:02}.000000+0000", "event": event}
             for second, event in events
         ]
-        return {"description": "osd_op(client.1)", "type_data": {"events": times}}
+        begun = {"initiated_at": times[0]["time"], "age": 30.0}
+        return {"description": "osd_op(client.1)", **begun, "type_data": {"events": times}}
+
+    done = (10, "done")
 
     begun = ((0, "initiated"), (1, "queued_for_pg"))
-    assert waited_at(op(*begun, (9, "reached_pg"), (10, "done"))) == "in the scheduler"
+    assert waited_at(op(*begun, (9, "reached_pg"), done)) == "in the scheduler"
     own = ((1, "reached_pg"), (1, "started"), (2, "sub_op_commit_rec from 2"), (9, "op_commit"))
-    assert waited_at(op(*begun, *own)) == "for its own device or CPU"
+    assert waited_at(op(*begun, *own, done)) == "for its own device or CPU"
     peer = ((1, "reached_pg"), (1, "started"), (2, "op_commit"), (9, "sub_op_commit_rec from 2"))
-    assert waited_at(op(*begun, *peer)) == "for another OSD"
+    assert waited_at(op(*begun, *peer, done)) == "for another OSD"
     assert waited_at(op(*begun)) is None
+    assert waited_at(op(*begun, *own[:3])) == "for its own device or CPU", "it waits now"
+    assert waited_at(op(*begun, *peer[:3])) == "for another OSD"
 
 
 def test_a_seed_turns_the_osds() -> None:
