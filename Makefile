@@ -111,6 +111,7 @@ test-staged: $(STAMP) ## run a dozen situations of make truth on one cluster (ro
 	$(BIN)/pytest tests/stack/test_staged.py
 
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
+	@YES=$(YES) deploy/bootstrap.sh system ip tc
 	@# In a network namespace of its own, where links can be slowed down.
 	unshare --net sh -c 'ip link set lo up && exec "$$@"' - env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 

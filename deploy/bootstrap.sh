@@ -42,7 +42,7 @@ make_venv() {
 
 check_system() {
     local missing=()
-    local -A package_of=([systemd-analyze]=systemd)
+    local -A package_of=([systemd-analyze]=systemd [ip]=iproute2 [tc]=iproute2)
     [[ $EUID -eq 0 ]] || fail "real Ceph needs root, for namespaces and mounts: run it with sudo"
     command -v debootstrap >/dev/null || missing+=(debootstrap)
     [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]] || missing+=(debian-archive-keyring)
