@@ -18,8 +18,9 @@ from .judge import Heard
 _TEXT: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
 _BLOCK: Final = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _REPLICA_WRITE: Final = "osd_repop"
-# What is usual takes more than these seconds, and only a device that is slow is shown as such.
-_MAY_BE_ABSENT: Final = ("median1d", "osd_at:")
+# What is usual takes more than these seconds, only a device that is slow is shown as such, and 16.2
+# does not tell how late requests are.
+_MAY_BE_ABSENT: Final = ("median1d", "osd_at:", "reservation_lag")
 NOT_AS_SAID: Final = "not as said: "
 
 # Step 3 of ReservationViolated: where the slowest operations waited, by cause. Without a CPU they
@@ -154,6 +155,9 @@ async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
         return {"ceph osd perf": f"{_ENDS_NOTHING}, others at most {max(commits.values())} ms"}
     others = max(1.0, median(commits.values()))
     far_above = own >= _FAR_ABOVE * others
+    reads = f'osd_at:cephqos_device_seconds:rate{{ceph_daemon="{osd}",at="read"}}'
+    if cause == "device" and not far_above and await on.stack.query(reads):
+        return {"ceph osd perf": f"{own} ms, others {others:g} ms; reads are slow"}
     as_said = cause not in _HOLDS or far_above == _HOLDS[cause]
     return {"ceph osd perf": _said(as_said, f"{own} ms, others {others:g} ms")}
 
