@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 import psutil
@@ -104,6 +103,9 @@ async def _of_violated(on: Watched, labels: Mapping[str, str]) -> dict[str, str]
     waited = Counter(where for op in ops if (where := waited_at(op)))
     expected = _WAITED.get(cause) if labels["class"] == "client" else None
     as_said = not (expected and waited) or waited.most_common(1)[0][0] in expected
+    if cause == "device" and not as_said:  # of two slow OSDs they wait for the slower one
+        commits = await _commits(on)
+        as_said = _PEER in waited and commits[osd] < max(commits.values())
     text = ", ".join(f"{count} {where}" for where, count in waited.most_common())
     return perf | {which: _said(as_said, text or "nothing")}
 
@@ -146,20 +148,25 @@ _COMMANDS: Final = {
 }
 
 
-async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
+async def _commits(on: Watched) -> dict[str, int]:
+    """Milliseconds, as `ceph osd perf` has them."""
     said = await _told(on, "osd", "perf")
     every = (said.get("osdstats") or said)["osd_perf_infos"]
-    commits = {f"osd.{it['id']}": it["perf_stats"]["commit_latency_ms"] for it in every}
+    return {f"osd.{it['id']}": it["perf_stats"]["commit_latency_ms"] for it in every}
+
+
+async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
+    commits = await _commits(on)
     own = commits.pop(osd)
     if not own and cause == "device" and max(commits.values()):
         return {"ceph osd perf": f"{_ENDS_NOTHING}, others at most {max(commits.values())} ms"}
-    others = max(1.0, median(commits.values()))
+    others = max(1, *commits.values()) if cause == "network" else max(1, min(commits.values()))
     far_above = own >= _FAR_ABOVE * others
     reads = f'osd_at:cephqos_device_seconds:rate{{ceph_daemon="{osd}",at="read"}}'
     if cause == "device" and not far_above and await on.stack.query(reads):
-        return {"ceph osd perf": f"{own} ms, others {others:g} ms; reads are slow"}
+        return {"ceph osd perf": f"{own} ms, others {sorted(commits.values())} ms; reads are slow"}
     as_said = cause not in _HOLDS or far_above == _HOLDS[cause]
-    return {"ceph osd perf": _said(as_said, f"{own} ms, others {others:g} ms")}
+    return {"ceph osd perf": _said(as_said, f"{own} ms, others {sorted(commits.values())} ms")}
 
 
 def waited_at(op: Mapping[str, Any]) -> str | None:
