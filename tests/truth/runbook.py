@@ -39,7 +39,7 @@ _HOLDS: Final = {"device": True, "cpu": True, "network": False}
 _NONE, _DOZEN = 3, 12
 # Step 2 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
-_ENDS_NOTHING: Final = "0 ms"
+_ENDS_NOTHING: Final = "0 ms: no commit ends"
 
 
 def queries(alert: str, cause: str) -> list[str]:
