@@ -177,6 +177,8 @@ def waited_at(op: Mapping[str, Any]) -> str | None:
     names = [name for _, name in events]
     if not op["description"].startswith("osd_op(") or "reached_pg" not in names:
         return None
+    if any(it.startswith("waiting for ") and "subops" not in it for it in names):
+        return None  # while its placement group peered
     gaps = [(after[0] - before[0], at) for at, (before, after) in enumerate(pairwise(events), 1)]
     _, end = max(gaps)
     if end <= names.index("reached_pg"):

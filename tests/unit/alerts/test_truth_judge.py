@@ -106,6 +106,7 @@ def test_where_an_operation_waited_is_its_longest_gap_between_two_events() -> No
     peer = ((1, "reached_pg"), (1, "started"), (2, "op_commit"), (9, "sub_op_commit_rec from 2"))
     assert waited_at(op(*begun, *peer, done)) == "for another OSD"
     assert waited_at(op(*begun)) is None
+    assert waited_at(op(*begun, (1, "reached_pg"), (1, "waiting for peered"), done)) is None
     assert waited_at(op(*begun, *own[:3])) == "for its own device or CPU", "it waits now"
     assert waited_at(op(*begun, *peer[:3])) == "for another OSD"
 
