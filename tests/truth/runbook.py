@@ -27,7 +27,7 @@ NOT_AS_SAID: Final = "not as said: "
 _SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
 _WAITED: Final = {
     "interference": (_SCHEDULER,),
-    "immediate": (_SCHEDULER,),
+    "immediate": (_SCHEDULER, _PEER),  # all OSDs are full of replica writes
     "limit": (_SCHEDULER,),
     "capacity": (_OWN,),
     "device": (_OWN, _SCHEDULER),  # a read holds the thread that serves others, too
@@ -55,7 +55,7 @@ def queries(alert: str, cause: str) -> list[str]:
 async def shown(on: Watched, heard: Sequence[Heard]) -> dict[str, str]:
     """By alert and query or command, what it shows; `NOT_AS_SAID` where the text says another."""
     found: dict[str, str] = {}
-    for labels in (it.labels for it in heard):
+    for labels in _newest(heard):
         osd, name = labels.get("ceph_daemon", ""), labels["alertname"]
         if f"## {name}\n" not in _TEXT:
             continue
@@ -67,6 +67,13 @@ async def shown(on: Watched, heard: Sequence[Heard]) -> dict[str, str]:
         what = f"{name.removeprefix('CephQos')} {osd}".strip()
         found |= {f"{what}: {it}": text for it, text in shows.items()}
     return found
+
+
+def _newest(heard: Sequence[Heard]) -> Iterable[Mapping[str, str]]:
+    """The last cause of each alert."""
+    which = ("alertname", "ceph_daemon", "class")
+    in_order = sorted(heard, key=lambda it: it.after)
+    return {tuple(it.labels.get(key) for key in which): it.labels for it in in_order}.values()
 
 
 def not_as_said(found: Mapping[str, str]) -> list[str]:
