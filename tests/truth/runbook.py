@@ -165,8 +165,8 @@ async def _commits(on: Watched) -> dict[str, int]:
 async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
     commits = await _commits(on)
     own = commits.pop(osd)
-    if not own and cause == "device" and max(commits.values()):
-        return {"ceph osd perf": f"{_ENDS_NOTHING}, others at most {max(commits.values())} ms"}
+    if not own and cause == "device":
+        return {"ceph osd perf": f"{_ENDS_NOTHING}, others {sorted(commits.values())} ms"}
     others = max(1, *commits.values()) if cause == "network" else max(1, min(commits.values()))
     far_above = own >= _FAR_ABOVE * others
     reads = f'osd_at:cephqos_device_seconds:rate{{ceph_daemon="{osd}",at="read"}}'
