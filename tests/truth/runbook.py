@@ -39,7 +39,7 @@ _HOLDS: Final = {"device": True, "cpu": True, "network": False}
 _NONE, _DOZEN = 3, 12
 # Step 2 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
-_ENDS_NOTHING: Final = "0 ms: no commit ends"
+_ENDS_NOTHING: Final = "no commit ends"
 
 
 def queries(alert: str, cause: str) -> list[str]:
@@ -165,15 +165,17 @@ async def _commits(on: Watched) -> dict[str, int]:
 async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
     commits = await _commits(on)
     own = commits.pop(osd)
-    if not own and cause == "device":
-        return {"ceph osd perf": f"{_ENDS_NOTHING}, others {sorted(commits.values())} ms"}
     others = max(1, *commits.values()) if cause == "network" else max(1, min(commits.values()))
     far_above = own >= _FAR_ABOVE * others
+    text = f"{own} ms, others {sorted(commits.values())} ms"
     reads = f'osd_at:cephqos_device_seconds:rate{{ceph_daemon="{osd}",at="read"}}'
-    if cause == "device" and not far_above and await on.stack.query(reads):
-        return {"ceph osd perf": f"{own} ms, others {sorted(commits.values())} ms; reads are slow"}
+    if cause == "device" and not far_above:
+        if await on.stack.query(reads):
+            return {"ceph osd perf": f"{text}; reads are slow"}
+        if not own:
+            return {"ceph osd perf": f"{text}; {_ENDS_NOTHING}"}
     as_said = cause not in _HOLDS or far_above == _HOLDS[cause]
-    return {"ceph osd perf": _said(as_said, f"{own} ms, others {sorted(commits.values())} ms")}
+    return {"ceph osd perf": _said(as_said, text)}
 
 
 def waited_at(op: Mapping[str, Any]) -> str | None:
