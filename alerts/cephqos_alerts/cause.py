@@ -40,6 +40,8 @@ _SICK_RANK: Final = 68
 _FAILED_RANK: Final = 72
 # Time spent elsewhere, by an OSD that cannot be told.
 _AWAY_RANK: Final = 45
+# More time spent elsewhere than where all are well, while an OSD holds up others.
+_PARTLY_AWAY_RANK: Final = 61
 
 
 def _wanting(condition: str) -> str:
@@ -155,6 +157,19 @@ _AWAY_BECAUSE_OF: Final = f"""
 """
 
 
+_PARTLY_AWAY: Final = f"""
+    {PerClass.WANTS}{{class="client"}}
+      and on ({OSD}) ({PerOsd.OWN_STORE} < @partly_own_store@)
+      unless on ({OSD}) {PerClass.AWAY}
+      unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
+"""
+_PARTLY_AWAY_BECAUSE_OF: Final = f"""
+    ({_PARTLY_AWAY.strip()})
+    * on (cluster) group_left (by) (
+      topk by (cluster) (1, {_as_by(_WORST)}) * 0 + 1
+    )
+"""
+
 # The worst peer of each OSD on a network that is slow for it.
 _SLOW_PEER: Final = f"""
 topk by ({OSD}) (1,
@@ -213,7 +228,9 @@ _SLOW_FOR_RECOVERY: Final = f"""
   unless on ({OSD}) {PerOsd.DEVICE_FAILING}
 """
 
-_NAMED: Final = f'{PerClass.EVIDENCE}{{class="client", cause="{ELSEWHERE}", by!=""}}'
+_NAMED: Final = (
+    f'({PerClass.EVIDENCE}{{class="client", cause="{ELSEWHERE}", by!=""}} > {_PARTLY_AWAY_RANK})'
+)
 
 # Where what is delivered is not known, nothing is left that could be unknown.
 _UNKNOWN: Final = f"""
@@ -278,6 +295,7 @@ def _evidence() -> str:
     only = f"{network} unless on (cluster, by) {_as_by(_SICK)}"
     # An erasure-coded write takes most of its time on other OSDs where all of them are well.
     away = _ranked("replica", f"{PerClass.AWAY} {COUNTED.strip()}", _AWAY_RANK)
+    partly = _ranked("replica", _PARTLY_AWAY_BECAUSE_OF, _PARTLY_AWAY_RANK)
     parts = [
         _ranked("device", _DEVICE),
         f"(({_ranked('cpu', _CPU)} or {_ranked('cpu', _CPU_BUSY, _BUSY_CPU_RANK)})"
@@ -285,7 +303,8 @@ def _evidence() -> str:
         _ranked("limit", PerClass.AT_LIMIT),
         _ranked("skew", _SKEW),
         _ranked("interference", interference),
-        f"({_with_cause(ELSEWHERE, named)} or on ({OSD_CLASS}) {away})",
+        f"({_with_cause(ELSEWHERE, named)} or on ({OSD_CLASS}) {partly}"
+        f" or on ({OSD_CLASS}) {away})",
         f"({_ranked('network', only, _ONLY_NETWORK_RANK)} or {_ranked('network', network)})",
         _ranked("immediate", immediate),
         _ranked("capacity", _CAPACITY),

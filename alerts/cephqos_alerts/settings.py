@@ -68,6 +68,7 @@ class Thresholds:
     cpu_waiting: float = 2  # threads of an OSD ready to run and without a CPU
     waits_for_cpu: float = 0.5  # of the time of commits or reads that their threads wait for a CPU
     own_store: float = 0.3  # of a client write: below, the time is spent elsewhere
+    partly_own_store: float = 0.42  # the same, where an OSD is seen to hold up others
     left_queue: float = 0.2  # of a client write is spent outside of the queue; below, all is queue
     replica_slow: float = 4  # times the median of replica writes on the same media
     replica_share: float = 3  # times the median of replica writes under way

@@ -91,6 +91,16 @@ REPLICAS = [
         moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
     ),
     RuleCase(
+        name="who spends a third of the time on its own store waits for the slow OSD all the same",
+        alert=VIOLATED,
+        series=three(
+            (10, WELL),
+            culprit=BUSY_CORE,
+            others=replace(WAITS, client=250, store=40, store_latency=0.0375),
+        ),
+        moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting(0), waiting(2))),
+    ),
+    RuleCase(
         name="a slow OSD that holds replicas only is paged though it has no clients",
         alert=REPLICA,
         series=merged(three((10, replace(WELL, client=700)), culprit=HOLDS_UP, others=WAITS)),
