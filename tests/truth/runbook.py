@@ -34,9 +34,9 @@ _WAITED: Final = {
     "replica": (_PEER,),
     "network": (_PEER,),
 }
-# Step 1 of ReplicaSlow: dozens of replica writes are in progress, or none or one.
+# Step 1 of ReplicaSlow: many replica writes are in progress, or none or one.
 _HOLDS: Final = {"device": True, "cpu": True, "network": False}
-_NONE, _DOZEN = 3, 12
+_NONE, _MANY = 3, 5
 # Step 2 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
 _ENDS_NOTHING: Final = "no commit ends"
@@ -96,7 +96,7 @@ async def _of_replica_slow(on: Watched, labels: Mapping[str, str]) -> dict[str, 
     osd, cause = labels["ceph_daemon"], labels["cause"]
     ops = await _told(on, "tell", osd, "dump_ops_in_flight")
     held = sum(_REPLICA_WRITE in op["description"] for op in ops["ops"])
-    as_said = cause not in _HOLDS or (held >= _DOZEN if _HOLDS[cause] else held <= _NONE)
+    as_said = cause not in _HOLDS or (held >= _MANY if _HOLDS[cause] else held <= _NONE)
     shows = {"dump_ops_in_flight": _said(as_said, f"{held} {_REPLICA_WRITE}")}
     return shows | await _of_perf(on, osd, cause)
 
