@@ -65,7 +65,8 @@ class Theatre:
         try:
             await prepare(stage, self.delivered)
             heard = await play(stage, random.Random(0))  # noqa: S311 - a jitter, no secret
-            return heard, await shown(self.on, heard)
+            # Commands would show operations of the situation before, too.
+            return heard, await shown(self.on, heard, commands=False)
         finally:
             await stage.close()
             await unset(stage)

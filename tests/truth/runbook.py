@@ -52,7 +52,7 @@ def queries(alert: str, cause: str) -> list[str]:
     return [line.strip() for block in blocks for line in block.splitlines()]
 
 
-async def shown(on: Watched, heard: Sequence[Heard]) -> dict[str, str]:
+async def shown(on: Watched, heard: Sequence[Heard], commands: bool = True) -> dict[str, str]:
     """By alert and query or command, what it shows; `NOT_AS_SAID` where the text says another."""
     found: dict[str, str] = {}
     for labels in _newest(heard):
@@ -62,7 +62,7 @@ async def shown(on: Watched, heard: Sequence[Heard]) -> dict[str, str]:
         shows = {}
         if osd:
             shows = await _queries(on, osd, queries(name, labels.get("cause", "")))
-        if name in _COMMANDS:
+        if commands and name in _COMMANDS:
             shows |= await _COMMANDS[name](on, labels)
         what = f"{name.removeprefix('CephQos')} {osd}".strip()
         found |= {f"{what}: {it}": text for it, text in shows.items()}
