@@ -138,6 +138,8 @@ def _as_by(series: str) -> str:
     return f'label_replace({series}, "by", "$1", "ceph_daemon", "(.+)")'
 
 
+_BY_THE_WORST: Final = f"topk by (cluster) (1, {_as_by(_WORST)}) * 0 + 1"
+
 # Those that wait for others, with `by`: the one they were seen to wait for, or the worst. Recovery
 # and scrub need other OSDs too, and what they get there is measured nowhere.
 _AWAY_BECAUSE_OF: Final = f"""
@@ -149,9 +151,7 @@ _AWAY_BECAUSE_OF: Final = f"""
       )
       or on ({OSD_CLASS})
       ({PerClass.AWAY} or {PerClass.WANTS}{{class=~"background_.*"}})
-      * on (cluster) group_left (by) (
-        topk by (cluster) (1, {_as_by(_WORST)}) * 0 + 1
-      )
+      * on (cluster) group_left (by) ({_BY_THE_WORST})
     )
     unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
 """
@@ -165,9 +165,7 @@ _PARTLY_AWAY: Final = f"""
 """
 _PARTLY_AWAY_BECAUSE_OF: Final = f"""
     ({_PARTLY_AWAY.strip()})
-    * on (cluster) group_left (by) (
-      topk by (cluster) (1, {_as_by(_WORST)}) * 0 + 1
-    )
+    * on (cluster) group_left (by) ({_BY_THE_WORST})
 """
 
 # The worst peer of each OSD on a network that is slow for it.

@@ -241,14 +241,22 @@ REPLICAS = [
 
 _SLOW_LINK = {"interface": "back"}
 
+
+def _slow_link(number: int, worst: str, slow: int = 1) -> Series:
+    """After ten minutes heartbeats of the OSD to so many peers are slow."""
+    return merged(
+        with_more(number, "cephqos_network_slow_peers", f"0x40 {slow}x200", **_SLOW_LINK),
+        with_more(number, "cephqos_network_worst_peer_info", 1, peer=worst, **_SLOW_LINK),
+    )
+
+
 NETWORK = [
     RuleCase(
         name="a slow link to another OSD pages with the peer",
         alert=VIOLATED,
         series=merged(
             *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(3)),
-            with_more(0, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
-            with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
+            _slow_link(0, worst="osd.2"),
         ),
         moments=(silent(14), firing(18, violated("page", "network", by="osd.2"))),
     ),
@@ -257,8 +265,7 @@ NETWORK = [
         alert=VIOLATED,
         series=merged(
             three((10, WELL), culprit=CULPRIT, others=WAITS),
-            with_more(0, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
-            with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
+            _slow_link(0, worst="osd.2"),
         ),
         moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
     ),
@@ -271,14 +278,7 @@ NETWORK = [
                 culprit=replace(IDLE, replica_writes=60, replica_latency=0.5),
                 others=WAITS,
             ),
-            *(
-                series
-                for i in (0, 2)
-                for series in (
-                    with_more(i, "cephqos_network_slow_peers", "0x40 1x200", **_SLOW_LINK),
-                    with_more(i, "cephqos_network_worst_peer_info", 1, peer="osd.1", **_SLOW_LINK),
-                )
-            ),
+            *(_slow_link(i, worst="osd.1") for i in (0, 2)),
         ),
         moments=(
             firing(
@@ -295,16 +295,9 @@ NETWORK = [
         alert=VIOLATED,
         series=merged(
             *(replace(osd((10, WELL), (20, WAITS)), id=i) for i in range(3)),
-            *(
-                series
-                for i, slow, worst in ((0, 1, 1), (1, 2, 0), (2, 1, 1))
-                for series in (
-                    with_more(i, "cephqos_network_slow_peers", f"0x40 {slow}x200", **_SLOW_LINK),
-                    with_more(
-                        i, "cephqos_network_worst_peer_info", 1, peer=f"osd.{worst}", **_SLOW_LINK
-                    ),
-                )
-            ),
+            _slow_link(0, worst="osd.1"),
+            _slow_link(1, worst="osd.0", slow=2),
+            _slow_link(2, worst="osd.1"),
         ),
         moments=(
             silent(14),
