@@ -9,7 +9,7 @@ from typing import Final
 
 from cephqos_alerts.recording import mean_seconds, per_osd
 from cephqos_alerts.rules import RecordedSeries, RuleGroup
-from cephqos_base.recorded import PerMedia, PerOsd, PerOsdPeer
+from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries
 
 # What an OSD waits for when it writes or reads, by where it is measured. A throttled device shows
@@ -35,6 +35,15 @@ def _more_than_peers(series: str, median: str, times: str = "@busier@") -> str:
         f"{series} * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
         f" > on (cluster, media) group_left () ({times} * {median})"
     )
+
+
+_CLIENT_OPS: Final = f'max by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="client"}})'
+# A client's write costs its primary more than one of its replicas. Who leads most of them keeps
+# the replica writes that it takes part in waiting somewhat longer.
+_SERVES_MORE: Final = (
+    f"{_more_than_peers(_CLIENT_OPS, _among_peers(_CLIENT_OPS).strip())}"
+    f" and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @serves_more_slow@)"
+)
 
 
 def _holds(slow: str, share: str) -> str:
@@ -123,17 +132,20 @@ ACROSS: Final = RuleGroup(
             record=PerOsd.HOLDS_REPLICA_WRITES,
             expr=f"""
             0 * (
-              {_holds("@replica_slow@", "@replica_share@")}
-            or on ({OSD}) (
-              {_holds("@short_of_cpu@", "@short_of_cpu@")}
-                and on ({OSD}) ({PerOsd.CPU_WAITING} > @cpu_waiting@)
-                and on ({OSD}) ({
+              (
+                {_holds("@replica_slow@", "@replica_share@")}
+              or on ({OSD}) (
+                {_holds("@short_of_cpu@", "@short_of_cpu@")}
+                  and on ({OSD}) ({PerOsd.CPU_WAITING} > @cpu_waiting@)
+                  and on ({OSD}) ({
                 _more_than_peers(PerOsd.CPU_WAITING, PerMedia.CPU_WAITING, "@short_of_cpu@")
             })
-                unless on ({OSD}) ({
+                  unless on ({OSD}) ({
                 _more_than_peers(PerOsd.CPU_USED, PerMedia.CPU_USED, "@busy_cpu@")
             })
-            )
+              )
+              )
+              unless on ({OSD}) ({_SERVES_MORE})
             or on ({OSD}) {PerOsd.STORE_STALLED}
             or on ({OSD}) (max by ({OSD}) ({DaemonSeries.UP}{{ceph_daemon=~"osd.*"}}) == 0)
             ) + 1

@@ -57,6 +57,7 @@ class Thresholds:
     flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
     recovers: float = 1  # normalised ops per second: recovery makes progress
     recovery_slow: float = 20  # times the median of replica writes: recovery explains no more
+    serves_more_slow: float = 6  # the same: who serves more clients than its peers explains no more
     busier: float = 1.5  # times the median of what peers deliver: then it is slow for being busy
     far_too_long: float = 6  # times device_latency: no work that is done beside explains it
     disk_requests: float = 60  # per second: as many as a healthy disk serves while it seeks

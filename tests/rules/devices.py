@@ -191,7 +191,28 @@ def _uses_twice_the_cpu(series: Series) -> Series:
     }
 
 
+def _leads_twice_as_many(slow: float) -> Series:
+    """osd.1, with clients of its own, and replica writes that take so many times the median."""
+    clients = {"in_progress": (30,), "waiting": 10, "queue": (2, 3, 0, 4), "store": 20}
+    led = replace(_SHORT_OF_CPU, client=1000, immediate=300, replica_writes=300, **clients)
+    others = replace(WAITS, client=450, immediate=600, replica_writes=600)
+    slower = replace(led, replica_latency=slow * others.replica_latency)
+    return three((10, WELL), culprit=slower, others=others)
+
+
 CPU = [
+    RuleCase(
+        name="an OSD that leads twice as many of the clients' writes as its peers is busy",
+        alert=REPLICA,
+        series=_leads_twice_as_many(5.5),
+        moments=(silent(13), silent(25)),
+    ),
+    RuleCase(
+        name="an OSD that leads twice as many writes, and is slower than these explain, is paged",
+        alert=REPLICA,
+        series=_leads_twice_as_many(7),
+        moments=(silent(13), firing(25, SLOW_1)),
+    ),
     RuleCase(
         name="an OSD that lacks the CPU that its peers have is paged at three times their time",
         alert=REPLICA,
