@@ -117,15 +117,17 @@ def recovering(run: Runner, out: Path) -> bool:
 
 
 def moved_since(repeat: RecordedRepeat, phase: str) -> bool:
-    """Whether the looks at the cluster since that phase show recovery, or that there was some:
-    on a fast machine it may be over between two of them."""
+    """Whether the looks at the cluster since that phase show recovery. One that is over between two
+    of them shows in what was recovered since the look before."""
     began = min(e["time"] for e in repeat.events() if phase in e.values())
-    rows = [row for row in repeat.cluster() if row["time"] > began]
-    pools = [pool for row in rows for pool in row["pools"].values()]
-    if any(pool["num_objects_degraded"] or pool["num_objects_misplaced"] for pool in pools):
+    rows = repeat.cluster()
+    since = [row for row in rows if row["time"] > began]
+    states = {it["state_name"] for row in since for it in row["pgmap"].get("pgs_by_state", [])}
+    if any(part in ("recovering", "backfilling") for it in states for part in it.split("+")):
         return True
     recovered = [
-        {name: pool["num_objects_recovered"] for name, pool in row["pools"].items()} for row in rows
+        {name: pool["num_objects_recovered"] for name, pool in row["pools"].items()}
+        for row in rows[-len(since) - 1 :]
     ]
     return any(
         after[name] > before[name]
