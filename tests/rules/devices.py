@@ -193,8 +193,16 @@ def _uses_twice_the_cpu(series: Series) -> Series:
 
 def _leads_twice_as_many(slow: float) -> Series:
     """osd.1, with clients of its own, and replica writes that take so many times the median."""
-    clients = {"in_progress": (30,), "waiting": 10, "queue": (2, 3, 0, 4), "store": 20}
-    led = replace(_SHORT_OF_CPU, client=1000, immediate=300, replica_writes=300, **clients)
+    led = replace(
+        _SHORT_OF_CPU,
+        client=1000,
+        immediate=300,
+        replica_writes=300,
+        in_progress=(30,),
+        waiting=10,
+        queue=(2, 3, 0, 4),
+        store=20,
+    )
     others = replace(WAITS, client=450, immediate=600, replica_writes=600)
     slower = replace(led, replica_latency=slow * others.replica_latency)
     return three((10, WELL), culprit=slower, others=others)

@@ -39,7 +39,8 @@ _NOW = (
             title="Attained of what is owed",
             reads="""Of the classes that want more than they get. 100 % or more: the class has what
             it was promised. Below 90 % the promise is broken.""",
-            blind="classes without a reservation.",
+            blind="""classes without a reservation, best effort (no counter has all of its work),
+            and recovery at its limit.""",
             empty="no demand is known",
             width=6,
         ),

@@ -20,6 +20,7 @@ from cephqos_dashboards.queries.common import (
     CLUSTER,
     ONE_OSD,
     SLOW_WINDOW,
+    attainment,
     quantiles,
     rate_once,
     top,
@@ -34,12 +35,7 @@ def _class(series: str, legend: str = "{{class}}", condition: str = "") -> Panel
 
 
 VIOLATED: Final = _class(PerClass.VIOLATED)
-ATTAINMENT: Final = PanelQuery(
-    f"max by (class) ({PerClass.ATTAINED_OPS}{_OSD})"
-    f" / max by (class) ({PerClass.OWED_OPS}{_OSD} > 0)"
-    f" and on (class) {PerClass.DEMAND}{_OSD} == 1",
-    "{{class}}",
-)
+ATTAINMENT: Final = PanelQuery(attainment(ONE_OSD, "class"), "{{class}}")
 CAUSE: Final = PanelQuery(
     f"max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})", "{{class}}: {{cause}} {{by}}"
 )

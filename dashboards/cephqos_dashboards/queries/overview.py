@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
+from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, attainment, or_say
 from cephqos_dashboards.theme import CAUSES
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
@@ -26,11 +26,9 @@ _WAITS_FOR: Final = f"""
 WORST: Final = PanelQuery(
     f"""
     bottomk(1,
-      max by (ceph_daemon, class) ({PerClass.ATTAINED_OPS}{{{DETAIL}}})
-      / max by (ceph_daemon, class) ({PerClass.OWED_OPS}{{{DETAIL}}} > 0)
+      ({attainment(DETAIL, "ceph_daemon, class")})
       * on (ceph_daemon, class) group_left (by) ({_WAITS_FOR.rstrip()}
       )
-      and on (ceph_daemon, class) ({_IN_DEMAND})
     )
     """,
     "{{ceph_daemon}} {{class}} {{by}}",

@@ -262,6 +262,15 @@ def _bounds(panel: Mapping[str, Any]) -> set[float]:
     return {step["value"] for step in steps} - {None, 0, 1}
 
 
+def test_shares_of_what_is_owed_leave_out_what_the_rules_do_not_judge_by_them() -> None:
+    """Best effort is counted as a lower bound; recovery at its limit has had its promise."""
+    shares = [it for it in promql() if re.search(r"attained_ops[^/]*/[^/]*owed_ops", it.expr)]
+    assert {it.panel for it in shares} == {"Worst attainment", "Attained of what is owed"}
+    for query in shares:
+        assert re.search(r'owed_ops\{[^}]*class!="background_best_effort"', query.expr)
+        assert re.search(r'unless on[^u]*at_limit:bool\{[^}]*class=~"background_', query.expr)
+
+
 def test_colours_and_texts_change_where_rules_do() -> None:
     rules = Thresholds()
     by_panel = {panel["title"]: _bounds(panel) for uid in UIDS for panel in panels(boards()[uid])}
