@@ -27,7 +27,14 @@ def _worst(record: str, metric: str) -> RecordedSeries:
 # are in progress as make a store pile up, where their writes take at least as long as those of a
 # slow device, where an OSD or the network is seen to be slow, and where the promise, of the OSD or
 # the cluster, is not kept either; else whoever has little to do, or a fast store of its own, would
-# always want more.
+# always want more. Where nothing is reserved and the cluster's target is missed, an OSD that is
+# slow for having more to do than its peers (recovery) keeps them waiting as well.
+_CLUSTER_FALLS_SHORT: Final = f"""
+                    {PerOsd.OWN_STORE} and on (cluster) (
+                      {PerClusterClass.ATTAINED_OPS}{{class="client"}}
+                      < on (cluster) (@shortfall@ * {PerClusterClass.TARGET_OPS}{{class="client"}})
+                    )
+"""
 _KEPT_WAITING: Final = f"""
                   {PerOsd.OWN_STORE} < @own_store@
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
@@ -36,16 +43,23 @@ _KEPT_WAITING: Final = f"""
                     > on ({OSD}) (@device_floor@ * {PerOsd.OWN_STORE})
                   )
                   and on ({OSD}) (
-                    {PerOsd.OWN_STORE} and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
-                    or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
-                  )
-                  and on ({OSD}) (
-                    {PerClass.ATTAINED_OPS}{{class="client"}}
-                    < on ({OSD}) (@shortfall@ * {PerClass.RESERVED_OPS}{{class="client"}})
-                    or on ({OSD}) {PerOsd.OWN_STORE} and on (cluster) (
-                      {PerClusterClass.ATTAINED_OPS}{{class="client"}}
-                      < on (cluster) (@shortfall@ * {PerClusterClass.TARGET_OPS}{{class="client"}})
+                    (
+                      {PerOsd.OWN_STORE} and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
+                      or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
                     )
+                    and on ({OSD}) (
+                      {PerClass.ATTAINED_OPS}{{class="client"}}
+                      < on ({OSD}) (@shortfall@ * {PerClass.RESERVED_OPS}{{class="client"}})
+                      or on ({OSD})
+                      {_CLUSTER_FALLS_SHORT.strip()}
+                    )
+                    or on ({OSD})
+                    {_CLUSTER_FALLS_SHORT.strip()}
+                      and on (cluster) (
+                        {PerOsd.REPLICA_SLOWNESS} > @replica_slow@
+                        and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+                      )
+                      unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
                   )
 """
 

@@ -15,21 +15,21 @@ DIFFER = "CephQosSettingsDiffer"
 MIXED = "CephQosSchedulersMixed"
 WHOLE = "CephQosReservationsExceedWhole"
 
-_CLUSTER_TARGET = flat(
+CLUSTER_TARGET = flat(
     "cephqos_qos_cluster_target_reservation_normalised_ops_per_second",
     3000,
     cluster=CLUSTER,
     class_="client",
     instance="host1",
 )
-_CLUSTER_MISSED = {
+CLUSTER_MISSED = {
     **CLIENT,
     "severity": "ticket",
     "scope": "cluster",
     "cause": "interference",
     "by": "background_recovery",
 }
-_WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
+WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
 _KEPT = {"client": 500, "background_recovery": 100}
 _CONTENT = State(client=80, in_progress=(1, 0, 0, 1), store=0.1, store_latency=0.001)
 
@@ -67,13 +67,13 @@ TARGETS = [
         name="a target for the cluster is missed though no single OSD has one",
         alert=TARGET,
         series=merged(
-            *osds(2, ((8, PROVEN), (20, RECOVERING), (10, PROVEN)), **_WPQ), _CLUSTER_TARGET
+            *osds(2, ((8, PROVEN), (20, RECOVERING), (10, PROVEN)), **WPQ), CLUSTER_TARGET
         ),
         moments=(
             silent(13),
             firing(
                 14,
-                _CLUSTER_MISSED,
+                CLUSTER_MISSED,
             ),
             silent(32),
         ),
@@ -97,9 +97,9 @@ TARGETS = [
         name="a target for the cluster is met by the sum though one OSD gets little",
         alert=TARGET,
         series=merged(
-            *osds(2, ((28, replace(PROVEN, recovery=100)),), **_WPQ),
-            replace(osd((28, RECOVERING), **_WPQ), id=2),
-            _CLUSTER_TARGET,
+            *osds(2, ((28, replace(PROVEN, recovery=100)),), **WPQ),
+            replace(osd((28, RECOVERING), **WPQ), id=2),
+            CLUSTER_TARGET,
         ),
         moments=(silent(15), silent(27)),
     ),
@@ -110,7 +110,7 @@ TARGETS = [
             osd(
                 (30, State(client=200, in_progress=(1, 0))),
                 target={"client": 1000},
-                **{**_WPQ, "reserved": {"client": 1000}},
+                **{**WPQ, "reserved": {"client": 1000}},
             )
         ),
         moments=(silent(15), silent(29)),
@@ -120,9 +120,9 @@ TARGETS = [
         name="a target for the cluster is not missed where one OSD of three is wanted more",
         alert=TARGET,
         series=merged(
-            *osds(2, ((28, State(client=200, in_progress=(1, 0))),), **_WPQ),
-            replace(osd((28, RECOVERING), **_WPQ), id=2),
-            _CLUSTER_TARGET,
+            *osds(2, ((28, State(client=200, in_progress=(1, 0))),), **WPQ),
+            replace(osd((28, RECOVERING), **WPQ), id=2),
+            CLUSTER_TARGET,
         ),
         moments=(silent(15), silent(27)),
     ),
@@ -130,14 +130,14 @@ TARGETS = [
         name="a target for the cluster is missed where one OSD of three holds up all clients",
         alert=TARGET,
         series=merged(
-            *osds(2, ((28, State(client=600, in_progress=(6, 4, 9))),), **_WPQ),
-            replace(osd((28, RECOVERING), **_WPQ), id=2),
-            _CLUSTER_TARGET,
+            *osds(2, ((28, State(client=600, in_progress=(6, 4, 9))),), **WPQ),
+            replace(osd((28, RECOVERING), **WPQ), id=2),
+            CLUSTER_TARGET,
         ),
         moments=(
             firing(
                 15,
-                _CLUSTER_MISSED,
+                CLUSTER_MISSED,
             ),
         ),
     ),
@@ -145,9 +145,9 @@ TARGETS = [
         name="a target for the cluster is not missed where one OSD has a hot object",
         alert=TARGET,
         series=merged(
-            *osds(2, ((28, State(client=600, in_progress=(6, 4, 9), kv_commit=0.008)),), **_WPQ),
-            replace(osd((8, PROVEN), (20, replace(BUSY, client=600)), **_WPQ), id=2),
-            _CLUSTER_TARGET,
+            *osds(2, ((28, State(client=600, in_progress=(6, 4, 9), kv_commit=0.008)),), **WPQ),
+            replace(osd((8, PROVEN), (20, replace(BUSY, client=600)), **WPQ), id=2),
+            CLUSTER_TARGET,
         ),
         moments=(silent(15), silent(27)),
     ),
@@ -155,9 +155,9 @@ TARGETS = [
         name="a target for the cluster is not missed where one OSD of three holds up a third",
         alert=TARGET,
         series=merged(
-            *osds(2, ((28, State(client=600, in_progress=(18, 14, 20))),), **_WPQ),
-            replace(osd((28, RECOVERING), **_WPQ), id=2),
-            _CLUSTER_TARGET,
+            *osds(2, ((28, State(client=600, in_progress=(18, 14, 20))),), **WPQ),
+            replace(osd((28, RECOVERING), **WPQ), id=2),
+            CLUSTER_TARGET,
         ),
         moments=(silent(15), silent(27)),
     ),
@@ -167,7 +167,7 @@ TARGETS = [
         series=merged(
             *osds(6, ((28, _CONTENT),), reserved=_KEPT),
             *(replace(osd((28, SIZE3), reserved=_KEPT), id=6 + n) for n in range(3)),
-            _CLUSTER_TARGET,
+            CLUSTER_TARGET,
         ),
         moments=(silent(15), silent(27)),
     ),
@@ -175,7 +175,7 @@ TARGETS = [
         name="a target without demand is not missed",
         alert=TARGET,
         series=merged(
-            *osds(2, ((30, State(client=200, in_progress=(1, 0))),), **_WPQ), _CLUSTER_TARGET
+            *osds(2, ((30, State(client=200, in_progress=(1, 0))),), **WPQ), CLUSTER_TARGET
         ),
         moments=(silent(15), silent(29)),
         only=True,

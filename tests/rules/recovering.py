@@ -16,6 +16,7 @@ from .across import (
     with_more,
 )
 from .cases import RuleCase, firing, silent
+from .promises import CLUSTER_MISSED, CLUSTER_TARGET, TARGET, WPQ
 from .qos import RECOVERING, VIOLATED, osd, violated
 from .series import Series, merged
 
@@ -23,6 +24,9 @@ _HOLDS_SOME = replace(HOLDS_UP, kv_commit=0.001, device_latency=0.001)
 _FLOODED = replace(WAITS, recovery=1400)
 _WITHOUT_CPU = replace(_HOLDS_SOME, immediate=100, cpu_waiting=12)
 _TAKES_OVER = replace(_WITHOUT_CPU, immediate=70, recovery=6, replica_latency=0.06)
+# It moves twice as much as its peers: busy, and no OSD that has failed. Theirs wait in no queue.
+_FILLED = replace(_HOLDS_SOME, client=100, recovery=300)
+_KEPT = replace(WAITS, recovery=120, in_progress=(30, 40), waiting=0.2)
 
 
 def _reserved(state: str, kind: str = "backfill") -> Series:
@@ -38,6 +42,12 @@ CASES = [
         series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
         moments=(silent(15), silent(25)),
         values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
+    ),
+    RuleCase(
+        name="a target is missed where clients wait for the OSD that a flood of recovery fills",
+        alert=TARGET,
+        series=merged(three((10, WELL), culprit=_FILLED, others=_KEPT, **WPQ), CLUSTER_TARGET),
+        moments=(silent(14), *(firing(minute, CLUSTER_MISSED) for minute in range(17, 29))),
     ),
     RuleCase(
         name="a flood of recovery is told all the time, though a device seems to fail for a moment",
