@@ -321,6 +321,12 @@ def main() -> int:
         sets["against"] = {it.name: it.read_text() for it in arguments.against.glob("*.yml")}
     samples = recorded_page(set().union(*(used_names(rules) for rules in sets.values())))
     print(f"{len(samples)} series of each OSD are read by rules", flush=True)
+    end = time.strftime("%H:%M:%S", time.localtime(time.time() + _WARM + arguments.seconds))
+    print(
+        f"alerts need {_WARM / 60:g} minutes to fire, then {arguments.seconds:g} s are measured:"
+        f" figures come at about {end}",
+        flush=True,
+    )
     # All at once: CPU time does not depend on what else runs as wall time does.
     with ThreadPoolExecutor(len(sets) * len(arguments.osds)) as pool:
         runs = {
