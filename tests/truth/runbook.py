@@ -39,7 +39,6 @@ _HOLDS: Final = {"device": True, "cpu": True, "network": False}
 _NONE, _MANY = 3, 5
 # Step 2 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
-_ENDS_NOTHING: Final = "no commit ends"
 
 
 def queries(alert: str, cause: str) -> list[str]:
@@ -98,20 +97,21 @@ async def _of_replica_slow(on: Watched, labels: Mapping[str, str]) -> dict[str, 
     held = sum(_REPLICA_WRITE in op["description"] for op in ops["ops"])
     as_said = cause not in _HOLDS or (held >= _MANY if _HOLDS[cause] else held <= _NONE)
     shows = {"dump_ops_in_flight": _said(as_said, f"{held} {_REPLICA_WRITE}")}
-    return shows | await _of_perf(on, osd, cause)
+    return shows | await _of_perf(on, osd, cause, await _commits(on))
 
 
 async def _of_violated(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
     osd, cause = labels["ceph_daemon"], labels["cause"]
-    perf = await _of_perf(on, osd, cause)
+    commits = await _commits(on)
+    perf = await _of_perf(on, osd, cause, commits)
     # What never ends is not among the slowest that have ended.
-    which = "dump_ops_in_flight" if _ENDS_NOTHING in str(perf) else "dump_historic_ops"
+    stopped = cause == "device" and not commits[osd] and not await _reads_slowly(on, osd)
+    which = "dump_ops_in_flight" if stopped else "dump_historic_ops"
     ops = (await _told(on, "tell", osd, which))["ops"]
     waited = Counter(where for op in ops if (where := waited_at(op)))
     expected = _WAITED.get(cause) if labels["class"] == "client" else None
     as_said = not (expected and waited) or waited.most_common(1)[0][0] in expected
     if cause == "device" and not as_said:  # of two slow OSDs they wait for the slower one
-        commits = await _commits(on)
         as_said = _PEER in waited and commits[osd] < max(commits.values())
     text = ", ".join(f"{count} {where}" for where, count in waited.most_common())
     return perf | {which: _said(as_said, text or "nothing")}
@@ -162,18 +162,21 @@ async def _commits(on: Watched) -> dict[str, int]:
     return {f"osd.{it['id']}": it["perf_stats"]["commit_latency_ms"] for it in every}
 
 
-async def _of_perf(on: Watched, osd: str, cause: str) -> dict[str, str]:
-    commits = await _commits(on)
-    own = commits.pop(osd)
-    others = max(1, *commits.values()) if cause == "network" else max(1, min(commits.values()))
-    far_above = own >= _FAR_ABOVE * others
-    text = f"{own} ms, others {sorted(commits.values())} ms"
-    reads = f'osd_at:cephqos_device_seconds:rate{{ceph_daemon="{osd}",at="read"}}'
+async def _reads_slowly(on: Watched, osd: str) -> bool:
+    series = f'osd_at:cephqos_device_seconds:rate{{ceph_daemon="{osd}",at="read"}}'
+    return bool(await on.stack.query(series))
+
+
+async def _of_perf(on: Watched, osd: str, cause: str, commits: Mapping[str, int]) -> dict[str, str]:
+    own = commits[osd]
+    others = sorted(it for name, it in commits.items() if name != osd)
+    far_above = own >= _FAR_ABOVE * max(1, others[-1] if cause == "network" else others[0])
+    text = f"{own} ms, others {others} ms"
     if cause == "device" and not far_above:
-        if await on.stack.query(reads):
+        if await _reads_slowly(on, osd):
             return {"ceph osd perf": f"{text}; reads are slow"}
         if not own:
-            return {"ceph osd perf": f"{text}; {_ENDS_NOTHING}"}
+            return {"ceph osd perf": f"{text}; no commit ends"}
     as_said = cause not in _HOLDS or far_above == _HOLDS[cause]
     return {"ceph osd perf": _said(as_said, text)}
 
