@@ -251,7 +251,7 @@ async def _restart_all(stage: Stage, do: StagedAction) -> None:
     stage.undo.append(lambda: stage.on.lab.exec(["ceph", "osd", "unset", "noout"]))
     for osd in range(stage.situation.cluster.osds):
         await stage.on.lab.faults.restart(osd)
-        await until(lambda: clean(stage.on), f"clean after osd.{osd}", 150)
+        await until(lambda: clean(stage.on), f"clean after osd.{osd}", 300)
 
 
 async def _recover(stage: Stage, do: StagedAction) -> None:
