@@ -55,7 +55,7 @@ class Thresholds:
     device_history: float = 5  # times its own median of a day
     device_peers: float = 5  # times the median of the OSDs on the same media
     flood: float = 0.1  # of what is delivered: an OSD that recovers so much may be slow for it
-    recovers: float = 1  # normalised ops per second: recovery makes progress
+    recovers: float = 0.1  # normalised ops per second: recovery makes progress, however slowly
     recovery_slow: float = 20  # times the median of replica writes: recovery explains no more
     serves_more_slow: float = 6  # the same: who serves more clients than its peers explains no more
     busier: float = 1.5  # times the median of what peers deliver: then it is slow for being busy

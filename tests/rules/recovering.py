@@ -112,6 +112,15 @@ CASES = [
         values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
     ),
     RuleCase(
+        name="an OSD that takes over an object every other second and waits for a CPU pages no one",
+        alert=REPLICA,
+        series=merged(
+            three((10, WELL), culprit=replace(_TAKES_OVER, recovery=0.5), others=WAITS),
+            _reserved("in_progress"),
+        ),
+        moments=(silent(15), silent(25)),
+    ),
+    RuleCase(
         name="an OSD that waits to recover, or removes placement groups, is paged without CPU",
         alert=REPLICA,
         series=merged(
