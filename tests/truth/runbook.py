@@ -27,7 +27,8 @@ NOT_AS_SAID: Final = "not as said: "
 _SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
 _WAITED: Final = {
     "interference": (_SCHEDULER,),
-    "immediate": (_SCHEDULER, _PEER),  # all OSDs are full of replica writes
+    # Replica writes fill the scheduler or the device, here or on the others.
+    "immediate": (_SCHEDULER, _PEER, _OWN),
     "limit": (_SCHEDULER,),
     "capacity": (_OWN,),
     "device": (_OWN, _SCHEDULER),  # a read holds the thread that serves others, too
