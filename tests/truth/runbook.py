@@ -26,8 +26,8 @@ NOT_AS_SAID: Final = "not as said: "
 # wait anywhere.
 _SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
 _WAITED: Final = {
-    "interference": (_SCHEDULER,),
-    # Replica writes fill the scheduler or the device, here or on the others.
+    # Other work fills the scheduler or the device, here or on the others.
+    "interference": (_SCHEDULER, _PEER, _OWN),
     "immediate": (_SCHEDULER, _PEER, _OWN),
     "limit": (_SCHEDULER,),
     "capacity": (_OWN,),
