@@ -114,9 +114,11 @@ _DEVICE: Final = _wanting(PerOsd.DEVICE_FAILING)
 _BUT_FOR_OTHERS: Final = (
     f'unless on ({OSD_CLASS}) ({PerClass.EVIDENCE}{{cause="{ELSEWHERE}", by!=""}} >= {_SICK_RANK})'
 )
-# Too little CPU hurts where the OSD does far less than it used to, or where others wait for it.
+# Too little CPU hurts where the OSD does far less than it used to, or where others wait for it, and
+# not only while a placement group moves to it.
 _CPU: Final = _wanting(
-    f"{PerOsd.CPU_SHORT} and on ({OSD}) ({PerOsd.COLLAPSED} or on ({OSD}) {PerOsd.WAITED_FOR})"
+    f"{PerOsd.CPU_SHORT} and on ({OSD}) ({PerOsd.COLLAPSED} or on ({OSD})"
+    f" ({PerOsd.WAITED_FOR} unless on ({OSD}) {PerOsd.SLOW_FOR_RECOVERY}))"
 )
 # A busy CPU explains too little work only where all work is counted.
 _CPU_BUSY: Final = f"{_wanting(PerOsd.CPU_SHORT)} {COUNTED.strip()}"

@@ -35,6 +35,17 @@ def _reserved(state: str, kind: str = "backfill") -> Series:
     return with_more(1, "cephqos_recovery_reservations", 1, **labels)
 
 
+def _short_while_it_takes_over(replica_latency: float) -> Series:
+    """Clients of osd.1 get less than they were promised."""
+    short = replace(BUSY_CORE, immediate=80, recovery=4, replica_latency=replica_latency)
+    small = {"capacity": 250, "reserved": {"client": 125, "background_recovery": 60}}
+    return merged(
+        *(replace(osd((10, WELL), (20, replace(WAITS, client=130))), id=i) for i in (0, 2)),
+        replace(osd((10, replace(WELL, client=200)), (20, short), **small), id=1),
+        _reserved("in_progress"),
+    )
+
+
 CASES = [
     RuleCase(
         name="a flood of recovery that slows replica writes pages no OSD",
@@ -160,14 +171,16 @@ CASES = [
     RuleCase(
         name="an OSD without CPU whose clients get too little is paged while it takes over",
         alert=VIOLATED,
-        series=merged(
-            *(replace(osd((10, WELL), (20, WAITS)), id=i) for i in (0, 2)),
-            replace(
-                osd((10, replace(WELL, client=200)), (20, replace(BUSY_CORE, recovery=4))), id=1
-            ),
-            _reserved("in_progress"),
-        ),
+        series=_short_while_it_takes_over(0.5),
         moments=(firing(22, {**violated("page", "cpu"), "ceph_daemon": "osd.1"}),),
+    ),
+    RuleCase(
+        name="one that is no slower than taking over explains is a ticket, as it holds replicas",
+        alert=VIOLATED,
+        series=_short_while_it_takes_over(0.06),
+        moments=(
+            firing(22, {**violated("ticket", "immediate", by="immediate"), "ceph_daemon": "osd.1"}),
+        ),
     ),
     RuleCase(
         name="an OSD whose device has failed is paged while it takes over a placement group",
