@@ -50,8 +50,12 @@ VARYING: Final[Mapping[str, str]] = {
     # Whether recovery is short beside clients differs from run to run.
     **{f"cephqos-overview: Worst hosts {ref}": "any\tclass instance" for ref in "ABCDE"},
 }
-# One series or more: how many limits hold, and in how many shards, is a matter of the moment.
-MOMENTARY: Final = {"cephqos-osd: Reservation lag and limit hold, by class and shard B"}
+# One series or more is a matter of the moment: how many limits hold, and in how many shards; whether
+# recovery wants more besides clients.
+MOMENTARY: Final = {
+    "cephqos-osd: Attained of what is owed A",
+    "cephqos-osd: Reservation lag and limit hold, by class and shard B",
+}
 _SAID: Final = re.compile(r'"(?:class|ceph_daemon|cpus|device|pool|phase)", "([^"]+)", "", ""\)')
 
 
