@@ -50,8 +50,8 @@ VARYING: Final[Mapping[str, str]] = {
     # Whether recovery is short beside clients differs from run to run.
     **{f"cephqos-overview: Worst hosts {ref}": "any\tclass instance" for ref in "ABCDE"},
 }
-# One series or more is a matter of the moment: how many limits hold, and in how many shards; whether
-# recovery wants more besides clients.
+# One series or more is a matter of the moment: how many limits hold, and in how many shards, and
+# whether recovery wants more besides clients.
 MOMENTARY: Final = {
     "cephqos-osd: Attained of what is owed A",
     "cephqos-osd: Reservation lag and limit hold, by class and shard B",
