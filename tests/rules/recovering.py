@@ -1,6 +1,7 @@
 """Cases of OSDs that recover while others wait for them: a failure, or what recovery costs?"""
 
 from dataclasses import replace
+from typing import Any
 
 from .across import (
     BUSY_CORE,
@@ -33,6 +34,12 @@ def _reserved(state: str, kind: str = "backfill") -> Series:
     """One placement group that osd.1 takes over, or waits to."""
     labels = {"side": "remote", "state": state, "kind": kind}
     return with_more(1, "cephqos_recovery_reservations", 1, **labels)
+
+
+def _taking_over(**changes: Any) -> Series:
+    """osd.1 takes over a placement group, without CPU, and the others wait for it."""
+    culprit = replace(_TAKES_OVER, **changes)
+    return merged(three((10, WELL), culprit=culprit, others=WAITS), _reserved("in_progress"))
 
 
 def _short_while_it_takes_over(replica_latency: float) -> Series:
@@ -116,19 +123,14 @@ CASES = [
     RuleCase(
         name="an OSD that takes over a placement group slowly and waits for a CPU pages no one",
         alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=_TAKES_OVER, others=WAITS), _reserved("in_progress")
-        ),
+        series=_taking_over(),
         moments=(silent(15), silent(25)),
         values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
     ),
     RuleCase(
         name="an OSD that takes over an object every other second and waits for a CPU pages no one",
         alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=replace(_TAKES_OVER, recovery=0.5), others=WAITS),
-            _reserved("in_progress"),
-        ),
+        series=_taking_over(recovery=0.5),
         moments=(silent(15), silent(25)),
     ),
     RuleCase(
@@ -144,28 +146,19 @@ CASES = [
     RuleCase(
         name="an OSD that may recover and recovers nothing is paged without CPU",
         alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=replace(_TAKES_OVER, recovery=0), others=WAITS),
-            _reserved("in_progress"),
-        ),
+        series=_taking_over(recovery=0),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
         name="an OSD that recovers a little is paged where it is far slower than that explains",
         alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=replace(_TAKES_OVER, replica_latency=0.5), others=WAITS),
-            _reserved("in_progress"),
-        ),
+        series=_taking_over(replica_latency=0.5),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
         name="an OSD that recovers a little is paged where it does not wait for a CPU",
         alert=REPLICA,
-        series=merged(
-            three((10, WELL), culprit=replace(_TAKES_OVER, cpu_waiting=0.5), others=WAITS),
-            _reserved("in_progress"),
-        ),
+        series=_taking_over(cpu_waiting=0.5),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
