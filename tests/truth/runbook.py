@@ -23,12 +23,10 @@ _MAY_BE_ABSENT: Final = ("median1d", "osd_at:", "reservation_lag")
 NOT_AS_SAID: Final = "not as said: "
 
 # Step 3 of ReservationViolated: where the slowest operations waited, by cause. Without a CPU they
-# wait anywhere.
+# wait anywhere, and where other work is in the way (interference, immediate) it may fill the
+# scheduler or the device, here or on other OSDs.
 _SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
 _WAITED: Final = {
-    # Other work fills the scheduler or the device, here or on the others.
-    "interference": (_SCHEDULER, _PEER, _OWN),
-    "immediate": (_SCHEDULER, _PEER, _OWN),
     "limit": (_SCHEDULER,),
     "capacity": (_OWN,),
     "device": (_OWN, _SCHEDULER),  # a read holds the thread that serves others, too
