@@ -119,7 +119,7 @@ def load(path: Path) -> Situation:
             faults=tuple(_action(it) for it in plain.pop("faults", ())),
             expect=tuple(_finding(it) for it in plain.pop("expect", ())),
             allow=tuple(_finding(it) for it in plain.pop("allow", ())),
-            config={key: str(value) for key, value in plain.pop("config", {}).items()},
+            config=_as_ceph_has_it(plain.pop("config", {})),
             **plain,
         )
     except TypeError as exc:
@@ -127,8 +127,16 @@ def load(path: Path) -> Situation:
 
 
 def _cluster(plain: dict[str, Any]) -> StagedCluster:
-    settings = tuple((key, str(value)) for key, value in plain.pop("settings", {}).items())
-    return StagedCluster(settings=settings, **plain)
+    settings = _as_ceph_has_it(plain.pop("settings", {}))
+    return StagedCluster(settings=tuple(settings.items()), **plain)
+
+
+def _as_ceph_has_it(options: dict[str, Any]) -> dict[str, str]:
+    """`true` in a file is True in Python, which Ceph refuses."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in options.items()
+    }
 
 
 def _action(plain: dict[str, Any]) -> StagedAction:

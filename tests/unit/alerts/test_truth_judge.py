@@ -126,6 +126,14 @@ def test_every_file_is_a_situation_of_known_loads_and_faults_half_of_them_health
         situation.cluster.spec("truth").validate()
 
 
+def test_a_setting_that_is_true_is_written_as_ceph_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "s.yaml"
+    path.write_text("{about: a, cluster: {settings: {x: true, y: 2}}, config: {z: false}}", "utf-8")
+    found = load(path)
+    assert found.cluster.settings == (("x", "true"), ("y", "2"))
+    assert found.config == {"z": "false"}
+
+
 def test_an_unknown_key_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text("about: a\nlods: []\n", encoding="utf-8")
