@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages demo test test-fast check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages demo test test-fast test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -40,6 +40,10 @@ test: $(STAMP) ## run every test, on real Ceph clusters too (root, about three q
 
 test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
 	$(BIN)/pytest tests/unit tests/golden -n auto
+
+test-rules: $(STAMP) ## let promtool evaluate the rules on made-up series (5 minutes)
+	$(BIN)/cephqos lab trees
+	$(BIN)/pytest tests/stack/test_rules_tools.py tests/stack/test_rules_intervals.py -n auto
 
 check: $(STAMP) ## check lint, format, types and generated files
 	$(BIN)/ruff check .

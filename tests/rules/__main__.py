@@ -1,7 +1,13 @@
-"""`python -m tests.rules`: write the cases as promtool's files."""
+"""`python -m tests.rules DIR`: write the cases into files for `promtool test rules DIR/*.yml`."""
 
-from tests.rules.files import built
+import sys
+from pathlib import Path
 
-for path, text in built().items():
-    path.write_text(text, encoding="utf-8")
-    print(path)
+from tests.rules.files import GROUPS, write
+
+if len(sys.argv) != 2:
+    sys.exit("usage: python -m tests.rules DIR")
+folder = Path(sys.argv[1])
+folder.mkdir(parents=True, exist_ok=True)
+for group in GROUPS:
+    print(write(group, folder))

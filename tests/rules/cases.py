@@ -5,17 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from cephqos_alerts.build import FILES
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.rules import HEADER
 from cephqos_alerts.settings import RuleSettings
 from cephqos_alerts.slo import slo_groups
 
 from .series import STEP, Series
 
-TESTS = Path("alerts/tests")
+RULES_OF_CHECKOUT: Final = Path("alerts/rules")
 # What each file of tests loads (more rules make every step slower), and how often it evaluates.
 _ALL: Final = ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml")
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -142,14 +139,14 @@ def _groups_of(file: str) -> list[str]:
     return [group.name for group in FILES[file]]
 
 
-def promtool_file(group: str, cases: Sequence[RuleCase]) -> str:
-    """The cases of a group as `promtool test rules` reads them."""
-    document = {
-        "rule_files": [f"../rules/{name}" for name in RULES.get(group, _ALL)],
+def promtool_document(
+    group: str, cases: Sequence[RuleCase], rules: Path = RULES_OF_CHECKOUT
+) -> dict[str, Any]:
+    """The cases of a group as `promtool test rules` reads them, on the rules in a folder."""
+    return {
+        "rule_files": [str(rules.absolute() / name) for name in RULES.get(group, _ALL)],
         "evaluation_interval": f"{_EVERY.get(group, STEP)}s",
         # Else promtool takes the groups of each run in another order, and minutes move by a step.
         "group_eval_order": [name for file in RULES.get(group, _ALL) for name in _groups_of(file)],
         "tests": [_test(case) for case in cases],
     }
-    header = HEADER.replace("cephqos rules build", "python -m tests.rules")
-    return header + yaml.safe_dump(document, sort_keys=False, width=200)

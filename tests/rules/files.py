@@ -1,8 +1,10 @@
-"""The committed files of promtool tests, from the cases."""
+"""The cases in files that `promtool test rules` reads."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import yaml
 
 from . import (
     across,
@@ -18,7 +20,7 @@ from . import (
     slo,
     state,
 )
-from .cases import TESTS, RuleCase, promtool_file
+from .cases import RuleCase, promtool_document
 
 # promtool evaluates all rules for each case, which takes seconds: none may run for minutes.
 _CASES_PER_FILE = 12
@@ -48,12 +50,12 @@ CASES: list[RuleCase] = [
 ]
 
 
-def built() -> dict[Path, str]:
-    """Path to content."""
-    groups = sorted({case.group for case in CASES})
-    return {
-        TESTS / f"{group}.yml": promtool_file(
-            group, [case for case in CASES if case.group == group]
-        )
-        for group in groups
-    }
+GROUPS = sorted({case.group for case in CASES})
+
+
+def write(group: str, folder: Path) -> Path:
+    """The cases of a group as a file in a folder."""
+    document = promtool_document(group, [case for case in CASES if case.group == group])
+    path = folder / f"{group}.yml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False, width=200), encoding="utf-8")
+    return path

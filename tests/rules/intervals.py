@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from .cases import RuleCase, promtool_file
+from .cases import RuleCase, promtool_document
 from .series import STEP, Series
 
 _NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
@@ -49,10 +47,8 @@ def at_interval(case: RuleCase, seconds: int) -> RuleCase:
     return replace(case, series=series, interval=seconds)
 
 
-def promtool_document(cases: Sequence[RuleCase], rules: Path, seconds: int) -> dict[str, Any]:
+def document_every(cases: Sequence[RuleCase], rules: Path, seconds: int) -> dict[str, Any]:
     """The cases on rules that were made for the interval, and lie elsewhere."""
-    text = promtool_file("across", [at_interval(case, seconds) for case in cases])
-    document: dict[str, Any] = yaml.safe_load(text)
-    document["rule_files"] = [str(rules / Path(name).name) for name in document["rule_files"]]
+    document = promtool_document("across", [at_interval(case, seconds) for case in cases], rules)
     document["evaluation_interval"] = f"{seconds}s"
     return document

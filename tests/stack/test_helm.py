@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests import kube_schemas
 
 from cephqos_alerts.build import FILES
 from cephqos_alerts.rules import render
@@ -20,7 +21,6 @@ from cephqos_exporter.cli import build_parser, every_option, read_settings
 from cephqos_exporter.options import SOCKETS
 from cephqos_loadgen.logs import COLLECTOR_CONFIG
 from cephqos_loadgen.tools import find_tool
-from tests import kube_schemas
 
 ROOT = Path(__file__).parents[2]
 HELM = ROOT / "deploy" / "helm"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.rules.files import CASES
-from tests.rules.intervals import promtool_document
+from tests.rules.intervals import document_every
 
 from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
@@ -35,7 +35,7 @@ def test_the_same_is_found_at_another_scrape_interval(seconds: int, tmp_path: Pa
     settings = RuleSettings(scrape_interval=seconds)
     for name, text in build_rules(settings, load_slos(DEFAULT_SLOS)).items():
         (tmp_path / Path(name).name).write_text(text, encoding="utf-8")
-    document = promtool_document(cases, tmp_path, seconds)
+    document = document_every(cases, tmp_path, seconds)
     file = tmp_path / "cases.yml"
     file.write_text(yaml.safe_dump(document, width=1000), encoding="utf-8")
     assert "SUCCESS" in run([*tool("reef", "promtool"), "test", "rules", str(file)])

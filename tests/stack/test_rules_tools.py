@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.recorded import RELEASES
+from tests.rules.files import GROUPS, write
 
 from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.rules import Alert, RuleGroup, render
@@ -36,15 +37,15 @@ def test_promtool_of_every_release_takes_the_rules_without_complaint(release: st
     assert said.count("SUCCESS") == len(rules)
 
 
-@pytest.mark.parametrize("group", [file.stem for file in sorted((ALERTS / "tests").glob("*.yml"))])
-def test_alerts_fire_stay_silent_and_resolve_when_they_should(group: str) -> None:
-    said = run([*tool("reef", "promtool"), "test", "rules", f"{group}.yml"], cwd=ALERTS / "tests")
-    assert "SUCCESS" in said
+@pytest.mark.parametrize("group", GROUPS)
+def test_alerts_fire_stay_silent_and_resolve_when_they_should(group: str, tmp_path: Path) -> None:
+    argv = [*tool("reef", "promtool"), "test", "rules", str(write(group, tmp_path))]
+    assert "SUCCESS" in run(argv)
 
 
-def test_prometheus_3_evaluates_the_rules_alike() -> None:
-    argv = [*tool("tentacle", "promtool"), "test", "rules", "state.yml", "overdue.yml"]
-    assert "SUCCESS" in run(argv, cwd=ALERTS / "tests")
+def test_prometheus_3_evaluates_the_rules_alike(tmp_path: Path) -> None:
+    files = [str(write(group, tmp_path)) for group in ("state", "overdue")]
+    assert "SUCCESS" in run([*tool("tentacle", "promtool"), "test", "rules", *files])
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -51,11 +51,6 @@ def test_the_committed_alertmanager_configuration_is_what_its_source_gives() -> 
     assert committed == alertmanager_config(RuleSettings())
 
 
-@pytest.mark.parametrize("path", sorted(files.built()), ids=str)
-def test_committed_promtool_tests_are_what_their_cases_give(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == files.built()[path]
-
-
 def test_there_is_no_rule_file_that_nothing_generates() -> None:
     assert {file.name for file in (ALERTS / "rules").iterdir()} == set(BUILT)
 
