@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cephqos_alerts.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
-from cephqos_alerts.alerts_logs import log_rules
-from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo_spec import Slo, check_names, parse_slos
+from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
 from cephqos_base import textfile, yamlfile
 from cephqos_base.command import Parser
 from cephqos_base.errors import CephqosError, UsageError

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import aiohttp
 
-from cephqos_alerts.build import FILES
-from cephqos_alerts.rules import render
-from cephqos_alerts.settings import RuleSettings as RuleSettings
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.render import render
+from cephqos_alerts.rules.settings import RuleSettings as RuleSettings
 from cephqos_base import dashboards, yamlfile
 from cephqos_base.errors import ConfigError, UsageError
 from cephqos_base.recorded import PerClass, PerOsd

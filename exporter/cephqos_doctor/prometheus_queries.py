@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 
 EXPORTERS: Final = ExporterSeries.BUILD_INFO

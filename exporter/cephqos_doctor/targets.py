@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.json_api import NO_JSON
 from cephqos_doctor.prometheus_facts import (

@@ -27,9 +27,9 @@ import orjson
 import yaml
 from tests.by_signal import clean_up_when_ended
 
-from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.recorded import PerClass
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.programs import free_ports, tree_program

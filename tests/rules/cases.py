@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_alerts.build import FILES
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo import slo_groups
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.groups import slo_groups
 
 from .series import STEP, Series
 

@@ -18,9 +18,9 @@ from tests.bench.rules import INTERVAL, own_metric, prometheus, recorded_page, s
 from tests.board_panels import ShownQuery, fill, promql
 from tests.by_signal import clean_up_when_ended
 
-from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import dashboards
 
 _WARM: Final = 150  # rates and what is recorded from them are there

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from tests import kube_schemas
 
-from cephqos_alerts.build import FILES
-from cephqos_alerts.rules import render
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.render import render
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_exporter.cli import build_parser, every_option, read_settings
 from cephqos_exporter.options import SOCKETS

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from tests.lab.conftest import LabPool
 
-from cephqos_alerts.alertmanager import alertmanager_config
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.alertmanager import alertmanager_config
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_loadgen.programs import free_ports
 
 from .conftest import lab_spec

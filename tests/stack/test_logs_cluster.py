@@ -11,8 +11,8 @@ from tests.lab.conftest import LabPool
 from tests.log_pipeline import TriedPipeline
 from tests.waiting import until
 
-from cephqos_alerts.alerts_logs import log_rules
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_loadgen.lab.spec import Setting
 from cephqos_loadgen.logs import LogSpec
 

@@ -18,8 +18,8 @@ from tests.log_pipeline import TriedPipeline
 from tests.recorded import RELEASES
 from tests.waiting import until
 
-from cephqos_alerts.alerts_logs import log_rules
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.alerts.logs import log_rules
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.logs import LogSpec
 

@@ -7,9 +7,9 @@ import yaml
 from tests.rules.files import CASES
 from tests.rules.intervals import document_every
 
-from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
 
 from .conftest import tool
 from .test_rules_tools import run

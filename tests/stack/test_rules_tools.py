@@ -11,9 +11,10 @@ import yaml
 from tests.recorded import RELEASES
 from tests.rules.files import GROUPS, write
 
-from cephqos_alerts.alertmanager import alertmanager_config, parse_receivers
-from cephqos_alerts.rules import Alert, RuleGroup, render
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.alertmanager import alertmanager_config, parse_receivers
+from cephqos_alerts.rules.render import render
+from cephqos_alerts.rules.rule import Alert, RuleGroup
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import yamlfile
 
 from .conftest import tool

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from tests.recorded import RELEASES
 
-from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo_spec import Slo
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.spec import Slo
 
 from .conftest import tool
 from .test_rules_tools import run

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from cephqos_alerts.settings import WINDOWS
+from cephqos_alerts.rules.settings import WINDOWS
 
 from .situation import FASTER, ExpectedFinding, Situation
 

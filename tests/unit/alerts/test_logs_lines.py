@@ -12,10 +12,10 @@ import pytest
 import yaml
 from tests.recorded import RELEASES
 
-from cephqos_alerts import alerts_logs
-from cephqos_alerts.alerts_logs import LOGS, log_rules
-from cephqos_alerts.rules import Alert
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.alerts import logs
+from cephqos_alerts.alerts.logs import LOGS, log_rules
+from cephqos_alerts.rules.rule import Alert
+from cephqos_alerts.rules.settings import RuleSettings
 
 RECORDED = Path("tests/recordings/logs")
 COLLECTOR: dict[str, Any] = yaml.safe_load(Path("deploy/collector/collector.yaml").read_text())
@@ -119,8 +119,7 @@ def test_each_rule_knows_the_words_of_each_release(release: str, pattern: str) -
     found = [
         match.groupdict()
         for entry in osd_entries(release)
-        if (match := re.search(getattr(alerts_logs, pattern), entry))
-        and not entry.startswith("---")
+        if (match := re.search(getattr(logs, pattern), entry)) and not entry.startswith("---")
     ]
     assert bool(found) is not (release == "pacific" and pattern in _SINCE_18_2)
     assert all(all(values.values()) for values in found)

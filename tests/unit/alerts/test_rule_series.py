@@ -9,10 +9,10 @@ from typing import Final
 import pytest
 import yaml
 
-from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo_spec import Slo
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.spec import Slo
 from cephqos_exporter.cluster.source import ClusterSource
 from cephqos_exporter.model import Family
 from cephqos_exporter.probe.model import Measured

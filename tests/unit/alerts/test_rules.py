@@ -12,13 +12,13 @@ from tests.rules import files
 from tests.rules.cases import RuleCase
 from tests.truth.run import SEEN
 
-from cephqos_alerts.alertmanager import alertmanager_config
-from cephqos_alerts.alerts_logs import LOGS
-from cephqos_alerts.build import FILES, build_rules
-from cephqos_alerts.cause import RANKS
+from cephqos_alerts.alerts.logs import LOGS
+from cephqos_alerts.causes.cause import RANKS
 from cephqos_alerts.cli import load_slos
-from cephqos_alerts.rules import Alert, RecordedSeries
-from cephqos_alerts.settings import WINDOWS, RuleSettings
+from cephqos_alerts.output.alertmanager import alertmanager_config
+from cephqos_alerts.output.build import FILES, build_rules
+from cephqos_alerts.rules.rule import Alert, RecordedSeries
+from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
 from cephqos_base.series import CAUSES
 from cephqos_base.units import duration
 

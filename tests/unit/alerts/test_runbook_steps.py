@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from cephqos_alerts.alerts_logs import LOGS
-from cephqos_alerts.rules import Alert
+from cephqos_alerts.alerts.logs import LOGS
+from cephqos_alerts.rules.rule import Alert
 
 from .test_rules import NAMES
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import yaml
 
-from cephqos_alerts.rules import render
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo import BURNS, slo_groups
-from cephqos_alerts.slo_spec import Slo, parse_slos
+from cephqos_alerts.rules.render import render
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.groups import BURNS, slo_groups
+from cephqos_alerts.slo.spec import Slo, parse_slos
 from cephqos_base import yamlfile
 from cephqos_base.bounds import BOUNDS_BY_SOURCE as BOUNDS
 from cephqos_base.errors import ConfigError

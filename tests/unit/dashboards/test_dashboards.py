@@ -20,10 +20,10 @@ from tests.board_panels import (
     queries,
 )
 
-from cephqos_alerts.build import build_rules
 from cephqos_alerts.cli import load_slos
-from cephqos_alerts.rules import DASHBOARDS
-from cephqos_alerts.settings import RuleSettings, Thresholds
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.render import DASHBOARDS
+from cephqos_alerts.rules.settings import RuleSettings, Thresholds
 from cephqos_base.series import CAUSES
 from cephqos_dashboards import cli, theme
 from cephqos_dashboards.build import BOARDS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cephqos_alerts.build import FILES
+from cephqos_alerts.output.build import FILES
 from cephqos_base.series import ClusterSeries, DaemonSeries, ExporterSeries
 from cephqos_base.version import __version__
 from cephqos_doctor.cli import PROMETHEUS_CHECKS

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cephqos_alerts.build import FILES
-from cephqos_alerts.rules import render
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import FILES
+from cephqos_alerts.rules.render import render
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import dashboards
 from cephqos_base.version import __version__
 from cephqos_doctor import boards, rules, targets

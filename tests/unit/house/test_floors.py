@@ -22,9 +22,13 @@ MAY_IMPORT = {
     "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
 }
 
-# The rooms of a report, lowest first: each may import those before it, and itself.
-REPORT = "cephqos_loadgen.report."
-REPORT_ROOMS = ("figures", "doubts", "tables", "charts", "pages", "compare")
+# Houses whose rooms are floors, lowest first: each room may import those before it, and itself.
+ROOMS_IN_ORDER = {
+    "loadgen/cephqos_loadgen/report": (
+        *("figures", "doubts", "tables", "charts", "pages", "compare"),
+    ),
+    "alerts/cephqos_alerts": ("rules", "recording", "causes", "alerts", "slo", "output"),
+}
 
 
 def imported(file: Path) -> Iterator[str]:
@@ -49,18 +53,23 @@ def test_a_package_imports_only_lower_floors(package: str) -> None:
     assert not wrong
 
 
-def modules_of_report(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(REPORT):
-            yield str(node.module).removeprefix(REPORT).partition(".")[0]
-
-
-@pytest.mark.parametrize("room", REPORT_ROOMS)
-def test_a_room_of_the_report_imports_only_rooms_before_it(room: str) -> None:
-    later = REPORT_ROOMS[REPORT_ROOMS.index(room) + 1 :]
-    files = sorted(Path("loadgen/cephqos_loadgen/report", room).glob("*.py"))
+@pytest.mark.parametrize(
+    ("house", "room"), [(house, room) for house, rooms in ROOMS_IN_ORDER.items() for room in rooms]
+)
+def test_a_room_imports_only_rooms_before_it(house: str, room: str) -> None:
+    rooms = ROOMS_IN_ORDER[house]
+    later = rooms[rooms.index(room) + 1 :]
+    package = ".".join(Path(house).parts[1:])
+    files = sorted(Path(house, room).glob("*.py"))
     assert 1 < len(files) <= 13
-    wrong = [f"{f} imports {name}" for f in files for name in modules_of_report(f) if name in later]
+    wrong = [
+        f"{file} imports {later_room}"
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for later_room in later
+        if f"{node.module}.".startswith(f"{package}.{later_room}.")
+    ]
     assert not wrong
 
 
@@ -87,9 +96,10 @@ def test_the_rooms_of_loadgen_import_one_another_without_a_circle() -> None:
     assert order.index("plan") < order.index("cluster") < order.index("load") < order.index("run")
 
 
-def test_a_room_of_loadgen_has_a_dozen_files_at_most_and_says_what_belongs_there() -> None:
+def test_a_room_has_a_dozen_files_at_most_and_says_what_belongs_there() -> None:
     rooms = [file.parent for file in LOADGEN.rglob("__init__.py") if file.parent != LOADGEN]
     assert len(rooms) > 20
+    rooms += [Path("alerts/cephqos_alerts", r) for r in ROOMS_IN_ORDER["alerts/cephqos_alerts"]]
     for room in rooms:
         files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
         assert len(files) <= LARGER_ROOMS.get(room.name, MOST_FILES_OF_A_ROOM), room

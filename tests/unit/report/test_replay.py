@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.recorded import ARCHIVE
 
-from cephqos_alerts.build import build_rules
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.recorded import PerClass
 from cephqos_exporter.model import render_labels

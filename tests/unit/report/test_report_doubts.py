@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
-from cephqos_alerts.settings import WINDOWS, Thresholds
+from cephqos_alerts.rules.settings import WINDOWS, Thresholds
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures.analysis import ReportRun, analyse

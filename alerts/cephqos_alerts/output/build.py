@@ -2,21 +2,22 @@
 
 from collections.abc import Sequence
 
-from cephqos_alerts.across import ACROSS, KINDS
-from cephqos_alerts.alerts_blind import BLIND
-from cephqos_alerts.alerts_coverage import COVERAGE, SLOW_COVERAGE
-from cephqos_alerts.alerts_logs import LOGS
-from cephqos_alerts.alerts_qos import QOS
-from cephqos_alerts.alerts_settings import RESTARTS, SETTINGS
-from cephqos_alerts.alerts_state import RECOVERY, SATURATION, SCRUB
-from cephqos_alerts.cause import CAUSE
-from cephqos_alerts.demand import DEMAND
-from cephqos_alerts.recording import HISTORY, PROMISES, VIOLATION, WORK
-from cephqos_alerts.rollups import ROLLUPS
-from cephqos_alerts.rules import Alert, RuleGroup, Subject, render, to_yaml
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo import SLO_ALERT, SLO_SUBJECTS, slo_groups
-from cephqos_alerts.slo_spec import Slo
+from cephqos_alerts.alerts.blind import BLIND
+from cephqos_alerts.alerts.configuration import RESTARTS, SETTINGS
+from cephqos_alerts.alerts.coverage import COVERAGE, SLOW_COVERAGE
+from cephqos_alerts.alerts.logs import LOGS
+from cephqos_alerts.alerts.qos import QOS
+from cephqos_alerts.alerts.state import RECOVERY, SATURATION, SCRUB
+from cephqos_alerts.causes.cause import CAUSE
+from cephqos_alerts.recording.across import ACROSS, KINDS
+from cephqos_alerts.recording.demand import DEMAND
+from cephqos_alerts.recording.promises import HISTORY, PROMISES, VIOLATION, WORK
+from cephqos_alerts.recording.rollups import ROLLUPS
+from cephqos_alerts.rules.render import render, to_yaml
+from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.groups import SLO_ALERT, SLO_SUBJECTS, slo_groups
+from cephqos_alerts.slo.spec import Slo
 
 # Settings change rarely: they are looked at once a minute.
 _SETTINGS = RuleGroup(name="cephqos-settings-alerts", slow=True, rules=SETTINGS)

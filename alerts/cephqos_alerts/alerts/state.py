@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, RuleGroup
+from cephqos_alerts.rules.rule import Alert, RuleGroup
 from cephqos_base.recorded import PerOsd
 from cephqos_base.series import (
     OSD,

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, RecordedSeries
+from cephqos_alerts.rules.rule import Alert, RecordedSeries
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 

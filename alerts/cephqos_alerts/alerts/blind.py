@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerCluster
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, QosSeries
 

@@ -6,7 +6,7 @@ once. A series that a release cannot give stays absent through all of them.
 
 from typing import Final
 
-from cephqos_alerts.rules import RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
     OSD,

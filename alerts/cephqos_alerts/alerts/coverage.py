@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import Alert, RuleGroup
+from cephqos_alerts.rules.rule import Alert, RuleGroup
 from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries, RunSeries
 
 # The reason can change while a daemon does not answer, so it is no label of the alert.

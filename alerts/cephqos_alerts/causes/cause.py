@@ -7,8 +7,8 @@ has the reasoning and the blind spots of each.
 
 from typing import Final
 
-from cephqos_alerts.failing import FAILING
-from cephqos_alerts.rules import RecordedSeries, RuleGroup
+from cephqos_alerts.recording.failing import FAILING
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, OSD_CLASS, SCHEDULED, NetworkSeries, QosSeries, RecoverySeries
 

@@ -5,8 +5,8 @@ All of it is recorded only where it is so: on a healthy cluster these rules look
 
 from typing import Final
 
-from cephqos_alerts.across import DEVICE_SECONDS
-from cephqos_alerts.rules import RecordedSeries
+from cephqos_alerts.recording.across import DEVICE_SECONDS
+from cephqos_alerts.rules.rule import RecordedSeries
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
 from cephqos_base.series import OSD, OpSeries, QosSeries, ThreadsSeries
 

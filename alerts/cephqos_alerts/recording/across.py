@@ -7,8 +7,8 @@ tell which one that is.
 
 from typing import Final
 
-from cephqos_alerts.recording import mean_seconds, per_osd
-from cephqos_alerts.rules import RecordedSeries, RuleGroup
+from cephqos_alerts.recording.promises import mean_seconds, per_osd
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPeer
 from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries
 

@@ -5,8 +5,9 @@ that little is read: warnings, errors and fatal lines of OSDs. The dump of recen
 crash writes repeats such lines; it is of severity `debug` and never counted.
 """
 
-from cephqos_alerts.rules import Alert, RuleGroup, render, to_yaml
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.rules.render import render, to_yaml
+from cephqos_alerts.rules.rule import Alert, RuleGroup
+from cephqos_alerts.rules.settings import RuleSettings
 
 # What OSDs of 16.2, 18.2 and 20.2 write; before 18.2.5 they said `exceeded`. Each is RE2.
 BENCHMARK_REJECTED = (

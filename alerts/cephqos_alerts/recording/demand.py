@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules import RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerShard
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeries, total
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_alerts.rules import Alert, RecordedSeries, Rule, RuleGroup, Severity, Subject
-from cephqos_alerts.settings import RuleSettings
-from cephqos_alerts.slo_spec import Slo
+from cephqos_alerts.rules.rule import Alert, RecordedSeries, Rule, RuleGroup, Severity, Subject
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_alerts.slo.spec import Slo
 from cephqos_base.recorded import PerClusterClass, PerOsd, PerSlo
 from cephqos_base.series import ClientSeries, OpSeries, ProbeSeries
 from cephqos_base.units import DAY, HOUR, MINUTE, duration

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from cephqos_alerts.alerts_settings import CAPACITY
-from cephqos_alerts.cause import COUNTED
-from cephqos_alerts.rules import Alert, RecordedSeries, RuleGroup, Severity
+from cephqos_alerts.alerts.configuration import CAPACITY
+from cephqos_alerts.causes.cause import COUNTED
+from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cephqos_alerts.build import alerts_about
-from cephqos_alerts.rules import Subject, to_yaml
-from cephqos_alerts.settings import RuleSettings
+from cephqos_alerts.output.build import alerts_about
+from cephqos_alerts.rules.render import to_yaml
+from cephqos_alerts.rules.rule import Subject
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.units import duration
 from cephqos_base.yamlfile import Value
 

@@ -1,0 +1,1 @@
+"""What is written: all files of rules, and Alertmanager's configuration. Needs every other room."""
