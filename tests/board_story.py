@@ -16,9 +16,10 @@ from typing import Any, Final
 from tests.log_pipeline import TriedPipeline
 
 from cephqos_base.units import GIB
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.logs import LogSpec
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.progress import Silent
@@ -77,10 +78,10 @@ phases:
 def story_lab(name: str, release: str = "tentacle", op_queue: str = "mclock_scheduler") -> LabSpec:
     """Three OSDs on loop devices that count as SSDs."""
     settings = (
-        Setting("osd", "osd_mclock_skip_benchmark", "true"),
-        Setting("global", "mon_allow_pool_size_one", "true"),
-        Setting("mon", "mon_allow_pool_delete", "true"),
-        Setting("global", "mon_warn_on_pool_no_redundancy", "false"),
+        CephOption("osd", "osd_mclock_skip_benchmark", "true"),
+        CephOption("global", "mon_allow_pool_size_one", "true"),
+        CephOption("mon", "mon_allow_pool_delete", "true"),
+        CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
     )
     return LabSpec(
         name=name,

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from cephqos_exporter.collectors.mclock import MclockCollector
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.lab.spec import LabSpec
 
 from .conftest import LabPool, lab_name
 from .live_exporter import LiveExporter
@@ -82,7 +83,7 @@ async def recover(lab: RunningLab) -> None:
 @pytest.mark.parametrize("release", ["tentacle"])
 async def test_recovery_work_is_what_the_scheduler_charged(labs: LabPool, release: str) -> None:
     name = lab_name("recovery")
-    verbose = Setting("osd", "debug_mclock", "20")
+    verbose = CephOption("osd", "debug_mclock", "20")
     lab = labs.start(LabSpec(name=name, release=release, osds=3, settings=(verbose,)))
     try:
         await make_pool(lab)

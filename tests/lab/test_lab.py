@@ -20,11 +20,12 @@ from tests.waiting import wait_until
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.cluster import tied
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.isolation.ports import reserve_ports
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
-from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import is_alive
 
 from .conftest import LabPool, lab_name
@@ -317,7 +318,7 @@ def test_without_debootstrap_the_first_up_says_what_to_install(
 async def test_an_option_that_the_release_lacks_is_refused_before_anything_starts(
     release: str,
 ) -> None:
-    setting = Setting("osd", "osd_no_such_option", "1")
+    setting = CephOption("osd", "osd_no_such_option", "1")
     lab = Lab(LabSpec(name=lab_name("option"), release=release, settings=(setting,)))
     with pytest.raises(UsageError, match=r"osd_no_such_option.*option not found"):
         async with lab:
@@ -351,7 +352,7 @@ async def test_spec_options_are_what_the_daemons_see() -> None:
         setuser="ceph",
         op_queue="wpq",
         cpus=((0, (1,)),),
-        settings=(Setting("osd", "osd_max_backfills", "7"),),
+        settings=(CephOption("osd", "osd_max_backfills", "7"),),
     )
     async with Lab(spec) as lab, lab.client() as client:
         metadata = await client.command("osd metadata", id=0)

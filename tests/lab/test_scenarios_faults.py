@@ -17,6 +17,7 @@ import pytest
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.archive.reader import Archive, find_archives, open_archive, problems
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.cluster.connection import ClusterConnection, LabAccess
 from cephqos_loadgen.cluster.lock import KEY
@@ -25,7 +26,6 @@ from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterBusy, RunError, SettingRefused
-from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.results.phase import LoadResult
 from cephqos_loadgen.run.runner import Runner

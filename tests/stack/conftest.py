@@ -15,9 +15,10 @@ from tests.lab.conftest import LabPool, lab_name
 from tests.waiting import until
 
 from cephqos_base.units import GIB
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.programs import tree_program
 from cephqos_loadgen.stack import Stack, StackSpec
 
@@ -234,10 +235,10 @@ def watching(
 def lab_spec(purpose: str, **changes: Any) -> LabSpec:
     """Three OSDs on loop devices that count as SSDs, with no benchmark at their start."""
     settings = (
-        Setting("osd", "osd_mclock_skip_benchmark", "true"),
-        Setting("global", "mon_allow_pool_size_one", "true"),
-        Setting("mon", "mon_allow_pool_delete", "true"),
-        Setting("global", "mon_warn_on_pool_no_redundancy", "false"),
+        CephOption("osd", "osd_mclock_skip_benchmark", "true"),
+        CephOption("global", "mon_allow_pool_size_one", "true"),
+        CephOption("mon", "mon_allow_pool_delete", "true"),
+        CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
     )
     base: dict[str, Any] = {
         "name": lab_name(purpose),

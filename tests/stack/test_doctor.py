@@ -14,8 +14,9 @@ import pytest
 from tests.lab.conftest import LabPool, lab_name
 
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.stack import Stack, StackSpec
 
 CEPHQOS = (sys.executable, "-m", "cephqos_base")
@@ -40,7 +41,7 @@ def lab(labs: LabPool) -> Iterator[RunningLab]:
         osds=2,
         auth="cephx",
         setuser="ceph",
-        settings=(Setting("osd.1", "throttler_perf_counter", "false"),),
+        settings=(CephOption("osd.1", "throttler_perf_counter", "false"),),
     )
     lab = labs.start(spec)
     yield lab

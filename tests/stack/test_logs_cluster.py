@@ -13,7 +13,7 @@ from tests.waiting import until
 
 from cephqos_alerts.alerts.logs import log_rules
 from cephqos_alerts.rules.settings import RuleSettings
-from cephqos_loadgen.lab.spec import Setting
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.logs import LogSpec
 
 from .conftest import Watched, lab_spec, watched
@@ -57,7 +57,7 @@ class Logged:
 @pytest.fixture(scope="module")
 def logged(labs: LabPool) -> Iterator[Logged]:
     need_tools()
-    may_assert = Setting("osd", "debug_asok_assert_abort", "true")
+    may_assert = CephOption("osd", "debug_asok_assert_abort", "true")
     spec = lab_spec("logs")
     for on in watched(labs, lab_spec("logs", settings=(*spec.settings, may_assert))):
         folder = on.lab.paths.work / "logs"

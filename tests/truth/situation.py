@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from cephqos_base.errors import UsageError
 from cephqos_base.yamlfile import read
-from cephqos_loadgen.lab.spec import LabSpec, Setting
+from cephqos_loadgen.ceph_option import CephOption
+from cephqos_loadgen.lab.spec import LabSpec
 
 HERE: Final = Path(__file__).parent / "situations"
 GIB: Final = 1 << 30
@@ -29,11 +30,11 @@ class StagedCluster:
 
     def spec(self, name: str) -> LabSpec:
         settings = (
-            Setting("osd", "osd_mclock_skip_benchmark", "true"),
-            Setting("global", "mon_allow_pool_size_one", "true"),
-            Setting("mon", "mon_allow_pool_delete", "true"),
-            Setting("global", "mon_warn_on_pool_no_redundancy", "false"),
-            *(Setting("osd", option, value) for option, value in self.settings),
+            CephOption("osd", "osd_mclock_skip_benchmark", "true"),
+            CephOption("global", "mon_allow_pool_size_one", "true"),
+            CephOption("mon", "mon_allow_pool_delete", "true"),
+            CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
+            *(CephOption("osd", option, value) for option, value in self.settings),
         )
         return LabSpec(
             name=name,

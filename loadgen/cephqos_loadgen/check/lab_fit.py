@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterUnfit
-from cephqos_loadgen.plan.model import LabWish, Point
+from cephqos_loadgen.plan.model import Point
 
 Metadata = Sequence[Mapping[str, Any]]
 # What figures rest on, whether an axis decides about it or not.
@@ -32,7 +33,7 @@ def check(points: Sequence[Point], metadata: Metadata) -> None:
             )
 
 
-def differences(wish: LabWish, keys: Sequence[str], metadata: Metadata) -> Iterator[str]:
+def differences(wish: LabSpec, keys: Sequence[str], metadata: Metadata) -> Iterator[str]:
     """One line for each of these keys of the wish that the OSDs' metadata contradict."""
     for key in keys:
         wanted = _shown(getattr(wish, key))
@@ -79,7 +80,7 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _plain(wish: LabWish, key: str) -> str:
+def _plain(wish: LabSpec, key: str) -> str:
     """What the reader of this key must say."""
     value = getattr(wish, key)
     return "a DB apart" if key == "db_size" else _shown(value)

@@ -6,8 +6,6 @@ from pathlib import Path
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.servers import Address
 
-DEFAULT_RELEASE = "reef"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunOptions:
@@ -15,7 +13,6 @@ class RunOptions:
 
     out: Path
     lab: str | None = None
-    release: str = DEFAULT_RELEASE
     conf: Path | None = None
     keyring: Path | None = None
     user: str = "admin"

@@ -15,7 +15,6 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.textfile import why
 from cephqos_exporter.ceph.monclient import SAFE_START
 from cephqos_loadgen.check import named_servers
-from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.lab import checks
@@ -61,7 +60,7 @@ def check_plan(plan: model.Plan, options: RunOptions) -> None:
     elif options.lab:
         RunningLab.find(options.lab)
     else:
-        _check_lab(plan, options)
+        _check_lab(plan)
 
 
 async def check(plan: model.Plan, options: RunOptions) -> None:
@@ -78,7 +77,7 @@ async def check(plan: model.Plan, options: RunOptions) -> None:
         _writable("--work", options.work)
         await _check_programs(plan, options.python)
     elif not options.lab:
-        _check_lab_host(plan, options.release)
+        _check_lab_host(plan)
     lab_fsid = RunningLab.find(options.lab).state.fsid if options.lab else None
     await named_servers.check(options, options.known_fsid or lab_fsid)
 
@@ -132,9 +131,9 @@ def _read(option: str, path: Path, what: str) -> str:
 # -- a lab of the run's own ----------------------------------------------------------------------
 
 
-def _check_lab(plan: model.Plan, options: RunOptions) -> None:
-    for wish in {point.lab for point in plan.points}:
-        lab_spec(wish, options.release)
+def _check_lab(plan: model.Plan) -> None:
+    for spec in {point.lab for point in plan.points}:
+        spec.validate()
     kept = sorted({pool.name for point in plan.points for pool in point.pools if pool.keep})
     if kept:
         raise UsageError(
@@ -143,9 +142,8 @@ def _check_lab(plan: model.Plan, options: RunOptions) -> None:
         )
 
 
-def _check_lab_host(plan: model.Plan, release: str) -> None:
-    for wish in {point.lab for point in plan.points}:
-        spec = lab_spec(wish, release)
+def _check_lab_host(plan: model.Plan) -> None:
+    for spec in {point.lab for point in plan.points}:
         try:
             checks.check_host(spec)
             checks.check_disk(spec, labs_dir())

@@ -7,9 +7,10 @@ under load. With a capacity that is only a default, mClock's shares mean little.
 import json
 from collections.abc import Callable
 
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.cluster.settings import ClusterSettings
-from cephqos_loadgen.plan.parts import Capacity, CephOption
+from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.results.repeat import BenchFigures
 
 _BENCH_SECONDS = 120.0

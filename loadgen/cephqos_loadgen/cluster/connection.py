@@ -19,8 +19,8 @@ from cephqos_exporter.ceph.monclient import (
 from cephqos_exporter.errors import DaemonError
 from cephqos_exporter.model import Daemon, Host
 from cephqos_loadgen.background import ENDS_WITH_PARENT
+from cephqos_loadgen.ceph_option import conf_line
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.plan.ceph_options import conf_line
 from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, RunError, SettingRefused
 from cephqos_loadgen.plan.place import ProgramPaths
 

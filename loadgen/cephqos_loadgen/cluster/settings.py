@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
-from cephqos_loadgen.plan.parts import CephOption
 
 _VERIFY_SECONDS = 15.0
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.

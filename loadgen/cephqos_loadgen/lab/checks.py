@@ -98,14 +98,14 @@ def check_options(spec: LabSpec, tree: Path) -> None:
     for setting in spec.settings:
         argv = [
             *("chroot", str(tree), "ceph-osd", "--id", "0", "--no-mon-config"),
-            *("--conf", "/dev/null", f"--{setting.option}={setting.value}"),
-            *("--show-config-value", setting.option),
+            *("--conf", "/dev/null", f"--{setting.name}={setting.value}"),
+            *("--show-config-value", setting.name),
         ]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
         said = done.stderr.strip().splitlines()
         if done.returncode or any("error" in line.lower() for line in said):
             reason = said[0] if said else "the option does not exist"
             raise UsageError(
-                f"--set {setting.section}:{setting.option}={setting.value}:"
+                f"--set {setting.section}:{setting.name}={setting.value}:"
                 f" Ceph {spec.ceph.version} refuses it: {reason}"
             )

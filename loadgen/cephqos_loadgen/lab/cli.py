@@ -10,6 +10,7 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_json
 from cephqos_base.units import GIB, parse_cpu_list, parse_size
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab import keeper
 from cephqos_loadgen.lab.checks import check_root
 from cephqos_loadgen.lab.faults import FULL_STATES
@@ -24,7 +25,6 @@ from cephqos_loadgen.lab.spec import (
     OBJECTSTORES,
     OP_QUEUES,
     LabSpec,
-    Setting,
     osds_in_words,
 )
 from cephqos_loadgen.lab.state import (
@@ -272,7 +272,7 @@ def spec_from(arguments: argparse.Namespace) -> LabSpec:
         objectstore=arguments.objectstore,
         fs=arguments.fs,
         auth=arguments.auth,
-        settings=tuple(Setting.parse(text) for text in arguments.settings),
+        settings=tuple(CephOption.parse(text) for text in arguments.settings),
         cpus=tuple(cpus),
         port=arguments.port,
         timeout=arguments.timeout,

@@ -7,6 +7,7 @@ from typing import Any
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.releases import Release, find_release
 
@@ -34,24 +35,6 @@ def osds_there_are(count: int) -> str:
     return "osd.0 only" if count == 1 else f"OSDs 0 to {count - 1} only"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One line of ceph.conf."""
-
-    section: str
-    option: str
-    value: str
-
-    @classmethod
-    def parse(cls, text: str) -> "Setting":
-        match = re.fullmatch(r"([a-z0-9.]+):([A-Za-z0-9_ -]+)=(.*)", text)
-        if not match:
-            raise UsageError(
-                f"--set {text!r}: expected section:option=value, as in osd:osd_max_backfills=2"
-            )
-        return cls(match[1], re.sub(r"[ -]", "_", match[2]), match[3])
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabSpec:
     """What to build. `validate` is called before anything is touched."""
@@ -72,7 +55,7 @@ class LabSpec:
     mkfs: str = ""  # options of mkfs and mount, as they are typed
     mount: str = ""
     auth: str = "none"
-    settings: tuple[Setting, ...] = ()
+    settings: tuple[CephOption, ...] = ()
     cpus: tuple[tuple[int, tuple[int, ...]], ...] = ()
     port: int | None = None
     fsid: str | None = None  # None: a new one
@@ -125,7 +108,7 @@ class LabSpec:
         for setting in self.settings:
             if not SECTIONS.fullmatch(setting.section):
                 raise UsageError(
-                    f"--set {setting.section}:{setting.option}: section {setting.section!r} is not"
+                    f"--set {setting.section}:{setting.name}: section {setting.section!r} is not"
                     " one of global, mon, mgr, osd, client or a daemon such as osd.0"
                 )
         for osd, _ in self.cpus:
@@ -169,7 +152,7 @@ class LabSpec:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "LabSpec":
-        settings = tuple(Setting(**setting) for setting in data["settings"])
+        settings = tuple(CephOption(**setting) for setting in data["settings"])
         cpus = tuple((osd, tuple(cpus)) for osd, cpus in data["cpus"])
         return cls(**{**data, "settings": settings, "cpus": cpus})
 

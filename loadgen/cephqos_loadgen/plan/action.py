@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.endings import TOLD, Ending
-from cephqos_loadgen.plan.parts import CephOption, Objects, PlannedPool
+from cephqos_loadgen.plan.parts import Objects, PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths
 
 

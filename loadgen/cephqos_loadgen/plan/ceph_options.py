@@ -1,4 +1,4 @@
-"""Which options of Ceph a scenario may set, and how one is written into a ceph.conf.
+"""Which options of Ceph a scenario may set.
 
 Options that shape load and QoS are allowed, by family. Those that name files, folders, programs,
 plugins, addresses or keys are not, nor those that inject faults: a scenario from somebody else must
@@ -9,7 +9,6 @@ and lists of them; none can leave its line or be expanded.
 import re
 from typing import Final
 
-from cephqos_base.errors import UsageError
 from cephqos_base.yamlfile import Value
 
 _FAMILIES: Final = {
@@ -75,14 +74,3 @@ def shapes_load(name: str) -> bool:
         return False
     parts = name.removeprefix(family).split("_")
     return parts != [""] and _FOREIGN.isdisjoint(parts)
-
-
-def conf_line(name: str, value: str) -> str:
-    """A line of ceph.conf; UsageError where the value would not stay on it as it is."""
-    if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-        raise UsageError(f"ceph.conf: {name!r}: expected an option's name")
-    if re.search(r"[\x00-\x1f\x7f#;\\]", value) or value != value.strip():
-        raise UsageError(
-            f"ceph.conf: {name} = {value!r}: expected a value of one line without # ; and \\"
-        )
-    return f"{name} = {value}"

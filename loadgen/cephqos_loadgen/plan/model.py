@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
 
+from cephqos_loadgen.ceph_option import CephOption
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.endings import Ending
-from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, PlannedPool
+from cephqos_loadgen.plan.parts import Capacity, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]
 EVENTS: tuple[Event, ...] = ("recovery_started", "scrub_started")
@@ -64,25 +66,6 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class LabWish:
-    """The cluster that a scenario wants when it has to make its own."""
-
-    osds: int = 3
-    osd_size: int = 4 << 30
-    backing: str = "file"
-    rotational: bool | None = None
-    io_scheduler: str | None = None
-    db_size: int | None = None
-    device_iops: int | None = None
-    objectstore: str = "bluestore"
-    fs: str | None = None
-    mkfs: str = ""  # options of mkfs, and of mount
-    mount: str = ""
-    settings: tuple[CephOption, ...] = ()
-    fresh_for: str = ""  # the only point that it serves; each repeat has one of its own
-
-
-@dataclass(frozen=True, slots=True)
 class Point:
     """One combination of the matrix, with all that its repeats do."""
 
@@ -94,8 +77,9 @@ class Point:
     devices: Device
     pools: tuple[PlannedPool, ...]
     phases: tuple[Phase, ...]
-    lab: LabWish
+    lab: LabSpec  # what the scenario wants when the run has to make its own cluster
     lab_axes: tuple[str, ...] = ()  # fields of `lab` that an axis of the matrix decides
+    fresh_lab: bool = False  # each repeat has a lab of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,9 +131,10 @@ class Plan:
         return found
 
 
-def _shared(point: Point) -> tuple[LabWish, tuple[PlannedPool, ...]]:
+def _shared(point: Point) -> tuple[LabSpec, str, tuple[PlannedPool, ...]]:
     """What points must have in common so that one can follow the other at little cost."""
-    return point.lab, tuple(pool for pool in point.pools if not pool.fresh)
+    alone = point.name if point.fresh_lab else ""
+    return point.lab, alone, tuple(pool for pool in point.pools if not pool.fresh)
 
 
 def blocks(runs: Iterable[tuple[Point, int]]) -> list[tuple[Point, list[int]]]:

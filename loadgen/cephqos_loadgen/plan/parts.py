@@ -4,19 +4,6 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class CephOption:
-    """One setting: `section` is global, osd, mon, mgr or a daemon such as osd.0.
-
-    `optional`: left out where the release does not know it.
-    """
-
-    section: str
-    name: str
-    value: str
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Capacity:
     """How the capacity of each OSD is measured before the first point: bytes in all, and per write.
 

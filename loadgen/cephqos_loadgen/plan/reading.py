@@ -5,8 +5,9 @@ import re
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_cpu_list
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
-from cephqos_loadgen.plan.parts import CephOption, Objects
+from cephqos_loadgen.plan.parts import Objects
 
 NAME = r"[a-z0-9][a-z0-9_-]{0,40}"
 POOL_NAME = "a pool's name"

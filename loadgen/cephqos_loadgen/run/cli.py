@@ -12,8 +12,9 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import say, say_text
 from cephqos_loadgen.check import plan_text, preflight
-from cephqos_loadgen.check.options import DEFAULT_RELEASE, RunOptions
+from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE
 from cephqos_loadgen.phase_kinds.pin import cpus_of_this_host
@@ -203,6 +204,7 @@ def choices_from(arguments: argparse.Namespace) -> Choices:
         order=arguments.order or before.get("order"),
         seed=_seed(arguments, before),
         keep=arguments.keep,
+        release=find_release(arguments.release or Choices().release).name,
     )
 
 
@@ -222,7 +224,6 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
     return RunOptions(
         out=arguments.out,
         lab=arguments.lab,
-        release=arguments.release or DEFAULT_RELEASE,
         conf=arguments.conf.absolute() if arguments.conf else None,
         keyring=arguments.keyring.absolute() if arguments.keyring else None,
         user=arguments.user,

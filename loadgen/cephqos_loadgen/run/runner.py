@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -17,10 +17,10 @@ from cephqos_base.errors import UsageError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.check import preflight
-from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
 from cephqos_loadgen.lab.lab import Lab, RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live import terminal
 from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.forecast import Forecast
@@ -28,7 +28,7 @@ from cephqos_loadgen.live.metrics import families
 from cephqos_loadgen.live.notify import Notifier
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
-from cephqos_loadgen.plan.model import LabWish, Plan, Point, blocks
+from cephqos_loadgen.plan.model import Plan, Point, blocks
 from cephqos_loadgen.pools.pools import Pools
 from cephqos_loadgen.progress import Frame, Progress
 from cephqos_loadgen.record.layout import (
@@ -181,16 +181,16 @@ class Runner:
             stack.callback(_record_notified, archive, notify)
             self.notify = await stack.enter_async_context(notify)
             cluster_of = partial(_cluster_of, given=self.options.given)
-            for (wish, _), runs in groupby(self._left(), key=cluster_of):
-                await self._on_cluster(archive, wish, list(runs))
+            for (lab, _), runs in groupby(self._left(), key=cluster_of):
+                await self._on_cluster(archive, lab, list(runs))
 
     # -- clusters -------------------------------------------------------------------------------
 
     async def _on_cluster(
-        self, archive: ArchiveWriter, wish: LabWish, runs: Sequence[tuple[Point, int]]
+        self, archive: ArchiveWriter, lab: LabSpec, runs: Sequence[tuple[Point, int]]
     ) -> None:
         """All repeats that the same cluster serves."""
-        async with self._access(wish) as access:
+        async with self._access(lab) as access:
             session = Session(
                 access,
                 archive,
@@ -231,7 +231,7 @@ class Runner:
                 self.progress.note(f"kept, to be used again: {', '.join(kept)}")
 
     @asynccontextmanager
-    async def _access(self, wish: LabWish) -> AsyncIterator[Access]:
+    async def _access(self, spec: LabSpec) -> AsyncIterator[Access]:
         options = self.options
         async with AsyncExitStack() as stack:
             access: Access
@@ -244,7 +244,8 @@ class Runner:
             elif options.lab:
                 access = LabAccess(RunningLab.find(options.lab), self.id)
             else:
-                lab = Lab(lab_spec(wish, options.release), self.progress)
+                name = f"{spec.name}-{secrets.token_hex(3)}"
+                lab = Lab(replace(spec, name=name), self.progress)
                 access = LabAccess(await stack.enter_async_context(lab), self.id)
             stack.callback(shutil.rmtree, access.place.work, ignore_errors=True)
             yield access
@@ -398,12 +399,12 @@ class Runner:
         return terminal.frame(live, now)
 
 
-def _cluster_of(run: tuple[Point, int], *, given: bool) -> tuple[LabWish, int]:
+def _cluster_of(run: tuple[Point, int], *, given: bool) -> tuple[LabSpec, str]:
     """Repeats that follow each other share a cluster where this is the same."""
     point, number = run
     if given:
-        return LabWish(), 0
-    return point.lab, number if point.lab.fresh_for else 0
+        return LabSpec(), ""
+    return point.lab, f"{point.name} {number}" if point.fresh_lab else ""
 
 
 def _record_notified(archive: ArchiveWriter, notify: Notifier) -> None:

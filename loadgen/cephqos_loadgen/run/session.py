@@ -9,6 +9,7 @@ from cephqos_base.errors import CephqosError, UsageError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_loadgen import withheld
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check import lab_fit
 from cephqos_loadgen.cluster import (
     background_work,
@@ -23,7 +24,6 @@ from cephqos_loadgen.cluster.lock import LOST, ClusterLock
 from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
-from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.pools import free_space, kept_pools
 from cephqos_loadgen.record.layout import CLIENT_CONF_FILE, UNDO_FILE
 from cephqos_loadgen.record.run_folder import ArchiveWriter
@@ -117,7 +117,7 @@ class Session:
 
     async def _say_what_the_cluster_is_not(self) -> None:
         found = []
-        if self._given and any(point.lab.fresh_for for point in self._plan.points):
+        if self._given and any(point.fresh_lab for point in self._plan.points):
             found.append(
                 "this cluster's OSDs are not made again between repeats, as the scenario wants:"
                 " only its pools are"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_size
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan import model
-from cephqos_loadgen.plan.parts import CephOption
 from cephqos_loadgen.scenario.source import ScenarioValue
 
 
@@ -31,8 +31,8 @@ def _what_it_does(point: model.Point) -> model.Point:
         settings=tuple(sorted(map(_one_spelling, point.settings), key=_by_name)),
         client=tuple(sorted(point.client)),
         flags=tuple(sorted({*point.flags})),
-        lab=replace(point.lab, fresh_for=""),
         lab_axes=(),
+        fresh_lab=False,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from cephqos_loadgen.plan.parts import CephOption
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.scenario.source import ScenarioValue, Variables, scalar
 

@@ -8,16 +8,18 @@ from typing import Any, Final
 
 import yaml
 
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.spec import (
     BACKINGS,
     FILESYSTEMS,
     IO_SCHEDULERS,
     MIN_OSD_SIZE,
     OBJECTSTORES,
+    LabSpec,
 )
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.ceph_options import read_ceph_option
-from cephqos_loadgen.plan.parts import Capacity, CephOption, Device, Images, PlannedPool
+from cephqos_loadgen.plan.parts import Capacity, Device, Images, PlannedPool
 from cephqos_loadgen.plan.reading import NAME, read_flags, read_objects, read_options
 from cephqos_loadgen.scenario.equal_points import refuse_equal
 from cephqos_loadgen.scenario.matrix import (
@@ -68,6 +70,7 @@ class Choices:
     order: model.Order | None = None
     seed: int = 0
     keep: bool = False  # every pool that is not fresh
+    release: str = "reef"  # of the lab that the run starts
 
 
 def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
@@ -80,7 +83,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     top = document.table(_KEYS)
     only = {**_default_only(top.get("only")), **choices.only}
     axes = read_axes(top.get("matrix"), only, document)
-    points = tuple(_point(document, each, choices.keep) for each in itertools.product(*axes))
+    points = tuple(_point(document, each, choices) for each in itertools.product(*axes))
     check_used(document, axes)
     refuse_equal(document, points)
     repeats = top["repeats"].integer(1, 1000) if "repeats" in top else 1
@@ -164,13 +167,17 @@ def _as_text(node: yaml.Node) -> str:
 # -- points --------------------------------------------------------------------------------------
 
 
-def _point(document: ScenarioValue, combination: Sequence[Variant], keep: bool) -> model.Point:
+def _point(
+    document: ScenarioValue, combination: Sequence[Variant], choices: Choices
+) -> model.Point:
     variables = dict(document.variables)
     for variant in combination:
         variables |= variant.variables
     top = document.having(variables).table(_KEYS)
     layers = [top, *(_filled(variant.table, variables) for variant in combination)]
-    pools = tuple(_pool(item, keep) for item in top["pools"].items()) if "pools" in top else ()
+    pools = (
+        tuple(_pool(item, choices.keep) for item in top["pools"].items()) if "pools" in top else ()
+    )
     phases = read_phases(top["phases"])
     _check_pools(top["phases"], phases, pools)
     used = {name for phase in phases for name in phase.action.pools()}
@@ -178,6 +185,7 @@ def _point(document: ScenarioValue, combination: Sequence[Variant], keep: bool) 
     settings = _settings(layers)
     check_kept(document, combination, variables, frozenset(settings))
     name = ",".join(f"{v.axis}={v.label}" for v in combination if v.label != KEEP) or "only"
+    lab, fresh_lab = _lab(layers, choices.release)
     return model.Point(
         name=name,
         axes=tuple((variant.axis, variant.label) for variant in combination),
@@ -189,7 +197,8 @@ def _point(document: ScenarioValue, combination: Sequence[Variant], keep: bool) 
         devices=_devices(layers),
         pools=pools,
         phases=phases,
-        lab=_lab(layers, name),
+        lab=lab,
+        fresh_lab=fresh_lab,
         lab_axes=_lab_axes(layers, {name for v in combination for name in v.variables}),
     )
 
@@ -258,21 +267,15 @@ _LAB_READERS: Final[dict[str, Callable[[ScenarioValue], Any]]] = {
 }
 
 
-def _lab(layers: Sequence[Mapping[str, ScenarioValue]], point: str) -> model.LabWish:
-    table: dict[str, ScenarioValue] = {}
-    settings: dict[tuple[str, str], CephOption] = {}
-    for layer in layers:
-        if "lab" in layer:
-            own = layer["lab"].table((*_LAB_READERS, "fresh", "settings"))
-            table |= {key: item for key, item in own.items() if not _kept(item)}
-            if "settings" in own:
-                for option in read_options(own["settings"]):
-                    settings[option.section, option.name] = option
-    return model.LabWish(
-        **{key: read(table[key]) for key, read in _LAB_READERS.items() if key in table},
-        settings=tuple(settings.values()),
-        fresh_for=point if "fresh" in table and table["fresh"].boolean() else "",
-    )
+def _lab(layers: Sequence[Mapping[str, ScenarioValue]], release: str) -> tuple[LabSpec, bool]:
+    """The lab that the run would start, and whether each repeat has one of its own."""
+    keys = (*_LAB_READERS, "fresh", "settings")
+    labs = [layer["lab"].table(keys) for layer in layers if "lab" in layer]
+    table = {key: item for lab in labs for key, item in lab.items() if not _kept(item)}
+    asked: dict[str, Any] = {"osds": 3, "osd_size": 4 << 30}
+    asked |= {key: read(table[key]) for key, read in _LAB_READERS.items() if key in table}
+    spec = LabSpec(name="run", release=release, settings=_settings(labs), **asked)
+    return spec, "fresh" in table and table["fresh"].boolean()
 
 
 def _lab_axes(

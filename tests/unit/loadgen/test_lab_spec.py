@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from cephqos_base.errors import UsageError
 from cephqos_base.units import parse_cpu_list, parse_size
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.daemons.ceph_conf import render_conf
@@ -24,7 +25,7 @@ from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB, reserve_ports
 from cephqos_loadgen.lab.isolation.process import how_it_ended
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
 from cephqos_loadgen.lab.releases import find_release
-from cephqos_loadgen.lab.spec import LabSpec, Setting, osds_in_words
+from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
 
 PATHS = LabPaths(Path("/labs"), "one")
 FSID = "11111111-2222-3333-4444-555555555555"
@@ -61,7 +62,7 @@ def conf(**options: Any) -> configparser.ConfigParser:
         ({"objectstore": "filestore"}, "Ceph 18.2 no longer has FileStore"),
         ({"objectstore": "filestore", "release": "pacific"}, "needs --backing loop"),
         ({"fs": "xfs"}, "--fs is FileStore's"),
-        ({"settings": (Setting("disk", "a", "b"),)}, "section 'disk'"),
+        ({"settings": (CephOption("disk", "a", "b"),)}, "section 'disk'"),
         ({"cpus": ((4, (0,)),)}, "OSDs 0 to 3 only"),
         ({"cpus": ((1, (0,)),), "osds": 1}, "--cpus 1=…: the lab has osd.0 only"),
         ({"auth": "kerberos"}, "--auth 'kerberos': expected one of none, cephx"),
@@ -186,14 +187,14 @@ def test_a_cpu_list_that_is_none_is_refused(text: str) -> None:
 
 
 def test_a_setting_reaches_its_section_and_wins_over_the_labs_default() -> None:
-    parsed = conf(settings=(Setting.parse("osd:osd mclock skip-benchmark=false"),))
+    parsed = conf(settings=(CephOption.parse("osd:osd mclock skip-benchmark=false"),))
     assert parsed["osd"]["osd_mclock_skip_benchmark"] == "false"
 
 
 @pytest.mark.parametrize("text", ["osd_max_backfills=2", "osd:osd_max_backfills", "osd:=1", ""])
 def test_a_setting_without_section_or_value_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="section:option=value"):
-        Setting.parse(text)
+        CephOption.parse(text)
 
 
 def test_everything_listens_on_loopback_in_the_labs_own_ports() -> None:
@@ -224,7 +225,7 @@ def test_a_spec_survives_its_json() -> None:
         backing="loop",
         rotational=True,
         db_size=1 << 31,
-        settings=(Setting("osd", "a", "b"),),
+        settings=(CephOption("osd", "a", "b"),),
         cpus=((0, (0, 1)), (1, (2,))),
     )
     assert LabSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.archive.reader import read_record
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import capacity
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import RunError
-from cephqos_loadgen.plan.parts import Capacity, CephOption
+from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.record.layout import repeat_folder
 from cephqos_loadgen.record.metrics import MetricsRecorder
 from cephqos_loadgen.record.own_exporter import OwnExporter

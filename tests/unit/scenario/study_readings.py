@@ -209,8 +209,8 @@ def search(name: str, what: str) -> str:
     return {"target": f"{found.target * 1e3:g} ms at {found.words}", "most": str(found.most)}[what]
 
 
-def lab(name: str, what: str) -> str:
-    return one([str(bool(getattr(point.lab, what))) for point in study(name).points])
+def fresh_lab(name: str) -> str:
+    return one([str(point.fresh_lab) for point in study(name).points])
 
 
 def without_depth(name: str) -> str:

@@ -8,7 +8,6 @@ from itertools import groupby
 import pytest
 
 from cephqos_base.errors import ConfigError, UsageError
-from cephqos_loadgen.check.lab_wish import lab_spec
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan.model import Plan
@@ -122,10 +121,14 @@ phases: [{name: rest, wait: {}, until: {duration: 1s}}]
 
 
 def test_options_of_mkfs_and_mount_reach_the_lab() -> None:
-    (point,) = parse(FILESTORE, "s").points
-    spec = lab_spec(point.lab, "pacific")
+    pacific = Choices(release="pacific")
+    (point,) = parse(FILESTORE, "s", pacific).points
+    spec = point.lab
+    spec.validate()
     assert (spec.fs, spec.mkfs, spec.mount) == ("xfs", "-i size=2048", "noatime")
     assert LabSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
-    (other,) = parse(FILESTORE.replace("objectstore: filestore, fs: xfs, ", ""), "s").points
+    (other,) = parse(
+        FILESTORE.replace("objectstore: filestore, fs: xfs, ", ""), "s", pacific
+    ).points
     with pytest.raises(UsageError, match="mkfs and mount are of FileStore's filesystem"):
-        lab_spec(other.lab, "pacific")
+        other.lab.validate()

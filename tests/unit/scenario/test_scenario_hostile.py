@@ -10,10 +10,10 @@ import pytest
 from tests.cpu import cost
 
 from cephqos_base.errors import ConfigError, UsageError
+from cephqos_loadgen.ceph_option import conf_line
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.check.preflight import check_plan
 from cephqos_loadgen.engines.fio_options import OPTIONS
-from cephqos_loadgen.plan.ceph_options import conf_line
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import load, scalar
 

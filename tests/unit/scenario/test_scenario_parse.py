@@ -6,12 +6,13 @@ import pytest
 from tests.shipped_plans import shipped_plan
 
 from cephqos_base.errors import ConfigError
+from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check import plan_text
 from cephqos_loadgen.cluster.capacity import capacity_option
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
-from cephqos_loadgen.plan.parts import Capacity, CephOption
+from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse

@@ -35,8 +35,8 @@ phases:
 """
 
 
-def plan(keep: bool = False) -> Plan:
-    return parse(TEXT, "mini.yaml", Choices(keep=keep))
+def plan(keep: bool = False, release: str = "reef") -> Plan:
+    return parse(TEXT, "mini.yaml", Choices(keep=keep, release=release))
 
 
 @pytest.fixture
@@ -179,7 +179,7 @@ async def test_a_release_or_a_lab_that_there_is_not_refuses_the_plan_too(
 ) -> None:
     lab = replace(options, conf=None, known_fsid=None)
     with pytest.raises(UsageError, match="unknown release 'foo': the lab has pacific"):
-        preflight.check_plan(plan(), replace(lab, release="foo"))
+        preflight.check_plan(plan(release="foo"), lab)
     with pytest.raises(UsageError, match="no lab 'nope' is up"):
         preflight.check_plan(plan(), replace(lab, lab="nope"))
 

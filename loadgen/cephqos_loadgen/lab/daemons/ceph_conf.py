@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from cephqos_loadgen.ceph_option import conf_line
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.plan.ceph_options import conf_line
 
 Sections = dict[str, dict[str, str]]
 
@@ -16,7 +16,7 @@ def render_conf(spec: LabSpec, paths: LabPaths, fsid: str, port: int) -> str:
     """The whole file. `--set` options come last in their section and win."""
     sections = _defaults(spec, paths, fsid, port)
     for setting in spec.settings:
-        sections.setdefault(setting.section, {})[setting.option] = setting.value
+        sections.setdefault(setting.section, {})[setting.name] = setting.value
     lines: list[str] = []
     for section, options in sections.items():
         lines.append(f"[{section}]")

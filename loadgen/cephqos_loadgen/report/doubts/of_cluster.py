@@ -155,7 +155,7 @@ def other_capacities(run: ReportRun) -> Iterator[Doubt]:
     labs = {str(point["name"]): point.get("lab") or {} for point in run.plan.get("points", [])}
     seen: dict[tuple[str, str], dict[float, Observation]] = {}
     for observed in run.finished:
-        lab = {**labs.get(observed.record.point, {}), "fresh_for": ""}
+        lab = labs.get(observed.record.point, {})
         measured = observed.record.in_force.capacity_iops
         for osd, iops in ((osd, iops) for osd, iops in measured.items() if iops > 0):
             seen.setdefault((repr(sorted(lab.items())), osd), {})[iops] = observed
