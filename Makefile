@@ -19,7 +19,7 @@ $(STAMP): pyproject.toml requirements-dev.txt
 venv: $(STAMP) ## make the Python environment in .venv, with the commands cephqos and cephqos-exporter
 
 tools: $(STAMP) ## build Loki, the log collector, nfpm, helm, kubeconform from Go modules (6 minutes, once)
-	@$(BIN)/python -m cephqos_loadgen.tools
+	@$(BIN)/python -m cephqos_stack.tools
 
 packages: $(STAMP) ## build Debian packages and RPMs of exporter and log collector, in dist/ (needs Go)
 	@$(BIN)/python deploy/packages/build.py
@@ -31,10 +31,10 @@ demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ct
 test: $(STAMP) ## run every test, on real Ceph clusters too (root, about three quarters of an hour)
 	@YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
 	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
-	@$(BIN)/python -m cephqos_loadgen.tools >/dev/null 2>&1 &
+	@$(BIN)/python -m cephqos_stack.tools >/dev/null 2>&1 &
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/unit tests/golden -n auto
-	-@$(BIN)/python -m cephqos_loadgen.tools
+	-@$(BIN)/python -m cephqos_stack.tools
 	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 	$(BIN)/pytest tests/lab tests/stack -m alone --durations=5
 
@@ -74,7 +74,7 @@ test-grafana: $(STAMP) ## open every dashboard in a real Grafana (GRAFANA_HOME=.
 
 test-compose: $(STAMP) ## run deploy/compose in a Docker engine of its own (root, 13 minutes; GRAFANA_HOME=... adds Grafana)
 	@YES=$(YES) deploy/bootstrap.sh system
-	$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
+	$(BIN)/python -m cephqos_stack.tools loki cephqos-collector
 	$(BIN)/pytest tests/compose -s
 
 test-scale: $(STAMP) ## run deploy/scale beside one Prometheus: pairs of agents, Thanos, VictoriaMetrics (root, 10 minutes)
@@ -85,7 +85,7 @@ test-scale: $(STAMP) ## run deploy/scale beside one Prometheus: pairs of agents,
 MINUTES ?= 60
 soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch memory, descriptors, gaps (root, an hour; MINUTES=N)
 	@YES=$(YES) deploy/bootstrap.sh system
-	@$(BIN)/python -m cephqos_loadgen.tools loki cephqos-collector
+	@$(BIN)/python -m cephqos_stack.tools loki cephqos-collector
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.soak --minutes $(MINUTES)
 

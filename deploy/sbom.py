@@ -17,8 +17,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 ROOT: Final = Path(__file__).parents[1]
-sys.path.append(str(ROOT))
-from deploy.tools.go_modules import Module, Program, programs  # noqa: E402
+sys.path.append(str(ROOT / "deploy"))
+from tools.go_modules import Module, Program, programs  # noqa: E402
 
 # The second one is of the program that writes the others.
 LOCKS: Final = (ROOT / "requirements-dev.txt", ROOT / "deploy" / "requirements-lock.txt")

@@ -20,12 +20,12 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.logs import LogSpec
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.progress import Silent
 from cephqos_loadgen.run.runner import Runner
 from cephqos_loadgen.scenario.parse import parse
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.logs import LogSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 VICTIM: Final = 1
 WRITES_PER_SECOND: Final = 60

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.logs import LogPipeline
+from cephqos_stack.logs import LogPipeline
 
 _PAGE: Final = 5000  # entries that Loki gives at once
 

@@ -17,18 +17,18 @@ from manual import GENERATED
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.tools import ensure_tool
+from cephqos_stack.tools import ensure_tool
 
 ROOT: Final = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
-from deploy.tools.go_modules import licence_texts  # noqa: E402
+sys.path.append(str(ROOT / "deploy"))
+from tools.go_modules import licence_texts  # noqa: E402
 
 PACKAGES: Final = (
     "exporter/cephqos_base",
     "exporter/cephqos_exporter",
-    "exporter/cephqos_doctor",
     "alerts/cephqos_alerts",
     "dashboards/cephqos_dashboards",
+    "deploy/cephqos_doctor",
 )
 _SECONDS: Final = 300
 # As packages call what the kernel calls otherwise; nfpm knows what RPM says.

@@ -15,7 +15,7 @@ from cephqos_exporter import cli as exporter
 
 GENERATED: Final = Path(__file__).parent / "generated"
 # The package leaves the load generator out: it does not belong on hosts of OSDs.
-NOT_PACKAGED: Final = "cephqos_loadgen"
+NOT_PACKAGED: Final = ("cephqos_loadgen", "cephqos_stack")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_loadgen.tools import TOOLS, Tool
+from cephqos_stack.tools import TOOLS, Tool
 
 TOOLS_FOLDER: Final = Path(__file__).parent
 LICENCES: Final = TOOLS_FOLDER / "licences.txt"

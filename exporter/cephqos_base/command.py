@@ -39,7 +39,7 @@ class CommandEntry:
 
 COMMANDS: Final = (
     CommandEntry("demo", "show a real cluster under load, and one broken QoS promise",
-            "cephqos_loadgen.demo.cli:add_options", extra="top", needs=("textual",)),
+            "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
     CommandEntry("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
     CommandEntry("top", "show live in a terminal whether QoS promises are kept",
@@ -51,11 +51,11 @@ COMMANDS: Final = (
     CommandEntry("archive", "list, check, show and export what runs have recorded",
             "cephqos_loadgen.archive.cli:add_options"),
     CommandEntry("report", "write a report of archives: HTML, Markdown, tables, charts",
-            "cephqos_loadgen.report.cli:add_options", extra="report", needs=("numpy",)),
+            "cephqos_stack.report:add_options", extra="report", needs=("numpy",)),
     CommandEntry("compare", "compare runs with a reference; exit 1 on a regression",
             "cephqos_loadgen.report.compare.cli:add_options", extra="report", needs=("numpy",)),
     CommandEntry("replay", "show recorded runs in Prometheus and Grafana again",
-            "cephqos_loadgen.replay.cli:add_options"),
+            "cephqos_stack.replay.cli:add_options"),
     CommandEntry("rules", "write recording rules, alerts and SLOs for Prometheus",
             "cephqos_alerts.cli:add_options"),
     CommandEntry("dashboards", "install Grafana dashboards, or build them from their sources",

@@ -18,13 +18,16 @@ from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.lab.releases import RELEASES, Release
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.tools import ensure_tool
+from cephqos_stack.tools import ensure_tool
 
 from . import engine
 
 BASE = Release("base", "Debian 13", "trixie", "sid")
 BASE_PACKAGES = ("ca-certificates",)
-_SOURCES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy/images", "pyproject.toml")
+_SOURCES: Final = (
+    *("exporter", "loadgen", "alerts", "dashboards", "deploy/cephqos_doctor"),
+    *("deploy/cephqos_stack", "deploy/images", "pyproject.toml"),
+)
 _KINDS: Final = ("", ".py", ".toml", ".txt", ".yaml", ".yml", ".json", ".dockerignore")
 _OURS: Final = tuple(f"cephqos-{name}:local" for name in ("exporter", "collector", "loki", "lab"))
 _STAND_INS: Final = ("prometheus", "alertmanager")

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import tree_path, tree_ready
 from cephqos_loadgen.programs import free_ports
-from cephqos_loadgen.tools import find_tool
+from cephqos_stack.tools import find_tool
 
 from .booted_root import Booted, booted
 from .fresh_root import FreshRoot

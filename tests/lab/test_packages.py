@@ -22,7 +22,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.trees import tree_path
-from cephqos_loadgen.tools import find_tool
+from cephqos_stack.tools import find_tool
 
 from .booted_root import Booted, booted
 from .conftest import LabPool, lab_name

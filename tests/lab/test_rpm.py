@@ -13,7 +13,7 @@ import yaml
 
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import tree_path, tree_ready
-from cephqos_loadgen.tools import find_tool
+from cephqos_stack.tools import find_tool
 
 from .booted_root import Booted, booted
 from .fresh_root import FreshRoot

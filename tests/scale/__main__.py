@@ -26,7 +26,7 @@ from tests.scale.far import LATE, Engine, Far, exporter
 from cephqos_base import dashboards
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 _AWAY: Final = 120.0
 _STORES_AWAY: Final = 20.0

@@ -25,8 +25,8 @@ from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.programs import free_ports, last_words, tree_program, until_answers
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import Stack
-from cephqos_loadgen.tools import ensure_tool
+from cephqos_stack.stack import Stack
+from cephqos_stack.tools import ensure_tool
 
 SCALE: Final = Path(__file__).parents[2] / "deploy" / "scale"
 REPLICAS: Final = ("a", "b")

@@ -24,9 +24,9 @@ from tests.by_signal import clean_up_when_ended
 from tests.soak.figures import Growth, ProcessSample, cores, growths
 
 from cephqos_loadgen.lab.lab import Lab, RunningLab
-from cephqos_loadgen.logs import LogPipeline, LogSpec
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.logs import LogPipeline, LogSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 _JUDGED: Final = ("exporter", "collector")
 # The word of a command line that tells what it is.

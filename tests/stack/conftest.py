@@ -20,7 +20,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.programs import tree_program
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 MEDIA = "ssd"
 CAPACITY = f"osd_mclock_max_capacity_iops_{MEDIA}"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cephqos_loadgen.lab.builds import last_lines
-from cephqos_loadgen.tools import TOOLS, find_tool, log_of
+from cephqos_stack.tools import TOOLS, find_tool, log_of
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "logs"
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}")

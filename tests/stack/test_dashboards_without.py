@@ -12,7 +12,7 @@ from tests.board_story import story_lab
 from tests.lab.conftest import LabPool, lab_name
 
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 from .test_dashboards import ask
 

@@ -17,7 +17,7 @@ from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 CEPHQOS = (sys.executable, "-m", "cephqos_base")
 # Imports everything before it becomes someone who may not read the checkout.

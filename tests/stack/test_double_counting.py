@@ -16,7 +16,7 @@ from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.programs import free_ports
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 DOCUMENTED = Path(__file__).parents[2] / "deploy" / "prometheus" / "prometheus.yml"
 SUM = "sum(ceph_osd_op_w)"

@@ -19,8 +19,8 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_exporter.cli import build_parser, every_option, read_settings
 from cephqos_exporter.options import SOCKETS
-from cephqos_loadgen.logs import COLLECTOR_CONFIG
-from cephqos_loadgen.tools import find_tool
+from cephqos_stack.logs import COLLECTOR_CONFIG
+from cephqos_stack.tools import find_tool
 
 ROOT = Path(__file__).parents[2]
 HELM = ROOT / "deploy" / "helm"

@@ -14,7 +14,7 @@ from tests.waiting import until
 from cephqos_alerts.alerts.logs import log_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.logs import LogSpec
+from cephqos_stack.logs import LogSpec
 
 from .conftest import Watched, lab_spec, watched
 from .log_files import entries, need_tools

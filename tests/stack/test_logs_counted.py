@@ -17,7 +17,7 @@ import pytest
 from tests.log_pipeline import TriedPipeline
 from tests.waiting import until
 
-from cephqos_loadgen.logs import LogSpec
+from cephqos_stack.logs import LogSpec
 
 from .log_files import need_tools
 

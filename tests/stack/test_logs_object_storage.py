@@ -17,9 +17,9 @@ from tests.waiting import until
 
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.logs import LOKI_CONFIG
 from cephqos_loadgen.programs import free_ports, until_answers
-from cephqos_loadgen.tools import find_tool
+from cephqos_stack.logs import LOKI_CONFIG
+from cephqos_stack.tools import find_tool
 
 from .object_store import ObjectStore
 

@@ -23,11 +23,11 @@ from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import RecordedRun
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.record.columns import labelled, parse, render
-from cephqos_loadgen.replay import gather
-from cephqos_loadgen.replay.gather import load
-from cephqos_loadgen.replay.programs import ReplayFailed, prometheus, query
-from cephqos_loadgen.replay.remote_write import send
 from cephqos_loadgen.servers import Address
+from cephqos_stack.replay import gather
+from cephqos_stack.replay.gather import load
+from cephqos_stack.replay.programs import ReplayFailed, prometheus, query
+from cephqos_stack.replay.remote_write import send
 
 AT = 1_800_000_000
 LATER = 10.0  # the second run is said to have started so much earlier than its first phase

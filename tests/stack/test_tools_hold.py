@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from cephqos_loadgen.tools import TOOLS, find_tool
+from cephqos_stack.tools import TOOLS, find_tool
 
 BILL: Final = json.loads((Path(__file__).parents[2] / "docs" / "sbom.cdx.json").read_text())
 # `make tools` builds some only where they are asked for.

@@ -16,7 +16,7 @@ from tests.waiting import until
 from cephqos_base.errors import CephqosError
 from cephqos_base.series import QosSeries
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.stack import Stack, StackSpec
 
 from .judge import Heard, Judgement, judge, named, unseen
 from .runbook import not_as_said, shown

@@ -1,11 +1,5 @@
 """`cephqos rules build|check`: what they write, where, and what they say when they cannot."""
 
-import asyncio
-import os
-import shutil
-import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -180,44 +174,3 @@ def test_outside_of_a_checkout_a_directory_has_to_be_named(
     monkeypatch.setattr(cli, "_CHECKOUT", None)
     assert rules("check") == 2
     assert capsys.readouterr().err.startswith("cephqos: --out DIR: needed")
-
-
-async def test_a_wheel_has_the_slos_and_gives_the_same_rules(tmp_path: Path) -> None:
-    source, site = tmp_path / "source", tmp_path / "site"
-    source.mkdir()
-    for name in ("exporter", "loadgen", "alerts"):
-        unwanted = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=unwanted)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    build = f"from setuptools.build_meta import build_wheel; build_wheel({str(tmp_path)!r})"
-    await _run([sys.executable, "-W", "ignore", "-c", build], source)
-    (wheel,) = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(site)
-    assert {file.name for file in site.iterdir() if not file.name.endswith(".dist-info")} == {
-        *("cephqos_base", "cephqos_exporter", "cephqos_doctor", "cephqos_loadgen"),
-        "cephqos_alerts",
-    }
-    use = (
-        "import sys; from cephqos_base import command"
-        f"; assert command.__file__.startswith({str(site)!r})"
-        f"; sys.exit(command.main(['rules', 'build', '--out', {str(tmp_path / 'r')!r}]))"
-    )
-    await _run([sys.executable, "-c", use], Path("/"), PYTHONPATH=str(site))
-    slo = (tmp_path / "r/slo.yml").read_text()
-    assert slo == (ROOT / "alerts/rules/slo.yml").read_text()
-
-
-async def _run(argv: list[str], cwd: Path, **variables: str) -> None:
-    done = await asyncio.to_thread(
-        subprocess.run,
-        argv,
-        cwd=cwd,
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -13,7 +13,7 @@ PAGES = sorted(Path("tests/golden").glob("*.prom"))
 RULES = sorted(Path("alerts/rules").glob("*.yml"))
 PRODUCT = [
     file
-    for folder in ("exporter", "loadgen", "dashboards", "alerts")
+    for folder in ("exporter", "loadgen", "dashboards", "alerts", "deploy")
     for file in Path(folder).rglob("*.py")
 ]
 # Only with settings, work or failures that no recorded page has.

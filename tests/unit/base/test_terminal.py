@@ -262,8 +262,9 @@ def _on_terminal(text: str, monkeypatch: pytest.MonkeyPatch, kind: str = "xterm"
 # -- nobody else prints ----------------------------------------------------------------------------
 
 PACKAGES = (
-    *("exporter/cephqos_base", "exporter/cephqos_exporter", "exporter/cephqos_doctor"),
+    *("exporter/cephqos_base", "exporter/cephqos_exporter", "deploy/cephqos_doctor"),
     *("loadgen/cephqos_loadgen", "alerts/cephqos_alerts", "dashboards/cephqos_dashboards"),
+    "deploy/cephqos_stack",
 )
 MAY_PRINT = {
     "exporter/cephqos_base/terminal.py": "the one place",

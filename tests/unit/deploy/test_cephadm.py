@@ -11,7 +11,7 @@ import yaml
 from cephqos_exporter import options
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.cluster.options import KEYRING
-from cephqos_loadgen.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
+from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
 
 ROOT = Path(__file__).parents[3]
 CEPHADM = ROOT / "deploy" / "cephadm"

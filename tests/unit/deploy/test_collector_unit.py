@@ -8,7 +8,7 @@ from typing import Final
 
 import yaml
 
-from cephqos_loadgen.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
+from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
 
 from .programs import DEPLOY
 

@@ -14,12 +14,16 @@ import pytest
 MAY_IMPORT = {
     "exporter/cephqos_base": set(),
     "exporter/cephqos_exporter": {"cephqos_base"},
-    "exporter/cephqos_doctor": {
-        *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),
-    },
     "alerts/cephqos_alerts": {"cephqos_base"},
     "dashboards/cephqos_dashboards": {"cephqos_base"},
     "loadgen/cephqos_loadgen": {"cephqos_base", "cephqos_exporter"},
+    "deploy/cephqos_doctor": {
+        *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),
+    },
+    "deploy/cephqos_stack": {
+        *("cephqos_base", "cephqos_exporter", "cephqos_alerts", "cephqos_dashboards"),
+        "cephqos_loadgen",
+    },
 }
 
 # Houses whose rooms are floors, lowest first: each room may import those before it, and itself.

@@ -47,7 +47,7 @@ def test_no_option_takes_a_secret() -> None:
 def test_tokens_come_from_the_variables_that_are_named() -> None:
     sources = [
         file
-        for top in ("exporter", "loadgen", "alerts", "dashboards")
+        for top in ("exporter", "loadgen", "alerts", "dashboards", "deploy")
         for file in (ROOT / top).rglob("*.py")
     ]
     used = {name for file in sources for name in re.findall(r'"([A-Z_]*TOKEN)"', file.read_text())}

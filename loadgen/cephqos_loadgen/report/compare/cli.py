@@ -7,7 +7,6 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.terminal import printable, say, say_json, say_text
 from cephqos_loadgen.archive.reader import ArchiveDamaged, damage_named
-from cephqos_loadgen.report.cli import check_apart, read_runs
 from cephqos_loadgen.report.compare.comparison import (
     SHOWN,
     compare,
@@ -20,6 +19,7 @@ from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.pages.markdown import to_markdown
 from cephqos_loadgen.report.pages.page import to_html
+from cephqos_loadgen.report.runs import check_apart, read_runs
 from cephqos_loadgen.report.words import listed
 
 

@@ -14,10 +14,11 @@ from cephqos_base.terminal import say
 from cephqos_base.urls import without_password
 from cephqos_loadgen.archive.reader import Archive, open_archive
 from cephqos_loadgen.archive.series import LAST_TIME_MS
-from cephqos_loadgen.grafana.find import HOW_TO_GET, find_grafana
 from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.replay.blocks import (
+from cephqos_loadgen.servers import Address
+from cephqos_stack.grafana.find import HOW_TO_GET, find_grafana
+from cephqos_stack.replay.blocks import (
     check_archives,
     check_replayed,
     in_the_future,
@@ -25,11 +26,10 @@ from cephqos_loadgen.replay.blocks import (
     shifts,
     write_blocks,
 )
-from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, scratch
-from cephqos_loadgen.replay.programs import LOOKBACK, NEEDED, ReplayFailed
-from cephqos_loadgen.replay.remote_write import send
-from cephqos_loadgen.replay.serve import board_url, serving, until_interrupted
-from cephqos_loadgen.servers import Address
+from cephqos_stack.replay.gather import ReplayedBlocks, gather, scratch
+from cephqos_stack.replay.programs import LOOKBACK, NEEDED, ReplayFailed
+from cephqos_stack.replay.remote_write import send
+from cephqos_stack.replay.serve import board_url, serving, until_interrupted
 
 
 def add_options(parser: Parser) -> None:

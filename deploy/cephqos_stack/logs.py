@@ -16,7 +16,7 @@ from typing import Final, Self
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.programs import free_ports, until_answers
-from cephqos_loadgen.tools import find_tool
+from cephqos_stack.tools import find_tool
 
 _DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 LOKI_CONFIG: Final = _DEPLOY / "loki" / "loki.yaml"

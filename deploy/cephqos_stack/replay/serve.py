@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from cephqos_base import dashboards
-from cephqos_loadgen.grafana.place import Grafana, Sources
-from cephqos_loadgen.replay.gather import ReplayedBlocks
-from cephqos_loadgen.replay.programs import prometheus
+from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_stack.replay.gather import ReplayedBlocks
+from cephqos_stack.replay.programs import prometheus
 
 
 def board_url(grafana: Grafana, runs: Sequence[ReplayedBlocks]) -> str:

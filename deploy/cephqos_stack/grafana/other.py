@@ -14,9 +14,9 @@ import aiohttp
 from cephqos_base import yamlfile
 from cephqos_base.answers import in_one_line
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.servers import Address, first_words
+from cephqos_stack.grafana.place import Grafana, Sources, install
 
 _SECONDS: Final = 30.0
 

@@ -17,9 +17,9 @@ from cephqos_loadgen.programs import find_program, run_cephqos
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.columns import labelled, parse, render
 from cephqos_loadgen.record.layout import METRICS_FILE
-from cephqos_loadgen.replay.layers import layers, leading_to, recording_rules, rule_file
-from cephqos_loadgen.replay.programs import NEEDED, prometheus, query, run_promtool
-from cephqos_loadgen.replay.run_series import run_series
+from cephqos_stack.replay.layers import layers, leading_to, recording_rules, rule_file
+from cephqos_stack.replay.programs import NEEDED, prometheus, query, run_promtool
+from cephqos_stack.replay.run_series import run_series
 
 _PAGE_BYTES = 256 << 20
 # Blocks of one-second samples take less; the pages of text come and go.

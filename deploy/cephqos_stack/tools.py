@@ -1,6 +1,6 @@
 """Programs built from Go modules, once, and kept in the cache: Loki, nfpm, helm, …
 
-`python -m cephqos_loadgen.tools` (`make tools`) builds what is missing; `find_tool("loki")` says
+`python -m cephqos_stack.tools` (`make tools`) builds what is missing; `find_tool("loki")` says
 where it is. The modules with their pinned versions are in deploy/tools; another content makes
 another folder in the cache. A tool is built beside its final name and renamed when whole.
 """

@@ -12,9 +12,9 @@ from typing import Final
 from cephqos_base import dashboards
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.grafana.place import Grafana, Sources, install
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
+from cephqos_stack.grafana.place import Grafana, Sources, install
 
 IMAGE: Final = "grafana/grafana:10.4.3"
 _START_SECONDS: Final = 120.0

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.grafana.other import OtherGrafana
-from cephqos_loadgen.grafana.own import DockerGrafana, OwnGrafana, docker_answers
-from cephqos_loadgen.grafana.place import Grafana
+from cephqos_stack.grafana.other import OtherGrafana
+from cephqos_stack.grafana.own import DockerGrafana, OwnGrafana, docker_answers
+from cephqos_stack.grafana.place import Grafana
 
 HOW_TO_GET: Final = (
     "not found: install Grafana or start Docker, or set GRAFANA_HOME (its directory) or"

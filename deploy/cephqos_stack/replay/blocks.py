@@ -10,7 +10,7 @@ from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.files import write_json
 from cephqos_loadgen.record.layout import METRICS_FILE
 from cephqos_loadgen.record.regular import read_json
-from cephqos_loadgen.replay.gather import ReplayedBlocks, gather, to_blocks
+from cephqos_stack.replay.gather import ReplayedBlocks, gather, to_blocks
 
 _BLOCK: Final = "[0-9A-HJKMNP-TV-Z]" * 26  # a block's folder is named by a ULID
 # The largest file of metrics that is read: it becomes some fifty times as large in memory.

@@ -9,19 +9,19 @@ from psutil import Process
 
 from cephqos_base.terminal import can_draw, printable, say, say_text
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed, MonClient
-from cephqos_loadgen.demo.beside import Beside
-from cephqos_loadgen.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.progress import folded
 from cephqos_loadgen.servers import Address, HttpServer
-from cephqos_loadgen.stack import Stack
 from cephqos_loadgen.top.screen.app import Top
 from cephqos_loadgen.top.screen.layout import Line, Span, line, plain
 from cephqos_loadgen.top.screen.page import whole
 from cephqos_loadgen.top.screen.view import View
 from cephqos_loadgen.top.sources.prometheus import Prometheus
 from cephqos_loadgen.top.watch import Watch
+from cephqos_stack.demo.beside import Beside
+from cephqos_stack.demo.story import STORY_POOL, AlertWatch, addresses, tell_story
+from cephqos_stack.stack import Stack
 
 # The rules' rate window, at the demo's pace.
 _WINDOW = 10.0

@@ -26,17 +26,17 @@ from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
 from cephqos_loadgen.archive.series import RecordedRun, merge
 from cephqos_loadgen.record import columns
 from cephqos_loadgen.record.columns import Columns, labelled, parse, render
-from cephqos_loadgen.replay import cli
-from cephqos_loadgen.replay.blocks import (
+from cephqos_loadgen.report.figures.samples import read_samples
+from cephqos_stack.replay import cli
+from cephqos_stack.replay.blocks import (
     check_archives,
     check_replayed,
     in_the_future,
     note_replayed,
     shifts,
 )
-from cephqos_loadgen.replay.gather import ReplayedBlocks, evaluated, load
-from cephqos_loadgen.replay.layers import Rule, layers, leading_to, recording_rules, rule_file
-from cephqos_loadgen.report.figures.samples import read_samples
+from cephqos_stack.replay.gather import ReplayedBlocks, evaluated, load
+from cephqos_stack.replay.layers import Rule, layers, leading_to, recording_rules, rule_file
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda it: it != "__name__")
 LABELS = st.dictionaries(NAMES, st.text(st.characters(codec="utf-8"), max_size=12), max_size=4)
@@ -377,7 +377,7 @@ async def test_rules_are_evaluated_layer_by_layer_over_blocks_of_the_whole_recor
         assert expr.startswith(f'{{__name__="{PerClass.CAUSE}"}}')
         return [{"metric": {"osd": "1"}, "values": [[at, "1"]]}]
 
-    gather = "cephqos_loadgen.replay.gather"
+    gather = "cephqos_stack.replay.gather"
     monkeypatch.setattr(f"{gather}.find_program", str)
     monkeypatch.setattr(f"{gather}.run_promtool", promtool)
     monkeypatch.setattr(f"{gather}.prometheus", prometheus)

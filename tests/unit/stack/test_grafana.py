@@ -20,11 +20,11 @@ from tests.board_panels import UIDS, boards
 from cephqos_base.errors import UsageError
 from cephqos_dashboards.cli import GENERATED
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.grafana import own
-from cephqos_loadgen.grafana.find import find_grafana
-from cephqos_loadgen.grafana.other import OtherGrafana, own_copy
-from cephqos_loadgen.grafana.own import IMAGE, DockerGrafana, OwnGrafana
-from cephqos_loadgen.grafana.place import Sources
+from cephqos_stack.grafana import own
+from cephqos_stack.grafana.find import find_grafana
+from cephqos_stack.grafana.other import OtherGrafana, own_copy
+from cephqos_stack.grafana.own import IMAGE, DockerGrafana, OwnGrafana
+from cephqos_stack.grafana.place import Sources
 
 SOURCES = Sources(prometheus="http://127.0.0.1:1", loki="http://127.0.0.1:2")
 

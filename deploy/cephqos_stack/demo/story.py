@@ -16,7 +16,7 @@ from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.stack import Stack
+from cephqos_stack.stack import Stack
 
 VICTIM = 1
 WRITES_PER_SECOND = 100

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from cephqos_loadgen.demo import story
-from cephqos_loadgen.demo.story import AlertWatch, NotifiedAlert
 from cephqos_loadgen.errors import LabError
+from cephqos_stack.demo import story
+from cephqos_stack.demo.story import AlertWatch, NotifiedAlert
 
 OSD_1 = {"alertname": "A", "severity": "page", "ceph_daemon": "osd.1", "class": "client"}
 

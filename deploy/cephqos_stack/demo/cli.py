@@ -10,16 +10,16 @@ from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.background import in_background
-from cephqos_loadgen.demo.beside import Beside, grafana_beside, log_pipeline, logs_beside
-from cephqos_loadgen.demo.story import CAPACITY_OPTION, STORY_POOL
-from cephqos_loadgen.grafana.find import find_grafana
-from cephqos_loadgen.grafana.place import Grafana, Sources
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.progress import Progress
-from cephqos_loadgen.stack import Stack, StackSpec
+from cephqos_stack.demo.beside import Beside, grafana_beside, log_pipeline, logs_beside
+from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL
+from cephqos_stack.grafana.find import find_grafana
+from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_stack.stack import Stack, StackSpec
 
 POOL = IMAGE = "demo"
 IMAGE_SIZE = "1G"
@@ -60,7 +60,7 @@ def add_options(parser: Parser) -> None:
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    from cephqos_loadgen.demo.screen import Screen  # needs Textual, which few commands do
+    from cephqos_stack.demo.screen import Screen  # needs Textual, which few commands do
 
     _check(arguments)
     progress = Progress()

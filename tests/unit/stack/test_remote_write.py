@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_loadgen.archive.series import RecordedRun
-from cephqos_loadgen.replay import remote_write
-from cephqos_loadgen.replay.gather import Gathered, ReplayedBlocks
-from cephqos_loadgen.replay.programs import ReplayFailed
-from cephqos_loadgen.replay.remote_write import messages, send, snappy, varint
 from cephqos_loadgen.servers import Address
+from cephqos_stack.replay import remote_write
+from cephqos_stack.replay.gather import Gathered, ReplayedBlocks
+from cephqos_stack.replay.programs import ReplayFailed
+from cephqos_stack.replay.remote_write import messages, send, snappy, varint
 
 STALE = 0x7FF0000000000002
 AT = 1_800_000_000_000

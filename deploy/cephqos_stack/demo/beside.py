@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.grafana.find import HOW_TO_GET
-from cephqos_loadgen.grafana.place import Grafana, Sources
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.logs import LogPipeline, LogSpec
 from cephqos_loadgen.programs import run_program
 from cephqos_loadgen.progress import Say, Silent
-from cephqos_loadgen.stack import Stack
-from cephqos_loadgen.tools import ensure_tool
+from cephqos_stack.grafana.find import HOW_TO_GET
+from cephqos_stack.grafana.place import Grafana, Sources
+from cephqos_stack.logs import LogPipeline, LogSpec
+from cephqos_stack.stack import Stack
+from cephqos_stack.tools import ensure_tool
 
 
 class Beside:

@@ -14,9 +14,9 @@ import aiohttp
 from cephqos_base.answers import in_one_line
 from cephqos_loadgen.archive.series import Samples
 from cephqos_loadgen.record.columns import labelled, parse
-from cephqos_loadgen.replay.gather import Gathered
-from cephqos_loadgen.replay.programs import ReplayFailed
 from cephqos_loadgen.servers import Address, first_words
+from cephqos_stack.replay.gather import Gathered
+from cephqos_stack.replay.programs import ReplayFailed
 
 # Samples go in the order of time: a database takes little that is older than what it has.
 _SLICE_MS: Final = 60_000

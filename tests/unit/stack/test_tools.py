@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen import tools
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.progress import Silent
+from cephqos_stack import tools
 
 
 @pytest.fixture

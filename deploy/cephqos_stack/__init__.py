@@ -1,0 +1,1 @@
+"""What brings the other packages together: demo, stack, Grafana, replay."""
