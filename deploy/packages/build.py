@@ -2,13 +2,15 @@
 
 import asyncio
 import gzip
+import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +22,6 @@ from cephqos_loadgen.progress import Progress
 from cephqos_stack.tools import ensure_tool
 
 ROOT: Final = Path(__file__).parents[2]
-sys.path.append(str(ROOT / "deploy"))
-from tools.go_modules import licence_texts  # noqa: E402
 
 PACKAGES: Final = (
     "exporter/cephqos_base",
@@ -30,7 +30,8 @@ PACKAGES: Final = (
     "dashboards/cephqos_dashboards",
     "deploy/cephqos_doctor",
 )
-_SECONDS: Final = 300
+_LICENCE_FILE: Final = re.compile(r"(un)?licen[cs]e(?!.*\.go$)|copying", re.I)
+_SECONDS: Final = 600
 # As packages call what the kernel calls otherwise; nfpm knows what RPM says.
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -71,12 +72,30 @@ def build_collector(
     arch = _ARCHITECTURES.get(machine, machine)
     with tempfile.TemporaryDirectory() as name:
         shutil.copy(collector, Path(name) / "cephqos-collector")
-        texts = licence_texts("collector").encode()
+        texts = licence_texts(ROOT / "deploy" / "tools" / "collector").encode()
         (Path(name) / "licences.gz").write_bytes(gzip.compress(texts, mtime=0))
         (Path(name) / "licences.gz").chmod(0o644)
         filled = {"STAGE": name, "VERSION": version, "ARCH": arch}
         _package(nfpm, "nfpm-collector.yaml", filled, out)
     return sorted(path for path in out.glob("cephqos-collector*") if version in path.name)
+
+
+def licence_texts(folder: Path) -> str:
+    """The licence files of all modules of a go.mod, for those who get the program. Needs Go."""
+    argv = ["go", "-C", str(folder), "mod", "download", "-json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=_SECONDS)
+    # One object after another, with no list around them.
+    modules = json.loads("[" + done.stdout.replace("\n}\n{", "\n},\n{") + "]")
+    return "\n".join(
+        "\n".join([f"==== {one['Path']} {one['Version']}", "", *_licences(Path(one["Dir"]))])
+        for one in sorted(modules, key=lambda one: str(one["Path"]))
+    )
+
+
+def _licences(directory: Path) -> Iterator[str]:
+    for path in sorted(directory.iterdir()):
+        if _LICENCE_FILE.match(path.name) and path.is_file():
+            yield path.read_text(encoding="utf-8", errors="replace")
 
 
 def _package(nfpm: Path, name: str, filled: Mapping[str, str], out: Path) -> None:

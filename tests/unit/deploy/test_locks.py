@@ -10,19 +10,24 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from .programs import DEPLOY, program
+from .programs import DEPLOY
+from .requirements import closure
 
 ROOT: Final = DEPLOY.parent
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EVERYTHING: Final = ROOT / "requirements-dev.txt"
 IMAGES: Final = DEPLOY / "images"
 IMAGE_LOCKS: Final = sorted(IMAGES.glob("requirements-*.txt"))
-# The last one is of the program that writes the others.
-LOCKS: Final = (EVERYTHING, *IMAGE_LOCKS, DEPLOY / "requirements-lock.txt")
+# The last two are of the programs that write the others, and the bills of materials.
+LOCKS: Final = (
+    EVERYTHING,
+    *IMAGE_LOCKS,
+    DEPLOY / "requirements-lock.txt",
+    DEPLOY / "requirements-sbom.txt",
+)
 EXTRAS: Final[dict[str, list[str]]] = PROJECT["project"]["optional-dependencies"]
 NOT_LOCKED: Final = {"parquet"}
 SECURITY: Final = (ROOT / "docs" / "security.md").read_text()
-sbom = program("sbom.py")
 
 _ENTRY = re.compile(r"^(\S+)==([^\s;]+)[^\n]*((?:\\\n +--hash=sha256:[0-9a-f]{64} ?)+)$", re.M)
 
@@ -36,8 +41,7 @@ def locked(lock: Path) -> dict[str, tuple[str, frozenset[str]]]:
 
 def needed(requirements: Iterable[str]) -> set[str]:
     """Packages that these bring along, as far as the lock of all has them."""
-    closure: set[str] = sbom._closure(requirements)
-    return closure & locked(EVERYTHING).keys()
+    return closure(requirements) & locked(EVERYTHING).keys()
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
