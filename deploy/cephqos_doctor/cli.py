@@ -29,9 +29,9 @@ from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
 from cephqos_doctor.host_facts import HostFacts
 from cephqos_doctor.prometheus_facts import PrometheusFacts
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.cli import add_flag, read_settings
-from cephqos_exporter.cluster import options as cluster_options
+from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Settings
 
@@ -64,7 +64,7 @@ PROMETHEUS_CHECKS: Final[tuple[Check[PrometheusFacts], ...]] = (
     *unless(_no_prometheus, clock.PROMETHEUS_CHECKS),
 )
 
-_HOST_OPTIONS: Final = (options.SOCKETS, options.PROC, POLICY)
+_HOST_OPTIONS: Final = (core_options.SOCKETS, core_options.PROC, POLICY)
 _CLUSTER_OPTIONS: Final = (
     cluster_options.CONF,
     cluster_options.NAME,

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look, user_name
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.collectors.mclock import POLICY
 from cephqos_exporter.config import Settings
-from cephqos_exporter.errors import UnknownCommand
+from cephqos_exporter.daemon_errors import UnknownCommand
 from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.tags import QueueDump, read_queue_dump
 
@@ -72,8 +72,8 @@ class HostFacts:
 
 async def gather(settings: Settings) -> HostFacts:
     """Look; nothing is changed, and only commands of the read-only list are sent."""
-    patterns = settings[options.SOCKETS]
-    proc = Path(settings[options.PROC])
+    patterns = settings[core_options.SOCKETS]
+    proc = Path(settings[core_options.PROC])
     found = find_sockets(patterns, ["osd"])
     asked = await asyncio.gather(*(_ask(socket) for socket in found))
     seen = await asyncio.to_thread(look, proc)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.cli import read_settings
 
 _OSDS: Final = ("ceph-osd", "crimson-osd")
@@ -160,10 +160,10 @@ def roles_of(
     for path in (f"{root}/{file}", file) if file else ("",):
         try:
             flags = {"config.file": path or None, "role": given.get("--role")}
-            return read_settings(flags, known)[options.ROLE]
+            return read_settings(flags, known)[core_options.ROLE]
         except ConfigError:
             continue
-    return given["--role"].split(",") if "--role" in given else options.ROLE.default
+    return given["--role"].split(",") if "--role" in given else core_options.ROLE.default
 
 
 def _read(path: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import HostFacts, OsdFacts
-from cephqos_exporter.qos.model import Media, QosState, guess_media, read_qos
+from cephqos_exporter.qos.cost_models import Media, QosState, guess_media, read_qos
 from cephqos_exporter.qos.tags import MCLOCK
 
 _QUEUE: Final = "osd_op_queue"

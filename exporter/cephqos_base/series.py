@@ -4,8 +4,8 @@ Rules, dashboards, top, reports and the demo take names from here, so that a nam
 is an error and not an empty graph. Series that nothing of ours reads have no name here. recorded.py
 has those that our rules record.
 
-    f"max by ({OSD}) ({Qos.CAPACITY_OPS})"
-    f"rate({count(Op.LATENCY_SECONDS)}[5m])"
+    f"max by ({OSD}) ({QosSeries.CAPACITY_OPS})"
+    f"rate({count(OpSeries.LATENCY_SECONDS)}[5m])"
 
 Constants leave out `_total`, and say `_OPS` for normalised operations per second. Histograms are
 named without suffix: bucket(name), count(name), total(name).

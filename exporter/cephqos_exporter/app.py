@@ -10,15 +10,15 @@ import threading
 from collections.abc import Callable, Sequence
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.ceph.discovery import Socket, find_sockets
 from cephqos_exporter.checks import addresses, check, not_to_be_had, web_config_path
-from cephqos_exporter.cluster import options as cluster_options
+from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
-from cephqos_exporter.probe import options as probe_options
+from cephqos_exporter.probe import probe_options
 from cephqos_exporter.scrape import PageSource, Scraper
 from cephqos_exporter.web.addresses import AddressMissing, listen_on, systemd_sockets
 from cephqos_exporter.web.server import Server, Service
@@ -64,23 +64,25 @@ class Finder:
 def build_scraper(settings: Settings) -> Scraper:
     """A scraper for the roles that are set, its daemons not looked for yet."""
     inputs = CollectorInputs(settings)
-    patterns, kinds = settings[options.SOCKETS], settings[options.DAEMONS]
-    roles = settings[options.ROLE]
+    patterns, kinds = settings[core_options.SOCKETS], settings[core_options.DAEMONS]
+    roles = settings[core_options.ROLE]
     return Scraper(
         host=inputs.host,
         find=Finder(patterns, kinds) if "osd" in roles else list,
         collectors=build_enabled(inputs) if "osd" in roles else (),
         sources=_sources(settings),
         reporter=OwnReporter(
-            process=not settings[options.DISABLE_OWN_METRICS], discovers="osd" in roles
+            process=not settings[core_options.DISABLE_OWN_METRICS], discovers="osd" in roles
         ),
-        patience=max(_LEAST_PATIENCE, settings[options.TIMEOUT] - settings[options.TIMEOUT_OFFSET]),
-        max_series=settings[options.MAX_SERIES],
+        patience=max(
+            _LEAST_PATIENCE, settings[core_options.TIMEOUT] - settings[core_options.TIMEOUT_OFFSET]
+        ),
+        max_series=settings[core_options.MAX_SERIES],
     )
 
 
 def _sources(settings: Settings) -> Sequence[PageSource]:
-    roles = settings[options.ROLE]
+    roles = settings[core_options.ROLE]
     found: list[PageSource] = []
     if "cluster" in roles:
         found.append(cluster_options.build_source(settings))
@@ -111,12 +113,12 @@ class App:
         return Service(
             page=scraper.page,
             daemons=lambda: scraper.daemons,
-            telemetry_path=settings[options.TELEMETRY_PATH],
-            roles=settings[options.ROLE],
-            timeout=settings[options.TIMEOUT],
-            timeout_offset=settings[options.TIMEOUT_OFFSET],
-            max_timeout=settings[options.MAX_TIMEOUT],
-            max_requests=settings[options.MAX_REQUESTS],
+            telemetry_path=settings[core_options.TELEMETRY_PATH],
+            roles=settings[core_options.ROLE],
+            timeout=settings[core_options.TIMEOUT],
+            timeout_offset=settings[core_options.TIMEOUT_OFFSET],
+            max_timeout=settings[core_options.MAX_TIMEOUT],
+            max_requests=settings[core_options.MAX_REQUESTS],
         )
 
     async def run(self) -> None:
@@ -151,11 +153,11 @@ class App:
             self._loop.call_soon_threadsafe(self._stop.set)
 
     def _sockets(self) -> list[socket.socket]:
-        if self._settings[options.SYSTEMD_SOCKET]:
+        if self._settings[core_options.SYSTEMD_SOCKET]:
             sockets = systemd_sockets()
             if not sockets:
                 allowed = "false, when systemd hands over no socket"
-                raise self._settings.error(options.SYSTEMD_SOCKET, allowed)
+                raise self._settings.error(core_options.SYSTEMD_SOCKET, allowed)
             return sockets
         try:
             return listen_on(addresses(self._settings))
@@ -176,7 +178,11 @@ class App:
         log.info("reloaded the configuration")
 
     def _replace(self, settings: Settings) -> None:
-        for option in (options.LISTEN_ADDRESS, options.SYSTEMD_SOCKET, options.WEB_CONFIG):
+        for option in (
+            core_options.LISTEN_ADDRESS,
+            core_options.SYSTEMD_SOCKET,
+            core_options.WEB_CONFIG,
+        ):
             if settings[option] != self._settings[option]:
                 log.warning("%s takes effect after a restart only", option.name)
         old, self._scraper = self._scraper, build_scraper(settings)

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter import options
-from cephqos_exporter.cluster import options as cluster_options
+from cephqos_exporter import core_options
+from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.config import Option, Settings
-from cephqos_exporter.probe import options as probe_options
+from cephqos_exporter.probe import probe_options
 from cephqos_exporter.web import config as web_config
 from cephqos_exporter.web.addresses import bind_to, split_address
 from cephqos_exporter.web.server import OTHER_PATHS
@@ -21,17 +21,17 @@ from cephqos_exporter.web.tls import server_context
 # Each root with something that is in it on every machine, or in every fixture tree of one.
 _ROOTS: Final[tuple[tuple[Option[str], str, Callable[[Path], bool]], ...]] = (
     (
-        options.PROC,
+        core_options.PROC,
         "a directory with a procfs in it, such as /proc",
         lambda root: (root / "diskstats").exists() or any(root.glob("[1-9]*/task")),
     ),
     (
-        options.SYS,
+        core_options.SYS,
         "a directory with a sysfs in it, such as /sys",
         lambda root: any((root / name).is_dir() for name in ("block", "class", "devices")),
     ),
-    (options.DEV, "a directory, such as /dev", Path.is_dir),
-    (options.RUN, "a directory, such as /run", Path.is_dir),
+    (core_options.DEV, "a directory, such as /dev", Path.is_dir),
+    (core_options.RUN, "a directory, such as /run", Path.is_dir),
 )
 
 
@@ -39,16 +39,16 @@ def check(settings: Settings) -> None:
     """Raise the ConfigError that starting with these settings would end in."""
     addresses(settings)
     _check_telemetry_path(settings)
-    for pattern in settings[options.SOCKETS]:
+    for pattern in settings[core_options.SOCKETS]:
         if not Path(pattern).is_absolute():
-            raise settings.error(options.SOCKETS, options.SOCKETS.allowed)
-    if "osd" in settings[options.ROLE]:
+            raise settings.error(core_options.SOCKETS, core_options.SOCKETS.allowed)
+    if "osd" in settings[core_options.ROLE]:
         for option, allowed, holds in _ROOTS:
             if not _holds(holds, Path(settings[option])):
                 raise settings.error(option, allowed)
-    if "cluster" in settings[options.ROLE]:
+    if "cluster" in settings[core_options.ROLE]:
         cluster_options.check(settings)
-    if "probe" in settings[options.ROLE]:
+    if "probe" in settings[core_options.ROLE]:
         probe_options.check(settings)
     path = web_config_path(settings)
     if path is not None:
@@ -71,39 +71,39 @@ def try_out(settings: Settings) -> None:
     Not for a start, which says of an address itself that it cannot be had, and where a missing
     command or module is a state that is shown and may end.
     """
-    if not settings[options.SYSTEMD_SOCKET]:
+    if not settings[core_options.SYSTEMD_SOCKET]:
         _check_addresses(settings)
-    if "cluster" in settings[options.ROLE]:
+    if "cluster" in settings[core_options.ROLE]:
         cluster_options.try_commands(settings)
-    if "probe" in settings[options.ROLE]:
+    if "probe" in settings[core_options.ROLE]:
         cluster_options.try_python(settings)
 
 
 def addresses(settings: Settings) -> Sequence[str]:
     """Where to listen, each of the right form."""
-    found = settings[options.LISTEN_ADDRESS]
+    found = settings[core_options.LISTEN_ADDRESS]
     for address in found:
         try:
             split_address(address)
         except ValueError:
-            allowed = options.LISTEN_ADDRESS.allowed
-            raise settings.error(options.LISTEN_ADDRESS, allowed, found=address) from None
+            allowed = core_options.LISTEN_ADDRESS.allowed
+            raise settings.error(core_options.LISTEN_ADDRESS, allowed, found=address) from None
     if not found:
-        raise settings.error(options.LISTEN_ADDRESS, options.LISTEN_ADDRESS.allowed)
+        raise settings.error(core_options.LISTEN_ADDRESS, core_options.LISTEN_ADDRESS.allowed)
     return found
 
 
 def web_config_path(settings: Settings) -> Path | None:
-    path = settings[options.WEB_CONFIG]
+    path = settings[core_options.WEB_CONFIG]
     return Path(path) if path else None
 
 
 def _check_telemetry_path(settings: Settings) -> None:
-    path = settings[options.TELEMETRY_PATH]
+    path = settings[core_options.TELEMETRY_PATH]
     if not re.fullmatch(r"/[^\s?#%]+", path) or path in OTHER_PATHS:
         taken = ", ".join(sorted(OTHER_PATHS))
         raise settings.error(
-            options.TELEMETRY_PATH, f"a path that starts with /, such as /metrics; not {taken}"
+            core_options.TELEMETRY_PATH, f"a path that starts with /, such as /metrics; not {taken}"
         )
 
 
@@ -121,4 +121,4 @@ def not_to_be_had(settings: Settings, address: str, exc: Exception) -> ConfigErr
     """An address of the right form that this machine does not give."""
     why = getattr(exc, "strerror", None) or exc
     allowed = f"an address of this machine, or :10130 for all of them ({why})"
-    return settings.error(options.LISTEN_ADDRESS, allowed, found=address)
+    return settings.error(core_options.LISTEN_ADDRESS, allowed, found=address)

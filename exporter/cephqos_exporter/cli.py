@@ -12,13 +12,13 @@ from typing import Any, NoReturn
 from cephqos_base.errors import ConfigError
 from cephqos_base.terminal import say
 from cephqos_base.version import __version__
-from cephqos_exporter import log, options
+from cephqos_exporter import core_options, log
 from cephqos_exporter.app import App
 from cephqos_exporter.checks import check, try_out
-from cephqos_exporter.cluster import options as cluster_options
+from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import all_options
 from cephqos_exporter.config import ENVIRONMENT_PREFIX, Option, Settings, environment, resolve
-from cephqos_exporter.probe import options as probe_options
+from cephqos_exporter.probe import probe_options
 from cephqos_exporter.procfs import raise_descriptor_limit
 
 PROGRAM = "cephqos-exporter"
@@ -43,7 +43,7 @@ class _Parser(argparse.ArgumentParser):
 
 def every_option() -> tuple[Option[Any], ...]:
     """The options of the exporter, its collectors and its roles."""
-    return (*options.CORE, *all_options(), *cluster_options.OPTIONS, *probe_options.OPTIONS)
+    return (*core_options.CORE, *all_options(), *cluster_options.OPTIONS, *probe_options.OPTIONS)
 
 
 def build_parser(known: Sequence[Option[Any]]) -> argparse.ArgumentParser:
@@ -132,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             try_out(settings)
             say("the configuration is valid")
             return 0
-        log.set_up(settings[options.LOG_LEVEL], settings[options.LOG_FORMAT])
+        log.set_up(settings[core_options.LOG_LEVEL], settings[core_options.LOG_FORMAT])
         asyncio.run(App(settings, read).run())
     except ConfigError as exc:
         say(f"{PROGRAM}: {exc}", file=sys.stderr)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from cephqos_exporter.model import Family, FamilyType
+from cephqos_exporter.families import Family, FamilyType
 from cephqos_exporter.rendering import Heads, Rendered, render
 
 TEXT_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

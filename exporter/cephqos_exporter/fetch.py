@@ -18,14 +18,14 @@ from zlib import crc32
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import encode_request
 from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify, identify_process
-from cephqos_exporter.errors import (
+from cephqos_exporter.daemon import Command, Daemon, Host
+from cephqos_exporter.daemon_errors import (
     Busy,
     DaemonError,
     ErrorReply,
     TimedOut,
     UnknownCommand,
 )
-from cephqos_exporter.model import Command, Daemon, Host
 
 log = logging.getLogger(__name__)
 

@@ -1,13 +1,37 @@
-"""Rendered labels, kept: rendering them for each sample costs an exposition most."""
+"""Labels as text, rendered once and kept: rendering them for each sample would cost most."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NewType
 
-from cephqos_exporter.model import LabelText, extend_labels
+# Rendered once and used for every sample of every scrape: `ceph_daemon="osd.3",cluster="…"`.
+# Rendering labels for each sample was the largest cost of writing an exposition.
+LabelText = NewType("LabelText", str)
 
 # What is kept of one daemon: ten times the usual. One that has new names at each scrape would fill
 # the memory otherwise.
 KEPT_BYTES: Final = 4 << 20
 _BYTES_EACH: Final = 250  # besides the characters: keys, entries
+
+
+def escape_label_value(value: str) -> str:
+    """Escape a label value as text format 0.0.4 and OpenMetrics want it.
+
+    Halves of characters, as names of files may have, are replaced.
+    """
+    if not value.isascii():
+        value = value.encode(errors="replace").decode()
+    return value.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def render_labels(labels: Mapping[str, str]) -> LabelText:
+    """Render labels in the order given; the caller keeps the result."""
+    return LabelText(",".join(f'{k}="{escape_label_value(v)}"' for k, v in labels.items()))
+
+
+def extend_labels(base: LabelText, labels: Mapping[str, str]) -> LabelText:
+    """Add labels behind those already rendered."""
+    more = render_labels(labels)
+    return LabelText(f"{base},{more}") if base and more else LabelText(base or more)
 
 
 class Labels:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Self
 
 import orjson
 
-from cephqos_exporter.model import Family, FamilyType, FilledForm, Form, Sample
+from cephqos_exporter.families import Family, FamilyType, FilledForm, Form, Sample
 from cephqos_exporter.validity import (
     COUNTED,
     NEVER_BELOW_0,

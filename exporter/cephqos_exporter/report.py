@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cephqos_exporter.model import LabelText
+from cephqos_exporter.labels import LabelText
 from cephqos_exporter.rendering import Rendered
 
 

@@ -13,17 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cephqos_exporter.ceph.pids import process_start
-from cephqos_exporter.errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
+from cephqos_exporter.daemon import Collector, Command, DaemonView, Host, ReplyMissing
+from cephqos_exporter.daemon_errors import ConnectionRefused, SocketGone, TimedOut, UnknownCommand
 from cephqos_exporter.fetch import DaemonFetcher, Fetched
-from cephqos_exporter.model import (
-    Collector,
-    Command,
-    DaemonView,
-    Host,
-    LabelText,
-    ReplyMissing,
-    render_labels,
-)
+from cephqos_exporter.labels import LabelText, render_labels
 from cephqos_exporter.rendering import Rendered, Renderer
 from cephqos_exporter.report import DaemonReport, RoundOutcome
 from cephqos_exporter.validity import Seen

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from cephqos_exporter.config import Settings, flag, integer, number
-from cephqos_exporter.model import Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon import Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.procfs import (
     CLOCK_TICKS,
     Descriptors,

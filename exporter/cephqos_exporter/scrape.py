@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from cephqos_exporter.ceph.discovery import Socket
-from cephqos_exporter.errors import SourceUnavailable
+from cephqos_exporter.daemon import Collector, Daemon, Host
+from cephqos_exporter.daemon_errors import SourceUnavailable
 from cephqos_exporter.exposition import Page
+from cephqos_exporter.families import Family
 from cephqos_exporter.fetch import DaemonFetcher
-from cephqos_exporter.model import Collector, Daemon, Family, Host
 from cephqos_exporter.rendering import Rendered, Renderer, render
 from cephqos_exporter.report import DaemonReport, RoundOutcome, ScrapeReport
 from cephqos_exporter.rounds import DaemonRounds, Rounds, Speakers, Waiting, wait_for

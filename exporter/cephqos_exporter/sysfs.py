@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from cephqos_base.units import parse_cpu_list
-from cephqos_exporter.model import Daemon, Host
+from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.procfs import Mount, mount_of, parse_mountinfo
 
 # What an OSD's data directory holds, and what it means. SeaStore adds block.<type>.<number>.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from cephqos_exporter.model import FamilyType, Sample
+from cephqos_exporter.families import FamilyType, Sample
 
 SUFFIXES: Final = frozenset({"", "_bucket", "_sum", "_count"})
 COUNTED: Final = frozenset({"_bucket", "_count"})  # whole numbers in OpenMetrics

@@ -9,7 +9,8 @@ from tests.recorded import CRIMSON
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.collectors.crimson import GROUPS, METRICS, CrimsonCollector
-from cephqos_exporter.model import Daemon, DaemonView, Host, render_labels
+from cephqos_exporter.daemon import Daemon, DaemonView, Host
+from cephqos_exporter.labels import render_labels
 from cephqos_exporter.rendering import render
 
 SCRAPES: Final = 50

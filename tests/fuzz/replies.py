@@ -33,7 +33,7 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
 from cephqos_exporter.collectors.own import OwnReporter
-from cephqos_exporter.options import MAX_SERIES
+from cephqos_exporter.core_options import MAX_SERIES
 from cephqos_exporter.scrape import Scraper
 
 RELEASES: Final = ("pacific/load", "reef/load", "tentacle/load")

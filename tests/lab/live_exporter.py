@@ -6,8 +6,8 @@ from typing import Self
 from prometheus_client.parser import text_string_to_metric_families
 
 from cephqos_exporter.ceph.discovery import find_sockets
-from cephqos_exporter.model import Collector, Host
-from cephqos_exporter.options import MAX_SERIES
+from cephqos_exporter.core_options import MAX_SERIES
+from cephqos_exporter.daemon import Collector, Host
 from cephqos_exporter.report import ScrapeReport
 from cephqos_exporter.scrape import Reporter, Scraper
 from cephqos_loadgen.lab.lab import RunningLab

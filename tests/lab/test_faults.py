@@ -11,7 +11,7 @@ from tests.waiting import until
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.errors import DaemonError
+from cephqos_exporter.daemon_errors import DaemonError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.isolation import cgroups, process

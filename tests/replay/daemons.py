@@ -28,7 +28,7 @@ import orjson
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
-from cephqos_exporter.errors import DaemonError, ErrorReply, ExporterError, UnknownCommand
+from cephqos_exporter.daemon_errors import DaemonError, ErrorReply, ExporterError, UnknownCommand
 
 _HEADER: Final = struct.Struct(">I")
 _GZIP_FROM_BYTES: Final = 8192

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cephqos_exporter.model import Host
+from cephqos_exporter.daemon import Host
 
 # The 57 threads of a 18.2 OSD on a spinning disk, as its /proc lists them.
 CLASSIC_THREADS: tuple[str, ...] = (

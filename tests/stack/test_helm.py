@@ -18,7 +18,7 @@ from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_doctor.key import MGR_CAPS, MON_CAPS
 from cephqos_exporter.cli import build_parser, every_option, read_settings
-from cephqos_exporter.options import SOCKETS
+from cephqos_exporter.core_options import SOCKETS
 from cephqos_stack.logs import COLLECTOR_CONFIG
 from cephqos_stack.tools import find_tool
 

@@ -6,7 +6,7 @@ import yaml
 
 from cephqos_base import yamlfile
 from cephqos_exporter.collectors.mclock import MclockCollector
-from cephqos_exporter.model import Family
+from cephqos_exporter.families import Family
 from cephqos_exporter.qos.policy import parse_policy
 
 from .osd_views import OSD, RecordedOsd, values

@@ -9,7 +9,9 @@ from typing import Any
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import RecordedDaemon
 
-from cephqos_exporter.model import Collector, Daemon, DaemonView, Family, Host, render_labels
+from cephqos_exporter.daemon import Collector, Daemon, DaemonView, Host
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 
 OSD = Daemon(
     kind="osd",

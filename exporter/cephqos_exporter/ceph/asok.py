@@ -27,7 +27,7 @@ from cephqos_exporter.ceph.exchange import (
 )
 from cephqos_exporter.ceph.readiness import Readiness
 from cephqos_exporter.ceph.replies import decode_reply
-from cephqos_exporter.errors import Busy, DaemonError, DescriptorsMissing, TimedOut
+from cephqos_exporter.daemon_errors import Busy, DaemonError, DescriptorsMissing, TimedOut
 
 # What a daemon that says nothing is watched for: long enough for a busy one to say something.
 SIGN_SECONDS: Final = 0.5

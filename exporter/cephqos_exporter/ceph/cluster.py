@@ -22,7 +22,7 @@ from cephqos_exporter.ceph.monclient import (
     ReplyTooLarge,
     parse_reply,
 )
-from cephqos_exporter.errors import CommandRefused
+from cephqos_exporter.daemon_errors import CommandRefused
 
 log = logging.getLogger(__name__)
 

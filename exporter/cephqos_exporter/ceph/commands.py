@@ -6,7 +6,7 @@ from typing import Final
 
 import orjson
 
-from cephqos_exporter.errors import CommandRefused
+from cephqos_exporter.daemon_errors import CommandRefused
 
 # Whoever can connect to an admin socket can also reconfigure the daemon. This list is what keeps
 # the exporter from it: nothing else is ever written to a socket.

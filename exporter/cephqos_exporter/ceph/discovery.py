@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.pids import find_pid, is_own, process_start
-from cephqos_exporter.errors import ErrorReply, Malformed, UnknownCommand
-from cephqos_exporter.model import Daemon, Host
+from cephqos_exporter.daemon import Daemon, Host
+from cephqos_exporter.daemon_errors import ErrorReply, Malformed, UnknownCommand
 from cephqos_exporter.procfs import OUT_OF_DESCRIPTORS
 
 # Relative to the root of the run directory or of the host. Since 1.11 Rook gives all daemons of a

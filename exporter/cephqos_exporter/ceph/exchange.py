@@ -10,7 +10,7 @@ import socket
 import struct
 from typing import Final
 
-from cephqos_exporter.errors import (
+from cephqos_exporter.daemon_errors import (
     ClosedEarly,
     ConnectionRefused,
     DaemonError,

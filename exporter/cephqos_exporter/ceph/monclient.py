@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Self
 
 import orjson
 
-from cephqos_exporter.errors import ExporterError
+from cephqos_exporter.daemon_errors import ExporterError
 
 # Before anything else of a child: it imports nothing from the working directory, whoever's that is.
 SAFE_START: Final = "import sys\nsys.path[:] = [p for p in sys.path if p]\n"

@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from cephqos_exporter.daemon import Host
 from cephqos_exporter.lookup import Lookup
-from cephqos_exporter.model import Host
 from cephqos_exporter.procfs import process_ids
 
 # Arguments that are being read: by process and start, as its number may go to another.

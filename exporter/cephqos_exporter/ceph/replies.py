@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import orjson
 
-from cephqos_exporter.errors import ErrorReply, Malformed, TooLarge, UnknownCommand
+from cephqos_exporter.daemon_errors import ErrorReply, Malformed, TooLarge, UnknownCommand
 
 # As objects, replies are ten times their size, and `{}` thirty times: what is kept of a reply is
 # bounded by its values, which take about 100 bytes each. Schemas have 12,000.

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from cephqos_exporter.cluster.replies import OsdMap
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family
 
 # Those that an administrator sets to hold something back; the rest of them is history.
 FLAGS: Final = (

@@ -6,8 +6,8 @@ from typing import Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.replies import ClusterStatus, Pool, count_states, whole
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family
 
 # States that belong to recovery, or that keep data from being whole or reachable.
 STATES: Final = (

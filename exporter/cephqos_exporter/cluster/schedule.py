@@ -12,8 +12,8 @@ from typing import Final
 from cephqos_exporter.cluster.rates import time_left
 from cephqos_exporter.cluster.replies import LEVELS, Level, OsdMap, Pool
 from cephqos_exporter.cluster.scrub import PgRecord, ScrubProgress
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family
 
 # Whose option each is, as the cluster decides by it.
 OPTIONS: Final = (

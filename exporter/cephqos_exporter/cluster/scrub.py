@@ -12,8 +12,8 @@ from typing import Final
 
 from cephqos_exporter.cluster.rates import Rates, time_left
 from cephqos_exporter.cluster.replies import LEVELS, Level, PgStat, Pool
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family, LabelText
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import Labels, LabelText
 
 Key = tuple[int, Level]
 

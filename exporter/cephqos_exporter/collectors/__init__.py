@@ -19,7 +19,7 @@ from cephqos_exporter.collectors.recovery import RecoveryCollector
 from cephqos_exporter.collectors.scrub import ScrubCollector
 from cephqos_exporter.collectors.threads import ThreadsCollector
 from cephqos_exporter.config import Option
-from cephqos_exporter.model import Collector
+from cephqos_exporter.daemon import Collector
 
 COLLECTORS: Final[tuple[type[DaemonCollector[Any]], ...]] = (
     PerfCollector,

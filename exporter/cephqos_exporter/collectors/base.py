@@ -9,10 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.collectors.counters import CounterCommands
 from cephqos_exporter.config import Option, Settings, flag
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, Host
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
+from cephqos_exporter.families import Family
 from cephqos_exporter.sampler import ThreadSamples
 
 State = TypeVar("State")
@@ -29,10 +30,10 @@ class CollectorInputs:
         """Where the host's files are."""
         settings = self.settings
         return Host(
-            proc=Path(settings[options.PROC]),
-            sys=Path(settings[options.SYS]),
-            dev=Path(settings[options.DEV]),
-            run=Path(settings[options.RUN]),
+            proc=Path(settings[core_options.PROC]),
+            sys=Path(settings[core_options.SYS]),
+            dev=Path(settings[core_options.DEV]),
+            run=Path(settings[core_options.RUN]),
         )
 
     @cached_property
@@ -45,7 +46,7 @@ class DaemonCollector(ABC, Generic[State]):
     """A collector of daemons, with a `State` for each daemon that it has seen.
 
     A subclass is declared with its name and the help of its switch, and implements `needed`,
-    `first_seen` and `families`. It fulfils `model.Collector`.
+    `first_seen` and `families`. It fulfils `daemon.Collector`.
     """
 
     name: str

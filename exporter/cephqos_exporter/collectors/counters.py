@@ -7,7 +7,7 @@ before that `perf dump` gives one set per logger.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from cephqos_exporter.model import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 
 LABELLED = "counter"
 PLAIN = "perf"

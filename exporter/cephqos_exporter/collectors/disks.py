@@ -7,18 +7,11 @@ from typing import Any, Final, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import choices, texts
-from cephqos_exporter.errors import TimedOut
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
+from cephqos_exporter.daemon_errors import TimedOut
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText, extend_labels
 from cephqos_exporter.lookup import Lookup
-from cephqos_exporter.model import (
-    Command,
-    Daemon,
-    DaemonView,
-    Family,
-    Host,
-    LabelText,
-    ReplyMissing,
-    extend_labels,
-)
 from cephqos_exporter.procfs import read_all
 from cephqos_exporter.sysfs import (
     DATA_DIRECTORIES,

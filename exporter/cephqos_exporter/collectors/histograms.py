@@ -13,17 +13,9 @@ from typing import Any, Final, Self
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import flag, number
-from cephqos_exporter.model import (
-    Command,
-    Daemon,
-    DaemonView,
-    Family,
-    Form,
-    LabelText,
-    ReplyMissing,
-    Sample,
-    extend_labels,
-)
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.families import Family, Form, Sample
+from cephqos_exporter.labels import LabelText, extend_labels
 
 COMMAND: Final = "perf histogram dump"
 

@@ -12,8 +12,9 @@ from typing import Any, Final, Self
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import number
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, extend_labels, single
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import Labels, extend_labels
 
 COMMAND: Final = "dump_osd_network"
 

@@ -15,13 +15,9 @@ from typing import Any, Final, Self
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.config import integer, number
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import (
-    Command,
-    Daemon,
-    DaemonView,
-    Family,
-)
 from cephqos_exporter.qos.waits import WaitMeter
 
 _OPS: Final = "ops"

@@ -10,14 +10,9 @@ from pathlib import Path
 
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.pids import process_start
-from cephqos_exporter.model import (
-    Family,
-    FamilyType,
-    Host,
-    LabelText,
-    extend_labels,
-    render_labels,
-)
+from cephqos_exporter.daemon import Host
+from cephqos_exporter.families import Family, FamilyType
+from cephqos_exporter.labels import LabelText, extend_labels, render_labels
 from cephqos_exporter.procfs import CLOCK_TICKS
 from cephqos_exporter.report import DaemonReport, ScrapeReport
 

@@ -14,18 +14,9 @@ from typing import Any, Final, NamedTuple, Self
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
 from cephqos_exporter.config import integer, texts
-from cephqos_exporter.model import (
-    Command,
-    Daemon,
-    DaemonView,
-    Family,
-    FamilyType,
-    FilledForm,
-    Form,
-    LabelText,
-    Sample,
-    extend_labels,
-)
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family, FamilyType, FilledForm, Form, Sample
+from cephqos_exporter.labels import LabelText, extend_labels
 
 # Bits of a counter's `type` in the schema.
 _LONG_RUNNING_AVERAGE: Final = 4

@@ -13,17 +13,10 @@ from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.config import Option, flag, number
-from cephqos_exporter.labels import Labels
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import Labels, LabelText, extend_labels, render_labels
 from cephqos_exporter.lookup import Lookup
-from cephqos_exporter.model import (
-    Command,
-    Daemon,
-    DaemonView,
-    Family,
-    LabelText,
-    extend_labels,
-    render_labels,
-)
 from cephqos_exporter.procfs import (
     KERNEL_THREAD,
     PAGE_SIZE,

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.interval import SLOWLY
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.reservations import SIDES, reservation_kind
 
 RESERVATIONS: Final = "dump_recovery_reservations"

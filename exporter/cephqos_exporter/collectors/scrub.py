@@ -11,8 +11,9 @@ from typing import Any, Final
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
 from cephqos_exporter.collectors.interval import SLOWLY
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 
 RESERVATIONS: Final = "dump_scrub_reservations"
 QUEUE: Final = "dump_scrubs"

@@ -7,22 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.config import flag, texts
-from cephqos_exporter.errors import Malformed
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import (
-    Command,
-    Daemon,
-    DaemonView,
-    Family,
-    Form,
-    Host,
-    ReplyMissing,
-    extend_labels,
-    render_labels,
-)
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
+from cephqos_exporter.daemon_errors import Malformed
+from cephqos_exporter.families import Family, Form
+from cephqos_exporter.labels import Labels, extend_labels, render_labels
 from cephqos_exporter.procfs import CLOCK_TICKS, PAGE_SIZE, process_ids, process_name
 from cephqos_exporter.sampler import (
     ALL_GROUPS,
@@ -92,7 +83,7 @@ class ThreadsCollector(
     def build(cls, inputs: CollectorInputs) -> Self:
         settings = inputs.settings
         return cls(
-            kinds=settings[options.DAEMONS],
+            kinds=settings[core_options.DAEMONS],
             processes=settings[PROCESSES],
             per_thread=settings[PER_THREAD],
             samples=inputs.samples,

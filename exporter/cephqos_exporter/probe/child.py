@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess, EndedChildren
-from cephqos_exporter.errors import ExporterError
+from cephqos_exporter.daemon_errors import ExporterError
 
 # Runs in the system's Python: standard library and rados only. Objects have fixed names, so that
 # a child that was killed leaves no more behind than its successor overwrites; the end of the input

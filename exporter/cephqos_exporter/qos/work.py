@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.qos.model import BandwidthModel, QosState
+from cephqos_exporter.qos.cost_models import BandwidthModel, QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, SizeMix
 
 # osd_push_per_object_cost and osd_recovery_max_chunk.

@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any, Final
 
-from cephqos_exporter.errors import ExporterError
+from cephqos_exporter.daemon_errors import ExporterError
 
 _FIRST_SYSTEMD_FD: Final = 3
 _BACKLOG: Final = 128

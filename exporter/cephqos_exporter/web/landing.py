@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from cephqos_base.version import __version__
-from cephqos_exporter.model import Daemon
+from cephqos_exporter.daemon import Daemon
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from cephqos_base.errors import UsageError
 from cephqos_base.extras import how_to_install
-from cephqos_exporter.model import render_labels
+from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.archive import openmetrics
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
 from cephqos_loadgen.archive.series import RecordedRun, merge

@@ -16,8 +16,8 @@ from cephqos_exporter.ceph.monclient import (
     CommandFailed,
     MonClient,
 )
-from cephqos_exporter.errors import DaemonError
-from cephqos_exporter.model import Daemon, Host
+from cephqos_exporter.daemon import Daemon, Host
+from cephqos_exporter.daemon_errors import DaemonError
 from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.ceph_option import conf_line
 from cephqos_loadgen.lab.lab import RunningLab

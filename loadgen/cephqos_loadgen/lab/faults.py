@@ -8,7 +8,7 @@ from typing import Any
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
-from cephqos_exporter.errors import DaemonError
+from cephqos_exporter.daemon_errors import DaemonError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.daemons.bringup import BringUp
 from cephqos_loadgen.lab.handle import LabHandle

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
-from cephqos_exporter.model import Family
+from cephqos_exporter.families import Family
 from cephqos_exporter.web.addresses import AddressMissing, listen_on, split_address
 from cephqos_exporter.web.connections import Connection, Connections
 from cephqos_exporter.web.negotiation import wants_openmetrics

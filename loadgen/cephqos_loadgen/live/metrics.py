@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from cephqos_base.bounds import FIO_BOUNDS
-from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
+from cephqos_exporter.families import Family, FamilyType
+from cephqos_exporter.labels import LabelText, render_labels
 from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, buckets
 from cephqos_loadgen.live.state import Live, LiveClient
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_exporter.model import render_labels
+from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.record.regular import open_regular
 
 MAGIC = b"cephqos-columns 1\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from cephqos_exporter.model import Host
+from cephqos_exporter.daemon import Host
 from cephqos_exporter.procfs import (
     CLOCK_TICKS,
     KERNEL_THREAD,

@@ -24,7 +24,7 @@ from cephqos_base.series import (
     ThreadsSeries,
     bucket,
 )
-from cephqos_exporter.model import render_labels
+from cephqos_exporter.labels import render_labels
 
 DAEMON: Final = "ceph_daemon"
 

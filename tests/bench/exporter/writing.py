@@ -9,7 +9,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from tests.bench.exporter.verdicts import Verdicts
 
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.model import Family, render_labels
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 
 
 def bench_exposition(verdicts: Verdicts) -> None:

@@ -13,9 +13,9 @@ from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
-from cephqos_exporter.cluster.source import ClusterSource
-from cephqos_exporter.model import Family
-from cephqos_exporter.probe.model import Measured
+from cephqos_exporter.cluster.cluster_source import ClusterSource
+from cephqos_exporter.families import Family
+from cephqos_exporter.probe.latencies import Measured
 from cephqos_loadgen.live.metrics import families
 
 from ..collectors.test_cluster_poller import Clock, RecordedReader, poller

@@ -9,7 +9,9 @@ from tests.recorded import CRIMSON
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.collectors.crimson import METRICS, CrimsonCollector
-from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
+from cephqos_exporter.daemon import Daemon, DaemonView, Host
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 
 from .. import osd_views
 

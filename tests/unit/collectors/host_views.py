@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
+from cephqos_exporter.daemon import Daemon, DaemonView, Host
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 
 from .. import osd_views
 

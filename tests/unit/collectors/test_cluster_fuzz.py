@@ -10,8 +10,8 @@ import pytest
 from tests.fuzz.replies import absurd, mutate, refused
 from tests.recorded import RELEASES
 
-from cephqos_exporter.cluster.source import ClusterSource
-from cephqos_exporter.errors import SourceUnavailable
+from cephqos_exporter.cluster.cluster_source import ClusterSource
+from cephqos_exporter.daemon_errors import SourceUnavailable
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.rendering import Rendered, render
 

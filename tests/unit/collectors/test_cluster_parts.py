@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from cephqos_exporter.cluster.source import ClusterSource
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import LabelText
+from cephqos_exporter.cluster.cluster_source import ClusterSource
+from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples
 from .test_cluster_poller import Clock, RecordedReader, poller, read, source

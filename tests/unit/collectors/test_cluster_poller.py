@@ -10,9 +10,9 @@ from tests.recorded import RELEASES
 from cephqos_exporter import resting
 from cephqos_exporter.ceph.cluster import ClusterQuery, ClusterReader, Cost
 from cephqos_exporter.ceph.monclient import ClusterSilent, ClusterUnreachable, CommandFailed
+from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.cluster.poller import Poller
-from cephqos_exporter.cluster.source import ClusterSource
-from cephqos_exporter.errors import SourceUnavailable
+from cephqos_exporter.daemon_errors import SourceUnavailable
 
 from ..osd_views import samples
 from .cluster_replies import NOW, recorded

@@ -16,8 +16,7 @@ from cephqos_exporter.cluster.recovery import (
     is_recovering,
 )
 from cephqos_exporter.cluster.replies import ClusterStatus, parse_pool_totals, parse_status
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import LabelText
+from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples
 from .cluster_replies import NOW, P1, recorded

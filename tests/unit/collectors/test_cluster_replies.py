@@ -13,8 +13,7 @@ from cephqos_exporter.cluster.replies import (
     parse_stamp,
     parse_status,
 )
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import LabelText
+from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples
 from .cluster_replies import recorded

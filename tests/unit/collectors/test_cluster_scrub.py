@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from cephqos_exporter.cluster.replies import PgStat
 from cephqos_exporter.cluster.scrub import ScrubProgress, done_families, running_families
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import LabelText
+from cephqos_exporter.labels import Labels, LabelText
 
 from ..osd_views import samples
 from .cluster_replies import NOW, P1, pg, scrubbing

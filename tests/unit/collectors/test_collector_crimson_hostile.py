@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from cephqos_exporter.collectors.crimson import CrimsonCollector
-from cephqos_exporter.errors import Malformed
-from cephqos_exporter.model import ReplyMissing
+from cephqos_exporter.daemon import ReplyMissing
+from cephqos_exporter.daemon_errors import Malformed
 
 from .crimson_views import BLUESTORE, collected, entry, histogram, one, recorded, unread, view
 

@@ -7,7 +7,8 @@ import pytest
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.collectors.disks import DisksCollector
-from cephqos_exporter.model import Command, Daemon, DaemonView, ReplyMissing, render_labels
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.labels import render_labels
 from cephqos_exporter.sysfs import (
     DataDirectoryMissing,
     OsdDevice,

@@ -7,7 +7,8 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
-from cephqos_exporter.model import Daemon, Family
+from cephqos_exporter.daemon import Daemon
+from cephqos_exporter.families import Family
 
 from ..osd_views import OSD, RecordedOsd, value, values
 

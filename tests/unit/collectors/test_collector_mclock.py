@@ -7,7 +7,7 @@ from tests.recorded import RELEASES
 from tests.replay.host_tree import HostTree
 
 from cephqos_exporter.collectors.mclock import MclockCollector
-from cephqos_exporter.model import Daemon, ReplyMissing
+from cephqos_exporter.daemon import Daemon, ReplyMissing
 
 from ..mclock_osds import (
     CAPACITY,

@@ -3,7 +3,7 @@
 import pytest
 
 from cephqos_exporter.collectors.mclock import MclockCollector
-from cephqos_exporter.model import ReplyMissing
+from cephqos_exporter.daemon import ReplyMissing
 
 from ..mclock_osds import (
     CAPACITY,

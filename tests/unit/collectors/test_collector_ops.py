@@ -6,7 +6,7 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.ops import OpsCollector, longest_stage
-from cephqos_exporter.model import Daemon
+from cephqos_exporter.daemon import Daemon
 
 from ..osd_views import OSD, RecordedOsd, by_name, recorded_ops, value, values
 

@@ -7,7 +7,8 @@ from tests.cpu import cost
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.perf import TYPE_CORRECTIONS, PerfCollector, metric_name
-from cephqos_exporter.model import DaemonView, Host, ReplyMissing, render_labels
+from cephqos_exporter.daemon import DaemonView, Host, ReplyMissing
+from cephqos_exporter.labels import render_labels
 
 from ..osd_views import OSD, RecordedOsd, by_name, value, values
 

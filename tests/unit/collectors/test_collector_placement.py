@@ -13,7 +13,9 @@ from cephqos_exporter.collectors.disks import DisksCollector
 from cephqos_exporter.collectors.placement import PlacementCollector, node_memory
 from cephqos_exporter.collectors.strategy import strategy_of
 from cephqos_exporter.collectors.threads import ThreadsCollector
-from cephqos_exporter.model import Daemon, DaemonView, Family, Host, render_labels
+from cephqos_exporter.daemon import Daemon, DaemonView, Host
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.sampler import ThreadSamples
 from cephqos_exporter.sysfs import Topology, read_topology

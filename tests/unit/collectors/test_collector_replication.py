@@ -8,7 +8,7 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.mclock import MclockCollector
-from cephqos_exporter.model import ReplyMissing
+from cephqos_exporter.daemon import ReplyMissing
 
 from ..osd_views import OSD, RecordedOsd, by_name, value, values, waits
 

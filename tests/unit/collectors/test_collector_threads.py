@@ -11,10 +11,8 @@ from tests.replay.host_tree import CLASSIC_THREADS, FakeThread, HostTree
 
 from cephqos_exporter import sampler
 from cephqos_exporter.collectors.threads import ThreadsCollector
-from cephqos_exporter.errors import Malformed
-from cephqos_exporter.model import (
-    ReplyMissing,
-)
+from cephqos_exporter.daemon import ReplyMissing
+from cephqos_exporter.daemon_errors import Malformed
 from cephqos_exporter.procfs import Descriptors, read_once
 from cephqos_exporter.sampler import OSD_GROUPS, ThreadSamples, group_of
 

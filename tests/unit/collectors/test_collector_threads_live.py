@@ -12,7 +12,7 @@ import pytest
 from tests.waiting import wait_until
 
 from cephqos_exporter.collectors.threads import ThreadsCollector
-from cephqos_exporter.model import Host, ReplyMissing
+from cephqos_exporter.daemon import Host, ReplyMissing
 from cephqos_exporter.procfs import Descriptors
 from cephqos_exporter.sampler import ThreadSamples
 

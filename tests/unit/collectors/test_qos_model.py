@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, RECOVERY, SCHEDULED
 from cephqos_exporter.qos.config import EffectiveConfig
-from cephqos_exporter.qos.model import (
+from cephqos_exporter.qos.cost_models import (
     BandwidthModel,
     EarlyModel,
     Media,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cephqos_base.series import BEST_EFFORT, CLASSES, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.qos.model import BandwidthModel, CostModel, EarlyModel, QosState
+from cephqos_exporter.qos.cost_models import BandwidthModel, CostModel, EarlyModel, QosState
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, SizedOps, read_size_axis, spread
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
 

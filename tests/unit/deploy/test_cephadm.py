@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.cli import read_settings
-from cephqos_exporter.cluster.options import KEYRING
+from cephqos_exporter.cluster.cluster_options import KEYRING
 from cephqos_stack.logs import COLLECTOR_CONFIG, COLLECTOR_GATES
 
 ROOT = Path(__file__).parents[3]
@@ -29,13 +29,14 @@ def spec(name: str) -> Any:
 def test_its_environment_is_one_that_the_exporter_takes(name: str, role: str) -> None:
     read = spec(name)
     settings = read_settings({}, dict(one.split("=", 1) for one in read["envs"]))
-    assert settings[options.ROLE] == (role,)
-    assert settings[options.LISTEN_ADDRESS] == (f":{read['ports'][0]}",)
+    assert settings[core_options.ROLE] == (role,)
+    assert settings[core_options.LISTEN_ADDRESS] == (f":{read['ports'][0]}",)
     mounted = [one[2].removeprefix("destination=") for one in read["bind_mounts"]]
     if role == "osd":
-        wanted = (settings[options.PROC], settings[options.SYS], settings[options.DEV])
+        host_paths = core_options.PROC, core_options.SYS, core_options.DEV
+        wanted = {settings[option] for option in host_paths}
         assert {*wanted, "/run/ceph"} == set(mounted)
-        assert any(p.startswith("/run/ceph/") for p in settings[options.SOCKETS])
+        assert any(p.startswith("/run/ceph/") for p in settings[core_options.SOCKETS])
     else:
         assert str(Path(settings[KEYRING]).parent) in mounted
 

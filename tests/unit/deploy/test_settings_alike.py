@@ -8,7 +8,7 @@ import yaml
 
 from cephqos_base.version import __version__
 from cephqos_exporter.cli import every_option, read_settings
-from cephqos_exporter.options import LISTEN_ADDRESS, PROC
+from cephqos_exporter.core_options import LISTEN_ADDRESS, PROC
 
 from .programs import DEPLOY
 

@@ -16,7 +16,7 @@ from cephqos_doctor.cli import HOST_CHECKS, file_of
 from cephqos_doctor.finding import diagnose
 from cephqos_doctor.host_facts import ClosedDirectory, SocketFacts
 from cephqos_doctor.processes import OsdProcess, RunningExporter, look
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.cli import read_settings
 
@@ -233,4 +233,4 @@ def test_without_a_file_the_one_of_the_package_is_taken_as_its_service_does(tmp_
     # What stands in the environment is read as the exporter reads it.
     assert file_of(None, {"CEPHQOS_EXPORTER_CONFIG_FILE": "/other.yml"}, packaged) is None
     read = read_settings({"config.file": file_of(None, {}, packaged)}, {})
-    assert read[options.SOCKETS] == ("/packaged/*.asok",)
+    assert read[core_options.SOCKETS] == ("/packaged/*.asok",)

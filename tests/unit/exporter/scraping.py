@@ -9,7 +9,8 @@ from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.collectors.own import OwnReporter
-from cephqos_exporter.model import Collector, Command, Daemon, DaemonView, Family, Host
+from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, Host
+from cephqos_exporter.families import Family
 from cephqos_exporter.scrape import PageSource, Scraper
 
 FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"

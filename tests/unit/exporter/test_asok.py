@@ -17,7 +17,7 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, Replayed
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS, encode_request
 from cephqos_exporter.ceph.exchange import Exchange, Held
-from cephqos_exporter.errors import (
+from cephqos_exporter.daemon_errors import (
     ClosedEarly,
     CommandRefused,
     ConnectionRefused,

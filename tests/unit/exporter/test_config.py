@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cephqos_base.errors import ConfigError
-from cephqos_exporter import options
+from cephqos_exporter import core_options
 from cephqos_exporter.checks import check
 from cephqos_exporter.cli import every_option, main, read_settings
 from cephqos_exporter.collectors.base import DaemonCollector
@@ -35,24 +35,26 @@ def test_a_flag_beats_the_environment_which_beats_the_file_which_beats_the_defau
     file = "scrape: {timeout: 3}"
     variable = {"CEPHQOS_EXPORTER_SCRAPE_TIMEOUT": "4"}
     flag = {"scrape.timeout": "5"}
-    assert settings(tmp_path)[options.TIMEOUT] == 10
-    assert settings(tmp_path, file=file)[options.TIMEOUT] == 3
-    assert settings(tmp_path, file=file, environment=variable)[options.TIMEOUT] == 4
-    assert settings(tmp_path, file=file, environment=variable, flags=flag)[options.TIMEOUT] == 5
+    assert settings(tmp_path)[core_options.TIMEOUT] == 10
+    assert settings(tmp_path, file=file)[core_options.TIMEOUT] == 3
+    assert settings(tmp_path, file=file, environment=variable)[core_options.TIMEOUT] == 4
+    assert (
+        settings(tmp_path, file=file, environment=variable, flags=flag)[core_options.TIMEOUT] == 5
+    )
 
 
 def test_the_file_may_be_named_by_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "x.yml"
     path.write_text("log: {level: debug}")
     found = read_settings({}, {"CEPHQOS_EXPORTER_CONFIG_FILE": str(path)})
-    assert found[options.LOG_LEVEL] == "debug"
+    assert found[core_options.LOG_LEVEL] == "debug"
 
 
 def test_keys_may_be_nested_or_dotted_and_lists_may_be_lists(tmp_path: Path) -> None:
     file = "web.telemetry-path: /m\ndiscovery:\n  sockets: [/a, /b]\ncollector.perf.min-priority: 0"
     found = settings(tmp_path, file=file)
-    assert found[options.TELEMETRY_PATH] == "/m"
-    assert found[options.SOCKETS] == ("/a", "/b")
+    assert found[core_options.TELEMETRY_PATH] == "/m"
+    assert found[core_options.SOCKETS] == ("/a", "/b")
 
 
 @pytest.mark.parametrize(
@@ -227,7 +229,7 @@ def test_the_documentation_lists_every_option(request: pytest.FixtureRequest) ->
 
 
 def test_the_default_port_is_where_the_documentation_says() -> None:
-    assert f"port {options.DEFAULT_PORT}" in README.read_text()
+    assert f"port {core_options.DEFAULT_PORT}" in README.read_text()
 
 
 def test_a_collector_without_help_is_a_type_error_and_no_class() -> None:

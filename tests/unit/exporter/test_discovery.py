@@ -18,8 +18,8 @@ from cephqos_exporter.ceph.discovery import (
     identify,
 )
 from cephqos_exporter.ceph.pids import find_pid, process_start
-from cephqos_exporter.errors import Malformed, SocketGone, TimedOut
-from cephqos_exporter.model import Host
+from cephqos_exporter.daemon import Host
+from cephqos_exporter.daemon_errors import Malformed, SocketGone, TimedOut
 
 FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"
 OTHER = "0f8a1c9e-0000-4000-8000-000000000001"

@@ -11,7 +11,8 @@ from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.model import Family, LabelText, extend_labels, render_labels
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText, extend_labels, render_labels
 from cephqos_exporter.rendering import render
 from cephqos_exporter.validity import Seen
 

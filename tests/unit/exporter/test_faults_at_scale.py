@@ -8,7 +8,7 @@ import psutil
 from tests.bench.exporter.processes import waited_seconds
 from tests.exporter_process import ExporterProcess, exporter, replaying
 
-from cephqos_exporter.model import Host
+from cephqos_exporter.daemon import Host
 
 HUNG, ALL, DEADLINE = 4, 60, 2.0
 

@@ -15,7 +15,8 @@ from tests.replay.daemons import RecordedDaemon, ReplayedHost
 from cephqos_exporter.collectors.histograms import HistogramsCollector
 from cephqos_exporter.collectors.perf import PerfCollector
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.model import Family, Form, LabelText, render_labels
+from cephqos_exporter.families import Family, Form
+from cephqos_exporter.labels import LabelText, render_labels
 from cephqos_exporter.rendering import Renderer, render
 from cephqos_exporter.validity import Seen
 

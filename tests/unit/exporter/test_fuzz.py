@@ -6,7 +6,8 @@ import pytest
 from tests.fuzz.replies import Figures, absurd, fuzz, refused
 
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.model import Family, render_labels
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 
 HEAD = "# HELP a Help.\n# TYPE a counter\n"
 

@@ -24,8 +24,9 @@ from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.cli import read_settings
-from cephqos_exporter.errors import Malformed
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, Host
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
+from cephqos_exporter.daemon_errors import Malformed
+from cephqos_exporter.families import Family
 from cephqos_exporter.scrape import Scraper
 from cephqos_exporter.sysfs import read_text
 

@@ -12,8 +12,8 @@ from tests.replay.host_tree import HostTree
 from cephqos_exporter import sysfs
 from cephqos_exporter.collectors import disks
 from cephqos_exporter.collectors.disks import DisksCollector
+from cephqos_exporter.daemon import ReplyMissing
 from cephqos_exporter.lookup import Lookup
-from cephqos_exporter.model import ReplyMissing
 from cephqos_exporter.sysfs import DataDirectoryMissing, OsdDevice, osd_devices
 
 from ..collectors.host_views import PID, samples, view

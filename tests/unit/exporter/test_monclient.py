@@ -32,7 +32,7 @@ from cephqos_exporter.ceph.monclient import (
     ReplyTooLarge,
     parse_reply,
 )
-from cephqos_exporter.errors import CommandRefused
+from cephqos_exporter.daemon_errors import CommandRefused
 
 # Does what the command's prefix says.
 RADOS = '''

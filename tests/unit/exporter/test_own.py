@@ -9,7 +9,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from cephqos_exporter.collectors import own
 from cephqos_exporter.collectors.own import OwnReporter
-from cephqos_exporter.model import render_labels
+from cephqos_exporter.labels import render_labels
 from cephqos_exporter.report import DaemonReport, ScrapeReport
 
 

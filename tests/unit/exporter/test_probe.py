@@ -11,10 +11,10 @@ import pytest
 
 from cephqos_base.bounds import OP_BOUNDS
 from cephqos_exporter.ceph.monclient import ClusterAccess, EndedChildren
-from cephqos_exporter.model import Family
+from cephqos_exporter.families import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
-from cephqos_exporter.probe.model import Measured
-from cephqos_exporter.probe.source import ProbeSource, ProbeSpec, plan
+from cephqos_exporter.probe.latencies import Measured
+from cephqos_exporter.probe.probe_source import ProbeSource, ProbeSpec, plan
 
 # A rados module that keeps objects in a file and hangs or fails when told.
 RADOS = """
@@ -186,7 +186,7 @@ async def test_a_source_measures_no_faster_than_its_rate_and_cleans_up(
 async def test_a_source_counts_what_hung_and_comes_back(
     cluster: ClusterAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cephqos_exporter.probe.source._PAUSE_AFTER_FAILURE", 0.1)
+    monkeypatch.setattr("cephqos_exporter.probe.probe_source._PAUSE_AFTER_FAILURE", 0.1)
     (tmp_path / "objects.json.hang").touch()
     source = ProbeSource(cluster, ProbeSpec(pools=("p",), rate=20, timeout=2))
     async with asyncio.timeout(20):
@@ -205,7 +205,7 @@ async def test_a_child_that_cannot_be_killed_is_no_connection_and_has_no_other_b
     cluster: ClusterAccess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one that hangs in the kernel: the probe went on saying that it is connected."""
-    monkeypatch.setattr("cephqos_exporter.probe.source._PAUSE_AFTER_FAILURE", 0.1)
+    monkeypatch.setattr("cephqos_exporter.probe.probe_source._PAUSE_AFTER_FAILURE", 0.1)
     started: list[object] = []
     spawn = asyncio.create_subprocess_exec
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cephqos_exporter import validity
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family, FamilyType, LabelText, render_labels
+from cephqos_exporter.families import Family, FamilyType
+from cephqos_exporter.labels import Labels, LabelText, render_labels
 from cephqos_exporter.rendering import Renderer, render
 from cephqos_exporter.validity import Seen
 

@@ -10,7 +10,9 @@ import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
 from cephqos_exporter import fetch, rounds
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, render_labels
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 from cephqos_exporter.rendering import Rendered
 
 from .scraping import (

@@ -8,7 +8,7 @@ from pathlib import Path
 from cephqos_base.command import Parser, build_parser, load
 from cephqos_exporter.cli import build_parser as exporter_parser
 from cephqos_exporter.cli import every_option
-from cephqos_exporter.options import LISTEN_ADDRESS
+from cephqos_exporter.core_options import LISTEN_ADDRESS
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 
 ROOT = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_exporter.model import Host
+from cephqos_exporter.daemon import Host
 from cephqos_loadgen.archive.cli import _host
 from cephqos_loadgen.record import host_users
 from cephqos_loadgen.record.host_users import (

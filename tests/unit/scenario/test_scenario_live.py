@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from tests.recorded import RELEASES, client_output, documents
 
 from cephqos_base.errors import UsageError
-from cephqos_exporter.model import Family
+from cephqos_exporter.families import Family
 from cephqos_exporter.web import connections
 from cephqos_loadgen.engines import fio_output, rados_bench
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus

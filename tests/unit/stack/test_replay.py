@@ -20,7 +20,7 @@ from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.recorded import PerClass
-from cephqos_exporter.model import render_labels
+from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.archive.openmetrics import TypeLine, family_of, pages
 from cephqos_loadgen.archive.reader import ArchiveDamaged, open_archive
 from cephqos_loadgen.archive.series import RecordedRun, merge

@@ -15,8 +15,10 @@ import bcrypt
 import pytest
 
 from cephqos_base.errors import ConfigError
+from cephqos_exporter.daemon import Daemon
 from cephqos_exporter.exposition import Page
-from cephqos_exporter.model import Daemon, Family, LabelText
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText
 from cephqos_exporter.web.addresses import listen_on
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import RateLimit

@@ -9,7 +9,8 @@ from cephqos_exporter.collectors.crimson.osd import WAITS
 from cephqos_exporter.collectors.crimson.reply import Entry, Odd, number
 from cephqos_exporter.collectors.crimson.seastore import STAGES
 from cephqos_exporter.collectors.crimson.shown import MILLI
-from cephqos_exporter.model import Family, LabelText, extend_labels
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText, extend_labels
 
 _CLIENT: Final = ("op_class", "client")
 _THROTTLED: Final = ("stage", "throttler_wait")

@@ -12,7 +12,8 @@ from cephqos_exporter.collectors.crimson.families import TABLE, Kept, ReplyFamil
 from cephqos_exporter.collectors.crimson.reply import METRICS
 from cephqos_exporter.collectors.crimson.shown import GROUPS
 from cephqos_exporter.config import Option, flag, texts
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
 
 _NAMES: Final = texts("", (), "")
 

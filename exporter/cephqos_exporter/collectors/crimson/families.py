@@ -24,7 +24,8 @@ from cephqos_exporter.collectors.crimson.reply import (
     read_entries,
 )
 from cephqos_exporter.collectors.crimson.shown import PREFIX, Shown, Table
-from cephqos_exporter.model import Family, FamilyType, LabelText, extend_labels
+from cephqos_exporter.families import Family, FamilyType
+from cephqos_exporter.labels import LabelText, extend_labels
 
 TABLE: Final[Table] = {
     **reactor.REACTOR,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from cephqos_exporter.errors import Malformed
+from cephqos_exporter.daemon_errors import Malformed
 
 METRICS: Final = "dump_metrics"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_exporter.model import FamilyType
+from cephqos_exporter.families import FamilyType
 
 PREFIX: Final = "cephqos_crimson_"
 

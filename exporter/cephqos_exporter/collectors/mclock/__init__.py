@@ -27,11 +27,12 @@ from cephqos_exporter.collectors.mclock.replication import (
 )
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.config import text
+from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.lookup import Lookup
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family
 from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
-from cephqos_exporter.qos.model import Media, Promise, QosState, guess_media, read_qos
+from cephqos_exporter.qos.cost_models import Media, Promise, QosState, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
 from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational

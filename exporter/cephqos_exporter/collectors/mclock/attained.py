@@ -6,9 +6,10 @@ from typing import Any
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.collectors.counters import Loggers
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
+from cephqos_exporter.daemon import DaemonView, ReplyMissing
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import DaemonView, Family, ReplyMissing, single
-from cephqos_exporter.qos.model import QosState
+from cephqos_exporter.qos.cost_models import QosState
 from cephqos_exporter.qos.reservations import degraded_share
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, read_size_axis
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family, single
 
 # Throttles in which client ops wait before or behind the scheduler's queues.
 _THROTTLES: Final[Mapping[str, str]] = {

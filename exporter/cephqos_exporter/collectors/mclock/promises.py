@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from cephqos_base.series import SCHEDULED
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Daemon, Family, LabelText, extend_labels, single
+from cephqos_exporter.daemon import Daemon
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import Labels, LabelText, extend_labels
 from cephqos_exporter.qos.config import EffectiveConfig
-from cephqos_exporter.qos.model import BandwidthModel, EarlyModel, Promise, QosState
+from cephqos_exporter.qos.cost_models import BandwidthModel, EarlyModel, Promise, QosState
 from cephqos_exporter.qos.policy import Policy, Target
 
 _OPS: Final = "_normalised_ops_per_second"

@@ -5,9 +5,9 @@ from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCHEDULED
 from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family
-from cephqos_exporter.qos.model import Promise
+from cephqos_exporter.qos.cost_models import Promise
 from cephqos_exporter.qos.tags import QueueDump, limit_hold, reservation_lag
 
 _QUEUE_LOGGER: Final = "mclock-shard-queue-"

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from cephqos_exporter.collectors.counters import Loggers
 from cephqos_exporter.collectors.scrub import QUEUE, QUEUE_TTL_SECONDS
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Command, Daemon, DaemonView, Family, ReplyMissing, single
 
 _POOLS: Final = "get_mapped_pools"
 _HISTORY: Final = "dump_pgstate_history"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family, LabelText, single
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import Labels, LabelText
 
 
 def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:

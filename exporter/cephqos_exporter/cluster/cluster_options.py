@@ -9,8 +9,8 @@ from typing import Any, Final
 from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
+from cephqos_exporter.cluster.cluster_source import MOST_POOLS_SHOWN, ClusterSource
 from cephqos_exporter.cluster.poller import Poller
-from cephqos_exporter.cluster.source import MOST_POOLS_SHOWN, ClusterSource
 from cephqos_exporter.config import Option, Settings, integer, number, text
 
 CONF = text(

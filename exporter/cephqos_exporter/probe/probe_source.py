@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from cephqos_exporter.ceph.monclient import ClusterAccess, EndedChildren
-from cephqos_exporter.model import Family
+from cephqos_exporter.families import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
-from cephqos_exporter.probe.model import Measured
+from cephqos_exporter.probe.latencies import Measured
 from cephqos_exporter.resting import WhileScraped
 
 log = logging.getLogger(__name__)

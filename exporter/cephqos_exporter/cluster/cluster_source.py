@@ -18,9 +18,9 @@ from cephqos_exporter.cluster.recovery import cluster_families
 from cephqos_exporter.cluster.replies import OsdMap, Pool
 from cephqos_exporter.cluster.schedule import schedule_families
 from cephqos_exporter.cluster.scrub import done_families, running_families
-from cephqos_exporter.errors import SourceUnavailable
-from cephqos_exporter.labels import Labels
-from cephqos_exporter.model import Family, LabelText, render_labels, single
+from cephqos_exporter.daemon_errors import SourceUnavailable
+from cephqos_exporter.families import Family, single
+from cephqos_exporter.labels import Labels, LabelText, render_labels
 from cephqos_exporter.resting import WhileScraped
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cephqos_base.bounds import OP_BOUNDS
-from cephqos_exporter.model import Family, LabelText, render_labels
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText, render_labels
 
 OPS: Final = ("write", "read")
 

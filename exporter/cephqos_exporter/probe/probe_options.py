@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from cephqos_exporter.cluster import options as cluster
+from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.config import Option, Settings, integer, number, text, texts
-from cephqos_exporter.probe.source import ProbeSource, ProbeSpec
+from cephqos_exporter.probe.probe_source import ProbeSource, ProbeSpec
 
 POOLS = texts("probe.pools", (), "Pools to probe. Required for the role probe.")
 RATE = number(
@@ -45,7 +45,7 @@ def check(settings: Settings) -> None:
     """Raise the ConfigError of a setting that cannot work."""
     if not settings[POOLS]:
         raise settings.error(POOLS, "at least one pool, for --role probe")
-    cluster.check(settings)
+    cluster_options.check(settings)
     if not settings[NAMESPACE]:
         raise settings.error(NAMESPACE, NAMESPACE.allowed)
 
@@ -60,4 +60,4 @@ def build_source(settings: Settings) -> ProbeSource:
         namespace=settings[NAMESPACE],
         timeout=settings[TIMEOUT],
     )
-    return ProbeSource(cluster.connection_of(settings), spec)
+    return ProbeSource(cluster_options.connection_of(settings), spec)

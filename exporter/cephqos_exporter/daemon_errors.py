@@ -1,9 +1,7 @@
-"""Every error this package raises on purpose.
+"""What the exporter raises on purpose while it scrapes.
 
-A library's exception never crosses a module boundary: it is translated where it is caught, with
-`from exc`. What an operator can put right is a `ConfigError` of
-cephqos_base; what a daemon does wrong is a
-`DaemonError`, which costs that daemon's samples and nothing else.
+A `DaemonError` costs that daemon's samples and nothing else. What an operator can put right is a
+`ConfigError` of cephqos_base; who speaks to monitors or listens has errors of its own beside it.
 """
 
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cephqos_base.errors import CephqosError
 
 if TYPE_CHECKING:
-    from cephqos_exporter.model import Family
+    from cephqos_exporter.families import Family
 
 
 class ExporterError(CephqosError):
