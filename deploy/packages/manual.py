@@ -57,7 +57,7 @@ def pages() -> list[ManualPage]:
 def read(parser: argparse.ArgumentParser, words: tuple[str, ...], help_: str) -> ManualPage:
     """A parser as a page."""
     options, below = [], []
-    for action in parser._actions:  # argparse has no other way to list them
+    for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             told = {choice.dest: choice.help or "" for choice in action._choices_actions}
             for name, inner in action.choices.items():

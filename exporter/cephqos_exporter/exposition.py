@@ -4,12 +4,12 @@ The sample lines of the two formats are the same bytes; only the headers differ.
 rendered lines, each written once however many formats are asked for, and drops the samples early.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from cephqos_exporter.families import Family, FamilyType
-from cephqos_exporter.rendering import Heads, Rendered, render
+from cephqos_exporter.families import FamilyType
+from cephqos_exporter.rendering import Heads, Rendered
 
 TEXT_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -48,9 +48,6 @@ class Page:
                 self._blocks[name] = _Block(kind, text)
             places.append(self._blocks[name].lines.append)
         return places
-
-    def add_families(self, families: Iterable[Family]) -> None:
-        self.add(render(families))
 
     def body(self, *, openmetrics: bool) -> bytes:
         """The page in one format; written once, however many ask."""

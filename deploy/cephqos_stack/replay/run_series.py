@@ -9,10 +9,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.archive.reader import Archive, RecordedRepeat
 from cephqos_loadgen.archive.series import LAST_TIME_MS, RecordedRun
 from cephqos_loadgen.engines.fio_output import IoTotals, add
-from cephqos_loadgen.live.metrics import METRICS, families
+from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.state import Live, LiveClient, RunPlace
 from cephqos_loadgen.results.figures import Interval, LoadFigures
 
@@ -53,7 +54,7 @@ def run_series(archive: Archive, shift_seconds: float) -> RecordedRun:
     live = Live(RunPlace(manifest.run, manifest.scenario, _fsid(archive)))
     live.started = start + shift_seconds
     live.repeats = (0, manifest.repeats_planned)
-    found = RecordedRun({name: metric.type for name, metric in METRICS.items()}, {})
+    found = RecordedRun({name: spec.type for name, spec in METRICS.items()}, {})
     ticks = [math.ceil(start) + n for n in range(int(end - start) + 1)]
     repeats = [it for it in archive.repeats if it.record.end_unix_seconds >= start]
     for repeat in repeats:
@@ -114,6 +115,6 @@ def _note(live: Live, second: int, found: RecordedRun) -> None:
 
 
 def _samples(live: Live) -> Iterator[tuple[str, float]]:
-    for family in families(live):
-        for suffix, labels, value in family.samples:
-            yield f"{family.name}{suffix}{{{labels}}}", value
+    for metric in LiveMetrics(live).collect():
+        for sample in metric.samples:
+            yield f"{sample.name}{{{render_labels(sample.labels)}}}", sample.value

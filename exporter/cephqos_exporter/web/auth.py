@@ -2,7 +2,7 @@
 
 bcrypt takes 70 ms or more of a core, so guessing is also an attack on the time of all others.
 Hence: what was right is remembered and costs nothing again, whatever else is tried meanwhile; who
-guesses is held up by address; checks are made one at a time, the addresses in turn.
+guesses is held up by address; checks are made one at a time, and one address waits with one.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -25,7 +25,6 @@ from cephqos_exporter.web.network import network_of
 FAILURES: Final = RateLimit(interval=1.0, burst=20)
 _ADDRESSES: Final = 10_000  # that are remembered
 _BAD: Final = 100
-_WAITING: Final = 64  # checks, over all addresses
 _LEAST_COST: Final = 4
 _SALT: Final = "QOauhQNbBCuQDKes6eFzPe"
 
@@ -48,8 +47,10 @@ class BasicAuth:
         self._good: set[bytes] = set()  # at most one for each user
         self._bad: OrderedDict[bytes, None] = OrderedDict()  # tried again and again
         self._salt = secrets.token_bytes(16)  # what is remembered tells nothing about passwords
-        self._limits = RateLimiters(limit if limit.interval else FAILURES, clock)
-        self._turns = _Turns()
+        self._limit = limit if limit.interval else FAILURES
+        self._clock = clock
+        self._guessers: OrderedDict[str, _Guesser] = OrderedDict()
+        self._one_check = asyncio.Lock()  # who waits longest is next
 
     async def allows(self, header: str | None, address: str = "") -> bool:
         """Whether an Authorization header names a user and that user's password.
@@ -68,81 +69,28 @@ class BasicAuth:
             return True
         if key in self._bad:
             return False
-        network = network_of(address)
-        limiter = self._limits.of(network)
-        if not limiter.allows() or not self._turns.room_for(network):
+        guesser = self._guesser(network_of(address))
+        if not guesser.limiter.allows():
             raise TooManyFailures
-        async with self._turns.of(network):
+        async with guesser.turn, self._one_check:
             if key in self._good:  # by another request meanwhile
                 return True
             good = await asyncio.to_thread(_check, password, hashed, self._cost)
         if good:
             self._good.add(key)
-            limiter.give_back()
+            guesser.limiter.give_back()
         else:
             self._bad[key] = None
             if len(self._bad) > _BAD:
                 self._bad.popitem(last=False)
         return good
 
-
-class _Turns:
-    """One at a time, the addresses in turn: a flood from one of them delays others by one check."""
-
-    def __init__(self) -> None:
-        self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        self._taken = False
-
-    def of(self, address: str) -> "_Turn":
-        return _Turn(self, address)
-
-    def room_for(self, address: str) -> bool:
-        """Whether one more may wait. The address that has most waiting gives up its last place."""
-        if sum(map(len, self._queues.values())) < _WAITING:
-            return True
-        longest = max(self._queues.values(), key=len)
-        if len(longest) < len(self._queues.get(address, ())) + 2:
-            return False
-        last = longest.pop()
-        if not last.done():
-            last.set_exception(TooManyFailures())
-        return True
-
-    async def take(self, address: str) -> None:
-        if not self._taken:
-            self._taken = True
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(address, deque()).append(future)
-        try:
-            await future
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled() and not future.exception():
-                self.give()  # it was ours already
-            raise
-
-    def give(self) -> None:
-        while self._queues:
-            address, queue = self._queues.popitem(last=False)
-            future = queue.popleft()
-            if queue:
-                self._queues[address] = queue  # behind all others
-            if not future.done():
-                future.set_result(None)
-                return
-        self._taken = False
-
-
-class _Turn:
-    def __init__(self, turns: _Turns, address: str) -> None:
-        self._turns = turns
-        self._address = address
-
-    async def __aenter__(self) -> None:
-        await self._turns.take(self._address)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._turns.give()
+    def _guesser(self, network: str) -> "_Guesser":
+        found = self._guessers.setdefault(network, _Guesser(RateLimiter(self._limit, self._clock)))
+        self._guessers.move_to_end(network)
+        if len(self._guessers) > _ADDRESSES:
+            self._guessers.popitem(last=False)
+        return found
 
 
 def _check(password: bytes, hashed: str | None, cost: int) -> bool:
@@ -185,22 +133,6 @@ def _decode(header: str | None) -> tuple[str, bytes] | None:
         return None
 
 
-class RateLimiters:
-    """One for each network, as many as are remembered."""
-
-    def __init__(self, limit: RateLimit, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limit = limit
-        self._clock = clock
-        self._found: OrderedDict[str, RateLimiter] = OrderedDict()
-
-    def of(self, network: str) -> "RateLimiter":
-        found = self._found.setdefault(network, RateLimiter(self._limit, self._clock))
-        self._found.move_to_end(network)
-        if len(self._found) > _ADDRESSES:
-            self._found.popitem(last=False)
-        return found
-
-
 class RateLimiter:
     """A token bucket over all requests."""
 
@@ -226,3 +158,11 @@ class RateLimiter:
     def give_back(self) -> None:
         """Undo the last `allows`."""
         self._tokens += 1
+
+
+class _Guesser:
+    """One network whose credentials are not known: it has one check at a time."""
+
+    def __init__(self, limiter: RateLimiter) -> None:
+        self.limiter = limiter
+        self.turn = asyncio.Lock()

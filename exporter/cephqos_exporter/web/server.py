@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import socket
-import ssl
 import time
 import zlib
 from collections import Counter
@@ -21,12 +20,9 @@ from cephqos_exporter.web.addresses import shown
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter, TooManyFailures
 from cephqos_exporter.web.config import WebConfig, load
 from cephqos_exporter.web.connections import Connection, Connections
-from cephqos_exporter.web.handshakes import Listener
 from cephqos_exporter.web.landing import landing_page
 from cephqos_exporter.web.negotiation import accepts_gzip, scrape_seconds, wants_openmetrics
-from cephqos_exporter.web.network import network_of
-from cephqos_exporter.web.pace import Pace
-from cephqos_exporter.web.tls import Credentials, Doorway, authority_of, has_ended, names_of
+from cephqos_exporter.web.tls import Credentials, has_ended, names_of
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +30,12 @@ log = logging.getLogger(__name__)
 _GZIP_LEVEL: Final = 1
 _GZIP_INLINE_BYTES: Final = 1 << 20  # 2 ms; a thread costs as much as a tenth of that
 _GZIP_WINDOW: Final = 31  # 15 bits, and 16 for the gzip header
+
+# To take the whole answer: some megabytes.
+ANSWER_SECONDS: Final = 60.0
+# What is written at once. Behind TLS a whole page would be encrypted at once, and OpenSSL keeps a
+# buffer of that size for as long as the connection lives.
+_PIECE_BYTES: Final = 64 << 10
 
 # A configuration that could not be read is tried again so often: a file may be readable now, or
 # whole, and look as before.
@@ -70,11 +72,11 @@ class Server:
         self._auth = BasicAuth({})
         self._limiter = RateLimiter(self._config.rate_limit)
         self._credentials: Credentials | None = None
-        self._pace = Pace()
         self._scrapes: Counter[str] = Counter()  # under way, by network
         self._draining = False
         self._serving = False
         self._drain_seconds = drain_seconds
+        self._connections: Connections | None = None
         self._runner: web.ServerRunner | None = None
         self.reload_web_config()
 
@@ -123,11 +125,11 @@ class Server:
             )
         self._credentials = fresh
 
-    def _context(self) -> ssl.SSLContext:
-        """The context for a connection that begins: a renewed certificate is for it already."""
+    def _for_new_connection(self) -> Credentials:
+        """A renewed certificate is for a connection that begins already."""
         self._follow_web_config()
         assert self._credentials is not None  # noqa: S101 - TLS is not switched off while it serves
-        return self._credentials.context()
+        return self._credentials
 
     def _follow_web_config(self) -> None:
         """As exporter-toolkit does, notice a changed file without being told: certificates too."""
@@ -152,14 +154,13 @@ class Server:
     async def start(self, sockets: Sequence[socket.socket]) -> None:
         """Begin to serve on sockets that listen_on() or systemd_sockets() gave."""
         self._serving = True
-        connections = Connections(self._answer, lambda: self._config.headers)
-        self._runner = web.ServerRunner(connections, shutdown_timeout=self._drain_seconds)
+        tls = self._for_new_connection if self._credentials is not None else None
+        self._connections = Connections(self._answer, lambda: self._config.headers, tls)
+        self._runner = web.ServerRunner(self._connections, shutdown_timeout=self._drain_seconds)
         await self._runner.setup()
-        doorway = Doorway(self._context) if self._credentials is not None else None
-        for given in sockets:
-            sock = Listener.of(given, connections) if doorway else given
-            await web.SockSite(self._runner, sock, ssl_context=doorway).start()
-            scheme = "https" if doorway else "http"
+        for sock in sockets:
+            await web.SockSite(self._runner, sock).start()
+            scheme = "https" if tls else "http"
             log.info("listening on %s://%s", scheme, shown(sock.getsockname()))
 
     async def drain(self) -> None:
@@ -168,26 +169,24 @@ class Server:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if isinstance(request.protocol, Connection):
-            request.protocol.begin()
-            await self._pace.turn(request.protocol.network)
+    async def _answer(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
         self._follow_web_config()
-        refusal = await self._refusal(request)
+        refusal = await self._refusal(request, connection)
         if refusal is not None:
             return refusal
-        if isinstance(request.protocol, Connection):
-            request.protocol.let_in = True
-        return await self._route(request)
+        connection.let_in = True
+        return await self._route(request, connection)
 
-    async def _refusal(self, request: web.BaseRequest) -> web.Response | None:
-        refusal = self._refusal_of_certificate(request)
+    async def _refusal(
+        self, request: web.BaseRequest, connection: Connection
+    ) -> web.Response | None:
+        refusal = self._refusal_of_certificate(connection)
         if refusal is not None:
             return refusal
         if self._config.users:
             try:
                 header = request.headers.get("Authorization")
-                if not await self._auth.allows(header, request.remote or ""):
+                if not await self._auth.allows(header, connection.address):
                     headers = {"WWW-Authenticate": "Basic"}
                     return web.Response(status=401, text="Unauthorized\n", headers=headers)
             except TooManyFailures:
@@ -196,14 +195,14 @@ class Server:
             return web.Response(status=429, text="too many requests\n")
         return None
 
-    def _refusal_of_certificate(self, request: web.BaseRequest) -> web.Response | None:
+    def _refusal_of_certificate(self, connection: Connection) -> web.Response | None:
         tls = self._config.tls
         if tls is None or self._credentials is None or not self._credentials.authority:
             return None
-        transport = request.transport
-        connection = transport.get_extra_info("ssl_object") if transport else None
-        if authority_of(connection) != self._credentials.authority:
+        then = connection.credentials
+        if then is None or then.authority != self._credentials.authority:
             return _no_more("the client CA was replaced: connect again\n")
+        transport = connection.transport
         certificate = transport.get_extra_info("peercert") if transport else None
         if has_ended(certificate):
             return _no_more("the client certificate has expired\n")
@@ -211,12 +210,12 @@ class Server:
             return web.Response(status=403, text="no allowed name in the certificate\n")
         return None
 
-    async def _route(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _route(self, request: web.BaseRequest, connection: Connection) -> web.StreamResponse:
         if request.method not in ("GET", "HEAD"):
             allow = {"Allow": "GET, HEAD"}
             return web.Response(status=405, text="only GET and HEAD\n", headers=allow)
         if request.path == self.service.telemetry_path:
-            return await self._metrics(request)
+            return await self._metrics(request, connection)
         match request.path:
             case "/-/healthy":
                 return web.Response(text="healthy\n")
@@ -232,9 +231,12 @@ class Server:
                 return web.Response(text=text, content_type="text/html")
         return web.Response(status=404, text="not found\n")
 
-    async def _metrics(self, request: web.BaseRequest) -> web.Response:
+    async def _metrics(
+        self, request: web.BaseRequest, connection: Connection
+    ) -> web.StreamResponse:
+        """A scrape is under way until its answer is taken, so that these are bounded as well."""
         service = self.service
-        network = network_of(request.remote or "")
+        network = connection.network
         if service.max_requests and self._too_many(network):
             text = f"{self._scrapes.total()} scrapes under way already\n"
             return web.Response(status=503, text=text)
@@ -246,12 +248,30 @@ class Server:
         )
         self._scrapes[network] += 1
         try:
-            page = await service.page(seconds)
-            return await _written(page, request)
+            return await self._send(await service.page(seconds), request, connection)
         finally:
             self._scrapes[network] -= 1
             if not self._scrapes[network]:
                 del self._scrapes[network]
+
+    async def _send(
+        self, page: Page, request: web.BaseRequest, connection: Connection
+    ) -> web.StreamResponse:
+        body, headers = await _written(page, request)
+        response = web.StreamResponse(headers=headers)
+        response.content_length = len(body)
+        assert self._connections is not None  # noqa: S101 - a request came over one
+        self._connections.dressed(response)
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await response.prepare(request)
+                for start in range(0, len(body), _PIECE_BYTES) if request.method == "GET" else ():
+                    await response.write(body[start : start + _PIECE_BYTES])
+        except TimeoutError:
+            connection.cut_off("its answer is not taken")
+        except ConnectionError:
+            connection.cut_off("it does not wait for its answer")
+        return response
 
     def _too_many(self, network: str) -> bool:
         """One who has no scrape under way is answered even if others have taken all places."""
@@ -284,7 +304,8 @@ def _called(request: web.BaseRequest) -> str:
     return request.headers.get("Host") or (shown(name) if name else "")
 
 
-async def _written(page: Page, request: web.BaseRequest) -> web.Response:
+async def _written(page: Page, request: web.BaseRequest) -> tuple[bytes, dict[str, str]]:
+    """The page as the client wants it, and the headers that say how."""
     openmetrics = wants_openmetrics(request.headers.get("Accept", ""))
     body = page.body(openmetrics=openmetrics)
     kind = OPENMETRICS_CONTENT_TYPE if openmetrics else TEXT_CONTENT_TYPE
@@ -294,7 +315,7 @@ async def _written(page: Page, request: web.BaseRequest) -> web.Response:
         small = len(body) < _GZIP_INLINE_BYTES
         body = _gzip(body) if small else await asyncio.to_thread(_gzip, body)
         headers["Content-Encoding"] = "gzip"
-    return web.Response(body=body, headers=headers)
+    return body, headers
 
 
 def _gzip(body: bytes) -> bytes:

@@ -4,11 +4,11 @@ import contextlib
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from cephqos_base.errors import ConfigError, Described
 from cephqos_base.textfile import regular
@@ -29,13 +29,11 @@ _SSL_REASONS = {
 }
 
 
-# A context remembers TLS sessions, and who resumes one is not asked for a certificate again. To
-# make one takes 1.5 ms, and 30 ms with all public CAs: too much for each that knocks.
-CONTEXT_SECONDS: Final = 1.0
-
-
 class Credentials:
-    """What a server's TLS contexts are made from, read once; ConfigError if it is no good."""
+    """A server's TLS context and what it is made from, read once; ConfigError if it is no good.
+
+    The context remembers TLS sessions: they end with it, when certificate, key or CA change.
+    """
 
     def __init__(self, tls: TlsConfig, where: Path) -> None:
         self._tls = tls
@@ -43,8 +41,7 @@ class Credentials:
         self._certificate = self._content("cert_file", tls.cert_file, tls.cert)
         self._key = self._content("key_file", tls.key_file, tls.key)
         self.authority = self._content("client_ca_file", tls.client_ca_file, tls.client_ca)
-        self._shared = self._make()
-        self._fresh_until = time.monotonic() + CONTEXT_SECONDS
+        self.context = self._make()
         for name, version in TLS_VERSIONS.items():
             if TLS_VERSIONS[tls.min_version] <= version <= TLS_VERSIONS[tls.max_version]:
                 self._try_out(name, version)
@@ -55,18 +52,9 @@ class Credentials:
         except OSError as exc:
             raise _bad(self._where, key, f"{file}: {exc.strerror}", "a readable file") from exc
 
-    def context(self) -> ssl.SSLContext:
-        """The context for a new connection, never an old one where clients show certificates."""
-        if self.authority and time.monotonic() >= self._fresh_until:
-            with contextlib.suppress(ConfigError):  # such as without a free descriptor
-                self._shared = self._make()
-            self._fresh_until = time.monotonic() + CONTEXT_SECONDS
-        return self._shared
-
     def _make(self) -> ssl.SSLContext:
         tls = self._tls
-        context = _Context(ssl.PROTOCOL_TLS_SERVER)
-        context.authority = self.authority
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = TLS_VERSIONS[tls.min_version]
         context.maximum_version = TLS_VERSIONS[tls.max_version]
         ciphers = [CIPHER_SUITES[name] for name in tls.cipher_suites]
@@ -125,34 +113,9 @@ class Credentials:
             ) from exc
 
 
-class _Context(ssl.SSLContext):
-    """A context that knows which client CA it trusts."""
-
-    authority = b""
-
-
-class Doorway(ssl.SSLContext):
-    """Stands for whichever context is in force when a connection begins."""
-
-    def __new__(cls, _choose: Callable[[], ssl.SSLContext]) -> "Doorway":
-        return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
-
-    def __init__(self, choose: Callable[[], ssl.SSLContext]) -> None:
-        self._choose = choose
-
-    def wrap_bio(self, *arguments: Any, **named: Any) -> ssl.SSLObject:
-        return self._choose().wrap_bio(*arguments, **named)
-
-
-def authority_of(connection: ssl.SSLObject | None) -> bytes:
-    """The client CA that the connection's certificate was verified with."""
-    context = connection.context if connection is not None else None
-    return context.authority if isinstance(context, _Context) else b""
-
-
 def server_context(tls: TlsConfig, where: Path) -> ssl.SSLContext:
     """The context to serve with; ConfigError if certificate, key or CA are no good."""
-    return Credentials(tls, where).context()
+    return Credentials(tls, where).context
 
 
 def _bad(where: Path, key: str, said: str, allowed: str) -> ConfigError:

@@ -33,14 +33,14 @@ class _PipeProgress(Progress):
     @contextmanager
     def step(self, title: str) -> Iterator[Say]:
         start = time.monotonic()
-        self._send(begin=title)
-        yield lambda text: self._send(say=text)
-        self._send(done=title, seconds=time.monotonic() - start)
+        self.send(begin=title)
+        yield lambda text: self.send(say=text)
+        self.send(done=title, seconds=time.monotonic() - start)
 
     def note(self, text: str) -> None:
-        self._send(note=text)
+        self.send(note=text)
 
-    def _send(self, **message: Any) -> None:
+    def send(self, **message: Any) -> None:
         with contextlib.suppress(BrokenPipeError):
             self._pipe.write(json.dumps(message) + "\n")
             self._pipe.flush()
@@ -101,13 +101,13 @@ async def _keep(spec: LabSpec, pipe: IO[str]) -> int:
     progress = _PipeProgress(pipe)
     try:
         async with Lab(spec, progress) as lab:
-            progress._send(ready=True)
+            progress.send(ready=True)
             pipe.close()
             await lab.ended()
     except asyncio.CancelledError:
         return 0
     except CephqosError as error:
-        progress._send(error=str(error), exit_status=error.exit_status)
+        progress.send(error=str(error), exit_status=error.exit_status)
         return error.exit_status
     return 0
 
@@ -120,7 +120,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with os.fdopen(pipe_fd, "w") as pipe:
         # This process has no terminal: a crash must be shown by `lab up`.
-        sys.excepthook = lambda kind, error, trace: _PipeProgress(pipe)._send(
+        sys.excepthook = lambda kind, error, trace: _PipeProgress(pipe).send(
             error="".join(traceback.format_exception(kind, error, trace)), exit_status=1
         )
         return asyncio.run(_keep(spec, pipe))

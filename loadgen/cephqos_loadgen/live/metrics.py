@@ -1,20 +1,21 @@
 """A run's live state as metrics. README.md has the same table; a test compares the two."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
 from cephqos_base.bounds import FIO_BOUNDS
-from cephqos_exporter.families import Family, FamilyType
-from cephqos_exporter.labels import LabelText, render_labels
 from cephqos_loadgen.engines.fio_output import DIRECTIONS, IoTotals, buckets
 from cephqos_loadgen.live.state import Live, LiveClient
 
 
-class Metric(NamedTuple):
-    """What a family is. All have `run`, and `cluster` (its fsid) once the cluster is reached."""
+class MetricSpec(NamedTuple):
+    """What a metric is. All have `run`, and `cluster` (its fsid) once the cluster is reached."""
 
-    type: FamilyType
+    type: str
     labels: tuple[str, ...]
     help: str
 
@@ -23,43 +24,43 @@ _CLIENT = ("engine", "load", "client", "op")
 _INTERVAL = "over the last one-second interval"
 
 METRICS = {
-    "cephqos_run_info": Metric(
+    "cephqos_run_info": MetricSpec(
         "gauge", ("scenario", "point", "repeat", "phase"), "Always 1: where the run is."
     ),
-    "cephqos_run_start_timestamp_seconds": Metric(
+    "cephqos_run_start_timestamp_seconds": MetricSpec(
         "gauge", (), "When the run started, in seconds since 1970."
     ),
-    "cephqos_run_repeats": Metric("gauge", (), "Repeats of all points of the matrix."),
-    "cephqos_run_repeats_done": Metric("gauge", (), "Repeats that are finished."),
-    "cephqos_run_remaining_seconds": Metric("gauge", (), "Estimated time to the end."),
-    "cephqos_run_fill_ratio": Metric(
+    "cephqos_run_repeats": MetricSpec("gauge", (), "Repeats of all points of the matrix."),
+    "cephqos_run_repeats_done": MetricSpec("gauge", (), "Repeats that are finished."),
+    "cephqos_run_remaining_seconds": MetricSpec("gauge", (), "Estimated time to the end."),
+    "cephqos_run_fill_ratio": MetricSpec(
         "gauge", ("pool", "unit"), "How much of a pool that is being filled is written, 0 to 1."
     ),
-    "cephqos_run_fill_remaining_seconds": Metric(
+    "cephqos_run_fill_remaining_seconds": MetricSpec(
         "gauge", ("pool", "unit"), "Estimated time until the pool is filled."
     ),
-    "cephqos_run_scrubbed_objects": Metric("gauge", (), "Objects that the scrub has done."),
-    "cephqos_run_scrub_left_objects": Metric("gauge", (), "Objects that it has to do."),
-    "cephqos_run_scrub_remaining_seconds": Metric(
+    "cephqos_run_scrubbed_objects": MetricSpec("gauge", (), "Objects that the scrub has done."),
+    "cephqos_run_scrub_left_objects": MetricSpec("gauge", (), "Objects that it has to do."),
+    "cephqos_run_scrub_remaining_seconds": MetricSpec(
         "gauge", (), "Estimated time until the scrub is done."
     ),
-    "cephqos_run_recovered_objects": Metric(
+    "cephqos_run_recovered_objects": MetricSpec(
         "gauge", (), "Objects recovered since the repeat started."
     ),
-    "cephqos_run_recovery_left_objects": Metric(
+    "cephqos_run_recovery_left_objects": MetricSpec(
         "gauge", (), "Object copies misplaced or degraded."
     ),
-    "cephqos_run_recovery_remaining_seconds": Metric(
+    "cephqos_run_recovery_remaining_seconds": MetricSpec(
         "gauge", (), "Estimated time until recovery is done."
     ),
-    "cephqos_client_ops_total": Metric("counter", _CLIENT, "I/Os that load clients completed."),
-    "cephqos_client_bytes_total": Metric("counter", _CLIENT, "Bytes that load clients moved."),
-    "cephqos_client_iops": Metric("gauge", _CLIENT, f"I/Os per second {_INTERVAL}."),
-    "cephqos_client_bytes_per_second": Metric("gauge", _CLIENT, f"Bandwidth {_INTERVAL}."),
-    "cephqos_client_latency_mean_seconds": Metric(
+    "cephqos_client_ops_total": MetricSpec("counter", _CLIENT, "I/Os that load clients completed."),
+    "cephqos_client_bytes_total": MetricSpec("counter", _CLIENT, "Bytes that load clients moved."),
+    "cephqos_client_iops": MetricSpec("gauge", _CLIENT, f"I/Os per second {_INTERVAL}."),
+    "cephqos_client_bytes_per_second": MetricSpec("gauge", _CLIENT, f"Bandwidth {_INTERVAL}."),
+    "cephqos_client_latency_mean_seconds": MetricSpec(
         "gauge", _CLIENT, f"Mean completion latency {_INTERVAL}."
     ),
-    "cephqos_client_latency_seconds": Metric(
+    "cephqos_client_latency_seconds": MetricSpec(
         "histogram",
         _CLIENT,
         "Completion latency at the client, from fio's bins of at most 1.6 % width;"
@@ -69,41 +70,47 @@ METRICS = {
 
 
 class _Page:
-    """Families in the order of the table; those without samples are left out."""
+    """Metrics in the order of the table; those without samples are left out."""
 
     def __init__(self, base: dict[str, str]) -> None:
         self._base = base
-        self._families = {name: Family(name, m.type, m.help) for name, m in METRICS.items()}
-
-    def labels(self, **labels: str) -> LabelText:
-        return render_labels({**self._base, **labels})
+        self._metrics = {
+            name: Metric(name.removesuffix("_total"), spec.help, spec.type)
+            for name, spec in METRICS.items()
+        }
 
     def add(self, name: str, value: float | None, suffix: str = "", **labels: str) -> None:
         if value is not None:
-            self._families[name].add(self.labels(**labels), value, suffix)
+            self._metrics[name].add_sample(name + suffix, {**self._base, **labels}, value)
 
-    def families(self) -> Iterator[Family]:
-        return (family for family in self._families.values() if family.samples)
+    def metrics(self) -> Iterator[Metric]:
+        return (metric for metric in self._metrics.values() if metric.samples)
 
 
-def families(live: Live) -> Iterable[Family]:
-    where = live.where
-    page = _Page({"run": where.run, **({"cluster": where.cluster} if where.cluster else {})})
-    for phase in where.phases or ("",):
-        labels = {"scenario": where.scenario, "point": where.point}
-        page.add("cephqos_run_info", 1, **labels, repeat=str(where.repeat), phase=phase)
-    page.add("cephqos_run_start_timestamp_seconds", live.started)
-    page.add("cephqos_run_repeats_done", live.repeats[0])
-    page.add("cephqos_run_repeats", live.repeats[1])
-    page.add("cephqos_run_remaining_seconds", live.eta)
-    _cluster(page, live)
-    for (phase, client), figures in live.clients.items():
-        for direction in DIRECTIONS:
-            labels = {"engine": figures.engine, "load": phase, "client": client, "op": direction}
-            _totals(page, figures.total(direction), labels)
-            if phase in where.phases:
-                _interval(page, figures, direction, labels)
-    return page.families()
+class LiveMetrics(Collector):
+    """A collector for a registry of `prometheus_client`."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def collect(self) -> Iterator[Metric]:
+        live, where = self._live, self._live.where
+        page = _Page({"run": where.run, **({"cluster": where.cluster} if where.cluster else {})})
+        for phase in where.phases or ("",):
+            labels = {"scenario": where.scenario, "point": where.point}
+            page.add("cephqos_run_info", 1, **labels, repeat=str(where.repeat), phase=phase)
+        page.add("cephqos_run_start_timestamp_seconds", live.started)
+        page.add("cephqos_run_repeats_done", live.repeats[0])
+        page.add("cephqos_run_repeats", live.repeats[1])
+        page.add("cephqos_run_remaining_seconds", live.eta)
+        _cluster(page, live)
+        for (phase, client), figures in live.clients.items():
+            for op in DIRECTIONS:
+                labels = {"engine": figures.engine, "load": phase, "client": client, "op": op}
+                _totals(page, figures.total(op), labels)
+                if phase in where.phases:
+                    _interval(page, figures, op, labels)
+        return page.metrics()
 
 
 def _cluster(page: _Page, live: Live) -> None:

@@ -24,7 +24,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live import terminal
 from cephqos_loadgen.live.endpoint import serve
 from cephqos_loadgen.live.forecast import Forecast
-from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.notify import Notifier
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.plan.errors import ClusterUnfit, NotRestored, RunError
@@ -173,7 +173,7 @@ class Runner:
         fall_back = not self.options.listen_given
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(
-                serve(self.options.listen, lambda: families(self.live), fall_back=fall_back)
+                serve(self.options.listen, LiveMetrics(self.live), fall_back=fall_back)
             )
             self.url = url
             self.progress.note(f"metrics of this run: {url}")

@@ -11,6 +11,7 @@ from tests.bench.exporter.verdicts import Verdicts
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
+from cephqos_exporter.rendering import render
 
 
 def bench_exposition(verdicts: Verdicts) -> None:
@@ -22,7 +23,7 @@ def bench_exposition(verdicts: Verdicts) -> None:
 
     def write() -> bytes:
         page = Page()
-        page.add_families(ours)
+        page.add(render(ours))
         return page.body(openmetrics=False)
 
     own = _best(write, 9)

@@ -15,8 +15,9 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.families import Family
+from cephqos_exporter.labels import render_labels
 from cephqos_exporter.probe.latencies import Measured
-from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.metrics import LiveMetrics
 
 from ..collectors.test_cluster_poller import Clock, RecordedReader, poller
 from ..mclock_osds import CLUSTER_TARGET, OSD_TARGET, policy
@@ -90,7 +91,8 @@ def shown() -> Mapping[str, set[str]]:
     probe = Measured()
     probe.took("p", "write", 0.01)
     _add(found, _families(probe.families("c1")))
-    _add(found, _families(families(live())))
+    for metric in LiveMetrics(live()).collect():
+        _add(found, ((s.name, render_labels(s.labels)) for s in metric.samples))
     return found
 
 

@@ -14,6 +14,7 @@ from tests.replay.daemons import RecordedDaemon
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.collectors.crimson import GROUPS, TABLE, CrimsonCollector
 from cephqos_exporter.exposition import Page
+from cephqos_exporter.rendering import render
 
 from .crimson_views import (
     BLOCKS,
@@ -113,7 +114,7 @@ def test_what_is_shown_of_a_real_reply_is_valid_openmetrics_and_nothing_is_left_
 ) -> None:
     families = list(CrimsonCollector(**options).collect(view(recorded(build))))
     page = Page()
-    page.add_families(families)
+    page.add(render(families))
     text = page.body(openmetrics=True).decode()
     metrics: Iterable[Metric] = openmetrics_parser.text_string_to_metric_families(text)  # type: ignore[no-untyped-call]
     parsed = [sample for metric in metrics for sample in metric.samples]

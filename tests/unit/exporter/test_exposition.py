@@ -31,7 +31,7 @@ def parse_openmetrics(page: str) -> Iterable[Metric]:
 
 def page(*families: Family) -> Page:
     made = Page()
-    made.add_families(families)
+    made.add(render(families))
     return made
 
 

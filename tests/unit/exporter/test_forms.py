@@ -191,7 +191,7 @@ def test_families_are_in_the_order_of_the_daemons_even_where_some_lack_one() -> 
     page = Page()
     for daemon, names in enumerate((("a", "b"), ("b",), ("a", "b"))):
         labels = render_labels({"daemon": str(daemon)})
-        page.add_families([Family(name, "gauge", "Help.", [("", labels, 1)]) for name in names])
+        page.add(render([Family(name, "gauge", "Help.", [("", labels, 1)]) for name in names]))
     lines = [line for line in page.body(openmetrics=False).decode().splitlines() if "{" in line]
     assert lines == [
         f'{name}{{daemon="{d}"}} 1' for name, ds in (("a", "02"), ("b", "012")) for d in ds

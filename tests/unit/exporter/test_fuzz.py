@@ -8,6 +8,7 @@ from tests.fuzz.replies import Figures, absurd, fuzz, refused
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
+from cephqos_exporter.rendering import render
 
 HEAD = "# HELP a Help.\n# TYPE a counter\n"
 
@@ -54,8 +55,10 @@ def test_an_absurd_sample_is_noticed(value: str) -> None:
 
 def test_what_the_exporter_writes_is_what_the_fuzz_takes_for_valid() -> None:
     page = Page()
-    page.add_families(
-        [Family("x", "gauge", 'a "b" \\ c', [("", render_labels({"a": 'b"\\\nc'}), 1.5e-300)])]
+    page.add(
+        render(
+            [Family("x", "gauge", 'a "b" \\ c', [("", render_labels({"a": 'b"\\\nc'}), 1.5e-300)])]
+        )
     )
     text, openmetrics = (page.body(openmetrics=one).decode() for one in (False, True))
     assert refused(text, openmetrics, thorough=True) == ""

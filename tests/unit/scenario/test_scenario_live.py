@@ -18,17 +18,17 @@ from prometheus_client.parser import text_string_to_metric_families as text_form
 from tests.recorded import RELEASES, client_output, documents
 
 from cephqos_base.errors import UsageError
-from cephqos_exporter.families import Family
-from cephqos_exporter.web import connections
+from cephqos_exporter.labels import render_labels
 from cephqos_loadgen.engines import fio_output, rados_bench
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.endpoint import serve
-from cephqos_loadgen.live.metrics import METRICS, families
+from cephqos_loadgen.live.metrics import METRICS, LiveMetrics
 from cephqos_loadgen.live.notify import TOKEN_VARIABLE, Notifier
 from cephqos_loadgen.live.state import Live, LiveRecovery, LiveScrub, RunPlace
 from cephqos_loadgen.servers import Address
 from cephqos_loadgen.top.quantile import quantile
 
+NOTHING = LiveMetrics(Live(RunPlace()))
 PAGE = Path(__file__).parents[3] / "loadgen" / "RECORDING.md"
 
 
@@ -57,7 +57,7 @@ async def fetch(url: str, accept: str) -> str:
     [("text/plain", text_format), ("application/openmetrics-text", openmetrics)],
 )
 async def test_both_formats_parse_and_say_where_the_run_is(accept: str, parse: object) -> None:
-    async with serve("127.0.0.1:0", lambda: families(live()), fall_back=False) as url:
+    async with serve("127.0.0.1:0", LiveMetrics(live()), fall_back=False) as url:
         page = await fetch(url, accept)
     samples = {}
     for family in parse(page):  # type: ignore[operator]
@@ -81,12 +81,12 @@ async def test_both_formats_parse_and_say_where_the_run_is(accept: str, parse: o
 async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_and_a_default_one_is_not() -> (
     None
 ):
-    async with serve("127.0.0.1:0", list, fall_back=False) as url:
+    async with serve("127.0.0.1:0", NOTHING, fall_back=False) as url:
         port = url.split(":")[2].split("/")[0]
         with pytest.raises(UsageError, match=rf"--listen 127.0.0.1:{port}"):
-            async with serve(f"127.0.0.1:{port}", list, fall_back=False):
+            async with serve(f"127.0.0.1:{port}", NOTHING, fall_back=False):
                 pass
-        async with serve(f"127.0.0.1:{port}", list, fall_back=True) as other:
+        async with serve(f"127.0.0.1:{port}", NOTHING, fall_back=True) as other:
             assert other != url
 
 
@@ -95,25 +95,18 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_an_error_and_a_default_
 )
 async def test_what_is_no_address_is_refused_in_one_line(listen: str) -> None:
     with pytest.raises(UsageError, match="--listen") as refused:
-        async with serve(listen, list, fall_back=True):
+        async with serve(listen, NOTHING, fall_back=True):
             pass
     assert "\n" not in str(refused.value)
 
 
-async def test_its_connections_are_bounded_as_the_exporters_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.2)
-    async with serve("127.0.0.1:0", list, fall_back=False) as url:
-        port = int(url.split(":")[2].split("/")[0])
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(b"GET /metrics HTTP/1.1\r\n")
-        async with asyncio.timeout(5):
-            assert await reader.read() == b""
-        writer.close()
-        async with aiohttp.ClientSession() as session:
-            assert (await session.post(url)).status == 405
-            assert (await session.get(url.replace("metrics", "else"))).status == 404
+async def test_only_the_metrics_are_served() -> None:
+    async with (
+        serve("127.0.0.1:0", NOTHING, fall_back=False) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        assert (await session.post(url)).status == 405
+        assert (await session.get(url.replace("metrics", "else"))).status == 404
 
 
 @asynccontextmanager
@@ -201,11 +194,11 @@ def test_nothing_is_sent_where_nothing_is_configured() -> None:
 # -- figures -------------------------------------------------------------------------------------
 
 
-def samples_of(page: list[Family]) -> dict[tuple[str, str], float]:
+def samples_of(live: Live) -> dict[tuple[str, str], float]:
     return {
-        (f"{family.name}{suffix}", labels): value
-        for family in page
-        for suffix, labels, value in family.samples
+        (sample.name, render_labels(sample.labels)): sample.value
+        for metric in LiveMetrics(live).collect()
+        for sample in metric.samples
     }
 
 
@@ -219,7 +212,7 @@ def test_percentiles_of_the_endpoint_are_those_that_fio_reports_at_its_end(relea
         found.status("load", "client.0", fio_output.read_status(document))
     bounds = {
         float(re.findall(r'le="([^"]*)"', labels)[0]): value
-        for (name, labels), value in samples_of(list(families(found))).items()
+        for (name, labels), value in samples_of(found).items()
         if name == "cephqos_client_latency_seconds_bucket" and 'op="write"' in labels
     }
     own = printed[-1]["jobs"][0]["write"]["clat_ns"]
@@ -244,7 +237,7 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
         done = {"write": row.totals(4096), "read": IoTotals()}
         job = JobStatus(done, 0.0, float(row.second))
         found.status("write", "bench0", ClientStatus(0.0, {"v": job}))
-    samples = samples_of(list(families(found)))
+    samples = samples_of(found)
     labels = 'run="r1",engine="rados_bench",load="write",client="bench0",op="write"'
     last, before = result.rows[-1], result.rows[-2]
     rate = (last.finished - before.finished) / (last.second - before.second)
@@ -259,7 +252,7 @@ def test_rados_bench_is_in_the_live_metrics_second_by_second(release: str) -> No
 def test_a_client_that_ended_keeps_its_counters_and_loses_its_rates() -> None:
     found = live()
     found.where.phases = ()
-    names = {name for name, _ in samples_of(list(families(found)))}
+    names = {name for name, _ in samples_of(found)}
     assert "cephqos_client_ops_total" in names
     assert "cephqos_client_iops" not in names
 
@@ -268,7 +261,7 @@ def test_a_client_that_hangs_keeps_its_counters_and_loses_its_rates() -> None:
     found = live()
     for figures in found.clients.values():
         figures.taken -= 30
-    names = {name for name, _ in samples_of(list(families(found)))}
+    names = {name for name, _ in samples_of(found)}
     assert "cephqos_client_ops_total" in names
     assert "cephqos_client_iops" not in names
 
@@ -285,8 +278,9 @@ def test_the_page_lists_every_live_metric_with_its_type_and_labels() -> None:
 
 def test_every_live_metric_has_exactly_the_labels_that_are_said() -> None:
     seen: dict[str, set[frozenset[str]]] = {}
-    for family in families(live()):
-        for _, labels, _ in family.samples:
-            names = frozenset(re.findall(r'(\w+)="', labels)) - {"run", "cluster", "le"}
-            seen.setdefault(family.name, set()).add(names)
+    for metric in LiveMetrics(live()).collect():
+        for sample in metric.samples:
+            names = frozenset(sample.labels) - {"run", "cluster", "le"}
+            name = re.sub("(_bucket|_sum|_count)$", "", sample.name)
+            seen.setdefault(name, set()).add(names)
     assert seen == {name: {frozenset(metric.labels)} for name, metric in METRICS.items()}

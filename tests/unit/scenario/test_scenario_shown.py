@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
-from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.notify import annotation, push
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load.recovery import read_look
@@ -19,7 +19,7 @@ def status(ios: int, runtime: float) -> ClientStatus:
 
 
 def samples(live: Live, name: str) -> list[float]:
-    return [v for f in families(live) if f.name == name for _, _, v in f.samples]
+    return [s.value for m in LiveMetrics(live).collect() for s in m.samples if s.name == name]
 
 
 def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
@@ -33,7 +33,7 @@ def test_counters_of_a_client_go_on_when_its_process_starts_anew() -> None:
     assert samples(live, "cephqos_client_ops_total") == [250]
     live.status("load", "client.0", status(10, 1.0))
     assert samples(live, "cephqos_client_ops_total") == [260]
-    assert max(samples(live, "cephqos_client_latency_seconds")) == 260
+    assert max(samples(live, "cephqos_client_latency_seconds_count")) == 260
 
 
 def test_what_a_queue_still_does_at_the_end_of_a_load_is_no_rate() -> None:

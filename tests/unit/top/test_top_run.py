@@ -2,7 +2,7 @@
 
 from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.endpoint import serve
-from cephqos_loadgen.live.metrics import families
+from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.servers import Address, HttpServer
 from cephqos_loadgen.top.build import build_model
@@ -14,7 +14,7 @@ async def test_a_run_shows_its_phase_its_progress_and_the_latency_at_the_client(
     live = Live(RunPlace("r1", "study", "fsid", "point=a", 2, ("load",)))
     live.repeats, live.eta = (3, 12), 600.0
     live.start_client("load", "client.0", "rbd")
-    async with serve("127.0.0.1:0", lambda: families(live), fall_back=False) as url:
+    async with serve("127.0.0.1:0", LiveMetrics(live), fall_back=False) as url:
         address = Address.parse(url.removesuffix("/metrics"), "--exporter")
         async with HttpServer(address) as connection:
             source = Exporters([connection])
