@@ -313,6 +313,7 @@ def _osd_sample(label: str, osds: Osds, second: int) -> dict[str, float]:
         f'{DaemonSeries.CPU_SECONDS}{{{label},mode="user"}}': 0.4 * (second - began),
         f"{DaemonSeries.RESIDENT_BYTES}{{{label}}}": 1e9,
         f"{QosSeries.CLIENT_OPS_IN_PROGRESS}{{{label}}}": 0.0 if idle else osds.in_progress,
+        f"{QosSeries.CLIENT_WAIT_SECONDS}{{{label}}}": osds.waiting * second,
         f"{QosSeries.STORE_SECONDS}{{{label}}}": osds.in_store * second,
         f"{QosSeries.STORE_TRANSACTIONS}{{{label}}}": osds.in_store / osds.store_latency * second,
         f"{DisksSeries.OPS}{{{disk}}}": 50.0 * second,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from cephqos_base.judge import BOUNDS
 from cephqos_base.recorded import PerOsd
 from cephqos_doctor.finding import Check, Finding, quoted
 from cephqos_doctor.host_facts import HostFacts, OsdFacts
@@ -13,8 +14,6 @@ _QUEUE: Final = "osd_op_queue"
 # Ceph's own bounds of what its boot benchmark may find, where the release has no option for them.
 _LOW: Final[Mapping[Media, float]] = {"hdd": 50, "ssd": 1000}
 _HIGH: Final[Mapping[Media, float]] = {"hdd": 500, "ssd": 80_000}
-# Built-in profiles of 20.2 reserve 105 %.
-_MOST_RESERVED: Final = 1.051
 
 
 def _of_each(
@@ -94,10 +93,11 @@ def _capacity(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
 
 def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     qos = _qos(osd)
-    if qos is None:
+    # The built-in profiles of 20.2 reserve 105 % by design.
+    if qos is None or osd.config.text("osd_mclock_profile") != "custom":
         return
     total = sum(promise.reservation_ratio for promise in qos.promises.values())
-    if total > _MOST_RESERVED:
+    if total > BOUNDS.oversubscribed:
         yield Finding(
             osd.osd,
             f"its classes are promised {total:.0%} of its capacity together: not all can be kept",

@@ -63,6 +63,8 @@ def _example() -> TopSamples:
             "limit": _per_class({SCRUB: 900.0}),
             "queued": {**_per_class({CLIENT: 0.0, RECOVERY: 0.0}), (*osd["osd.3"], CLIENT): 31.0},
             "lag": {**_per_class({CLIENT: 0.0, RECOVERY: 0.0}), (*osd["osd.3"], CLIENT): 1.84},
+            "client_present": {osd["osd.3"]: 20.0},
+            "client_waiting": {osd["osd.3"]: 31.0},
             "demand": {(*osd["osd.3"], CLIENT): 1.0, (*osd["osd.7"], CLIENT): 1.0},
             "violated": {
                 **_per_class({CLIENT: 0.0, RECOVERY: 0.0}),

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
+from cephqos_base.judge import Bounds
 from cephqos_base.units import duration
 
 _PLACEHOLDER: Final = re.compile(r"@(\w+)@")
@@ -31,18 +32,10 @@ WINDOWS: Final[Mapping[str, float]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """Where a figure becomes a finding. DESIGN.md says why each is what it is."""
+class Thresholds(Bounds):
+    """Where a figure becomes a finding, besides the judge's. DESIGN.md says why each is so."""
 
-    in_progress: float = 2  # client operations in every sample: not one client in lock step
     steady: float = 0.33  # of those in every sample are there between samples too, on average
-    waiting: float = 1  # client operations waiting on average
-    store_in_progress: float = 8  # transactions in BlueStore on average
-    store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
-    store_latency_hdd: float = 0.05
-    reservation_lag: float = 0.25  # seconds
-    shortfall: float = 0.9  # attained below this share of the reservation is too little
-    at_limit: float = 0.9  # attained above this share of the limit is held by it
     idle: float = 0.5  # delivered below this share of the capacity
     immediate_share: float = 0.3  # of what is delivered
     full: float = 0.67  # delivered above this share of the capacity fills the OSD: 1 / overstated
@@ -84,7 +77,6 @@ class Thresholds:
     coverage: float = 0.8  # of the samples that a window should hold
     repeated: float = 900  # seconds of an hour in which a promise was broken
     restarts: float = 3  # of what is scraped in an hour
-    oversubscribed: float = 1.01
     scrape_seconds: float = 8  # of a deadline of 10
     series_per_osd: float = 750  # 20.2 with a DB device shows 728 with nothing switched on
     series_of_exporter: float = 500  # of host and cluster; a cluster of five pools shows 230

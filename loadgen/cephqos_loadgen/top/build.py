@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from cephqos_base.series import CLASSES, CLIENT, CLUSTER
+from cephqos_base.judge import UNKNOWN, Hold
+from cephqos_base.series import CLASSES, CLUSTER
 from cephqos_base.terminal import printable
-from cephqos_loadgen.results import demand
 from cephqos_loadgen.top.figures import DAEMON, FIGURES, Key, Selection, Values
 from cephqos_loadgen.top.missing import find_missing
 from cephqos_loadgen.top.model import (
@@ -166,7 +166,7 @@ def _osd_class(samples: TopSamples, key: Key, cause: Key, media: str) -> OsdClas
     )
     violated, wants = samples.of("violated").get(key), samples.of("demand").get(key)
     if violated is None:
-        state = _judged(part, waits=bool(part.queued) or _waits(samples, key, media))
+        state = _judged(part, _hold(samples, key, media))
     else:
         state = _by_rules(part, violated, wants)
     shortfall = part.shortfall
@@ -183,29 +183,40 @@ def _by_rules(part: OsdClass, violated: float, wants: float | None) -> State:
     return "kept" if wants or part.attained else "idle"
 
 
-def _waits(samples: TopSamples, key: Key, media: str) -> bool:
-    """Whether clients wait outside the queue of their class: before it, or inside the store."""
+def _hold(samples: TopSamples, key: Key, media: str) -> Hold:
+    """For the judge: without rules, this one moment is all that is known.
+
+    In which shards a class wants something is seen over minutes only: it is owed all of them.
+    """
+
+    def of(figure: str, key: Key = key) -> float:
+        return samples.of(figure).get(key, UNKNOWN)
+
     osd = key[:2]
-    if key[2] != CLIENT or samples.of("client_present").get(osd, 0.0) < demand.PRESENT:
-        return False
-    if samples.of("client_waiting").get(osd, 0.0) >= demand.WAITING:
-        return True
-    busy = samples.of("store_seconds").get(osd, 0.0)  # transactions under way, by Little's law
-    explained = demand.STORE_LATENCY["hdd" if media == "hdd" else "ssd"]
-    ended = samples.of("store_transactions").get(osd, 0.0)
-    return busy >= max(demand.IN_STORE, explained * ended)
+    return Hold(
+        work=key[2],
+        attained=of("attained"),
+        reserved=of("reserved"),
+        limit=of("limit"),
+        queued=of("queued"),
+        lag=of("lag"),
+        in_progress=of("client_present", osd) + samples.of("queued").get(key, 0.0),
+        waiting=of("client_waiting", osd) + samples.of("throttle_waiting").get(osd, 0.0),
+        store_seconds=of("store_seconds", osd),
+        store_ended=of("store_transactions", osd),
+        store_used=of("store_used", osd),
+        on_disk=media == "hdd",
+    )
 
 
-def _judged(part: OsdClass, waits: bool) -> State:
-    """Without the rules: what this one moment shows."""
+def _judged(part: OsdClass, hold: Hold) -> State:
     if part.attained is None:
         return "unknown"
     if not part.reserved:
-        return "unpromised" if part.attained or waits else "idle"
-    late = part.lag is not None and part.lag > demand.LAG_SECONDS
-    if late or (waits and part.attained < demand.SHORTFALL * part.reserved):
+        return "unpromised" if part.attained or hold.wants else "idle"
+    if hold.violated:
         return "behind"
-    return "kept" if part.attained or waits else "idle"
+    return "kept" if part.attained or hold.wants else "idle"
 
 
 def _badness(part: OsdClass) -> tuple[float, ...]:

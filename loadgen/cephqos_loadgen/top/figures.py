@@ -183,6 +183,15 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     "client_waiting": TopFigure(
         metric=QosSeries.CLIENT_WAIT_SECONDS, by=_OSD, how="rate_max", judging=True
     ),
+    "throttle_waiting": TopFigure(
+        metric=QosSeries.THROTTLE_WAIT_SECONDS, by=_OSD, how="rate_sum", judging=True
+    ),
+    "store_used": TopFigure(
+        metric=QosSeries.THROTTLE_USED_RATIO,
+        by=_OSD,
+        where={"throttle": "bluestore"},
+        judging=True,
+    ),
     "client_present": TopFigure(metric=QosSeries.CLIENT_OPS_IN_PROGRESS, by=_OSD, judging=True),
     "store_seconds": TopFigure(
         metric=QosSeries.STORE_SECONDS, by=_OSD, how="rate_max", judging=True

@@ -98,7 +98,11 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
             "under full load",
         ),
         (
-            {"osds": (recorded(osd_mclock_scheduler_client_res="0.9"),)},
+            {
+                "osds": (
+                    recorded(osd_mclock_profile="custom", osd_mclock_scheduler_client_res="0.9"),
+                )
+            },
             "reservations-possible",
             "of its capacity together",
             "osd_mclock_profile",

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from tests.synthetic_archive import Builder, Osds, SyntheticRepeat
 
-from cephqos_alerts.rules.settings import WINDOWS, Thresholds
+from cephqos_alerts.rules.settings import WINDOWS
 from cephqos_loadgen.archive.reader import open_archive
 from cephqos_loadgen.report.doubts.every import doubts
 from cephqos_loadgen.report.figures.analysis import ReportRun, analyse
 from cephqos_loadgen.report.figures.causes import RULES_WINDOW
-from cephqos_loadgen.results import demand
 
 STEADY = [SyntheticRepeat(1000.0), SyntheticRepeat(1010.0), SyntheticRepeat(990.0)]
 SATURATED = Osds(attained=800.0, waiting=5.0)
@@ -49,13 +48,7 @@ def test_many_transactions_in_the_store_pile_up_only_where_each_takes_long_for_i
     assert any("put to the test" in text for text in said) is not piles_up
 
 
-def test_demand_has_the_bounds_and_the_windows_of_the_rules() -> None:
-    bounds = Thresholds()
-    assert (bounds.in_progress, bounds.waiting) == (demand.PRESENT, demand.WAITING)
-    assert bounds.store_in_progress == demand.IN_STORE
-    assert (bounds.shortfall, bounds.reservation_lag) == (demand.SHORTFALL, demand.LAG_SECONDS)
-    latencies = {"hdd": bounds.store_latency_hdd, "ssd": bounds.store_latency_ssd}
-    assert latencies == demand.STORE_LATENCY
+def test_demand_has_the_windows_of_the_rules() -> None:
     assert {WINDOWS["rate"], WINDOWS["sustained"]} == {RULES_WINDOW}
 
 

@@ -6,14 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from cephqos_base.series import DaemonSeries, QosSeries
+from cephqos_base.series import SCHEDULED, DaemonSeries, QosSeries
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBenchResult
 from cephqos_loadgen.plan.words import count
 from cephqos_loadgen.report.doubts.doubt import Doubt, rows_of
 from cephqos_loadgen.report.figures.analysis import ReportRun
 from cephqos_loadgen.report.figures.environment import on_a_file
 from cephqos_loadgen.report.figures.observe import Observation
-from cephqos_loadgen.report.figures.promises import client_demand, held, together, window_rates
+from cephqos_loadgen.report.figures.promises import hold_of, window_rates
 from cephqos_loadgen.report.words import listed
 
 _REAL: Final = 0.5  # of the configured capacity
@@ -182,10 +182,10 @@ def _delivered(observed: Observation) -> Iterator[tuple[str, float, float]]:
             s.at(end) for s in observed.samples.of(QosSeries.CAPACITY_OPS, ceph_daemon=osd)
         ]
         times, rates = window_rates(series, start, end)
-        queues = observed.samples.of(QosSeries.QUEUE_LENGTH, ceph_daemon=osd)
-        wanted = held(together(queues), times)
-        wanted |= client_demand(observed.samples, osd, times)
-        if configured and configured[0] and wanted.sum() >= _LEAST_DEMAND_SECONDS:
+        if not configured or not configured[0] or not len(times):
+            continue
+        holds = [hold_of(observed.samples, osd, work, times, rates) for work in SCHEDULED]
+        if sum(np.any([hold.wants for hold in holds], axis=0)) >= _LEAST_DEMAND_SECONDS:
             yield osd, configured[0], float(rates.max())
 
 

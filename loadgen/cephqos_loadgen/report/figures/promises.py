@@ -1,44 +1,42 @@
 """Whether OSDs got what mClock promises each class, second by second, from recorded metrics.
 
-Rates are over windows of WINDOW seconds. A class has demand in a window when requests waited in its
-queue at every sample of it. Clients have demand too when operations were in progress at every
-sample, and waited before the scheduler or piled up behind it: many transactions in the store, and
-each takes long for its media. A window is violated when the class had demand and got too little of
-its reservation. Bounds (`results.demand`) are those of the alerts' rules, which see more evidence,
-and hold a violation longer.
+Figures are over windows of WINDOW seconds, which the judge is asked about one by one.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from cephqos_base.judge import UNKNOWN, Hold
 from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
 from cephqos_loadgen.report.figures import metrics
 from cephqos_loadgen.report.figures.intervals import Mask
 from cephqos_loadgen.report.figures.samples import Samples, Series
 from cephqos_loadgen.report.figures.statistics import Floats
-from cephqos_loadgen.results import demand
 
 WINDOW: Final = 10.0
+# In which of the shards a class wants something is seen in so many windows, as by the rules.
+_WINDOWS_OF_SHARDS: Final = 5
 FAMILIES: Final = frozenset(
     {
-        *(
-            QosSeries.OPS,
-            QosSeries.RESERVATION_OPS,
-            QosSeries.LIMIT_OPS,
-            QosSeries.QUEUE_LENGTH,
-            QosSeries.CAPACITY_OPS,
-        ),
-        *(QosSeries.DELIVERED_OPS, QosSeries.RESERVATION_LAG_SECONDS, QosSeries.RESERVATION_RATIO),
-        *(
-            QosSeries.CLIENT_OPS_IN_PROGRESS,
-            QosSeries.CLIENT_WAIT_SECONDS,
-            QosSeries.THROTTLE_WAIT_SECONDS,
-        ),
-        *(QosSeries.STORE_SECONDS, QosSeries.STORE_TRANSACTIONS),
-        *(QosSeries.THROTTLE_USED_RATIO, QosSeries.SCHEDULER_INFO),
+        QosSeries.CAPACITY_OPS,
+        QosSeries.CLIENT_OPS_IN_PROGRESS,
+        QosSeries.CLIENT_WAIT_SECONDS,
+        QosSeries.DELIVERED_OPS,
+        QosSeries.LIMIT_OPS,
+        QosSeries.OPS,
+        QosSeries.QUEUE_LENGTH,
+        QosSeries.RESERVATION_LAG_SECONDS,
+        QosSeries.RESERVATION_OPS,
+        QosSeries.SCHEDULER_INFO,
+        QosSeries.SHARDS,
+        QosSeries.STORE_SECONDS,
+        QosSeries.STORE_TRANSACTIONS,
+        QosSeries.THROTTLE_USED_RATIO,
+        QosSeries.THROTTLE_WAIT_SECONDS,
     }
 )
 
@@ -101,12 +99,10 @@ def _promise(
     if not len(times):
         return None
     labels = {"ceph_daemon": osd, "class": work}
+    hold = hold_of(samples, osd, work, times, rates)
+    wanted = hold.wants
     reservation = _level(samples.of(QosSeries.RESERVATION_OPS, **labels), end)
-    wanted = held(together(samples.of(QosSeries.QUEUE_LENGTH, **labels)), times)
-    if work == CLIENT:
-        wanted |= client_demand(samples, osd, times)
     step = float(np.median(np.diff(times))) if len(times) > 1 else 1.0
-    short = wanted & (rates < demand.SHORTFALL * (reservation or 0.0))
     lags = [
         s.values[(s.times >= start) & (s.times <= end)]
         for s in samples.of(QosSeries.RESERVATION_LAG_SECONDS, **labels)
@@ -123,7 +119,7 @@ def _promise(
         attained_most=float(rates.max()),
         seconds=seconds,
         demand_seconds=float(wanted.sum()) * step,
-        violated_seconds=float(short.sum()) * step if reservation else None,
+        violated_seconds=float(hold.violated.sum()) * step if reservation else None,
         lag_most_seconds=worst,
         demand_ends=times[wanted],
         step=step,
@@ -150,63 +146,90 @@ def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floa
     return times[whole], (grown[whole] - grown[first[whole]]) / span
 
 
-def client_demand(samples: Samples, osd: str, times: Floats) -> Mask:
-    """Whether clients' operations were there all the time, and waited or piled up in the store."""
+def hold_of(
+    samples: Samples,
+    osd: str,
+    work: str,
+    times: Floats,
+    attained: Floats,
+    window: float = WINDOW,
+) -> Hold:
+    """What a class of an OSD shows in each window that ends at one of these times."""
     own = {"ceph_daemon": osd}
-    # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
-    there = samples.of(QosSeries.CLIENT_OPS_IN_PROGRESS, **own)
-    there += samples.of(QosSeries.QUEUE_LENGTH, **own, **{"class": CLIENT}) if there else []
-    present = held(together(there), times, demand.PRESENT)
-    waits = samples.of(QosSeries.CLIENT_WAIT_SECONDS, **own)
-    waits += samples.of(QosSeries.THROTTLE_WAIT_SECONDS, **own)
-    return present & ((_rates_at(waits, times) >= demand.WAITING) | _piling_up(samples, osd, times))
+
+    def of(family: str, **labels: str) -> list[Series]:
+        return samples.of(family, **own, **labels)
+
+    def rate(*families: str) -> Floats:
+        return _rates_at([s for family in families for s in of(family)], times, window)
+
+    def least(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
+        return _extreme(np.minimum, together(gauges, fold), times, window)
+
+    of_class = {"class": work}
+    queues = of(QosSeries.QUEUE_LENGTH, **of_class)
+    there = of(QosSeries.CLIENT_OPS_IN_PROGRESS)
+    limit = _level(of(QosSeries.LIMIT_OPS, **of_class), times[-1])
+    reserved = _level(of(QosSeries.RESERVATION_OPS, **of_class), times[-1])
+    return Hold(
+        work=work,
+        attained=attained,
+        reserved=UNKNOWN if reserved is None else reserved,
+        limit=UNKNOWN if limit is None else limit,
+        queued=least(queues),
+        lag=least(of(QosSeries.RESERVATION_LAG_SECONDS, **of_class), np.maximum),
+        shards_wanting=_shards_wanting(queues, of(QosSeries.SHARDS), times, window),
+        # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
+        in_progress=least([*there, *queues] if there else []),
+        waiting=rate(QosSeries.CLIENT_WAIT_SECONDS, QosSeries.THROTTLE_WAIT_SECONDS),
+        store_seconds=rate(QosSeries.STORE_SECONDS),
+        store_ended=rate(QosSeries.STORE_TRANSACTIONS),
+        store_used=least(of(QosSeries.THROTTLE_USED_RATIO, throttle="bluestore")),
+        on_disk=bool(of(QosSeries.SCHEDULER_INFO, media="hdd")),
+    )
 
 
-def _piling_up(samples: Samples, osd: str, times: Floats) -> Mask:
-    """Many transactions in the store, each longer than its media explains; or none of them ends."""
-    own = {"ceph_daemon": osd}
-    seconds = _rates_at(samples.of(QosSeries.STORE_SECONDS, **own), times)
-    counters = samples.of(QosSeries.STORE_TRANSACTIONS, **own)
-    ended = _rates_at(counters, times)
-    disks = samples.of(QosSeries.SCHEDULER_INFO, media="hdd", **own)
-    bound = demand.STORE_LATENCY["hdd" if disks else "ssd"]
-    slow = (ended > 0) & (seconds >= demand.IN_STORE) & (seconds >= bound * ended)
-    used = samples.of(QosSeries.THROTTLE_USED_RATIO, throttle="bluestore", **own)
-    found: Mask = slow
-    if counters:
-        found |= held(used, times, np.finfo(float).tiny) & (ended == 0)
-    return found
+def _shards_wanting(
+    queues: Sequence[Series], shards: Sequence[Series], times: Floats, window: float
+) -> Floats:
+    """The share of the shards with a queue; all of them where none has one: it waits elsewhere."""
+    count = _level(shards, times[-1]) or math.inf
+    long = _WINDOWS_OF_SHARDS * window
+    wanting = sum(_extreme(np.maximum, [queue], times, long) > 0 for queue in queues)
+    return np.where(wanting, wanting / count, 1.0) if shards else np.ones(len(times))
 
 
-def _rates_at(counters: Sequence[Series], times: Floats) -> Floats:
+def _rates_at(counters: Sequence[Series], times: Floats, window: float) -> Floats:
     """The rate of all counters together over the window that ends at each time."""
-    found = np.zeros(len(times))
+    found = np.full(len(times), 0.0 if counters else UNKNOWN)
     for counter in counters:
         last = np.searchsorted(counter.times, times, side="right") - 1
-        first = np.maximum(0, np.searchsorted(counter.times, times - WINDOW, side="right") - 1)
+        first = np.maximum(0, np.searchsorted(counter.times, times - window, side="right") - 1)
         span = counter.times[last] - counter.times[first]
         grown = np.maximum(0.0, counter.values[last] - counter.values[first])
         found += np.where(span > 0, grown / np.maximum(span, 1e-9), 0.0)
     return found
 
 
-def together(gauges: Sequence[Series]) -> list[Series]:
-    """Their sum at every time at which one of them has a sample; those of shards, for example."""
+def together(gauges: Sequence[Series], fold: np.ufunc = np.add) -> list[Series]:
+    """Their sum, or what else, at every time at which one of them has a sample; of shards, say."""
     if len(gauges) < 2:
         return list(gauges)
     times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
     total = np.zeros(len(times))
     for gauge in gauges:
-        total[np.searchsorted(times, gauge.times)] += gauge.values
+        at = np.searchsorted(times, gauge.times)
+        total[at] = fold(total[at], gauge.values)
     return [Series(gauges[0].name, {}, times, total)]
 
 
-def held(queues: Sequence[Series], times: Floats, least: float = 1) -> Mask:
-    """Whether so much waited at every sample of the window that ends at each time."""
-    found = np.zeros(len(times), np.bool_)
-    for queue in queues:
-        waiting = np.concatenate([[0], np.cumsum(queue.values >= least)])
-        last = np.searchsorted(queue.times, times, side="right")
-        first = np.searchsorted(queue.times, times - WINDOW, side="left")
-        found |= (last > first) & (waiting[last] - waiting[first] == last - first)
-    return found
+def _extreme(of: np.ufunc, gauges: Sequence[Series], times: Floats, window: float) -> Floats:
+    """The least or the most in the window that ends at each time; UNKNOWN without a sample."""
+    if not gauges:
+        return np.full(len(times), UNKNOWN)
+    (gauge,) = gauges
+    last = np.searchsorted(gauge.times, times, side="right")
+    first = np.searchsorted(gauge.times, times - window, side="left")
+    ends = np.column_stack([first, last]).ravel()
+    found = of.reduceat(np.append(gauge.values, UNKNOWN), ends)[::2]
+    return np.where(last > first, found, UNKNOWN)

@@ -1,0 +1,105 @@
+"""The judge: does a class of an OSD want more than it gets, and is its reservation violated?
+
+Where the recording rules run, their verdict counts (`PerClass.DEMAND`, `PerClass.VIOLATED`). This
+is for places without rules: `top` on an exporter, and reports from archives. The rules take their
+bounds from here and say the same in PromQL; a test compares the two. The rules see more besides:
+bursts in step with the scrapes, restarts, and clients that wait for another OSD.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from cephqos_base.series import BEST_EFFORT, CLIENT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """From where on a figure is evidence. alerts/DESIGN.md says why each is what it is."""
+
+    in_progress: float = 2  # client operations in every sample: not one client in lock step
+    waiting: float = 1  # client operations waiting on average
+    store_in_progress: float = 8  # transactions in BlueStore on average
+    store_latency_ssd: float = 0.005  # seconds; below, many in progress is not piling up
+    store_latency_hdd: float = 0.05  # a disk takes long for being a disk
+    reservation_lag: float = 0.25  # seconds
+    shortfall: float = 0.9  # attained below this share of the reservation is too little
+    at_limit: float = 0.9  # attained above this share of the limit is held by it
+    oversubscribed: float = 1.01  # of the capacity, reserved by a custom profile
+
+
+BOUNDS: Final = Bounds()
+
+
+class Figure(Protocol):
+    """A number, or an array with one for each moment."""
+
+    def __gt__(self, other: Any, /) -> Any: ...
+    def __ge__(self, other: Any, /) -> Any: ...
+    def __lt__(self, other: Any, /) -> Any: ...
+    def __le__(self, other: Any, /) -> Any: ...
+    def __mul__(self, other: Any, /) -> Any: ...
+
+
+# Neither more nor less than anything: what is not known is no evidence.
+UNKNOWN: Final = math.nan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hold:
+    """What a class of an OSD shows over a hold. Its verdicts are bools, or arrays of them."""
+
+    work: str  # the class
+    attained: Figure = UNKNOWN
+    reserved: Figure = UNKNOWN
+    limit: Figure = UNKNOWN  # 0: none
+    queued: Figure = UNKNOWN  # the fewest in its queue
+    lag: Figure = UNKNOWN  # seconds: the least, of the shard that is furthest behind
+    shards_wanting: Figure = 1.0  # the share of the shards that have work for it
+    # What else clients wait for. Seconds of waiting and in the store are per second.
+    in_progress: Figure = UNKNOWN  # the fewest, with those in the queue
+    waiting: Figure = UNKNOWN  # before the scheduler, in its queue and at throttles
+    store_seconds: Figure = UNKNOWN
+    store_ended: Figure = UNKNOWN  # transactions per second
+    store_used: Figure = UNKNOWN  # the least of its throttle
+    on_disk: bool = False
+
+    @property
+    def piling_up(self) -> Any:
+        """Many transactions in the store, each longer than its media explains; or none ends."""
+        latency = BOUNDS.store_latency_hdd if self.on_disk else BOUNDS.store_latency_ssd
+        slow = (self.store_ended > 0) & (self.store_seconds >= self.store_ended * latency)
+        many = self.store_seconds >= BOUNDS.store_in_progress
+        return (slow & many) | ((self.store_ended <= 0) & (self.store_used > 0))
+
+    @property
+    def wants(self) -> Any:
+        """Whether there is demand: without it nothing is violated."""
+        if self.work != CLIENT:
+            return self.queued >= 1
+        waits = (self.waiting >= BOUNDS.waiting) | self.piling_up
+        return (self.in_progress >= BOUNDS.in_progress) & waits
+
+    @property
+    def short(self) -> Any:
+        """Whether it gets too little of what it is owed.
+
+        It is owed the part of those shards for which it has work; where work piles up behind the
+        scheduler all shards share that fate. What is counted for recovery is estimated: at its
+        limit it has had its reservation.
+        """
+        least = self.reserved * BOUNDS.shortfall
+        in_part = self.attained < least * self.shards_wanting
+        if self.work == CLIENT:
+            return in_part | (self.piling_up & (self.attained < least))
+        held = (self.limit > 0) & (self.attained > self.limit * BOUNDS.at_limit)
+        return in_part & (held ^ True)
+
+    @property
+    def violated(self) -> Any:
+        """Whether it wants more, and gets too little of what is reserved, or gets it too late.
+
+        What is counted for best effort is a lower bound, so only its lag tells.
+        """
+        late = (self.lag > BOUNDS.reservation_lag) & (self.reserved > 0)
+        return self.wants & (late if self.work == BEST_EFFORT else self.short | late)
