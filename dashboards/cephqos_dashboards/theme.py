@@ -22,6 +22,8 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
+from cephqos_base.judge import BOUNDS
+
 # One colour per class, everywhere.
 CLASSES: Final[Mapping[str, str]] = {
     "client": "#345AF1",
@@ -95,7 +97,7 @@ def steps(*rising: tuple[float | None, str]) -> list[Threshold]:
 NEUTRAL: Final = steps((None, QUIET))
 ZERO_IS_GOOD: Final = steps((None, GOOD), (1, BAD))
 ZERO_IS_USUAL: Final = steps((None, GOOD), (1, WARN))
-ATTAINMENT: Final = steps((None, BAD), (0.9, WARN), (1, GOOD))
+ATTAINMENT: Final = steps((None, BAD), (BOUNDS.shortfall, WARN), (1, GOOD))
 BUDGET: Final = steps((None, BAD), (0.0001, WARN), (0.25, GOOD))
 UP: Final = steps((None, BAD), (1, GOOD))
 

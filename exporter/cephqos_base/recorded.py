@@ -94,6 +94,7 @@ class PerClass:
     EVIDENCE: Final = "osd_class:cephqos_evidence:rank"
     EXCESS_OPS: Final = "osd_class:cephqos_excess_ops:rate"
     HELD_WHILE_IDLE: Final = "osd_class:cephqos_held_while_idle:bool"
+    KEPT: Final = "osd_class:cephqos_kept:ratio"
     LACKS_OPS: Final = "osd_class:cephqos_lacks_ops:rate"
     LASTING_EVIDENCE: Final = "osd_class:cephqos_lasting_evidence:rank"
     LIMIT_HOLD_SECONDS: Final = "osd_class:cephqos_limit_hold_seconds:max"

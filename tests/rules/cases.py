@@ -16,6 +16,7 @@ RULES_OF_CHECKOUT: Final = Path("alerts/rules")
 # What each file of tests loads (more rules make every step slower), and how often it evaluates.
 _ALL: Final = ("recording.yml", "qos.yml", "state.yml", "coverage.yml", "blind.yml")
 RULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "judged": ("recording.yml",),
     "state": ("state.yml", "coverage.yml"),
     "overdue": ("state.yml",),
     "slo": ("recording.yml", "slo.yml"),

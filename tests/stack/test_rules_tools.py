@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import yaml
 from tests.recorded import RELEASES
+from tests.rules.cases import promtool_document
 from tests.rules.files import GROUPS, write
+from tests.rules.judged import rules_case
 
 from cephqos_alerts.output.alertmanager import alertmanager_config, parse_receivers
 from cephqos_alerts.rules.render import render
@@ -42,6 +44,13 @@ def test_promtool_of_every_release_takes_the_rules_without_complaint(release: st
 def test_alerts_fire_stay_silent_and_resolve_when_they_should(group: str, tmp_path: Path) -> None:
     argv = [*tool("reef", "promtool"), "test", "rules", str(write(group, tmp_path))]
     assert "SUCCESS" in run(argv)
+
+
+def test_the_rules_judge_as_the_judge_in_python_does(tmp_path: Path) -> None:
+    """tests/unit/alerts/test_judge.py judges the same series without rules."""
+    file = tmp_path / "judged.yml"
+    file.write_text(yaml.safe_dump(promtool_document("judged", [rules_case()])))
+    assert "SUCCESS" in run([*tool("reef", "promtool"), "test", "rules", str(file)])
 
 
 def test_prometheus_3_evaluates_the_rules_alike(tmp_path: Path) -> None:

@@ -162,24 +162,32 @@ VIOLATION: Final = RuleGroup(
             record=PerClass.SHORTFALL_OPS,
             expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
-        # Demand, and not what is recorded only where there is some: that would last on for five
-        # minutes after Prometheus was restarted.
+        # What those that want more get of what they are owed, where that tells of a promise.
         # What is counted for best effort is a lower bound (trimming and the removal of pools are in
         # no counter), so only dmClock's tags tell whether it has its promise. What is counted for
         # recovery is estimated: if it waits for its limit, it has had its reservation.
+        RecordedSeries(
+            record=PerClass.KEPT,
+            expr=f"""
+            {PerClass.ATTAINED_OPS}
+            / on ({OSD_CLASS}) (
+              {PerClass.OWED_OPS}{{class!="background_best_effort"}}
+                and on ({OSD_CLASS}) {PerClass.WANTS}
+            )
+            unless on ({OSD_CLASS}) {PerClass.AT_LIMIT}{{class=~"background_.*"}}
+            """,
+        ),
+        # Demand, and not what is recorded only where there is some: that would last on for five
+        # minutes after Prometheus was restarted.
         # Work done between a restart and the next scrape is in no counter: a rate is too low. Where
         # another exporter shows the OSD as well, and did not restart, its rate is right.
+        # Without rules cephqos_base/judge.py says the same; tests/rules/judged.py compares them.
         RecordedSeries(
             record=PerClass.VIOLATED,
             expr=f"""
             (
               0 * ({PerClass.DEMAND} == 1 and on ({OSD_CLASS}) (
-                @shortfall@ * (
-                  {PerClass.OWED_OPS}{{class!="background_best_effort"}}
-                    and on ({OSD_CLASS}) {PerClass.WANTS}
-                )
-                > on ({OSD_CLASS}) {PerClass.ATTAINED_OPS}
-                unless on ({OSD_CLASS}) {PerClass.AT_LIMIT}{{class=~"background_.*"}}
+                {PerClass.KEPT} < @shortfall@
                 or on ({OSD_CLASS})
                 min_over_time({PerClass.RESERVATION_LAG_SECONDS}[@sustained@])
                 > @reservation_lag@

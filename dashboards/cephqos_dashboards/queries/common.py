@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from cephqos_base.recorded import PerClass, PerCluster
+from cephqos_base.recorded import PerCluster
 from cephqos_base.series import DaemonSeries
 
 # So many OSDs are read one by one; a larger cluster shows its sums and those of its hosts.
@@ -43,18 +43,6 @@ TOO_LARGE: Final = (
 def rate_once(selector: str, series: str, by: str, more: str = "") -> str:
     """A rate in which two exporters that see the same count once; `more`: further matchers."""
     return f"max by ({by}) (rate({series}{{{selector}{more}}}[$__rate_interval]))"
-
-
-def attainment(selector: str, by: str) -> str:
-    """What those that want more get of what they are owed, where that tells of a promise, as in the
-    rules: best effort is counted as a lower bound, recovery at its limit has had its reservation.
-    """
-    return f"""
-      max by ({by}) ({PerClass.ATTAINED_OPS}{{{selector}}})
-      / max by ({by}) ({PerClass.OWED_OPS}{{{selector}, class!="background_best_effort"}} > 0)
-      and on ({by}) {PerClass.DEMAND}{{{selector}}} == 1
-      unless on ({by}) {PerClass.AT_LIMIT}{{{selector}, class=~"background_.*"}}
-    """.strip()
 
 
 def quantiles(buckets: str, share: float) -> str:

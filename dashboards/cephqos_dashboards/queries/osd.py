@@ -20,7 +20,6 @@ from cephqos_dashboards.queries.common import (
     CLUSTER,
     ONE_OSD,
     SLOW_WINDOW,
-    attainment,
     quantiles,
     rate_once,
     top,
@@ -35,7 +34,7 @@ def _class(series: str, legend: str = "{{class}}", condition: str = "") -> Panel
 
 
 VIOLATED: Final = _class(PerClass.VIOLATED)
-ATTAINMENT: Final = PanelQuery(attainment(ONE_OSD, "class"), "{{class}}")
+ATTAINMENT: Final = PanelQuery(f"max by (class) ({PerClass.KEPT}{{{ONE_OSD}}})", "{{class}}")
 CAUSE: Final = PanelQuery(
     f"max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})", "{{class}}: {{cause}} {{by}}"
 )

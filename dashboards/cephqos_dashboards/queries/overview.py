@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, attainment, or_say
+from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
 from cephqos_dashboards.theme import CAUSES
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
@@ -26,7 +26,7 @@ _WAITS_FOR: Final = f"""
 WORST: Final = PanelQuery(
     f"""
     bottomk(1,
-      ({attainment(DETAIL, "ceph_daemon, class")})
+      max by (ceph_daemon, class) ({PerClass.KEPT}{{{DETAIL}}})
       * on (ceph_daemon, class) group_left (by) ({_WAITS_FOR.rstrip()}
       )
     )

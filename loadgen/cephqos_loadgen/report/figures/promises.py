@@ -131,7 +131,9 @@ def _level(found: Sequence[Series], time: float) -> float | None:
     return found[0].at(time) if found else None
 
 
-def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floats]:
+def window_rates(
+    series: Series, start: float, end: float, window: float = WINDOW
+) -> tuple[Floats, Floats]:
     """Ends of the windows that lie within, and the counter's rate over each."""
     kept = (series.times >= start) & (series.times <= end)
     times, values = series.times[kept], series.values[kept]
@@ -139,8 +141,8 @@ def window_rates(series: Series, start: float, end: float) -> tuple[Floats, Floa
         return times[:0], values[:0]
     steps = np.diff(values)
     grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, values[1:]))])
-    first = np.searchsorted(times, times - WINDOW - 0.5, side="left")
-    whole = times - times[first] >= min(WINDOW, float(times[-1] - times[0])) - 0.5
+    first = np.searchsorted(times, times - window - 0.5, side="left")
+    whole = times - times[first] >= min(window, float(times[-1] - times[0])) - 0.5
     whole &= times > times[first]
     span = times[whole] - times[first[whole]]
     return times[whole], (grown[whole] - grown[first[whole]]) / span
