@@ -31,7 +31,7 @@ class Bounds:
 BOUNDS: Final = Bounds()
 
 
-class Figure(Protocol):
+class Amount(Protocol):
     """A number, or an array with one for each moment."""
 
     def __gt__(self, other: Any, /) -> Any: ...
@@ -50,18 +50,18 @@ class Hold:
     """What a class of an OSD shows over a hold. Its verdicts are bools, or arrays of them."""
 
     work: str  # the class
-    attained: Figure = UNKNOWN
-    reserved: Figure = UNKNOWN
-    limit: Figure = UNKNOWN  # 0: none
-    queued: Figure = UNKNOWN  # the fewest in its queue
-    lag: Figure = UNKNOWN  # seconds: the least, of the shard that is furthest behind
-    shards_wanting: Figure = 1.0  # the share of the shards that have work for it
+    attained: Amount = UNKNOWN
+    reserved: Amount = UNKNOWN
+    limit: Amount = UNKNOWN  # 0: none
+    queued: Amount = UNKNOWN  # the fewest in its queue
+    lag: Amount = UNKNOWN  # seconds: the least, of the shard that is furthest behind
+    shards_wanting: Amount = 1.0  # the share of the shards that have work for it
     # What else clients wait for. Seconds of waiting and in the store are per second.
-    in_progress: Figure = UNKNOWN  # the fewest, with those in the queue
-    waiting: Figure = UNKNOWN  # before the scheduler, in its queue and at throttles
-    store_seconds: Figure = UNKNOWN
-    store_ended: Figure = UNKNOWN  # transactions per second
-    store_used: Figure = UNKNOWN  # the least of its throttle
+    in_progress: Amount = UNKNOWN  # the fewest, with those in the queue
+    waiting: Amount = UNKNOWN  # before the scheduler, in its queue and at throttles
+    store_seconds: Amount = UNKNOWN
+    store_ended: Amount = UNKNOWN  # transactions per second
+    store_used: Amount = UNKNOWN  # the least of its throttle
     on_disk: bool = False
 
     @property

@@ -257,7 +257,7 @@ def test_durations_have_two_units_at_most(seconds: float, words: str) -> None:
         (example(), "BROKEN: client on 2 OSDs; 1 OSD not answering"),
         (example(violated={}), "BEHIND at this moment: client on 1 OSD; 1 OSD not answering"),
         (
-            without("violated", "queued", "lag"),
+            without("violated", "queued", "lag", "client_waiting"),
             "KEPT: every class gets its reservation, or wants less (11 OSDs); 1 OSD not answering",
         ),
         (without("violated", "reserved"), "NO PROMISES: no OSD has a reservation; 1 OSD not"),
