@@ -106,7 +106,7 @@ async def _install(arguments: argparse.Namespace) -> int:
     if arguments.directory.exists() and not arguments.directory.is_dir():
         raise UsageError(f"{arguments.directory}: expected a directory")
     files = installed(
-        arguments.directory.absolute(),
+        arguments.directory,
         prometheus=arguments.prometheus,
         loki=arguments.loki,
         scrape_interval=arguments.scrape_interval,
@@ -125,6 +125,7 @@ def installed(
     directory: Path, *, prometheus: str, loki: str, scrape_interval: float
 ) -> dict[Path, str]:
     """The files of an installation: what is committed, with provisioning for this place."""
+    directory = directory.absolute()
     dashboards = directory / "dashboards"
     place = GrafanaPaths(
         dashboards=str(dashboards),

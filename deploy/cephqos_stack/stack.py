@@ -15,11 +15,14 @@ from typing import Any, Self
 
 import yaml
 
+from cephqos_alerts.cli import load_slos
+from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_base import textfile
 from cephqos_base.units import duration
 from cephqos_loadgen.background import in_background, own_module
-from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.programs import free_ports, until_answers
 
@@ -34,7 +37,7 @@ class StackSpec:
     scrape_interval: float = 1.0
     time_scale: float = 1 / 30
     slos: Path | None = None  # a file of SLOs
-    webhook: str | None = None
+    webhook: str = DEFAULT_WEBHOOK
     sockets: str = ""  # pattern of the admin sockets that the exporter reads; all without one
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
@@ -43,16 +46,17 @@ class StackSpec:
     rules: bool = True  # whether Prometheus loads them
     targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
 
-    def rules_argv(self, directory: Path) -> list[str]:
-        """The command that writes rules and Alertmanager's configuration."""
-        argv = [*own_module("cephqos_base"), "rules", "build"]
-        argv += [f"--out={directory / 'rules'}"]
-        argv += [f"--alertmanager={directory / 'alertmanager.yml'}"]
-        argv += [f"--scrape-interval={self.scrape_interval}", f"--time-scale={self.time_scale}"]
-        argv += [f"--dashboard-url={self.dashboard_url}"]
-        argv += [f"--dashboard-prefix={self.dashboard_prefix}"]
-        argv += [f"--webhook={self.webhook}"] if self.webhook else []
-        return [*argv, f"--slo={self.slos}" if self.slos else "--no-slo"]
+    @property
+    def rule_settings(self) -> RuleSettings:
+        return RuleSettings(
+            scrape_interval=self.scrape_interval,
+            time_scale=self.time_scale,
+            dashboard_url=self.dashboard_url,
+            dashboard_prefix=self.dashboard_prefix,
+        )
+
+    def rule_files(self) -> dict[str, str]:
+        return build_rules(self.rule_settings, load_slos(self.slos) if self.slos else [])
 
 
 class Stack:
@@ -83,7 +87,7 @@ class Stack:
 
     async def __aenter__(self) -> Self:
         try:
-            await self._write_files()
+            self._write_files()
             await self._start("exporter", self._exporter(), f"{self.exporter_url}/-/ready")
             await self._start(
                 "alertmanager", self._alertmanager(), f"{self.alertmanager_url}/-/ready"
@@ -110,12 +114,13 @@ class Stack:
         found: list[dict[str, Any]] = reply["data"]["alerts"]
         return found
 
-    async def _write_files(self) -> None:
-        done = await process.run(self.spec.rules_argv(self.dir), within=_START_TIMEOUT)
-        if done.returncode:
-            raise LabError(f"no rules for {self.spec.name}: {done.stderr.strip()}")
-        text = yaml.safe_dump(self._prometheus_config(), sort_keys=False)
-        (self.dir / "prometheus.yml").write_text(text, encoding="utf-8")
+    def _write_files(self) -> None:
+        settings, webhook = self.spec.rule_settings, self.spec.webhook
+        files = {f"rules/{name}": text for name, text in self.spec.rule_files().items()}
+        files["alertmanager.yml"] = alertmanager_config(settings, webhook)
+        files["prometheus.yml"] = yaml.safe_dump(self._prometheus_config(), sort_keys=False)
+        for name, text in files.items():
+            textfile.write(self.dir / name, text)
 
     def _prometheus_config(self) -> dict[str, Any]:
         interval = duration(self.spec.scrape_interval)

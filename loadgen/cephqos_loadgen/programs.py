@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.background import in_background, own_module
+from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import RELEASES, Release
@@ -53,12 +53,6 @@ async def run_program(name: str, argv: Sequence[str], log: Path) -> None:
             raise LabError(f"{name} did not end within {_TOOL_SECONDS:.0f} s") from None
     if status:
         raise LabError(f"{name} failed: {last_words(log)}")
-
-
-async def run_cephqos(arguments: Sequence[str], log: Path) -> None:
-    """Run another of our own commands to its end."""
-    argv = [*own_module("cephqos_base"), *arguments]
-    await run_program(f"cephqos {arguments[0]}", argv, log)
 
 
 def free_ports(count: int) -> list[int]:

@@ -11,16 +11,17 @@ import sys
 import urllib.parse
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from cephqos_alerts.output.build import build_rules
+from cephqos_base import textfile
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.lab.isolation import process as programs
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
 from cephqos_loadgen.programs import free_ports, last_words, tree_program, until_answers
@@ -82,8 +83,9 @@ class Far:
         names = [*_PORTS, *self.agents()]
         self.ports = dict(zip(names, free_ports(len(names)), strict=True))
         self._bin = await self._programs()
-        often = [f"--out={self.folder / 'rules'}", "--evaluations-per-scrape=5"]
-        await programs.run([*self.stack.spec.rules_argv(self.folder), *often], within=60.0)
+        often = replace(self.stack.spec.rule_settings, evaluations_per_scrape=5)
+        for name, text in build_rules(often, []).items():
+            textfile.write(self.folder / "rules" / name, text)
         for engine, part in (
             *(("thanos", part) for part in ("receive", "query", "rule")),
             *(("victoria", part) for part in ("storage", "alert")),

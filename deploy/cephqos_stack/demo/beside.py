@@ -8,9 +8,10 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
+from cephqos_alerts.alerts.logs import log_rules
+from cephqos_base import textfile
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.programs import run_program
 from cephqos_loadgen.progress import Say, Silent
 from cephqos_stack.grafana.find import HOW_TO_GET
 from cephqos_stack.grafana.place import Grafana, Sources
@@ -115,7 +116,8 @@ async def logs_beside(pipeline: LogPipeline, stack: Stack) -> AsyncIterator[Besi
     async def collect(beside: Beside) -> None:
         for name in ("cephqos-collector", "loki"):
             await ensure_tool(name, _Told(beside.tell), nice=19)
-        await _write_rules(pipeline.spec.folder, stack)
+        rules = pipeline.spec.folder / "rules" / "fake" / "logs.yml"
+        textfile.write(rules, log_rules(stack.spec.rule_settings))
         beside.tell("Loki and the collector are starting")
         async with pipeline:
             beside.settled(f"in Loki: {pipeline.loki_url}")
@@ -123,11 +125,3 @@ async def logs_beside(pipeline: LogPipeline, stack: Stack) -> AsyncIterator[Besi
 
     async with _beside("logs", collect) as beside:
         yield beside
-
-
-async def _write_rules(folder: Path, stack: Stack) -> None:
-    """The same settings as the stack's rules have; its other files are written a second time."""
-    loki = folder / "rules" / "fake" / "logs.yml"
-    await asyncio.to_thread(loki.parent.mkdir, parents=True, exist_ok=True)
-    argv = [*stack.spec.rules_argv(folder / "prometheus"), f"--loki={loki}"]
-    await run_program("cephqos rules", argv, folder / "rules.out")

@@ -1,6 +1,5 @@
 """A Grafana that runs already: ours is put beside what it has, and removed at the end."""
 
-import asyncio
 import contextlib
 import json
 import re
@@ -16,7 +15,7 @@ from cephqos_base.answers import in_one_line
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.servers import Address, first_words
-from cephqos_stack.grafana.place import Grafana, Sources, install
+from cephqos_stack.grafana.place import Grafana, Sources, installation
 
 _SECONDS: Final = 30.0
 
@@ -33,22 +32,22 @@ class OtherGrafana(Grafana):
     async def showing(
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AsyncIterator[None]:
-        await install(sources, folder)
+        files = installation(sources, folder)
         say(f"dashboards are put into {self.url}")
         timeout = aiohttp.ClientTimeout(total=_SECONDS)
         async with (
             aiohttp.ClientSession(headers=self.headers, timeout=timeout) as session,
             contextlib.AsyncExitStack() as placed,
         ):
-            await self._place(_GrafanaApi(self.url, session), placed, folder)
+            await self._place(_GrafanaApi(self.url, session), placed, files)
             yield
 
     async def _place(
-        self, api: "_GrafanaApi", placed: contextlib.AsyncExitStack, folder: Path
+        self, api: "_GrafanaApi", placed: contextlib.AsyncExitStack, files: Mapping[Path, str]
     ) -> None:
         names: dict[str, str] = {}
-        file = folder / "provisioning" / "datasources" / "cephqos.yml"
-        document = await asyncio.to_thread(yamlfile.read, file)
+        (provisioned,) = (text for file, text in files.items() if file.parent.name == "datasources")
+        document = yamlfile.parse(provisioned, "data sources")
         for source in document.plain()["datasources"]:
             uid, name = self.prefix + source["uid"], f"{source['name']} {self.prefix[:-1]}"
             await api.post("datasources", source | {"uid": uid, "name": name})
@@ -57,8 +56,7 @@ class OtherGrafana(Grafana):
         title = f"cephqos {self.prefix[:-1]}"
         await api.post("folders", {"uid": self.prefix[:-1], "title": title})
         placed.push_async_callback(api.delete, f"folders/{self.prefix[:-1]}")
-        for file in sorted((folder / "dashboards").glob("*.json")):
-            text = await asyncio.to_thread(file.read_text, "utf-8")
+        for text in (text for file, text in sorted(files.items()) if file.suffix == ".json"):
             board = own_copy(text, self.prefix, names)
             await api.post("dashboards/db", {"dashboard": board, "folderUid": self.prefix[:-1]})
 

@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from cephqos_base import dashboards
+from cephqos_base import dashboards, textfile
 from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
-from cephqos_stack.grafana.place import Grafana, Sources, install
+from cephqos_stack.grafana.place import Grafana, Sources, installation
 
 IMAGE: Final = "grafana/grafana:10.4.3"
 _START_SECONDS: Final = 120.0
@@ -44,7 +44,8 @@ class OwnGrafana(Grafana):
     async def showing(
         self, sources: Sources, folder: Path, say: Say = lambda _: None
     ) -> AsyncIterator[None]:
-        await install(sources, folder)
+        for file, text in installation(sources, folder).items():
+            textfile.write(file, text)
         await self._prepare(folder, say)
         say("Grafana is starting")
         log = folder / "grafana.out"

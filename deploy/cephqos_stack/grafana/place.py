@@ -1,6 +1,5 @@
 """What every Grafana is asked for, whether it is started or runs already."""
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -10,7 +9,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from cephqos_base import dashboards
-from cephqos_loadgen.programs import run_cephqos
+from cephqos_dashboards.cli import installed
 from cephqos_loadgen.progress import Say
 
 # A demo's story takes three minutes. In the hour that dashboards show it would be a narrow strip.
@@ -50,10 +49,11 @@ class Grafana(ABC):
         """Data sources and dashboards are there during the block. `folder` is for its files."""
 
 
-async def install(sources: Sources, folder: Path) -> None:
-    """Write dashboards and provisioning files, by the command that users have for it."""
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    argv = ["dashboards", "install", str(folder), f"--prometheus={sources.prometheus}"]
-    argv += [f"--loki={sources.loki}"] if sources.loki else []
-    argv += [f"--scrape-interval={sources.scrape_interval:g}"]
-    await run_cephqos(argv, folder / "install.out")
+def installation(sources: Sources, folder: Path) -> dict[Path, str]:
+    """Dashboards and provisioning files for a Grafana that reads them in this folder."""
+    return installed(
+        folder,
+        prometheus=sources.prometheus,
+        loki=sources.loki,
+        scrape_interval=sources.scrape_interval,
+    )

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
+from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.errors import UsageError
 from cephqos_loadgen.archive.openmetrics import pages
 from cephqos_loadgen.archive.reader import Archive, ArchiveDamaged, damage_named
 from cephqos_loadgen.archive.series import RecordedRun, Samples, merge
-from cephqos_loadgen.programs import find_program, run_cephqos
+from cephqos_loadgen.programs import find_program
 from cephqos_loadgen.progress import Say
 from cephqos_loadgen.record.columns import labelled, parse, render
 from cephqos_loadgen.record.layout import METRICS_FILE
@@ -173,12 +176,8 @@ async def _recorded(
     say("writing blocks")
     raw = work / "raw"
     await to_blocks(recording, {}, 0, raw, work)
-    built = work / "rules"
-    argv = ["rules", "build", f"--out={built}", "--scrape-interval=1"]
-    argv.append(f"--time-scale={time_scale:g}")
-    await run_cephqos(argv, work / "rules.out")
-    files = [file.read_text(encoding="utf-8") for file in sorted(built.glob("*.yml"))]
-    every = recording_rules(files)
+    settings = RuleSettings(scrape_interval=1.0, time_scale=time_scale)
+    every = recording_rules(build_rules(settings, load_slos(DEFAULT_SLOS)).values())
     order = layers(every if wanted is None else leading_to(every, wanted))
     begin_ms, end_ms = recording.span_ms()
     begin, end = begin_ms // 1000, math.ceil(end_ms / 1000)

@@ -14,7 +14,6 @@ import pytest
 from cephqos_loadgen.background import own_module
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.record import own_exporter
-from cephqos_stack.stack import StackSpec
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted(
@@ -56,13 +55,11 @@ def trap(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("which", ["rules", "exporter", "stack's exporter"])
+@pytest.mark.parametrize("which", ["exporter", "stack's exporter"])
 def test_children_of_a_run_and_of_a_demo_import_nothing_from_the_working_directory(
     which: str, trap: Path
 ) -> None:
-    if which == "rules":
-        argv = StackSpec().rules_argv(trap / "out")
-    elif which == "exporter":
+    if which == "exporter":
         argv = [*own_exporter.argv(0, _Reach(), "/nonexistent", None), "--config.check"]
     else:
         argv = [*own_module("cephqos_exporter.cli"), "--config.check"]
