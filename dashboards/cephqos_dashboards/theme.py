@@ -1,4 +1,5 @@
-"""How everything looks: colours, units, thresholds. Nothing else names a colour or a unit.
+"""How everything looks: colours, units, thresholds. Nothing else names a colour or a unit, except
+cephqos_base/causes.py for causes.
 
 The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. Those of
 one palette stay apart for people with protanopia, deuteranopia and tritanopia. A test computes
@@ -6,7 +7,6 @@ both. Where a palette has more colours than anyone can tell apart (causes), the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from grafana_foundation_sdk.models.dashboard import (
@@ -22,6 +22,7 @@ from grafana_foundation_sdk.models.dashboard import (
     ValueMappingResult,
 )
 
+from cephqos_base.causes import CAUSES
 from cephqos_base.judge import BOUNDS
 
 # One colour per class, everywhere.
@@ -47,30 +48,6 @@ THREADS: Final[Mapping[str, str]] = {
     "bstore_kv_final": "#1A8A99",
     "reactor": "#767778",
 }
-
-
-@dataclass(frozen=True)
-class Cause:
-    """A cause of a violation, as the map of violations shows it."""
-
-    name: str
-    colour: str
-    text: str
-
-
-# Codes of the map are positions in this list; 0 is a promise that is kept.
-CAUSES: Final = (
-    Cause("immediate", CLASSES["immediate"], "replica writes"),
-    Cause("interference", CLASSES["background_recovery"], "other class"),
-    Cause("limit", "#B58900", "limit"),
-    Cause("skew", "#C265C4", "one shard"),
-    Cause("replica", "#7A6FF0", "other OSD"),
-    Cause("network", "#2E8BC0", "network"),
-    Cause("device", BAD, "device"),
-    Cause("cpu", "#B4527A", "CPU"),
-    Cause("capacity", "#4C8C2B", "capacity"),
-    Cause("unknown", "#9A6A4B", "unknown"),
-)
 
 
 class Unit:
@@ -129,7 +106,7 @@ NONE: Final = mapped({"0": ("none", GOOD)})
 DONE: Final = mapped({"0": ("nothing left", QUIET)})
 CAUSE_CODES: Final = mapped(
     {"-1": ("no promise, or no rules", QUIET), "0": ("kept", GOOD)}
-    | {str(code): (cause.text, cause.colour) for code, cause in enumerate(CAUSES, 1)}
+    | {str(code): (cause.words, cause.colour) for code, cause in enumerate(CAUSES, 1)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
 

@@ -1,4 +1,4 @@
-"""Names of our series and label sets, and the values of the labels class and cause.
+"""Names of our series and label sets, and the values of the label class.
 
 Rules, dashboards, top, reports and the demo take names from here, so that a name that is misspelt
 is an error and not an empty graph. Series that nothing of ours reads have no name here. recorded.py
@@ -27,20 +27,6 @@ IMMEDIATE: Final = "immediate"
 # The classes that mClock shares the OSD between; immediate work goes first and is charged to none.
 SCHEDULED: Final = (CLIENT, RECOVERY, BEST_EFFORT)
 CLASSES: Final = (*SCHEDULED, IMMEDIATE)
-
-# Why a class gets no more, values of the label `cause`, most urgent first.
-CAUSES: Final = (
-    "device",
-    "cpu",
-    "limit",
-    "skew",
-    "interference",
-    "replica",
-    "network",
-    "immediate",
-    "capacity",
-    "unknown",
-)
 
 
 def bucket(histogram: str) -> str:

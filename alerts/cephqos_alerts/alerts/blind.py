@@ -9,9 +9,12 @@ from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, QosSeries
 BLIND: Final = RuleGroup(
     name="cephqos-blind-alerts",
     rules=(
-        # Of the OSDs that are up in the map; where nobody reads the map, of those of the last hour.
         RecordedSeries(
             record=PerCluster.COVERAGE,
+            comment="""
+            Of the OSDs that are up in the map; where nobody reads the map, of those of the last
+            hour.
+            """,
             expr=f"""
             {PerCluster.OSDS}
             / on (cluster) (

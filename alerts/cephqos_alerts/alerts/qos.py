@@ -4,7 +4,7 @@ from typing import Final
 
 from cephqos_alerts.alerts.configuration import CAPACITY
 from cephqos_alerts.causes.cause import COUNTED
-from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity
+from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity, previously
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 
@@ -265,7 +265,7 @@ _TARGETS: Final = (
         record=PerClusterClass.TARGET_MISSED,
         expr=f"""
         {PerClusterClass.DEMAND}
-        * on (cluster) group_left () ({PerCluster.COVERAGE} >= bool 1)
+        * on (cluster) group_left () ({previously(PerCluster.COVERAGE)} >= bool 1)
         * (
           {PerClusterClass.ATTAINED_OPS}
           < bool (@shortfall@ * ({PerClusterClass.TARGET_OPS} > 0))
@@ -390,7 +390,7 @@ QOS: Final = RuleGroup(
     rules=(
         RecordedSeries(
             record=PerClass.VIOLATED_LASTING,
-            expr=_lasting(PerClass.VIOLATED, f"{PerClass.VIOLATED_LASTING} and"),
+            expr=_lasting(PerClass.VIOLATED, f"{previously(PerClass.VIOLATED_LASTING)} and"),
         ),
         _reservation("page", _violated(*_PAGED)),
         _reservation(

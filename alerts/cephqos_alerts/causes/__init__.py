@@ -1,1 +1,7 @@
-"""Why a class of an OSD gets no more: each cause, its evidence, and which of them leads."""
+"""Why a class of an OSD gets no more: one file per cause, each with evidence of its own.
+
+Each is a recording rule. Several can hold at once; all are recorded, and the most urgent leads
+(`leading.py`). Names, words, ranks and colours are in cephqos_base/causes.py, since dashboards need
+them too. To add a cause: a line there, a file here, an entry of `EVERY`, and
+`pytest tests/unit/alerts/test_causes.py --regenerate` for the table of DESIGN.md.
+"""

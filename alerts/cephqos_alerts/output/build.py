@@ -8,9 +8,10 @@ from cephqos_alerts.alerts.coverage import COVERAGE, SLOW_COVERAGE
 from cephqos_alerts.alerts.logs import LOGS
 from cephqos_alerts.alerts.qos import QOS
 from cephqos_alerts.alerts.state import RECOVERY, SATURATION, SCRUB
-from cephqos_alerts.causes.cause import CAUSE
+from cephqos_alerts.causes.leading import CAUSE
 from cephqos_alerts.recording.across import ACROSS, KINDS
 from cephqos_alerts.recording.demand import DEMAND
+from cephqos_alerts.recording.failing import FINDINGS
 from cephqos_alerts.recording.promises import HISTORY, PROMISES, VIOLATION, WORK
 from cephqos_alerts.recording.rollups import ROLLUPS
 from cephqos_alerts.rules.render import render, to_yaml
@@ -30,6 +31,7 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         DEMAND,
         VIOLATION,
         ACROSS,
+        FINDINGS,
         CAUSE,
         ROLLUPS,
         HISTORY,

@@ -5,20 +5,33 @@ because of an OSD elsewhere. The finding belongs to the OSD on which the time is
 tell which one that is.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 from cephqos_alerts.recording.promises import mean_seconds, per_osd
 from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPeer
-from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries
+from cephqos_base.series import OSD, DaemonSeries, OpSeries, OpsSeries, QosSeries, count, total
 
-# What an OSD waits for when it writes or reads, by where it is measured. A throttled device shows
-# in commits and read waits only: its requests are held back before the kernel counts them.
-DEVICE_SECONDS: Final = {
-    "commit": PerOsd.KV_COMMIT_SECONDS_RATE,
-    "read": PerOsd.READ_WAIT_SECONDS_RATE,
-    "device": PerOsd.DEVICE_LATENCY_SECONDS_RATE,
-}
+
+@dataclass(frozen=True)
+class DevicePlace:
+    """Where it shows that an OSD waits for its device, and what is usual there."""
+
+    at: str  # value of the label `at`
+    seconds: str
+    usual: str  # the median of a day
+
+
+# A throttled device shows in commits and read waits only: its requests are held back before the
+# kernel counts them.
+DEVICE_PLACES: Final = (
+    DevicePlace("commit", PerOsd.KV_COMMIT_SECONDS_RATE, PerOsd.KV_COMMIT_SECONDS_MEDIAN1D),
+    DevicePlace("read", PerOsd.READ_WAIT_SECONDS_RATE, PerOsd.READ_WAIT_SECONDS_MEDIAN1D),
+    DevicePlace(
+        "device", PerOsd.DEVICE_LATENCY_SECONDS_RATE, PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D
+    ),
+)
 
 
 def _among_peers(series: str) -> str:
@@ -64,9 +77,9 @@ KINDS: Final = RuleGroup(
     slow=True,
     rules=(
         RecordedSeries(record=PerMedia.CAPACITY_OPS, expr=_among_peers(PerOsd.CAPACITY_OPS)),
-        # What serves thousands of requests per second is flash that counts as a disk.
         RecordedSeries(
             record=PerOsd.DISK,
+            comment="What serves thousands of requests per second is flash that counts as a disk.",
             expr=f"""
             0 * (
               {PerOsd.DEVICE_REQUESTS_MAX1D} < @disk_most_requests@
@@ -82,10 +95,12 @@ ACROSS: Final = RuleGroup(
     rules=(
         RecordedSeries(record=PerMedia.DELIVERED_OPS, expr=_among_peers(PerOsd.DELIVERED_OPS)),
         RecordedSeries(record=PerMedia.DEVICE_BYTES, expr=_among_peers(PerOsd.DEVICE_BYTES_RATE)),
-        # Slower than its peers because it does much more than they do is no failure. Scrub and
-        # trimming are in no counter of operations; the device has their bytes.
         RecordedSeries(
             record=PerOsd.BUSIER,
+            comment="""
+            Slower than its peers because it does much more than they do is no failure. Scrub and
+            trimming are in no counter of operations; the device has their bytes.
+            """,
             expr=f"""
             0 * max by ({OSD}) (
               {_more_than_peers(PerOsd.DELIVERED_OPS, PerMedia.DELIVERED_OPS)}
@@ -95,9 +110,11 @@ ACROSS: Final = RuleGroup(
         ),
         *(
             RecordedSeries(
-                record=PerMedia.DEVICE_SECONDS, labels={"at": place}, expr=_among_peers(series)
+                record=PerMedia.DEVICE_SECONDS,
+                labels={"at": place.at},
+                expr=_among_peers(place.seconds),
             )
-            for place, series in DEVICE_SECONDS.items()
+            for place in DEVICE_PLACES
         ),
         RecordedSeries(
             record=PerOsd.REPLICA_WRITE_SECONDS,
@@ -114,9 +131,9 @@ ACROSS: Final = RuleGroup(
             record=PerMedia.REPLICA_WRITES_IN_PROGRESS,
             expr=_among_peers(PerOsd.REPLICA_WRITES_IN_PROGRESS),
         ),
-        # How many times slower than on its peers replica writes are on this OSD.
         RecordedSeries(
             record=PerOsd.REPLICA_SLOWNESS,
+            comment="How many times slower than on its peers replica writes are on this OSD.",
             expr=f"""
             max by ({OSD}) (
               ({PerOsd.REPLICA_WRITE_SECONDS} * on ({OSD}) group_left (media) {PerOsd.MEDIA})
@@ -126,10 +143,13 @@ ACROSS: Final = RuleGroup(
         ),
         RecordedSeries(record=PerMedia.CPU_WAITING, expr=_among_peers(PerOsd.CPU_WAITING)),
         RecordedSeries(record=PerMedia.CPU_USED, expr=_among_peers(PerOsd.CPU_USED)),
-        # Who holds up the writes of others: is far slower than its peers, or slower and lacks the
-        # CPU that they have, or has stopped. Who uses more CPU than they do lacks none: it is busy.
         RecordedSeries(
             record=PerOsd.HOLDS_REPLICA_WRITES,
+            comment="""
+            Who holds up the writes of others: is far slower than its peers, or slower and lacks the
+            CPU that they have, or has stopped. Who uses more CPU than they do lacks none: it is
+            busy.
+            """,
             expr=f"""
             0 * (
               (
@@ -151,15 +171,17 @@ ACROSS: Final = RuleGroup(
             ) + 1
             """,
         ),
-        # The share of a client write, once it has left the scheduler, that its own store takes.
-        # Absent where nearly all of its time is spent in the scheduler: what is left is noise.
         RecordedSeries(
             record=PerOsd.OWN_STORE,
+            comment="""
+            The share of a client write, once it has left the scheduler, that its own store takes.
+            Absent where nearly all of its time is spent in the scheduler: what is left is noise.
+            """,
             expr=f"""
             {PerOsd.STORE_LATENCY_SECONDS}
             / on ({OSD}) (
-              max by ({OSD}) (rate({OpSeries.LATENCY_SECONDS}_sum{{op="write"}}[@rate@]))
-              / (max by ({OSD}) (rate({OpSeries.LATENCY_SECONDS}_count{{op="write"}}[@rate@]))
+              max by ({OSD}) (rate({total(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
+              / (max by ({OSD}) (rate({count(OpSeries.LATENCY_SECONDS)}{{op="write"}}[@rate@]))
                 > 0)
               * on ({OSD}) (
                 1 - max by ({OSD}) (rate({QosSeries.CLIENT_WAIT_SECONDS}[@rate@]))
@@ -170,9 +192,11 @@ ACROSS: Final = RuleGroup(
             )
             """,
         ),
-        # What operations of an OSD's clients were seen to wait for most, among other OSDs.
         RecordedSeries(
             record=PerOsdPeer.WAITS_FOR,
+            comment="""
+            What operations of an OSD's clients were seen to wait for most, among other OSDs.
+            """,
             expr=f"""
             topk by ({OSD}) (1,
               label_replace(

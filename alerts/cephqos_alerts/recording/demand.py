@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd, PerShard
 from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries, OpSeries, QosSeries, total
 
@@ -20,31 +20,24 @@ def _worst(record: str, metric: str) -> RecordedSeries:
     )
 
 
-# Demand. A client operation that waits does so in a scheduler queue (counted by Little's law, since
-# a look at the queue finds it empty as often as full), at a throttle, or, most often, inside
-# BlueStore, which takes work without bound until its throttles fill.
-# Operations that wait for another OSD wait in no queue of their own. They are demand where as many
-# are in progress as make a store pile up, where their writes take at least as long as those of a
-# slow device, where an OSD or the network is seen to be slow, and where the promise, of the OSD or
-# the cluster, is not kept either; else whoever has little to do, or a fast store of its own, would
-# always want more. Where nothing is reserved and the cluster's target is missed, an OSD that is
-# slow for having more to do than its peers (recovery) keeps them waiting as well.
+_OWN_STORE: Final = previously(PerOsd.OWN_STORE)
 _CLUSTER_FALLS_SHORT: Final = f"""
-                    {PerOsd.OWN_STORE} and on (cluster) (
-                      {PerClusterClass.ATTAINED_OPS}{{class="client"}}
-                      < on (cluster) (@shortfall@ * {PerClusterClass.TARGET_OPS}{{class="client"}})
+                    {_OWN_STORE} and on (cluster) (
+                      {previously(PerClusterClass.ATTAINED_OPS)}{{class="client"}}
+                      < on (cluster)
+                        (@shortfall@ * {previously(PerClusterClass.TARGET_OPS)}{{class="client"}})
                     )
 """
 _KEPT_WAITING: Final = f"""
-                  {PerOsd.OWN_STORE} < @own_store@
+                  {_OWN_STORE} < @own_store@
                   and on ({OSD}) ({PerOsd.CLIENT_PRESENT_LOW} >= @store_in_progress@)
                   and on ({OSD}) (
                     {PerOsd.STORE_LATENCY_SECONDS}
-                    > on ({OSD}) (@device_floor@ * {PerOsd.OWN_STORE})
+                    > on ({OSD}) (@device_floor@ * {_OWN_STORE})
                   )
                   and on ({OSD}) (
                     (
-                      {PerOsd.OWN_STORE} and on (cluster) {PerOsd.HOLDS_UP_OTHERS}
+                      {_OWN_STORE} and on (cluster) {previously(PerOsd.HOLDS_UP_OTHERS)}
                       or on ({OSD}) {NetworkSeries.SLOW_PEERS} > 0
                     )
                     and on ({OSD}) (
@@ -56,8 +49,8 @@ _KEPT_WAITING: Final = f"""
                     or on ({OSD})
                     {_CLUSTER_FALLS_SHORT.strip()}
                       and on (cluster) (
-                        {PerOsd.REPLICA_SLOWNESS} > @replica_slow@
-                        and on ({OSD}) ({PerOsd.REPLICA_WRITE_SECONDS} > @device_floor@)
+                        {previously(PerOsd.REPLICA_SLOWNESS)} > @replica_slow@
+                        and on ({OSD}) ({previously(PerOsd.REPLICA_WRITE_SECONDS)} > @device_floor@)
                       )
                       unless on ({OSD}) {PerClass.RESERVED_OPS}{{class="client"}} > 0
                   )
@@ -66,9 +59,11 @@ _KEPT_WAITING: Final = f"""
 DEMAND: Final = RuleGroup(
     name="cephqos-demand",
     rules=(
-        # Most queues of most shards are empty: from here on only the others are looked at.
         RecordedSeries(
             record=PerShard.QUEUE_LENGTH,
+            comment="""
+            Most queues of most shards are empty: from here on only the others are looked at.
+            """,
             expr=f"max by ({OSD_CLASS}, shard) ({QosSeries.QUEUE_LENGTH} > 0)",
         ),
         RecordedSeries(
@@ -100,10 +95,12 @@ DEMAND: Final = RuleGroup(
             )
             """,
         ),
-        # It holds transactions and ends none: what is measured at their end says nothing now.
-        # Recorded only where it is so.
         RecordedSeries(
             record=PerOsd.STORE_STALLED,
+            comment="""
+            It holds transactions and ends none: what is measured at their end says nothing now.
+            Recorded only where it is so.
+            """,
             expr=f"""
             0 * (
               max by ({OSD}) (rate({QosSeries.STORE_TRANSACTIONS}[@rate@])) == 0
@@ -115,9 +112,12 @@ DEMAND: Final = RuleGroup(
             ) + 1
             """,
         ),
-        # Stalled goes first: latency, of another group, may still be that of the evaluation before.
         RecordedSeries(
             record=PerOsd.STORE_PILING_UP,
+            comment="""
+            Stalled goes first: latency, of another group, may still be that of the evaluation
+            before.
+            """,
             expr=f"""
             {PerOsd.STORE_STALLED}
             or on ({OSD})
@@ -131,9 +131,11 @@ DEMAND: Final = RuleGroup(
             0 * max by ({OSD}) ({QosSeries.THROTTLE_USED_RATIO}{{throttle="bluestore"}})
             """,
         ),
-        # Operations that wait in the scheduler's queue are not yet in progress for the OSD.
         RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_SUM,
+            comment="""
+            Operations that wait in the scheduler's queue are not yet in progress for the OSD.
+            """,
             expr=f"""
             max by ({OSD}) ({QosSeries.CLIENT_OPS_IN_PROGRESS})
             + on ({OSD}) (
@@ -142,27 +144,42 @@ DEMAND: Final = RuleGroup(
             )
             """,
         ),
-        # In nearly every sample, not on average: a burst of a second leaves samples without work.
-        # One of a minute may be without: clients that wait for a slow OSD find the others idle.
         RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_LOW,
+            comment="""
+            In nearly every sample, not on average: a burst of a second leaves samples without work.
+            One of a minute may be without: clients that wait for a slow OSD find the others idle.
+            """,
             expr=f"quantile_over_time(0.25, {PerOsd.CLIENT_PRESENT_SUM}[@sustained@])",
         ),
-        # On average, too (Little's law): bursts in step with the scrapes are in every sample.
         RecordedSeries(
             record=PerOsd.CLIENT_PRESENT_RATE,
+            comment="""
+            On average, too (Little's law): bursts in step with the scrapes are in every sample.
+            """,
             expr=f"""
             sum by ({OSD}) (
               max by ({OSD}, op) (rate({total(OpSeries.LATENCY_SECONDS)}[@rate@]))
             )
             """,
         ),
-        # What comes in bursts, in step with the scrapes, is no demand. A slow device ends many at
-        # once and then none for a while: so the best of some averages counts, and a store that has
-        # piled up in a part of the time.
         RecordedSeries(
             record=PerClass.DEMAND,
             labels={"class": "client"},
+            comment="""
+            A client operation that waits does so in a scheduler queue (counted by Little's law,
+            since a look at the queue finds it empty as often as full), at a throttle, or, most
+            often, inside BlueStore, which takes work without bound until its throttles fill.
+            Operations that wait for another OSD wait in no queue of their own. They are demand
+            where as many are in progress as make a store pile up, where their writes take at least
+            as long as those of a slow device, where an OSD or the network is seen to be slow, and
+            where the promise, of the OSD or the cluster, is not kept either; else whoever has
+            little to do, or a fast store of its own, would always want more. Where nothing is
+            reserved and the cluster's target is missed, an OSD that is slow for having more to do
+            than its peers (recovery) keeps them waiting as well. What comes in bursts, in step with
+            the scrapes, is no demand. A slow device ends many at once and then none for a while: so
+            the best of some averages counts, and a store that has piled up in a part of the time.
+            """,
             expr=f"""
             0 * (
               {PerOsd.CLIENT_PRESENT_LOW} >= @in_progress@

@@ -5,10 +5,11 @@ All of it is recorded only where it is so: on a healthy cluster these rules look
 
 from typing import Final
 
-from cephqos_alerts.recording.across import DEVICE_SECONDS
-from cephqos_alerts.rules.rule import RecordedSeries
+from cephqos_alerts.recording.across import DEVICE_PLACES, DevicePlace
+from cephqos_alerts.recording.wanting import WANTING
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerMedia, PerOsd, PerOsdPlace
-from cephqos_base.series import OSD, OpSeries, QosSeries, ThreadsSeries
+from cephqos_base.series import OSD, OpSeries, QosSeries, RecoverySeries, ThreadsSeries, count
 
 # Commits and reads take long, too, when the threads that do them are ready and wait for a CPU.
 _THREADS_AT: Final = {
@@ -30,31 +31,29 @@ def _waits_for_cpu(place: str) -> str:
     """
 
 
-def _long_device_seconds(place: str, series: str) -> RecordedSeries:
-    """What is short is no failure, however many times longer than usual it takes."""
-    unless = _waits_for_cpu(place) if place in _THREADS_AT else ""
+def _long_device_seconds(place: DevicePlace) -> RecordedSeries:
+    unless = _waits_for_cpu(place.at) if place.at in _THREADS_AT else ""
     return RecordedSeries(
         record=PerOsdPlace.DEVICE_SECONDS,
-        labels={"at": place},
-        expr=f"({series} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}{unless}",
+        labels={"at": place.at},
+        comment="What is short is no failure, however many times longer than usual it takes.",
+        expr=f"({place.seconds} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
+        f"{unless}",
     )
 
 
-def _beyond_its_own(place: str, series: str) -> str:
-    """Far above the OSD's own usual figure."""
-    usual = series.replace(":rate", ":median1d")
-    return f'{PerOsdPlace.DEVICE_SECONDS}{{at="{place}"}} > on ({OSD}) (@device_history@ * {usual})'
-
-
+# Far above the OSD's own usual figure.
 _BEYOND_ITS_OWN: Final = f"\nor on ({OSD}) ".join(
-    _beyond_its_own(place, series) for place, series in DEVICE_SECONDS.items()
+    f'{PerOsdPlace.DEVICE_SECONDS}{{at="{place.at}"}}'
+    f" > on ({OSD}) (@device_history@ * {previously(place.usual)})"
+    for place in DEVICE_PLACES
 )
 
 # Flash of several kinds is one media. Whose capacity is far below that of the others is of another
 # kind, and slower than they are by nature.
 _OF_ANOTHER_KIND: Final = (
     f"{PerOsdPlace.DEVICE_SECONDS} * 0 + on ({OSD}) group_left () {PerOsd.CAPACITY_OPS}"
-    f" < on (cluster, media) group_left () (@other_kind@ * {PerMedia.CAPACITY_OPS})"
+    f" < on (cluster, media) group_left () (@other_kind@ * {previously(PerMedia.CAPACITY_OPS)})"
 )
 
 # No scrub, no share of the data and no other kind of flash explains this. Peers that wait for the
@@ -71,35 +70,41 @@ _ELSEWHERE: Final = (
     f'{PerClass.AWAY}{{class="client"}} unless on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}'
 )
 
-FAILING: Final = (
-    # Neither in operations nor, for what no counter of operations shows (scrub, trimming), in bytes
-    # or requests of its device does it do what it did at its best.
+_FAILING: Final = (
     RecordedSeries(
         record=PerOsd.COLLAPSED,
+        comment="""
+        Neither in operations nor, for what no counter of operations shows (scrub, trimming), in
+        bytes or requests of its device does it do what it did at its best.
+        """,
         expr=f"""
         0 * (
-          {PerOsd.DELIVERED_OPS} < on ({OSD}) (@collapsed@ * {PerOsd.DELIVERED_OPS_MAX1D})
+          {PerOsd.DELIVERED_OPS}
+            < on ({OSD}) (@collapsed@ * {previously(PerOsd.DELIVERED_OPS_MAX1D)})
           unless on ({OSD}) (
-            {PerOsd.DEVICE_BYTES_RATE} >= on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_BYTES_MAX1D})
+            {PerOsd.DEVICE_BYTES_RATE}
+            >= on ({OSD}) (@collapsed@ * {previously(PerOsd.DEVICE_BYTES_MAX1D)})
           )
           unless on ({OSD}) (
             {PerOsd.DEVICE_REQUESTS_RATE}
-            >= on ({OSD}) (@collapsed@ * {PerOsd.DEVICE_REQUESTS_MAX1D})
+            >= on ({OSD}) (@collapsed@ * {previously(PerOsd.DEVICE_REQUESTS_MAX1D)})
           )
         ) + 1
         """,
     ),
-    # A disk that seeks serves far fewer requests than one that reads in sequence (scrub, backfill),
-    # and takes long for each when many wait.
     RecordedSeries(
         record=PerOsd.DISK_AT_WORK,
+        comment="""
+        A disk that seeks serves far fewer requests than one that reads in sequence (scrub,
+        backfill), and takes long for each when many wait.
+        """,
         expr=f"""
         0 * (
-          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@ and on ({OSD}) {PerOsd.DISK}
+          {PerOsd.DEVICE_REQUESTS_RATE} >= @disk_requests@ and on ({OSD}) {previously(PerOsd.DISK)}
         ) + 1
         """,
     ),
-    *(_long_device_seconds(place, series) for place, series in DEVICE_SECONDS.items()),
+    *(_long_device_seconds(place) for place in DEVICE_PLACES),
     RecordedSeries(
         record=PerOsd.DEVICE_FAILING,
         expr=f"""
@@ -133,16 +138,18 @@ FAILING: Final = (
         ) + 1
         """,
     ),
-    # Where operations are so large that bytes are what runs out. With a bandwidth that is far too
-    # high mClock takes a large operation for one of the smallest: requests of the device are large
-    # all the same.
     RecordedSeries(
         record=PerOsd.LARGE_OPS,
+        comment="""
+        Where operations are so large that bytes are what runs out. With a bandwidth that is far too
+        high mClock takes a large operation for one of the smallest: requests of the device are
+        large all the same.
+        """,
         expr=f"""
         0 * (
           {PerClass.ATTAINED_OPS}{{class="client"}}
           / on ({OSD}) (
-            sum by ({OSD}) (max by ({OSD}, op) (rate({OpSeries.LATENCY_SECONDS}_count[@rate@])))
+            sum by ({OSD}) (max by ({OSD}, op) (rate({count(OpSeries.LATENCY_SECONDS)}[@rate@])))
             > 0
           ) > @large_ops@
           or on ({OSD})
@@ -150,4 +157,28 @@ FAILING: Final = (
         ) + 1
         """,
     ),
+    RecordedSeries(
+        record=PerOsd.HOLDS_UP_OTHERS,
+        expr=f"{PerOsd.HOLDS_REPLICA_WRITES} or {PerOsd.DEVICE_FAILING}",
+    ),
+    RecordedSeries(
+        record=PerOsd.SLOW_FOR_RECOVERY,
+        comment="""
+        Where placement groups move, few operations of recovery are enough to take the CPU: an OSD
+        that takes one over lists its objects again and again. What is far slower than that, a slow
+        device and a reservation without progress have another reason.
+        """,
+        expr=f"""
+        ({PerOsd.HOLDS_REPLICA_WRITES} and on ({OSD}) {PerOsd.CPU_SHORT})
+          and on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} < @recovery_slow@)
+          and on ({OSD}) (
+            sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class=~"background_.*"}}) > @recovers@
+          )
+          and on ({OSD}) {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
+          unless on ({OSD}) {PerOsd.DEVICE_FAILING}
+        """,
+    ),
 )
+
+# All that the causes join, in one group before theirs: Mimir takes at most 20 rules in one.
+FINDINGS: Final = RuleGroup(name="cephqos-findings", rules=(*WANTING, *_FAILING))

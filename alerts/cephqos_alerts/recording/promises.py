@@ -6,7 +6,7 @@ once. A series that a release cannot give stays absent through all of them.
 
 from typing import Final
 
-from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
 from cephqos_base.recorded import PerClass, PerOsd
 from cephqos_base.series import (
     OSD,
@@ -44,12 +44,12 @@ PROMISES: Final = RuleGroup(
         per_osd(PerOsd.CAPACITY_OPS, QosSeries.CAPACITY_OPS),
         RecordedSeries(
             record=PerOsd.MEDIA,
-            # Two exporters that do not agree on the media must not stop every rule.
+            comment="Two exporters that do not agree on the media must not stop every rule.",
             expr=f"topk by ({OSD}) (1, max by ({OSD}, media) ({QosSeries.SCHEDULER_INFO}))",
         ),
-        # Which target speaks for an OSD, so that sums per host count it once.
         RecordedSeries(
             record=PerOsd.INSTANCE,
+            comment="Which target speaks for an OSD, so that sums per host count it once.",
             expr="topk by (cluster, ceph_daemon) (1, max by (cluster, ceph_daemon, instance)"
             f" ({DaemonSeries.UP}))",
         ),
@@ -65,10 +65,12 @@ WORK: Final = RuleGroup(
             record=PerClass.ATTAINMENT,
             expr=f"{PerClass.ATTAINED_OPS} / ({PerClass.RESERVED_OPS} > 0)",
         ),
-        # What a class gets above its reservation, where another one could have used it: a tenth of
-        # the OSD's work or more. Only those are recorded, and most rules on causes end here.
         RecordedSeries(
             record=PerClass.EXCESS_OPS,
+            comment="""
+            What a class gets above its reservation, where another one could have used it: a tenth
+            of the OSD's work or more. Only those are recorded, and most rules on causes end here.
+            """,
             expr=f"""
             (
               ({PerClass.ATTAINED_OPS}{{class!="immediate"}} > 0)
@@ -118,9 +120,11 @@ WORK: Final = RuleGroup(
                 (PerOsd.DEVICE_REQUESTS_RATE, DisksSeries.OPS),
             )
         ),
-        # A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
         RecordedSeries(
             record=PerOsd.THREAD_CEILING,
+            comment="""
+            A reactor polls: the CPU that it takes says nothing, its own account of being busy does.
+            """,
             expr=f"""
             max by ({OSD}) (
               rate({ThreadsSeries.BUSIEST_CPU_SECONDS}{{group!~"other|reactor"}}[@rate@])
@@ -142,18 +146,20 @@ WORK: Final = RuleGroup(
     ),
 )
 
-# A reservation is promised per shard: a class that wants work done in one shard of eight is owed an
-# eighth of it. Where work piles up behind the scheduler all shards share that fate, and where it
-# waits for another OSD the queues say nothing.
 VIOLATION: Final = RuleGroup(
     name="cephqos-violation",
     rules=(
         RecordedSeries(
             record=PerClass.OWED_OPS,
+            comment="""
+            A reservation is promised per shard: a class that wants work done in one shard of eight
+            is owed an eighth of it. Where work piles up behind the scheduler all shards share that
+            fate, and where it waits for another OSD the queues say nothing.
+            """,
             expr=f"""
             ({PerClass.RESERVED_OPS}{{class="client"}} > 0)
               and on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
-            or ({PerClass.RESERVED_OPS} > 0) and on ({OSD_CLASS}) {PerClass.AWAY}
+            or ({PerClass.RESERVED_OPS} > 0) and on ({OSD_CLASS}) {previously(PerClass.AWAY)}
             or ({PerClass.RESERVED_OPS} > 0) * {PerClass.SHARDS_WANTING}
             or {PerClass.RESERVED_OPS} > 0
             """,
@@ -162,28 +168,32 @@ VIOLATION: Final = RuleGroup(
             record=PerClass.SHORTFALL_OPS,
             expr=f"clamp_min({PerClass.OWED_OPS} - {PerClass.ATTAINED_OPS}, 0)",
         ),
-        # What those that want more get of what they are owed, where that tells of a promise.
-        # What is counted for best effort is a lower bound (trimming and the removal of pools are in
-        # no counter), so only dmClock's tags tell whether it has its promise. What is counted for
-        # recovery is estimated: if it waits for its limit, it has had its reservation.
         RecordedSeries(
             record=PerClass.KEPT,
+            comment="""
+            What those that want more get of what they are owed, where that tells of a promise. What
+            is counted for best effort is a lower bound (trimming and the removal of pools are in no
+            counter), so only dmClock's tags tell whether it has its promise. What is counted for
+            recovery is estimated: if it waits for its limit, it has had its reservation.
+            """,
             expr=f"""
             {PerClass.ATTAINED_OPS}
             / on ({OSD_CLASS}) (
               {PerClass.OWED_OPS}{{class!="background_best_effort"}}
                 and on ({OSD_CLASS}) {PerClass.WANTS}
             )
-            unless on ({OSD_CLASS}) {PerClass.AT_LIMIT}{{class=~"background_.*"}}
+            unless on ({OSD_CLASS}) {previously(PerClass.AT_LIMIT)}{{class=~"background_.*"}}
             """,
         ),
-        # Demand, and not what is recorded only where there is some: that would last on for five
-        # minutes after Prometheus was restarted.
-        # Work done between a restart and the next scrape is in no counter: a rate is too low. Where
-        # another exporter shows the OSD as well, and did not restart, its rate is right.
         # Without rules cephqos_base/judge.py says the same; tests/rules/judged.py compares them.
         RecordedSeries(
             record=PerClass.VIOLATED,
+            comment="""
+            Demand, and not what is recorded only where there is some: that would last on for five
+            minutes after Prometheus was restarted. Work done between a restart and the next scrape
+            is in no counter: a rate is too low. Where another exporter shows the OSD as well, and
+            did not restart, its rate is right.
+            """,
             expr=f"""
             (
               0 * ({PerClass.DEMAND} == 1 and on ({OSD_CLASS}) (

@@ -31,9 +31,12 @@ ROLLUPS: Final = RuleGroup(
     name="cephqos-rollups",
     rules=(
         *(_of_host(host, figure) for figure, host, _ in _FIGURES),
-        # From the sums of its hosts: no second pass over all OSDs.
         *(
-            RecordedSeries(record=cluster, expr=f"sum by (cluster, class) ({host})")
+            RecordedSeries(
+                record=cluster,
+                comment="From the sums of its hosts: no second pass over all OSDs.",
+                expr=f"sum by (cluster, class) ({host})",
+            )
             for _, host, cluster in _FIGURES
         ),
         RecordedSeries(

@@ -6,7 +6,13 @@ from typing import Any, Final
 
 import yaml
 
-from cephqos_alerts.rules.rule import RecordedSeries, Rule, RuleGroup
+from cephqos_alerts.rules.rule import (
+    RecordedSeries,
+    Rule,
+    RuleGroup,
+    read_previously,
+    without_marks,
+)
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import dashboards
 from cephqos_base.units import duration
@@ -82,9 +88,26 @@ def _render_group(group: RuleGroup, settings: RuleSettings, between: str) -> dic
     }
 
 
+_KEEPS: Final = "\u00a0%"  # together with its number
+
+
+def _comment(rule: RecordedSeries) -> str:
+    """PromQL's own comment, which survives whatever reads and writes the file as YAML."""
+    said = [" ".join(rule.comment.split())]
+    if before := read_previously(rule.expr):
+        said.append(f"As of the evaluation before: {', '.join(before)}.")
+    lines = [
+        line.replace(_KEEPS, " %")
+        for text in said
+        for line in textwrap.wrap(text.replace(" %", _KEEPS), 92, break_on_hyphens=False)
+    ]
+    return "".join(f"# {line}\n" for line in lines)
+
+
 def _render_rule(rule: Rule, settings: RuleSettings, between: str) -> dict[str, Any]:
-    expr = settings.expand(textwrap.dedent(rule.expr).strip())
+    expr = settings.expand(textwrap.dedent(without_marks(rule.expr)).strip())
     if isinstance(rule, RecordedSeries):
+        expr = _comment(rule) + expr
         rendered: dict[str, Any] = {"record": rule.record, "expr": expr}
         return rendered | ({"labels": dict(rule.labels)} if rule.labels else {})
     rendered = {"alert": rule.name, "expr": expr}

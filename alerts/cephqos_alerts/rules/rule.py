@@ -1,8 +1,9 @@
 """What a rule is: a series to record, an alert, a group of them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 Severity = Literal["page", "ticket", "info", "none"]
 
@@ -14,12 +15,34 @@ Severity = Literal["page", "ticket", "info", "none"]
 Subject = Literal["osd", "absence", "load", "scrub", "recovery"]
 
 
+_PREVIOUSLY: Final = re.compile(r"@previously ([\w:]+)@")
+
+
+def previously(series: str) -> str:
+    """What the evaluation before this one recorded: by this rule, or by one that comes later.
+
+    To Prometheus this is the series as any other. The mark is for who reads the rules, and for the
+    test that finds circles: without such reads there is none.
+    """
+    return f"@previously {series}@"
+
+
+def read_previously(expr: str) -> list[str]:
+    """The series that are read so, each once."""
+    return list(dict.fromkeys(_PREVIOUSLY.findall(expr)))
+
+
+def without_marks(expr: str) -> str:
+    return _PREVIOUSLY.sub(r"\1", expr)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordedSeries:
-    """A series to record."""
+    """A series to record; the comment is for the operator who reads the YAML."""
 
     record: str
     expr: str
+    comment: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
+from cephqos_base.causes import CAUSES
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
-from cephqos_dashboards.theme import CAUSES
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
 _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
@@ -78,7 +78,7 @@ WORK: Final = (
 
 
 def _map() -> str:
-    """A code per OSD and class: 0 kept, else the position of the cause in theme.CAUSES.
+    """A code per OSD and class: 0 kept, else the position of the cause in CAUSES.
 
     The rows are those violated longest in the time shown, the same at every point of it.
     """

@@ -42,7 +42,7 @@ def _expressions() -> Iterable[str]:
     for text in build_rules(RuleSettings(), slos).values():
         for group in yaml.safe_load(text)["groups"]:
             for rule in group["rules"]:
-                yield rule["expr"]
+                yield re.sub(r"^#.*$", "", rule["expr"], flags=re.MULTILINE)  # no comments
 
 
 def _read() -> dict[str, set[str]]:

@@ -13,13 +13,11 @@ from tests.rules.cases import RuleCase
 from tests.truth.run import SEEN
 
 from cephqos_alerts.alerts.logs import LOGS
-from cephqos_alerts.causes.cause import RANKS
 from cephqos_alerts.cli import load_slos
 from cephqos_alerts.output.alertmanager import alertmanager_config
 from cephqos_alerts.output.build import FILES, build_rules
 from cephqos_alerts.rules.rule import Alert, RecordedSeries
 from cephqos_alerts.rules.settings import WINDOWS, RuleSettings
-from cephqos_base.series import CAUSES
 from cephqos_base.units import duration
 
 ALERTS = Path("alerts")
@@ -149,14 +147,6 @@ UNMEASURED = {
     *("CephQosOsdNotScraped", "CephQosClusterExporterAbsent", "CephQosCollectorFailing"),
     *("CephQosClusterLabelTaken", "CephQosDaemonNotAnswering", "CephQosNothingScraped"),
 }
-
-
-def test_every_cause_of_the_vocabulary_is_in_the_cause_rule_in_its_order() -> None:
-    expr = next(r["expr"] for r in RULES if r.get("record") == "osd_class:cephqos_evidence:rank")
-    found = list(dict.fromkeys(re.findall(r'"cause", "(\w+)"', expr)))
-    assert tuple(found) == CAUSES
-    ranks = [RANKS[cause] for cause in CAUSES]
-    assert ranks == sorted(set(ranks), reverse=True)
 
 
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}

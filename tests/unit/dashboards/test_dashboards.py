@@ -25,8 +25,7 @@ from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.render import DASHBOARDS
 from cephqos_alerts.rules.settings import RuleSettings, Thresholds
 from cephqos_base.recorded import PerClass
-from cephqos_base.series import CAUSES
-from cephqos_dashboards import cli, theme
+from cephqos_dashboards import cli
 from cephqos_dashboards.build import BOARDS
 
 from ..alerts.test_rule_series import Shown, shown  # noqa: F401 - a fixture
@@ -229,10 +228,6 @@ def test_what_is_drawn_over_time_is_chosen_once_and_not_at_every_point() -> None
         if not query.instant:
             for chosen in re.findall(r"\b(?:topk|bottomk)\(\d+,(.*)", query.expr, re.DOTALL):
                 assert "@ end()" in chosen, query.where
-
-
-def test_the_map_of_violations_knows_every_cause_that_rules_name() -> None:
-    assert {cause.name for cause in theme.CAUSES} == set(CAUSES)
 
 
 def test_alerts_and_the_load_generator_are_not_imported() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import pytest
 from tests.board_panels import boards, panels
 
+from cephqos_base import causes
 from cephqos_dashboards import theme
 
 WHITE, DARK = "#FFFFFF", "#181B1F"  # Grafana's panels
@@ -68,8 +69,13 @@ COLOURS = {
     **theme.CLASSES,
     **theme.STATES,
     "quiet": theme.QUIET,
-    **{cause.name: cause.colour for cause in theme.CAUSES},
+    **{cause.name: cause.colour for cause in causes.CAUSES},
 }
+
+
+def test_a_cause_that_is_the_work_of_a_class_has_its_colour() -> None:
+    assert causes.REPLICA_WRITES.colour == theme.CLASSES["immediate"]
+    assert causes.OTHER_CLASS.colour == theme.CLASSES["background_recovery"]
 
 
 @pytest.mark.parametrize("name", COLOURS)

@@ -1,0 +1,31 @@
+"""The OSD cannot do what it is configured for."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, ranked, wanting
+from cephqos_base import causes
+from cephqos_base.recorded import PerOsd
+from cephqos_base.series import OSD, OSD_CLASS
+
+_OVERSTATED: Final = wanting(f"{PerOsd.OVERSTATED} {COUNTED}")
+# Where operations are large, bytes are what ran out, and the capacity in IOPS proves nothing.
+_EITHER: Final = f"""
+label_replace(
+  ({_OVERSTATED}) and on ({OSD}) {PerOsd.LARGE_OPS},
+  "by", "bandwidth", "", ""
+)
+or on ({OSD_CLASS}) ({_OVERSTATED})
+"""
+
+CAPACITY: Final = CauseEvidence(
+    cause=causes.CAPACITY,
+    means="The OSD is promised away as if it could do more than it can.",
+    seen="the capacity is more than 1.5 times the most that was delivered in a day, and clients"
+    " wanted more while it was, with no limit that held at any time of five minutes."
+    ' `by="bandwidth"` if operations cost more than two normalised ops each, or requests of the'
+    " device are larger than 32 KiB: then bytes ran out, and the sequential bandwidth is what to"
+    " check",
+    blind="an OSD that was slow the whole day looks overstated; never on OSDs with erasure-coded"
+    " pools",
+    expr=ranked(_EITHER, causes.CAPACITY.rank),
+)

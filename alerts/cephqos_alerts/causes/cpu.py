@@ -1,0 +1,44 @@
+"""Its threads have no CPU left."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, ranked, wanting
+from cephqos_alerts.causes.other_osd import SICK_RANK
+from cephqos_alerts.rules.rule import previously
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS
+
+# An OSD whose threads are busy, and that still does its usual work.
+BUSY_RANK: Final = 35
+
+# Too little CPU hurts where the OSD does far less than it used to, or where others wait for it, and
+# not only while a placement group moves to it.
+_HURTS: Final = f"""
+{PerOsd.CPU_SHORT} and on ({OSD}) (
+  {PerOsd.COLLAPSED}
+  or on ({OSD}) ({previously(PerOsd.WAITED_FOR)} unless on ({OSD}) {PerOsd.SLOW_FOR_RECOVERY})
+)
+"""
+# A busy CPU explains too little work only where all work is counted. Whose time is spent on another
+# OSD, whose device or CPU has failed, is not held up by its own CPU.
+_EXPR: Final = f"""
+(
+  {ranked(wanting(_HURTS), causes.CPU.rank)}
+  or {ranked(f"{wanting(PerOsd.CPU_SHORT)} {COUNTED}", BUSY_RANK)}
+)
+unless on ({OSD_CLASS}) (
+  {previously(PerClass.EVIDENCE)}{{cause="{causes.OTHER_OSD}", by!=""}} >= {SICK_RANK}
+)
+"""
+
+CPU: Final = CauseEvidence(
+    cause=causes.CPU,
+    means="The OSD's threads have no CPU left, or wait for one.",
+    seen="a thread at 95 % of a CPU (a Crimson reactor polls all the time, so its own figure"
+    " counts: 95 % busy), or two threads ready to run and waiting for one. Leads only if the OSD"
+    " also does less than 40 % of its best day, or clients of other OSDs wait for it; otherwise it"
+    f" ranks below {causes.CAPACITY}",
+    other_ranks=f"{BUSY_RANK} where the OSD does its usual work and nobody waits for it",
+    expr=_EXPR,
+)

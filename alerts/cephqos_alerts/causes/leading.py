@@ -1,0 +1,139 @@
+"""All causes, and which of them leads."""
+
+from typing import Final
+
+from cephqos_alerts.causes.capacity import CAPACITY
+from cephqos_alerts.causes.cause import as_by
+from cephqos_alerts.causes.cpu import BUSY_RANK, CPU
+from cephqos_alerts.causes.device import DEVICE
+from cephqos_alerts.causes.limit import LIMIT
+from cephqos_alerts.causes.network import NETWORK
+from cephqos_alerts.causes.one_shard import ONE_SHARD
+from cephqos_alerts.causes.other_class import OTHER_CLASS
+from cephqos_alerts.causes.other_osd import OTHER_OSD, PARTLY_RANK, SICK_RANK
+from cephqos_alerts.causes.replica_writes import REPLICA_WRITES
+from cephqos_alerts.causes.unknown import UNKNOWN
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS
+
+# In the order in which they are recorded, the most urgent first.
+EVERY: Final = (
+    *(DEVICE, CPU, LIMIT, ONE_SHARD, OTHER_CLASS),
+    *(OTHER_OSD, NETWORK, REPLICA_WRITES, CAPACITY, UNKNOWN),
+)
+
+
+def documented() -> str:
+    """The table of causes in DESIGN.md."""
+    lines = ["| cause | rank | means | evidence | blind spots |", "|---|---|---|---|---|"]
+    for each in EVERY:
+        name = f"{each.cause}, `by`" if each.by else each.cause.name
+        rank = "; ".join(filter(None, [str(each.cause.rank), each.other_ranks]))
+        lines.append(f"| {name} | {rank} | {each.means} | {each.seen} | {each.blind} |")
+    return "\n".join(lines)
+
+
+_CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="{causes.CPU}"}}'
+_SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
+_LASTED: Final = previously(PerClass.LASTING_EVIDENCE)
+_SEEN_LONG: Final = f"sum by ({OSD_CLASS}, cause) ({_SEEN}) >= @lasting@ * @hold_evaluations@"
+_RANKED: Final = f"quantile_over_time(0.5, {PerClass.EVIDENCE}[@hold@])"
+# Too little CPU hurt for half of a hold, of a time that is three holds long.
+_SHORT_OF_CPU: Final = f"""
+  max_over_time({_CPU_SEEN}[@long_hold@]) and (
+    sum_over_time({_CPU_SEEN}[@long_hold@])
+    - {BUSY_RANK} * count_over_time({_CPU_SEEN}[@long_hold@])
+    >= {causes.CPU.rank - BUSY_RANK} * @lasting@ * @hold_evaluations@
+  )
+"""
+
+_NAMED: Final = (
+    f'({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}} > {PARTLY_RANK})'
+)
+# It holds up others with what it recovers.
+_RECOVERS: Final = f"""
+{PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) (
+  {PerClass.ATTAINED_OPS}{{class="background_recovery"}}
+  > on ({OSD}) (@flood@ * {PerOsd.DELIVERED_OPS})
+)
+"""
+
+CAUSE: Final = RuleGroup(
+    name="cephqos-cause",
+    rules=(
+        *(cause.rule() for cause in EVERY),
+        RecordedSeries(
+            record=PerClass.CAUSE,
+            comment="The most urgent of the causes that hold now.",
+            expr=f"topk by ({OSD_CLASS}) (1, {PerClass.EVIDENCE}) * 0 + 1",
+        ),
+        # Some engines show for a while what is recorded no more: there the new one wins by its
+        # count.
+        RecordedSeries(
+            record=PerClass.LASTING_EVIDENCE,
+            comment="""
+            What lasts leads: it labels alerts, which must not flap with it. What has lasted stays
+            until a hold has gone by without it: a fault that was mended would end as an unknown
+            one, with a ticket after the page. Where a host or its network has failed, who is to
+            blame changes all the time: the cause lasts all the same, and the one named stays until
+            it was another one for half of the time, and more often. It ranks as it did for most of
+            a hold, and once it is seen for less than half of one, as before: a moment in which an
+            OSD seems to have failed changes nothing. But without CPU an OSD delivers now a third of
+            its best, now half: it ranks as one that has collapsed for as long as a fault may take
+            to show.
+            """,
+            expr=f"""
+            (
+              {_SHORT_OF_CPU.strip()} and {_LASTED}
+              or ({_RANKED} and on ({OSD_CLASS}, cause) ({_SEEN_LONG})) or {_LASTED}
+            )
+              and topk by ({OSD_CLASS}, cause) (1,
+                {_SEEN} > @lasting@ * @hold_evaluations@
+                or {_LASTED} * 0 + @lasting@ * @hold_evaluations@ or {_SEEN}
+              )
+              and on ({OSD_CLASS}, cause) (
+                {_LASTED} and on ({OSD_CLASS}, cause) {_SEEN} or {_SEEN_LONG}
+              )
+            """,
+        ),
+        RecordedSeries(
+            record=PerClass.MAIN_CAUSE,
+            comment="The most urgent of the causes that last: the one that alerts name.",
+            expr=f"topk by ({OSD_CLASS}) (1, {PerClass.LASTING_EVIDENCE}) * 0 + 1",
+        ),
+        RecordedSeries(
+            record=PerOsd.WAITED_FOR,
+            comment="""
+            How many OSDs wait for this one. A flood of recovery slows replica writes, and takes the
+            CPU: then only one whose device has failed is waited for, or whose CPU, if it recovers
+            nothing itself.
+            """,
+            expr=f"""
+            label_replace(
+              count by (cluster, by) (
+                (
+                  {_NAMED} unless on ({OSD_CLASS})
+                    {PerClass.EVIDENCE}{{cause="{causes.OTHER_CLASS}"}}
+                  or {_NAMED} >= {SICK_RANK}
+                )
+                unless on (cluster, by) ({as_by(_RECOVERS.strip())})
+                or {_NAMED} and on (cluster, by) ({as_by(PerOsd.DEVICE_FAILING)})
+              ),
+              "ceph_daemon", "$1", "by", "(.+)"
+            )
+            """,
+        ),
+        RecordedSeries(
+            record=PerClusterClass.CAUSE_OSDS,
+            comment="On how many OSDs each cause leads.",
+            expr=f"count by (cluster, class, cause, by) ({PerClass.MAIN_CAUSE})",
+        ),
+        RecordedSeries(
+            record=PerClusterClass.MAIN_CAUSE,
+            comment="The cause that leads on most OSDs.",
+            expr=f"topk by (cluster, class) (1, {PerClusterClass.CAUSE_OSDS}) * 0 + 1",
+        ),
+    ),
+)

@@ -1,0 +1,58 @@
+"""Its clients' writes wait for a slow network."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import CauseEvidence, as_by, ranked
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS, NetworkSeries
+
+# Slow heartbeats to an OSD that is well: replica writes wait for the link. This leads over waiting
+# for an OSD that is well, not over waiting for one whose device or CPU has failed.
+_ONLY_NETWORK_RANK: Final = 67
+
+# The worst peer of each OSD on a network that is slow for it.
+_SLOW_PEER: Final = f"""
+topk by ({OSD}) (1,
+  max by ({OSD}, peer) (
+    {NetworkSeries.WORST_PEER_INFO} and on ({OSD}, interface) {NetworkSeries.SLOW_PEERS} > 0
+  )
+)
+""".strip()
+_SLOW_PEERS: Final = f"max by ({OSD}) ({NetworkSeries.SLOW_PEERS})"
+# Whose own link is slow, sees more slow peers than any of them does.
+_OWN_LINK: Final = f"""
+label_replace(
+  {_SLOW_PEERS} > on ({OSD}) (
+    {_SLOW_PEER} * 0 + on (cluster, peer) group_left ()
+    label_replace({_SLOW_PEERS}, "peer", "$1", "ceph_daemon", "(.+)")
+  ),
+  "peer", "$1", "ceph_daemon", "(.+)"
+)
+""".strip()
+_SLOW: Final = f"""
+group by ({OSD_CLASS}, by) (
+  label_replace(
+    {PerClass.AWAY} * on ({OSD}) group_left (peer) (
+      ({_OWN_LINK} or on ({OSD}) {_SLOW_PEER}) * 0 + 1
+    ),
+    "by", "$1", "peer", "(.+)"
+  )
+)
+""".strip()
+_SICK: Final = as_by(f"({PerOsd.DEVICE_FAILING} or {PerOsd.CPU_SHORT})")
+
+NETWORK: Final = CauseEvidence(
+    cause=causes.NETWORK,
+    by=True,
+    means="Writes wait for the network between this OSD and others.",
+    seen="client writes are away from the OSD's own store as for"
+    f" {causes.OTHER_OSD}, and heartbeats to the peer `by` take longer than the bound. `by` is the"
+    " OSD itself where more of its peers are slow than of the peer's: it is its own link. Goes"
+    f" before {causes.OTHER_OSD} if neither the device nor the CPU of `by` shows anything, and"
+    " nobody else whose device or CPU does is waited for",
+    blind="heartbeat times are averages of a minute: the page of CephQosReplicaSlow comes first",
+    other_ranks=f"{_ONLY_NETWORK_RANK} where neither the device nor the CPU of `by` shows anything",
+    expr=f"{ranked(f'{_SLOW} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
+    f"\nor {ranked(_SLOW, causes.NETWORK.rank)}",
+)

@@ -1,0 +1,24 @@
+"""Its work is in few shards."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import CauseEvidence, ranked
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import OSD, OSD_CLASS
+
+_FEW_SHARDS: Final = f"""
+{PerClass.WANTS}
+  and on ({OSD_CLASS}) ({PerClass.SHARDS_WANTING} <= @skew@)
+  and on ({OSD}) ({PerOsd.STORE_PILING_UP} == 0)
+  unless on ({OSD_CLASS}) {PerClass.AWAY}
+"""
+
+ONE_SHARD: Final = CauseEvidence(
+    cause=causes.ONE_SHARD,
+    means="The work of the class goes to few shards of the OSD, as with one hot object.",
+    seen="at most a quarter of the shards had requests of the class in five minutes, nothing piles"
+    " up behind the scheduler, and writes do not wait for another OSD",
+    blind="releases without queue figures",
+    expr=ranked(_FEW_SHARDS, causes.ONE_SHARD.rank),
+)

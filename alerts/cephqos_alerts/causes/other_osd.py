@@ -1,0 +1,86 @@
+"""Its clients' writes wait for another OSD."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, as_by, ranked
+from cephqos_alerts.rules.rule import previously
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerOsd, PerOsdPeer
+from cephqos_base.series import OSD, OSD_CLASS
+
+# Nothing that runs on the OSD itself slows it as much as a device that has failed elsewhere. A CPU
+# that others lack is what a flood of work takes.
+_FAILED_RANK: Final = 72
+SICK_RANK: Final = 68
+# More time spent elsewhere than where all are well, while an OSD holds up others.
+PARTLY_RANK: Final = 61
+# Time spent elsewhere, by an OSD that cannot be told.
+_UNNAMED_RANK: Final = 45
+
+# One that ends nothing any more shows no ratio. One that does not answer may be dead, and then
+# nobody waits for it: it comes last. Of several that are about as slow, the one named stays.
+_WORST: Final = f"""
+2 * {PerOsd.REPLICA_SLOWNESS}
+  and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES}
+  and on ({OSD}) {previously(PerOsd.WAITED_FOR)}
+or on ({OSD}) ({PerOsd.REPLICA_SLOWNESS} and on ({OSD}) {PerOsd.HOLDS_REPLICA_WRITES})
+or on (cluster) {PerOsd.DEVICE_FAILING}
+or on (cluster) {PerOsd.HOLDS_REPLICA_WRITES}
+"""
+_BY_THE_WORST: Final = f"topk by (cluster) (1, {as_by(_WORST)}) * 0 + 1"
+
+# Those that wait for others, with `by`: the one they were seen to wait for, or the worst. Recovery
+# and scrub need other OSDs too, and what they get there is measured nowhere.
+_AWAY_BECAUSE_OF: Final = f"""
+(
+  {PerClass.AWAY} * on ({OSD}) group_left (by) (
+    ({PerOsdPeer.WAITS_FOR} * 0 + 1)
+      and on (cluster, by) {as_by(PerOsd.HOLDS_UP_OTHERS)}
+  )
+  or on ({OSD_CLASS})
+  ({PerClass.AWAY} or {PerClass.WANTS}{{class=~"background_.*"}})
+  * on (cluster) group_left (by) ({_BY_THE_WORST})
+)
+unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
+"""
+# Every OSD that holds up others, with the rank of those that wait for it.
+_HOLDERS_RANKED: Final = as_by(
+    f"({PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {PerOsd.DEVICE_FAILING}) * 0 + {_FAILED_RANK}"
+    f" or ({PerOsd.HOLDS_UP_OTHERS} and on ({OSD}) {PerOsd.CPU_SHORT}) * 0 + {SICK_RANK}"
+    f" or {PerOsd.HOLDS_UP_OTHERS} * 0 + {causes.OTHER_OSD.rank}"
+)
+_PARTLY_AWAY: Final = f"""
+(
+  {PerClass.WANTS}{{class="client"}}
+    and on ({OSD}) ({PerOsd.OWN_STORE} < @partly_own_store@)
+    unless on ({OSD}) {PerClass.AWAY}
+    unless on ({OSD}) {PerOsd.HOLDS_UP_OTHERS}
+)
+* on (cluster) group_left (by) ({_BY_THE_WORST})
+"""
+# An erasure-coded write takes most of its time on other OSDs where all of them are well.
+_EXPR: Final = f"""
+group by ({OSD_CLASS}, by) ({_AWAY_BECAUSE_OF}) * on (cluster, by) group_left () ({_HOLDERS_RANKED})
+or on ({OSD_CLASS}) {ranked(_PARTLY_AWAY, PARTLY_RANK)}
+or on ({OSD_CLASS}) {ranked(f"{PerClass.AWAY} {COUNTED}", _UNNAMED_RANK)}
+"""
+
+OTHER_OSD: Final = CauseEvidence(
+    cause=causes.OTHER_OSD,
+    by=True,
+    means="Writes wait for another OSD, `by`, that is slow; the finding belongs there.",
+    seen="client writes spend less than 30 % of their time (after the scheduler's queue, in which"
+    " they spend less than 80 %) in the OSD's own store; `by` is the OSD that sampled operations"
+    " waited for if it holds replica writes, is hung, or has a failing device; else the worst such"
+    " OSD; once named, until another one is twice as slow. Without such an OSD `by` is absent; with"
+    " one, less than 42 % is enough to go before"
+    f" {causes.REPLICA_WRITES}, {causes.CAPACITY} and {causes.UNKNOWN} (all well: 46 to 71 %). A"
+    " ticket comes after 15 minutes only: the page of `by`, if there is one, comes first and"
+    " silences it. Recovery, scrub and trimming that lack something while an OSD of the cluster"
+    " holds up others have this cause too",
+    blind="of clients, writes only; erasure-coded pools: found only if the culprit's own device"
+    " fails or it is hung, and never without `by`; two OSDs only",
+    other_ranks=f"{_FAILED_RANK} where the device of `by` has failed, {SICK_RANK} where it lacks"
+    f" CPU, {PARTLY_RANK} where less of the time is spent elsewhere, {_UNNAMED_RANK} without `by`",
+    expr=_EXPR,
+)

@@ -1,0 +1,42 @@
+"""Replica writes fill the OSD: the class `immediate`, which mClock charges to nobody."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import CauseEvidence, ranked
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import IMMEDIATE, OSD, OSD_CLASS
+
+# Without it the class would have had what it is owed. Whoever waits elsewhere would still wait
+# there.
+_FULL: Final = f"""
+label_replace(
+  {PerClass.WANTS}
+    and on ({OSD_CLASS}) (
+      (
+        {PerClass.SHORTFALL_OPS} and on ({OSD_CLASS}) {PerClass.WANTS}
+        or {PerClass.WANTS} * 0
+      )
+      <= on ({OSD}) group_left () sum by ({OSD})
+        ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
+    )
+    and on ({OSD}) (
+      sum by ({OSD}) ({PerClass.ATTAINED_OPS}{{class="{IMMEDIATE}"}})
+      > @immediate_share@ * {PerOsd.DELIVERED_OPS}
+    )
+    and on ({OSD}) ({PerOsd.DELIVERED_OPS} > @full@ * {PerOsd.CAPACITY_OPS})
+    unless on ({OSD_CLASS}) {PerClass.AWAY},
+  "by", "{IMMEDIATE}", "", ""
+)
+"""
+
+REPLICA_WRITES: Final = CauseEvidence(
+    cause=causes.REPLICA_WRITES,
+    means="Replica writes fill the OSD. The scheduler lets them go first.",
+    seen="the OSD delivers more than two thirds of its capacity, replica writes are more than 30 %"
+    " of it, and without them the class would have got what it is owed; its clients do not wait"
+    " elsewhere",
+    blind="never given under WPQ, which has no capacity; pushes of recovery are immediate too in"
+    " the early model",
+    expr=ranked(_FULL, causes.REPLICA_WRITES.rank),
+)

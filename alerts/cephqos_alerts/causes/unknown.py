@@ -1,0 +1,16 @@
+"""Nothing else is seen."""
+
+from typing import Final
+
+from cephqos_alerts.causes.cause import COUNTED, CauseEvidence, ranked
+from cephqos_base import causes
+from cephqos_base.recorded import PerClass
+
+UNKNOWN: Final = CauseEvidence(
+    cause=causes.UNKNOWN,
+    means="The class wants more than it gets, and nothing that is looked at says why.",
+    seen="none of these",
+    blind="never where what is delivered is not known (erasure-coded pools): nothing is left there"
+    " that could be unknown",
+    expr=ranked(f"{PerClass.WANTS} {COUNTED}", causes.UNKNOWN.rank),
+)
