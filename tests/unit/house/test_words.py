@@ -1,0 +1,83 @@
+"""The check of words and sentences finds what it is for; `python -m tests.words` runs it."""
+
+from pathlib import Path
+
+import pytest
+from tests.words import bars, prose, replaced, texts
+from tests.words.texts import Text
+
+
+def page(folder: Path, text: str) -> Path:
+    file = folder / "page.md"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_a_replaced_word_is_found_with_what_to_write() -> None:
+    text = Text(Path("a.md"), 3, "Recovery  Reservations are full.")
+    found = list(replaced.uses([text], [replaced.Replaced("recovery reservations", "slots")]))
+    assert found == ["a.md:3: 'Recovery  Reservations': write 'slots'"]
+
+
+def test_a_word_is_found_only_whole() -> None:
+    text = Text(Path("a.md"), 1, "compromise, untold")
+    words = [replaced.Replaced("promise", "x"), replaced.Replaced("told", "y")]
+    assert list(replaced.uses([text], words)) == []
+
+
+def test_the_words_come_from_the_glossary_and_the_page_on_writing() -> None:
+    words = {one.word: one.instead for one in replaced.read()}
+    assert words["promise"] == "reservation"
+    assert words["nobody"]
+
+
+def test_a_page_without_a_table_is_an_error(tmp_path: Path) -> None:
+    empty = page(tmp_path, "# Nothing\n")
+    with pytest.raises(replaced.TableError):
+        replaced.read(empty, empty)
+
+
+def test_every_replaced_word_would_be_found_in_a_page(tmp_path: Path) -> None:
+    words = replaced.read()
+    file = page(tmp_path, "\n".join(f"- {one.word}" for one in words))
+    lines = {line.split(":")[1] for line in replaced.uses(texts.of_page(file), words)}
+    assert lines == {str(number + 1) for number in range(len(words))}
+
+
+def test_code_is_no_prose(tmp_path: Path) -> None:
+    file = page(tmp_path, "Type `promise`:\n```sh\npromise\n```\nthen wait.\n")
+    assert [text.text for text in texts.of_page(file)] == ["Type code:", "then wait."]
+
+
+def test_strings_of_a_module_are_read_and_its_docstrings_are_not(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text('"""A docstring of it."""\nX = "what a user reads"\nY = "name"\n')
+    assert [text.text for text in texts.of_module(file)] == ["what a user reads"]
+
+
+def test_sentences_and_cells_of_a_page() -> None:
+    read = prose.read("# Title\n\nOne two. Three\nfour!\n\n- five\n\n| six | `x` y |\n|---|---|\n")
+    assert read.sentences == ("One two.", "Three four!", "five")
+    assert read.cells == ("six", "code y")
+    assert read.words == 8
+
+
+@pytest.mark.parametrize(
+    ("word", "count"), [("the", 1), ("table", 2), ("reservation", 4), ("queue", 1), ("a", 1)]
+)
+def test_syllables(word: str, count: int) -> None:
+    assert prose.syllables(word) == count
+
+
+def test_each_bar_fails_above_it(tmp_path: Path) -> None:
+    hard = "Institutional internationalization necessitates organizational reconceptualization. "
+    long = " ".join(["word"] * 41) + ". "
+    cell = "| " + " ".join(["cell"] * 41) + " |\n"
+    measured = bars.measure(page(tmp_path, hard * 600 + long + "\n\n" + cell))
+    faults = "\n".join(measured.faults())
+    assert "at most 2500" in faults
+    assert "reading ease" in faults
+    assert "more than 40 words" in faults
+    assert "a cell above 40 words" in faults
+    many = bars.measure(page(tmp_path, (" ".join(["word"] * 30) + ". ") * 1200))
+    assert len(list(bars.faults_of_all([many]))) == 3

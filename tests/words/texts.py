@@ -1,0 +1,61 @@
+"""Every text that a user can read: pages, and the strings of the product that are prose.
+
+A string is prose if it has two words of letters with a space between them: help of options, HELP of
+metrics, errors, titles, descriptions, alerts. Docstrings and comments are for readers of the code.
+Strings of PromQL are prose as well; they only fail if they use a word that is replaced.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.words.prose import plain
+
+PACKAGES: Final = ("exporter", "loadgen", "alerts", "dashboards", "deploy")
+_PROSE: Final = re.compile(r"[A-Za-z]{2,}[,.;:]? [a-z]{2,}")
+_FENCE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One text, and where it stands."""
+
+    file: Path
+    line: int
+    text: str
+
+
+def of_page(page: Path) -> Iterator[Text]:
+    """Its lines without code. What stands in code blocks is checked by running it."""
+    kept = _FENCE.sub(lambda block: "\n" * block[0].count("\n"), page.read_text(encoding="utf-8"))
+    for number, line in enumerate(kept.splitlines(), 1):
+        if line.strip():
+            yield Text(page, number, plain(line))
+
+
+def _docstrings(tree: ast.AST) -> set[int]:
+    """Where the docstrings of a module are: strings that are statements."""
+    return {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+
+
+def of_module(file: Path) -> Iterator[Text]:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    left_out = _docstrings(tree)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if id(node) not in left_out and _PROSE.search(node.value):
+            yield Text(file, node.lineno, node.value)
+
+
+def of_product(root: Path = Path()) -> Iterator[Text]:
+    for package in PACKAGES:
+        for file in sorted((root / package).rglob("*.py")):
+            yield from of_module(file)
