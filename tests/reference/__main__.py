@@ -1,0 +1,26 @@
+"""`python -m tests.reference`: write docs/reference."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from tests.reference import metrics, options, rules
+
+FOLDER: Final = Path("docs/reference")
+PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "metrics.md": metrics.metrics,
+    "recorded.md": rules.recorded,
+    "alerts.md": rules.alerts,
+    "commands.md": options.commands,
+    "exporter.md": options.exporter,
+}
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    for name, make in PAGES.items():
+        (FOLDER / name).write_text(make(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

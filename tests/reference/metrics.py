@@ -1,0 +1,113 @@
+"""Every metric: from the pages of the golden tests, which real daemons of each release gave."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.reference.tables import code, page, table
+
+_GOLDEN: Final = Path("tests/golden")
+_HOST: Final = _GOLDEN / "example_host.prom"
+_CLUSTER: Final = (
+    _GOLDEN / "example_cluster_scrub.prom",
+    _GOLDEN / "example_cluster_recovery.prom",
+)
+# The OSDs of the golden host, as tests/golden/test_exporter_page.py lists them.
+_RELEASES: Final = {
+    "osd.0": "18.2",
+    "osd.1": "20.2",
+    "osd.2": "16.2",
+    "osd.3": "Crimson",
+    "osd.4": "18.2",
+}
+_ORDER: Final = ("16.2", "18.2", "20.2", "Crimson")
+_META: Final = re.compile(r"^# (HELP|TYPE) (\S+) (.*)$")
+_SAMPLE: Final = re.compile(r"^(\w+)(?:\{(.*)\})? \S+$")
+_LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_SUFFIX: Final = re.compile(r"_(?:bucket|sum|count)$")
+# Every series of a daemon or cluster has these.
+_COMMON: Final = frozenset({"ceph_daemon", "cluster", "le", "quantile"})
+
+
+@dataclass
+class Metric:
+    """One family, as all pages together show it."""
+
+    name: str
+    type: str = "unknown"
+    help: str = ""
+    labels: set[str] = field(default_factory=set)
+    releases: set[str] = field(default_factory=set)
+
+    def row(self) -> tuple[str, ...]:
+        known = [release for release in _ORDER if release in self.releases]
+        labels = ", ".join(code(label) for label in sorted(self.labels - _COMMON))
+        everywhere = len(known) == len(_ORDER) or not known
+        return (
+            code(self.name),
+            self.type,
+            labels,
+            "" if everywhere else ", ".join(known),
+            self.help,
+        )
+
+
+def read(pages: Iterable[Path]) -> dict[str, Metric]:
+    found: dict[str, Metric] = {}
+    for file in pages:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if meta := _META.match(line):
+                metric = found.setdefault(meta[2], Metric(meta[2]))
+                setattr(metric, meta[1].lower(), meta[3].replace("\\n", " "))
+            elif sample := _SAMPLE.match(line):
+                labels = dict(_LABEL.findall(sample[2] or ""))
+                name = sample[1] if sample[1] in found else _SUFFIX.sub("", sample[1])
+                found[name].labels |= labels.keys()
+                if release := _RELEASES.get(labels.get("ceph_daemon", "")):
+                    found[name].releases.add(release)
+    return found
+
+
+_HEAD: Final = ("metric", "type", "labels", "only on", "what it is")
+
+
+def _by_subsystem(metrics: Iterable[Metric]) -> str:
+    """`cephqos_<subsystem>_…`: the subsystem is the collector's name."""
+    groups: dict[str, list[Metric]] = defaultdict(list)
+    for metric in metrics:
+        own = metric.name.startswith("cephqos_")
+        groups[metric.name.split("_")[1] if own else "the exporter's process"].append(metric)
+    order = sorted(groups, key=lambda name: (" " in name, name))
+    return "\n".join(
+        f"### {name}\n" + table(_HEAD, (it.row() for it in groups[name])) for name in order
+    )
+
+
+def metrics() -> str:
+    host, cluster = read([_HOST]), read(_CLUSTER)
+    ours = [it for it in host.values() if not it.name.startswith("ceph_")]
+    cephs = [it for it in host.values() if it.name.startswith("ceph_")]
+    known = {it.name for it in ours}
+    return page(
+        "Metrics",
+        """
+Every series of a daemon has the labels `ceph_daemon` and `cluster`; every series of a cluster has
+`cluster`. They are not repeated below. *Only on* names the releases whose OSDs gave the metric when
+they were recorded; empty: all of them, or it is not about an OSD.
+
+## Role osd
+""",
+        _by_subsystem(ours),
+        "\n## Role cluster\n",
+        _by_subsystem(it for it in cluster.values() if it.name not in known),
+        f"""
+## Ceph's own counters
+
+The collector `perf` shows Ceph's counters with the names of Ceph's own exporter. These {len(cephs)}
+have a priority of 5 or more, or are named in `--collector.perf.include`.
+""",
+        table(_HEAD, (it.row() for it in cephs)),
+    )

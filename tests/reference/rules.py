@@ -1,0 +1,51 @@
+"""Every recorded series and every alert, from the rules that operators load."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from tests.reference.tables import code, page, table
+
+_FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
+
+
+def _rules() -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in _FILES:
+        for group in yaml.safe_load(file.read_text(encoding="utf-8"))["groups"]:
+            for rule in group["rules"]:
+                yield file.name, rule
+
+
+def _named(template: str) -> str:
+    """A summary with the names of what Prometheus fills in."""
+    text = re.sub(r"{{ \$labels\.(\w+) }}", lambda it: it[1].upper(), template)
+    return re.sub(r"{{.*?}}", "N", text)
+
+
+def alerts() -> str:
+    parts = []
+    for file in dict.fromkeys(name for name, _ in _rules()):
+        rows = [
+            (
+                code(rule["alert"]),
+                rule["labels"].get("severity", ""),
+                str(rule.get("for", "at once")),
+                _named(rule["annotations"].get("summary", "")),
+            )
+            for name, rule in _rules()
+            if name == file and "alert" in rule
+        ]
+        if rows:
+            parts.append(f"## {file}\n" + table(("alert", "severity", "for", "summary"), rows))
+    return page("Alerts", "\nWhat to do about each: [runbooks](../operate/runbooks.md).\n", *parts)
+
+
+def recorded() -> str:
+    rows = [
+        (code(rule["record"]), file)
+        for file, rule in _rules()
+        if "record" in rule and "cephqos_slo" not in rule["record"]
+    ]
+    return page("Recorded series", table(("series", "file"), dict.fromkeys(rows)))
