@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages sbom demo test test-fast test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -57,6 +57,17 @@ check: $(STAMP) ## check lint, format, types and generated files
 	$(BIN)/cephqos rules check
 	$(BIN)/cephqos dashboards check
 
+SITE := $(VENV)/.site
+$(SITE): $(STAMP) deploy/requirements-docs.txt
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r deploy/requirements-docs.txt
+	@touch $@
+
+docs: $(SITE) ## build the documentation site in build/site; a broken link or anchor fails
+	$(BIN)/zensical build --clean --strict
+
+docs-serve: $(SITE) ## show the documentation at http://localhost:8000 while it is written
+	$(BIN)/zensical serve
+
 format: $(STAMP) ## let ruff format and fix what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -69,6 +80,7 @@ lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images 
 	$(compile) -c requirements-dev.txt pyproject.toml -o deploy/images/requirements-exporter.txt
 	$(compile) -c requirements-dev.txt --extra loadgen pyproject.toml -o deploy/images/requirements-lab.txt
 	echo uv | $(compile) - -o deploy/requirements-lock.txt
+	echo 'zensical==0.0.73' | $(compile) -c requirements-dev.txt - -o deploy/requirements-docs.txt
 	echo 'setuptools>=77' | $(compile) -c requirements-dev.txt - -o deploy/images/requirements-build.txt
 	@# Without what checks a bill against its schema: 18 packages more.
 	echo cyclonedx-bom | $(compile) --override <(echo 'cyclonedx-python-lib>=11') - -o deploy/requirements-sbom.txt
@@ -128,7 +140,7 @@ truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what t
 	@# In a network namespace of its own, where links can be slowed down.
 	$(if $(LOOKS),,unshare --net sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
-study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/study-small (root, 40 minutes)
+study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/internals/study-small (root, 40 minutes)
 	@YES=$(YES) deploy/bootstrap.sh system
 	$(BIN)/cephqos lab trees
 	PYTHONPATH=. $(BIN)/python -m tests.study $(STUDY)

@@ -20,7 +20,7 @@ from cephqos_base.urls import refuse_login
 DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
 _ALERTS: Final = Path(__file__).parents[1]
 # What is committed, if the command runs from a checkout.
-_CHECKOUT: Final = _ALERTS if (_ALERTS / "runbooks.md").is_file() else None
+_CHECKOUT: Final = _ALERTS if (_ALERTS / "rules").is_dir() else None
 
 
 class RulesOutOfDate(CephqosError):
@@ -129,7 +129,7 @@ def _add_pace(parser: argparse.ArgumentParser, default: RuleSettings) -> None:
         type=int,
         default=default.evaluations_per_scrape,
         help="how often rules are evaluated, 1 to 10; more than once only where the engine keeps"
-        " one result of them (VictoriaMetrics, deploy/scale/README.md) (default: %(default)s)",
+        " one result of them (VictoriaMetrics, docs/install/scale.md) (default: %(default)s)",
     )
     parser.add_argument(
         "--time-scale",

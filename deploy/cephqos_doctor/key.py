@@ -6,7 +6,7 @@ from typing import Final
 from cephqos_doctor.cluster_facts import ClusterFacts
 from cephqos_doctor.finding import Check, Finding, quoted
 
-# The caps that exporter/SECURITY.md documents; a test compares.
+# The caps that docs/install/security.md documents; a test compares.
 MON_CAPS: Final = 'allow service mon r, allow service osd r, allow command "config get"'
 MGR_CAPS: Final = 'allow command "pg dump", allow command "pg ls", allow command "pg ls-by-primary"'
 

@@ -14,7 +14,7 @@ from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.progress import Progress
 
-# exporter/SECURITY.md says why these capabilities and no others.
+# docs/install/security.md says why these capabilities and no others.
 MAPS = "allow service mon r, allow service osd r"
 USERS = {
     "client.cephqos": {

@@ -58,7 +58,7 @@ class ForeignCluster:
 
     def write_key(self, entity: str) -> None:
         """The key that the documentation says, readable by the exporters' user only."""
-        text = (CHECKOUT / "exporter/SECURITY.md").read_text()
+        text = (CHECKOUT / "docs/install/security.md").read_text()
         start = f"ceph auth get-or-create {entity} "
         command = next(line for line in text.splitlines() if line.startswith(start))
         words = shlex.split(command.replace("POOL", "probe"))

@@ -18,7 +18,7 @@ from .cluster_exporter import exporting
 from .conftest import LabPool, lab_name
 from .live_exporter import LivePage
 
-SECURITY = Path(__file__).parents[2] / "exporter" / "SECURITY.md"
+SECURITY = Path(__file__).parents[2] / "docs/install/security.md"
 # A name that Ceph takes, and that would be harm in labels, pages and terminals.
 HOSTILE = 'a"b\\c<script>{x="y"}'
 SCRUBBED = "scrubbed"

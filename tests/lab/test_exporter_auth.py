@@ -23,7 +23,7 @@ from cephqos_loadgen.lab.spec import LabSpec
 from .cluster_exporter import exporting
 from .conftest import LabPool, lab_name
 
-DOCUMENTS = Path(__file__).parents[2] / "exporter"
+DOCUMENTS = Path(__file__).parents[2] / "docs" / "install"
 POOL = "guarded"
 
 
@@ -38,7 +38,7 @@ def documented(name: str, entity: str) -> list[str]:
 
 async def make_key(lab: RunningLab, entity: str) -> str:
     """Make a documented key; its keyring."""
-    argv = documented("SECURITY.md", entity)
+    argv = documented("security.md", entity)
     keyring = str(lab.paths.keyring(entity))
     argv[argv.index("-o") + 1] = keyring  # one name inside and outside of the lab
     await lab.exec(argv)
@@ -79,10 +79,10 @@ async def restricted(guarded: RunningLab) -> AsyncIterator[MonClient]:
 
 
 def test_all_documents_tell_to_make_the_same_keys() -> None:
-    readme = documented("SECURITY.md", "client.cephqos")
-    assert documented("CLUSTER.md", "client.cephqos") == readme
-    probe = documented("SECURITY.md", "client.cephqos-probe")
-    assert documented("PROBE.md", "client.cephqos-probe") == probe
+    readme = documented("security.md", "client.cephqos")
+    assert documented("cluster.md", "client.cephqos") == readme
+    probe = documented("security.md", "client.cephqos-probe")
+    assert documented("probe.md", "client.cephqos-probe") == probe
 
 
 async def test_the_role_cluster_works_with_the_documented_key(guarded: RunningLab) -> None:

@@ -272,12 +272,12 @@ def test_links_of_alerts_lead_where_rules_build_would_let_them_lead() -> None:
     for name, groups in FILES.items():
         assert specs[name.removesuffix(".yml")] == render(groups, settings)
     slos = json.dumps(specs["slo"])
-    assert links["runbook"] in slos and "alerts/runbooks.md" not in slos
+    assert links["runbook"] in slos and "docs/operate/runbooks.md" not in slos
 
 
 def typed() -> Iterator[list[str]]:
     """What the page tells to give helm: whole commands, and options for them in its tables."""
-    page = (HELM / "README.md").read_text()
+    page = Path("docs/install/rook.md").read_text()
     lines = "".join(re.findall(r"```sh\n(.*?)```", page, re.DOTALL)).replace("\\\n", " ")
     script = ["helm() { printf '%q ' \"$@\"; echo; }"]
     script += re.findall(r"^(?:REGISTRY=|helm (?:install|upgrade) ).*$", lines, re.MULTILINE)

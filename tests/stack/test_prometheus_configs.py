@@ -15,7 +15,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 def of_a_pair() -> str:
     """What the page says for two servers that scrape the same."""
-    page = (DEPLOY / "prometheus" / "README.md").read_text()
+    page = Path("docs/install/prometheus.md").read_text()
     [block] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
     return str(block)
 

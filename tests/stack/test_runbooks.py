@@ -16,7 +16,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from .conftest import lab_spec, tool
 from .test_rules_tools import run
 
-RUNBOOKS: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
+RUNBOOKS: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 _LATER: Final = " # 18.2 and later"
 # Refused while there is nothing to lose, which the reply has to say.
 _NOTHING_LOST: Final = "mark_unfound_lost"

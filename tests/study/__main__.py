@@ -76,7 +76,7 @@ class Options:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.study", description=__doc__)
     parser.add_argument("--archives", type=Path, default=Path("build/study-small"))
-    parser.add_argument("--out", type=Path, default=Path("docs/study-small"))
+    parser.add_argument("--out", type=Path, default=Path("docs/internals/study-small"))
     parser.add_argument("--quick", action="store_true", help="very short phases, to try it")
     parser.add_argument("--page-only", action="store_true", help="from the archives that are there")
     parser.add_argument("--no-causes", dest="causes", action="store_false")

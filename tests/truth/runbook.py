@@ -14,7 +14,7 @@ from tests.stack.conftest import Watched
 
 from .judge import Heard
 
-_TEXT: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
+_TEXT: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 _BLOCK: Final = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _REPLICA_WRITE: Final = "osd_repop"
 # What is usual takes more than these seconds, only a device that is slow is shown as such, and 16.2

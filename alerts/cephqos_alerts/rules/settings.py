@@ -33,7 +33,7 @@ WINDOWS: Final[Mapping[str, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds(Bounds):
-    """Where a figure becomes a finding, besides the judge's. DESIGN.md says why each is so."""
+    """Where a figure becomes a finding, besides the judge's. Reasons: docs/internals/rules.md."""
 
     steady: float = 0.33  # of those in every sample are there between samples too, on average
     idle: float = 0.5  # delivered below this share of the capacity
@@ -92,7 +92,7 @@ class RuleSettings:
     evaluations_per_scrape: int = 1  # of which the engine keeps one
     time_scale: float = 1.0
     job: str = "cephqos.*"  # regular expression of the scrape jobs of cephqos-exporter
-    runbook_url: str = "alerts/runbooks.md"
+    runbook_url: str = "docs/operate/runbooks.md"
     dashboard_url: str = "/d"
     dashboard_prefix: str = ""  # of the uids
     thresholds: Thresholds = Thresholds()

@@ -24,7 +24,7 @@ NAME = text(
     "client.cephqos",
     (
         "Ceph user to connect as. Caps `mon 'allow r' mgr 'allow r'` work. Less is "
-        "possible: see SECURITY.md."
+        "possible: see Security in the documentation."
     ),
     allowed="a name such as client.cephqos",
 )

@@ -23,7 +23,7 @@ _LONG_RUNNING_AVERAGE: Final = 4
 _COUNTER: Final = 8
 _HISTOGRAM: Final = 16
 
-# Declared as one thing and used as another in Ceph's sources (QOS.md has the reasons).
+# Declared as one thing and used as another in Ceph's sources (docs/internals/qos.md).
 TYPE_CORRECTIONS: Final[Mapping[str, FamilyType]] = {
     **dict.fromkeys(
         (

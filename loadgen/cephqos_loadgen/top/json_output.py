@@ -1,4 +1,4 @@
-"""The model as JSON for scripts. TOP.md documents it; VERSION changes when a field goes or changes
+"""The model as JSON for scripts. docs/operate/top.md documents it; VERSION changes when a field goes or changes
 its meaning, not when one is added.
 """
 

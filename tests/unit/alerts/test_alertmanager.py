@@ -16,7 +16,7 @@ from cephqos_base import yamlfile
 from cephqos_base.errors import ConfigError
 
 EXAMPLES = sorted(Path("alerts/alertmanager/examples").glob("*.yml"))
-README = Path("alerts/alertmanager/README.md").read_text(encoding="utf-8")
+README = Path("docs/install/alertmanager.md").read_text(encoding="utf-8")
 
 
 def _config(example: Path) -> Any:

@@ -20,7 +20,7 @@ from cephqos_alerts.rules.settings import RuleSettings
 RECORDED = Path("tests/recordings/logs")
 COLLECTOR: dict[str, Any] = yaml.safe_load(Path("deploy/collector/collector.yaml").read_text())
 LOKI: dict[str, Any] = yaml.safe_load(Path("deploy/loki/loki.yaml").read_text())
-RUNBOOKS = Path("alerts/runbooks.md").read_text()
+RUNBOOKS = Path("docs/operate/runbooks.md").read_text()
 DAEMONS = COLLECTOR["receivers"]["file_log/daemons"]
 CLUSTER = COLLECTOR["receivers"]["file_log/cluster"]
 NAMES = [rule.name for rule in LOGS.rules if isinstance(rule, Alert)]

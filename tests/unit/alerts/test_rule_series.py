@@ -1,4 +1,4 @@
-"""Every series that a rule reads is one that something of ours shows, and README.md says what."""
+"""Every series that a rule reads is one that something of ours shows, and docs/operate/alerts.md says what."""
 
 import asyncio
 import re
@@ -24,7 +24,7 @@ from ..mclock_osds import CLUSTER_TARGET, OSD_TARGET, policy
 from ..osd_views import RecordedOsd
 from ..scenario.test_scenario_live import live
 
-README: Final = Path("alerts/README.md").read_text(encoding="utf-8")
+README: Final = Path("docs/operate/alerts.md").read_text(encoding="utf-8")
 PAGE: Final = Path("tests/golden/example_host.prom")
 # What Prometheus adds to every scrape itself.
 PROMETHEUS: Final = {"up", "scrape_duration_seconds", "scrape_samples_post_metric_relabeling"}
@@ -111,4 +111,4 @@ def test_rules_read_no_series_that_bears_a_name_of_cephs_own() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(_read()) - PROMETHEUS))
 def test_the_documentation_says_who_shows_a_series_that_rules_read(name: str) -> None:
-    assert re.search(rf"`{name}`", README), f"alerts/README.md does not say who shows {name}"
+    assert re.search(rf"`{name}`", README), f"docs/operate/alerts.md does not say who shows {name}"

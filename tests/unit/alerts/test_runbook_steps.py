@@ -12,7 +12,7 @@ from cephqos_alerts.rules.rule import Alert
 
 from .test_rules import NAMES
 
-RUNBOOKS: Final = Path("alerts/runbooks.md").read_text(encoding="utf-8")
+RUNBOOKS: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 # Sent to nobody, or announcements: there is nothing to look at.
 SILENT: Final = {"CephQosOsdDown", "CephQosMaintenance", "CephQosTestRun"}
 ALERTS: Final = [*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))]

@@ -15,7 +15,7 @@ from cephqos_exporter.labels import render_labels
 
 from .. import osd_views
 
-DOCUMENTATION = Path(__file__).parents[3] / "exporter" / "CRIMSON.md"
+DOCUMENTATION = Path(__file__).parents[3] / "docs/internals/crimson.md"
 SEGMENTS, BLOCKS, BLUESTORE = "spring-segments", "autumn-random-blocks", "spring-bluestore"
 NEWEST = "autumn-segments"
 BUILDS = (SEGMENTS, BLOCKS, NEWEST, BLUESTORE)

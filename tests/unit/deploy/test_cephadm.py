@@ -67,7 +67,7 @@ def test_its_label_is_no_one_elses(name: str) -> None:
     """A label `osd` may be that of a specification of OSDs, which then takes the host's disks."""
     label = document(name)["placement"]["label"]
     assert label.startswith("cephqos-")
-    assert f" {label} " in (CEPHADM / "README.md").read_text().replace("\n", " ")
+    assert f" {label} " in Path("docs/install/cephadm.md").read_text().replace("\n", " ")
 
 
 def test_the_collector_finds_its_logs_with_the_fsid_in_their_path_and_keeps_its_state() -> None:
@@ -92,7 +92,7 @@ def test_the_collector_finds_its_logs_with_the_fsid_in_their_path_and_keeps_its_
 
 @pytest.mark.parametrize("name", ["exporter", "cluster", "collector"])
 def test_the_pages_command_fills_in_all_that_is_to_be_filled_in(name: str) -> None:
-    page = (CEPHADM / "README.md").read_text()
+    page = Path("docs/install/cephadm.md").read_text()
     [command] = re.findall(rf"^sed (.*) deploy/cephadm/{name}\.yml", page, re.MULTILINE)
     script = f"ceph() {{ echo 0-1-2; }}; sed {command} {CEPHADM / name}.yml"
     yours = {"IMAGE": "r.org/a:1", "COLLECTOR": "r.org/b:1", "LOKI": "http://l:3100"}
@@ -119,14 +119,14 @@ def test_its_image_starts_without_arguments_as_the_unit_and_compose_start_it() -
 
 
 def test_the_key_is_the_documented_one() -> None:
-    page = (CEPHADM / "README.md").read_text()
+    page = Path("docs/install/cephadm.md").read_text()
     [command] = re.findall(r"^ceph auth get-or-create .*$", page, re.MULTILINE)
-    assert command in (ROOT / "exporter" / "SECURITY.md").read_text()
+    assert command in (ROOT / "docs/install/security.md").read_text()
 
 
 def test_the_keyring_belongs_to_the_user_of_the_container() -> None:
     """`client-keyring set` reads UID:GID, whatever Ceph's manual says; else it sets no keyring."""
-    page = (CEPHADM / "README.md").read_text()
+    page = Path("docs/install/cephadm.md").read_text()
     [command] = re.findall(r"^ceph orch client-keyring set .*$", page, re.MULTILINE)
     read = spec("cluster.yml")
     assert f" --owner {read['uid']}:{read['gid']}" in command
@@ -140,7 +140,7 @@ def test_the_scrape_jobs_fit_into_a_list_of_jobs() -> None:
 
 
 def test_the_page_makes_all_rules_into_the_one_file_that_cephadm_loads(tmp_path: Path) -> None:
-    page = (CEPHADM / "README.md").read_text()
+    page = Path("docs/install/cephadm.md").read_text()
     (tmp_path / "alerts").symlink_to(ROOT / "alerts")
     [command] = re.findall(r"^\{ echo groups:.*$", page, re.MULTILINE)
     subprocess.run(["bash", "-euc", command], cwd=tmp_path, check=True, timeout=30)
@@ -162,7 +162,7 @@ def test_a_template_is_removed_before_ceph_is_upgraded_under_the_key_that_it_was
     None
 ):
     """The new manager refuses what the old one's template asks for, and the upgrade stops."""
-    page = (CEPHADM / "README.md").read_text()
+    page = Path("docs/install/cephadm.md").read_text()
     [stored] = re.findall(r"^ceph config-key set (\S+prometheus\.yml) ", page, re.MULTILINE)
     upgrade = page.split("**Ceph itself.**")[1]
     lines = upgrade.split("```")[1].splitlines()

@@ -46,7 +46,7 @@ def test_docker_makes_no_folder_where_a_path_of_the_user_is_missing() -> None:
 
 
 def test_the_readme_has_every_variable() -> None:
-    readme = (STACK / "README.md").read_text()
+    readme = Path("docs/install/compose.md").read_text()
     used = set(re.findall(r"(?<!\$)\$\{(\w+)", TEXT))  # two $ are for the container's own shell
     limits = {name for name in used if name.endswith(("_MEMORY", "_CPUS"))}
     assert {name for name in used - limits if f"`{name}`" not in readme} == set()
@@ -164,7 +164,7 @@ def test_public_images_are_pinned_and_replaceable() -> None:
 
 def test_the_lab_gives_its_exporters_the_documented_capabilities() -> None:
     lab = program("compose/lab.py")
-    text = (STACK.parents[1] / "exporter/SECURITY.md").read_text()
+    text = (STACK.parents[1] / "docs/install/security.md").read_text()
     for user, caps in lab.USERS.items():
         start = f"ceph auth get-or-create {user} "
         line = next(line for line in text.splitlines() if line.startswith(start))

@@ -18,16 +18,17 @@ PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EVERYTHING: Final = ROOT / "requirements-dev.txt"
 IMAGES: Final = DEPLOY / "images"
 IMAGE_LOCKS: Final = sorted(IMAGES.glob("requirements-*.txt"))
-# The last two are of the programs that write the others, and the bills of materials.
+# The last three are of the programs that write the others, the bills of materials and the site.
 LOCKS: Final = (
     EVERYTHING,
     *IMAGE_LOCKS,
     DEPLOY / "requirements-lock.txt",
     DEPLOY / "requirements-sbom.txt",
+    DEPLOY / "requirements-docs.txt",
 )
 EXTRAS: Final[dict[str, list[str]]] = PROJECT["project"]["optional-dependencies"]
 NOT_LOCKED: Final = {"parquet"}
-SECURITY: Final = (ROOT / "docs" / "security.md").read_text()
+SECURITY: Final = (ROOT / "docs/internals/threats.md").read_text()
 
 _ENTRY = re.compile(r"^(\S+)==([^\s;]+)[^\n]*((?:\\\n +--hash=sha256:[0-9a-f]{64} ?)+)$", re.M)
 

@@ -81,7 +81,7 @@ def test_a_unit_leaves_the_service_little_to_harm(unit: Path) -> None:
     found = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
     assert found, done.stderr
     assert float(found[1]) <= MOST_EXPOSED
-    page = (DEPLOY / "packages" / "README.md").read_text()
+    page = Path("docs/install/packages.md").read_text()
     name = unit.stem.removeprefix("cephqos-")
     name = name if name in ("exporter", "collector") else "others"
     [written] = re.findall(rf"([\d.]+) for the {name}\b", page)
@@ -124,7 +124,7 @@ def test_the_configuration_of_a_unit_is_one_that_the_exporter_reads(unit: Path) 
 
 
 def test_keys_in_the_configuration_are_the_documented_ones() -> None:
-    documented = (ROOT / "exporter" / "SECURITY.md").read_text()
+    documented = (ROOT / "docs/install/security.md").read_text()
     for name in ("cluster.yml", "probe.yml"):
         text = (DEPLOY / "packages" / "conf" / name).read_text()
         caps = re.findall(r"'(allow [^']*)'", text)
@@ -225,7 +225,7 @@ def test_a_unit_cannot_write_to_disks_even_as_the_user_to_whom_they_belong(unit:
 
 def commands(heading: str) -> str:
     """The first block of commands after a heading of the page."""
-    page = (DEPLOY / "packages" / "README.md").read_text()
+    page = Path("docs/install/packages.md").read_text()
     [block] = re.findall(r"```sh\n(.*?)```", page.split(heading)[1], re.DOTALL)[:1]
     return str(block)
 

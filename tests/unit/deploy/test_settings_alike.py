@@ -13,7 +13,7 @@ from cephqos_exporter.core_options import LISTEN_ADDRESS, PROC
 from .programs import DEPLOY
 
 _UNITS = {"m": 20, "mi": 20, "g": 30, "gi": 30}
-# What the role cluster needs at 100,000 placement groups, with its child: exporter/CLUSTER.md.
+# What the role cluster needs at 100,000 placement groups, with its child: docs/install/cluster.md.
 LEAST = 512 << 20
 
 
@@ -102,7 +102,7 @@ def test_no_rule_and_no_dashboard_needs_what_is_dropped() -> None:
 
 
 def test_the_doctor_in_a_container_is_told_of_the_hosts_processes_as_the_exporter_is() -> None:
-    page = (DEPLOY.parent / "exporter" / "DOCTOR.md").read_text()
+    page = (DEPLOY.parent / "docs/operate/doctor.md").read_text()
     chart = (DEPLOY / "helm" / "cephqos" / "templates" / "osd.yaml").read_text()
     [told] = re.findall(r"--path\.procfs=(\S+)", chart)
     assert f"cephqos doctor host --path.procfs={told} " in page

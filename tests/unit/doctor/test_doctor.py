@@ -24,7 +24,7 @@ from cephqos_exporter.cli import read_settings
 
 from .doctor_facts import found, host, mends
 
-SECURITY = Path(__file__).parents[3] / "exporter" / "SECURITY.md"
+SECURITY = Path(__file__).parents[3] / "docs/install/security.md"
 
 
 def reachable(**changed: Any) -> ClusterFacts:
@@ -114,7 +114,7 @@ def test_every_check_has_a_name_of_its_own_and_is_documented() -> None:
     every: tuple[Check[Any], ...] = (*HOST_CHECKS, *CLUSTER_CHECKS, *PROMETHEUS_CHECKS)
     names = [check.name for check in every]
     assert len(names) == len(set(names))
-    page = (SECURITY.parent / "DOCTOR.md").read_text()
+    page = Path("docs/operate/doctor.md").read_text()
     assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == names
 
 

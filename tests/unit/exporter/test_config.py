@@ -206,7 +206,7 @@ def test_a_good_configuration_passes_the_check(capsys: pytest.CaptureFixture[str
     assert "valid" in capsys.readouterr().out
 
 
-README = Path(__file__).parents[3] / "exporter" / "README.md"
+README = Path(__file__).parents[3] / "docs/install/exporter.md"
 BEGIN, END = "--regenerate -->\n", "<!-- end of options -->"
 
 

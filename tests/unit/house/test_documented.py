@@ -9,7 +9,7 @@ from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan.place import ProgramPaths
 
-PAGE = Path(__file__).parents[3] / "loadgen" / "SCENARIOS.md"
+PAGE = Path(__file__).parents[3] / "docs/measure/scenarios.md"
 ROWS = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
 
 # What each engine needs of the action, and what then must stand in fio's command.

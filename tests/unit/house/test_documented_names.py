@@ -115,20 +115,20 @@ def _allowed(line: str) -> set[str] | None:
 
 # Where the options of a command are explained.
 _PAGE_OF: Final = {
-    "demo": "README.md",
-    "lab": "loadgen/LAB.md",
-    "top": "loadgen/TOP.md",
-    "run": "loadgen/README.md",
-    "scenarios": "loadgen/README.md",
-    "archive": "loadgen/RECORDING.md",
-    "report": "loadgen/REPORT.md",
-    "compare": "loadgen/REPORT.md",
-    "replay": "loadgen/REPLAY.md",
-    "rules": "alerts/README.md",
-    "dashboards": "dashboards/README.md",
-    "doctor": "exporter/DOCTOR.md",
+    "demo": "docs/start/demo.md",
+    "lab": "docs/measure/lab.md",
+    "top": "docs/operate/top.md",
+    "run": "docs/measure/index.md",
+    "scenarios": "docs/measure/index.md",
+    "archive": "docs/measure/recording.md",
+    "report": "docs/measure/report.md",
+    "compare": "docs/measure/report.md",
+    "replay": "docs/measure/replay.md",
+    "rules": "docs/operate/alerts.md",
+    "dashboards": "docs/operate/dashboards.md",
+    "doctor": "docs/operate/doctor.md",
 }
-_MORE_PAGES_OF: Final = {"run": (Path("loadgen/SCENARIOS.md"), Path("loadgen/RECORDING.md"))}
+_MORE_PAGES_OF: Final = {"run": (Path("docs/measure/scenarios.md"), Path("docs/measure/recording.md"))}
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])

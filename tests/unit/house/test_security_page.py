@@ -1,4 +1,4 @@
-"""What docs/security.md says of ports, options and secrets is what the programs do."""
+"""What docs/internals/threats.md says of ports, options and secrets is what the programs do."""
 
 import argparse
 import re
@@ -12,7 +12,7 @@ from cephqos_exporter.core_options import LISTEN_ADDRESS
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "security.md").read_text()
+PAGE = (ROOT / "docs/internals/threats.md").read_text()
 TEMPLATES = ROOT / "deploy" / "helm" / "cephqos" / "templates"
 # Options with such a word take a file or the name of a secret's place.
 _SECRET = re.compile(r"passw|secret|token|credential|(?<!exclude-)\bkey\b", re.IGNORECASE)
@@ -80,12 +80,12 @@ def test_what_listens_listens_where_the_table_says() -> None:
 def test_the_statement_of_what_was_not_tried_is_there_for_every_setting() -> None:
     """Neither the systemd of a host nor Kubernetes nor cephadm runs in a test."""
     for page, words in {
-        "deploy/packages/README.md": ("systemd of a host was not tried", "no Enterprise Linux"),
-        "deploy/helm/README.md": ("A real Kubernetes was not tried",),
-        "deploy/cephadm/README.md": ("A real cephadm was not tried",),
-        "deploy/compose/README.md": ("Not tried:",),
-        "deploy/scale/README.md": ("Mimir was not tried",),
-        "docs/security.md": ("were not tried there",),
+        "docs/install/packages.md": ("systemd of a host was not tried", "no Enterprise Linux"),
+        "docs/install/rook.md": ("A real Kubernetes was not tried",),
+        "docs/install/cephadm.md": ("A real cephadm was not tried",),
+        "docs/install/compose.md": ("Not tried:",),
+        "docs/install/scale.md": ("Mimir was not tried",),
+        "docs/internals/threats.md": ("were not tried there",),
     }.items():
         text = (ROOT / page).read_text().replace("\n", " ")
         assert all(word in text for word in words), page

@@ -227,7 +227,7 @@ class Row(NamedTuple):
     why: str = ""
 
     def line(self) -> str:
-        """In the table of STUDIES.md."""
+        """In the table of studies.md."""
         cells = (self.parameter, self.published, self.here(), self.why)
         return f"| `{self.scenario}` | {' | '.join(cells)} |"
 

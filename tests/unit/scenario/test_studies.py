@@ -1,5 +1,5 @@
 """Every published parameter of the studies against the plan at scale study. What differs has its
-reason beside it, here and in STUDIES.md, which holds the same table."""
+reason beside it, here and in docs/measure/studies.md, which holds the same table."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ from .study_readings import (
 )
 
 P = "precondition"
-PAGE = Path(cephqos_loadgen.__file__).parent.parent / "STUDIES.md"
+PAGE = Path("docs/measure/studies.md")
 
 TABLE = (
     # A: recovery

@@ -312,7 +312,7 @@ def test_the_next_cluster_follows_in_a_circle() -> None:
 
 
 def test_every_field_of_the_json_is_documented_and_every_documented_field_is_there() -> None:
-    page = (Path(__file__).parents[3] / "loadgen" / "TOP.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/operate/top.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| `([a-z_.\[\]]+)`[^|]* \| (.*) \|$", page.split("## JSON")[1], re.MULTILINE
     )

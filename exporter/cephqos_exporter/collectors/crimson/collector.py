@@ -28,7 +28,7 @@ def _groups(value: Any) -> tuple[str, ...]:
 SHOWN_GROUPS: Final[Option[tuple[str, ...]]] = Option(
     name="collector.crimson.groups",
     default=(),
-    help="Groups of Crimson's metrics to report as well. CRIMSON.md lists what is in each.",
+    help="Groups of Crimson's metrics to report as well.",
     parse=_groups,
     allowed=f"any of {', '.join(GROUPS)}",
     repeatable=True,

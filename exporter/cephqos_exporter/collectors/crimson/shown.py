@@ -1,4 +1,4 @@
-"""How one of Seastar's metrics is shown. CRIMSON.md says what each group is for."""
+"""How one of Seastar's metrics is shown. docs/internals/crimson.md says what each group is for."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """What each class of an OSD was promised, what it got, and how far behind its promise it is.
 
-QOS.md has the formula of every figure by class, model and release, and what cannot be known. One
+docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot be known. One
 file here per topic, each from the reply to the family: `promises`, `queues`, `demand`,
 `replication`, `store`, `attained`.
 """
@@ -44,7 +44,7 @@ _SHOW: Final = "config show"
 POLICY: Final = text(
     "qos.policy",
     "",
-    ("Policy file: targets for OSDs under WPQ, or other targets than the scheduler's (QOS.md)."),
+    ("Policy file: targets for OSDs under WPQ, or other targets than the scheduler's."),
     allowed="a path",
 )
 
