@@ -44,8 +44,8 @@ _TOP = (
             title="Why, on how many OSDs",
             reads="""The most frequent causes of broken promises: class, cause, and who has the
             missing work (by).""",
-            blind="""causes without evidence: they are counted as unknown. docs/internals/rules.md says
-            what each cause rests on.""",
+            blind="""causes without evidence: they are counted as unknown. docs/internals/rules.md
+            says what each cause rests on.""",
             empty="none is known",
             width=6,
         ),

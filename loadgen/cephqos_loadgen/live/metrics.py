@@ -1,4 +1,4 @@
-"""A run's live state as metrics. docs/measure/recording.md has the same table; a test compares the two."""
+"""A run's live state as metrics. A test compares it with docs/measure/recording.md."""
 
 import time
 from collections.abc import Iterator

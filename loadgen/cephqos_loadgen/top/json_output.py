@@ -1,5 +1,6 @@
-"""The model as JSON for scripts. docs/operate/top.md documents it; VERSION changes when a field goes or changes
-its meaning, not when one is added.
+"""The model as JSON for scripts. docs/operate/top.md documents it.
+
+VERSION changes when a field goes or changes its meaning, not when one is added.
 """
 
 from dataclasses import asdict

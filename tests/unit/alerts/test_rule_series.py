@@ -1,4 +1,4 @@
-"""Every series that a rule reads is one that something of ours shows, and docs/operate/alerts.md says what."""
+"""Every series that a rule reads is shown by something of ours, and operate/alerts.md says by what."""
 
 import asyncio
 import re

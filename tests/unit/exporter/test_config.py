@@ -207,25 +207,6 @@ def test_a_good_configuration_passes_the_check(capsys: pytest.CaptureFixture[str
 
 
 README = Path(__file__).parents[3] / "docs/install/exporter.md"
-BEGIN, END = "--regenerate -->\n", "<!-- end of options -->"
-
-
-def option_table() -> str:
-    rows = ["| option | default | what it is |", "|---|---|---|"]
-    for option in every_option():
-        shown = f"`{option.default_text}`" if option.default_text else ""
-        allowed = "" if option.boolean else f" Allowed: {option.allowed}."
-        rows.append(f"| `{option.name}` | {shown} | {option.help}{allowed} |")
-    return "\n".join(rows) + "\n"
-
-
-def test_the_documentation_lists_every_option(request: pytest.FixtureRequest) -> None:
-    before, _, rest = README.read_text().partition(BEGIN)
-    table, _, after = rest.partition(END)
-    if request.config.getoption("regenerate"):
-        table = option_table()
-        README.write_text(before + BEGIN + table + END + after)
-    assert table == option_table(), "run: pytest tests/unit/exporter/test_config.py --regenerate"
 
 
 def test_the_default_port_is_where_the_documentation_says() -> None:

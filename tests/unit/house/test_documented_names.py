@@ -128,7 +128,9 @@ _PAGE_OF: Final = {
     "dashboards": "docs/operate/dashboards.md",
     "doctor": "docs/operate/doctor.md",
 }
-_MORE_PAGES_OF: Final = {"run": (Path("docs/measure/scenarios.md"), Path("docs/measure/recording.md"))}
+_MORE_PAGES_OF: Final = {
+    "run": (Path("docs/measure/scenarios.md"), Path("docs/measure/recording.md"))
+}
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])

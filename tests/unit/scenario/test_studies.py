@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from tests.shipped_plans import shipped_plan
 
-import cephqos_loadgen
 from cephqos_loadgen.scenario import library
 
 from .study_readings import (

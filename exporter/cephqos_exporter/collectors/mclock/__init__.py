@@ -1,7 +1,7 @@
 """What each class of an OSD was promised, what it got, and how far behind its promise it is.
 
-docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot be known. One
-file here per topic, each from the reply to the family: `promises`, `queues`, `demand`,
+docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot be
+known. One file here per topic, each from the reply to the family: `promises`, `queues`, `demand`,
 `replication`, `store`, `attained`.
 """
 
