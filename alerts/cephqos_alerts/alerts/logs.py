@@ -1,8 +1,8 @@
 """Alerts from what daemons log, for Loki's ruler.
 
 Each expression first takes the streams that its lines are in (docs/install/logs.md has the
-labels), so that little is read: warnings, errors and fatal lines of OSDs. The dump of recent events that a
-crash writes repeats such lines; it is of severity `debug` and never counted.
+labels), so that little is read: warnings, errors and fatal lines of OSDs. The dump of recent
+events that a crash writes repeats such lines; it is of severity `debug` and never counted.
 """
 
 from cephqos_alerts.rules.render import render, to_yaml

@@ -1,4 +1,4 @@
-"""Every series that a rule reads is shown by something of ours, and operate/alerts.md says by what."""
+"""Every series that a rule reads is shown by something of ours; operate/alerts.md says by what."""
 
 import asyncio
 import re

@@ -1,8 +1,8 @@
 """What each class of an OSD was promised, what it got, and how far behind its promise it is.
 
-docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot be
-known. One file here per topic, each from the reply to the family: `promises`, `queues`, `demand`,
-`replication`, `store`, `attained`.
+docs/internals/qos.md has the formula of every figure by class, model and release, and what cannot
+be known. One file here per topic, each from the reply to the family: `promises`, `queues`,
+`demand`, `replication`, `store`, `attained`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
