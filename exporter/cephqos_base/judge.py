@@ -15,7 +15,7 @@ from cephqos_base.series import BEST_EFFORT, CLIENT
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """From where on a figure is evidence. alerts/DESIGN.md says why each is what it is."""
+    """From where on a figure is evidence. docs/internals/rules.md says why each is what it is."""
 
     in_progress: float = 2  # client operations in every sample: not one client in lock step
     waiting: float = 1  # client operations waiting on average

@@ -3,5 +3,5 @@
 Each is a recording rule. Several can hold at once; all are recorded, and the most urgent leads
 (`leading.py`). Names, words, ranks and colours are in cephqos_base/causes.py, since dashboards need
 them too. To add a cause: a line there, a file here, an entry of `EVERY`, and
-`pytest tests/unit/alerts/test_causes.py --regenerate` for the table of DESIGN.md.
+`pytest tests/unit/alerts/test_causes.py --regenerate` for the table of docs/internals/rules.md.
 """

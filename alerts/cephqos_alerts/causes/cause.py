@@ -12,8 +12,8 @@ from cephqos_base.series import OSD, QosSeries
 
 @dataclass(frozen=True, kw_only=True)
 class CauseEvidence:
-    """A cause, and what must be seen for it. The words are the operator's: in DESIGN.md and in the
-    comment of the rule.
+    """A cause, and what must be seen for it. The words are the operator's, in
+    docs/internals/rules.md and in the comment of the rule.
 
     `expr` gives a series per OSD and class with demand, whether its reservation is violated or not;
     the value is the rank. The label `by` says whose fault it is, where that can be known.

@@ -26,7 +26,7 @@ EVERY: Final = (
 
 
 def documented() -> str:
-    """The table of causes in DESIGN.md."""
+    """The table of causes in docs/internals/rules.md."""
     lines = ["| cause | rank | means | evidence | blind spots |", "|---|---|---|---|---|"]
     for each in EVERY:
         name = f"{each.cause}, `by`" if each.by else each.cause.name

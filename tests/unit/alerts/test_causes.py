@@ -14,7 +14,7 @@ from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base.causes import CAUSES
 from cephqos_base.recorded import PerClass
 
-DESIGN = Path("alerts/DESIGN.md")
+DESIGN = Path("docs/internals/rules.md")
 _TABLE = re.compile(r"^\| cause \|.*?(?=\n\n)", re.MULTILINE | re.DOTALL)
 RULES = [
     rule
