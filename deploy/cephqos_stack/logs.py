@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.background import in_background
+from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports, until_answers
 from cephqos_stack.tools import find_tool
 

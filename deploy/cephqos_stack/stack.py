@@ -21,9 +21,9 @@ from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import textfile
 from cephqos_base.units import duration
-from cephqos_loadgen.background import in_background, own_module
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.processes import in_background, own_module
 from cephqos_loadgen.programs import free_ports, until_answers
 
 _START_TIMEOUT = 30.0

@@ -17,11 +17,10 @@ from typing import Final
 
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.terminal import say
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import builds
-from cephqos_loadgen.lab.isolation.process import run
 from cephqos_loadgen.lab.paths import cache_dir
+from cephqos_loadgen.processes import in_background, run
 from cephqos_loadgen.progress import Progress, Say
 
 # A cold build of all takes some minutes of two cores; more than this is a build that hangs.

@@ -9,14 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import RELEASES, Release
 from cephqos_loadgen.lab.trees import PACKAGES, tree_path, tree_ready
 
 _START_SECONDS = 60.0
-_TOOL_SECONDS = 1800.0
 
 
 def find_program(name: str) -> list[str]:
@@ -41,18 +39,6 @@ def tree_program(release: Release, name: str, packages: Sequence[str] = PACKAGES
     if not (tree_ready(release, packages) and program.exists() and loader):
         return []
     return [str(loader), "--library-path", str(loader.resolve().parent), str(program)]
-
-
-async def run_program(name: str, argv: Sequence[str], log: Path) -> None:
-    """Run a program to its end; LabError with its last words if it fails."""
-    async with in_background(argv, log) as process:
-        try:
-            async with asyncio.timeout(_TOOL_SECONDS):
-                status = await process.wait()
-        except TimeoutError:
-            raise LabError(f"{name} did not end within {_TOOL_SECONDS:.0f} s") from None
-    if status:
-        raise LabError(f"{name} failed: {last_words(log)}")
 
 
 def free_ports(count: int) -> list[int]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import aiohttp
 
-from cephqos_loadgen.background import in_background
+from cephqos_loadgen.processes import in_background
 
 _FLAGS = (
     "--headless",

@@ -12,9 +12,10 @@ from tests.waiting import until
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.daemon_errors import DaemonError
+from cephqos_loadgen import processes
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.cli import faults_in_words
-from cephqos_loadgen.lab.isolation import cgroups, process
+from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
@@ -144,7 +145,7 @@ async def told(lab: RunningLab, osd: int) -> dict[str, object]:
     """What the status says of an OSD's faults, in JSON; both forms are asked."""
     faults: dict[str, object] = (await lab.status())["osds"][osd]["faults"]
     argv = [sys.executable, "-m", "cephqos_base", "lab", "status", "--name", lab.paths.name]
-    done = await process.run(argv, within=20)
+    done = await processes.run(argv, within=20)
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"  osd.{osd} "))
     assert line.endswith("]") == bool(faults)
     for words in faults_in_words(faults):

@@ -19,11 +19,11 @@ import yaml
 
 from cephqos_alerts.output.build import build_rules
 from cephqos_base import textfile
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import ensure_tree
+from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports, last_words, tree_program, until_answers
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.stack import Stack

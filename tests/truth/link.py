@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import psutil
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen import processes
 from cephqos_loadgen.lab.lab import RunningLab
 
 _OF_OSDS = ("cluster_addrs", "heartbeat_back_addrs", "heartbeat_front_addrs")
@@ -55,6 +55,6 @@ def _listens(osd: dict[str, dict[str, list[dict[str, str]]]]) -> Iterable[int]:
 
 
 async def _tc(*words: str) -> None:
-    done = await process.run(["tc", *words], within=10)
+    done = await processes.run(["tc", *words], within=10)
     if done.returncode:
         raise CephqosError(f"tc {' '.join(words)}: {done.stderr.strip()}")

@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from cephqos_base.command import Parser
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
+from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.progress import Progress
 from cephqos_stack.demo.beside import Beside, grafana_beside, log_pipeline, logs_beside
 from cephqos_stack.demo.story import CAPACITY_OPTION, STORY_POOL

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.processes import in_background
 from cephqos_stack.stack import Stack
 
 VICTIM = 1

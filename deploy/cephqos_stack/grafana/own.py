@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from cephqos_base import dashboards, textfile
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.programs import free_ports, last_words, until_answers
 from cephqos_loadgen.progress import Say
 from cephqos_stack.grafana.place import Grafana, Sources, installation

@@ -125,7 +125,7 @@ async def to_blocks(
             raise UsageError(f"cannot write {page}: {error.strerror}") from None
         # promtool makes the folder.
         argv = ["tsdb", "create-blocks-from", "openmetrics", str(page), str(target)]
-        await run_promtool(argv, work / "promtool.out")
+        await run_promtool(argv)
         page.unlink()
 
 
@@ -189,7 +189,7 @@ async def _recorded(
         async with prometheus(raw, work, lookback=_RULES_LOOKBACK) as url:
             argv = ["tsdb", "create-blocks-from", "rules", f"--start={begin}", f"--end={end}"]
             argv += [f"--url={url}", "--eval-interval=1s", f"--output-dir={raw}", str(rules)]
-            await run_promtool(argv, work / "promtool.out")
+            await run_promtool(argv)
     names = wanted or dict.fromkeys(str(rule["record"]) for layer in order for rule in layer)
     found = RecordedRun({}, {})
     async with prometheus(raw, work) as url:

@@ -8,24 +8,30 @@ from pathlib import Path
 from typing import Any, Final
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.background import in_background
+from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.fetch import fetch
-from cephqos_loadgen.programs import find_program, free_ports, run_program, until_answers
+from cephqos_loadgen.processes import ENDS_WITH_PARENT, in_background, run
+from cephqos_loadgen.programs import find_program, free_ports, until_answers
 
 # How far back a query looks for a sample. Prometheus' default of five minutes would draw a line
 # through every gap: blocks made from text have no staleness markers.
 LOOKBACK: Final = "5s"
 NEEDED: Final = ("promtool", "prometheus")
 _QUERY_SECONDS = 300.0
+_PROMTOOL_SECONDS = 1800.0
 
 
 class ReplayFailed(CephqosError):
     """A run could not be written, or Prometheus did not answer."""
 
 
-async def run_promtool(arguments: Sequence[str], log: Path) -> None:
+async def run_promtool(arguments: Sequence[str]) -> None:
     """Run promtool to its end; LabError with its last words."""
-    await run_program("promtool", [*find_program("promtool"), *arguments], log)
+    argv = [*ENDS_WITH_PARENT, *find_program("promtool"), *arguments]
+    done = await run(argv, within=_PROMTOOL_SECONDS, named="promtool")
+    if done.returncode:
+        said = done.stderr.strip() or done.stdout.strip() or "it said nothing"
+        raise LabError(f"promtool failed: {said.splitlines()[-1][-300:]}")
 
 
 @contextlib.asynccontextmanager

@@ -14,11 +14,11 @@ from pathlib import Path
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.textfile import why
 from cephqos_exporter.ceph.monclient import SAFE_START
+from cephqos_loadgen import processes
 from cephqos_loadgen.check import named_servers
 from cephqos_loadgen.check.options import RunOptions
 from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.lab import checks
-from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.paths import labs_dir
 from cephqos_loadgen.plan import model
@@ -224,7 +224,7 @@ async def _check_programs(plan: model.Plan, python: str) -> None:
 
 async def _answers(argv: list[str]) -> bool:
     try:
-        return (await process.run(argv, within=_PROBE_SECONDS)).returncode == 0
+        return (await processes.run(argv, within=_PROBE_SECONDS)).returncode == 0
     except (OSError, CephqosError):
         return False
 

@@ -18,11 +18,11 @@ from cephqos_exporter.ceph.monclient import (
 )
 from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import DaemonError
-from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.ceph_option import conf_line
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, RunError, SettingRefused
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.processes import ENDS_WITH_PARENT
 
 # How long a command is tried again while the monitors are away.
 PATIENCE = 120.0

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.isolation.process import how_it_ended
+from cephqos_loadgen.processes import how_it_ended
 from cephqos_loadgen.progress import Say
 
 _LINES = 12

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
@@ -10,6 +9,7 @@ from cephqos_base.units import GIB
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
 from cephqos_loadgen.lab.state import needs_root
+from cephqos_loadgen.processes import run
 
 TOOLS = ("unshare", "nsenter", "setpriv", "chroot", "mount", "umount", "taskset")
 MEMORY_BASE = 600 << 20  # monitor, manager and a client or two
@@ -93,7 +93,7 @@ def check_socket_length(paths: LabPaths) -> None:
         )
 
 
-def check_options(spec: LabSpec, tree: Path) -> None:
+async def check_options(spec: LabSpec, tree: Path) -> None:
     """Every `--set` option must exist in this release and be valid. Ceph ignores unknown ones."""
     for setting in spec.settings:
         argv = [
@@ -101,7 +101,7 @@ def check_options(spec: LabSpec, tree: Path) -> None:
             *("--conf", "/dev/null", f"--{setting.name}={setting.value}"),
             *("--show-config-value", setting.name),
         ]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+        done = await run(argv, within=30)
         said = done.stderr.strip().splitlines()
         if done.returncode or any("error" in line.lower() for line in said):
             reason = said[0] if said else "the option does not exist"

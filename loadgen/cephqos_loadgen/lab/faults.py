@@ -12,7 +12,7 @@ from cephqos_exporter.daemon_errors import DaemonError
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.daemons.bringup import BringUp
 from cephqos_loadgen.lab.handle import LabHandle
-from cephqos_loadgen.lab.isolation import cgroups, process
+from cephqos_loadgen.lab.isolation import cgroups, namespaces
 from cephqos_loadgen.lab.spec import osds_there_are
 from cephqos_loadgen.progress import Silent
 
@@ -35,7 +35,7 @@ class Faults:
         """SIGSTOP: the OSD keeps its connections and answers nothing."""
         pid, deadline = await self._pid(osd), time.monotonic() + _STOP_SECONDS
         os.kill(pid, signal.SIGSTOP)
-        while not process.is_stopped(pid):  # a thread in the kernel stops when it comes back
+        while not namespaces.is_stopped(pid):  # a thread in the kernel stops when it comes back
             if time.monotonic() > deadline:
                 raise LabError(f"osd.{osd} has threads that did not stop in {_STOP_SECONDS:g} s")
             await asyncio.sleep(0.01)
@@ -102,7 +102,7 @@ class Faults:
         Only the OSD knows whether its ops are delayed: `delay` is None while it cannot be asked.
         """
         found: dict[str, Any] = {}
-        if process.is_stopped(pid):
+        if namespaces.is_stopped(pid):
             found["stop"] = True
         cut = pid is not None and not self._lab.paths.socket(self._name(osd)).exists()
         if cut:

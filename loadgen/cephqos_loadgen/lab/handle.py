@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from cephqos_exporter.ceph.monclient import ClusterAccess, MonClient
+from cephqos_loadgen import processes
 from cephqos_loadgen.errors import LabError
-from cephqos_loadgen.lab.isolation import process
-from cephqos_loadgen.lab.isolation.process import Completed
+from cephqos_loadgen.lab.isolation import namespaces
 from cephqos_loadgen.lab.paths import LabPaths
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.lab.state import LabState
+from cephqos_loadgen.processes import Completed
 
 
 class LabHandle:
@@ -25,17 +26,17 @@ class LabHandle:
 
     def enter_argv(self, argv: Sequence[str]) -> list[str]:
         """The command line that runs `argv` inside this lab. It ends with its parent process."""
-        return process.enter_argv(self.state.init_pid, self.paths.root, argv)
+        return namespaces.enter_argv(self.state.init_pid, self.paths.root, argv)
 
     async def exec(
         self, argv: Sequence[str], *, within: float = 60.0, data: str = "", check: bool = True
     ) -> Completed:
         """Run a command inside the lab to its end; with `check` a failure is a LabError."""
         named = " ".join(argv)
-        done = await process.run(self.enter_argv(argv), within=within, data=data, named=named)
+        done = await processes.run(self.enter_argv(argv), within=within, data=data, named=named)
         if check and done.returncode != 0:
             said = (done.stderr or done.stdout).strip() or "it said nothing"
-            raise LabError(f"{named} {process.how_it_ended(done.returncode)}: {said}")
+            raise LabError(f"{named} {processes.how_it_ended(done.returncode)}: {said}")
         return done
 
     def client(self) -> MonClient:
@@ -44,13 +45,13 @@ class LabHandle:
         return MonClient(ClusterAccess(conf=str(self.paths.conf), python=python))
 
     async def ask_process_one(self, **request: Any) -> Any:
-        return await process.ask_process_one(self.paths.control, **request)
+        return await namespaces.ask_process_one(self.paths.control, **request)
 
     async def pids(self) -> dict[str, int]:
         """The running daemons' pids as the host counts them."""
         listed = await self.ask_process_one(op="list")
         found = {
-            name: process.host_pid(self.state.init_pid, inner)
+            name: namespaces.host_pid(self.state.init_pid, inner)
             for name, inner in listed["daemons"].items()
         }
         return {name: pid for name, pid in found.items() if pid is not None}

@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from cephqos_base.errors import CephqosError, UsageError
-from cephqos_loadgen.background import own_module
+from cephqos_loadgen import processes
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab.lab import Lab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.processes import own_module
 from cephqos_loadgen.progress import Progress, Say
 
 
@@ -50,15 +51,9 @@ async def start(spec: LabSpec, progress: Progress) -> None:
     """Start a keeper and wait until its lab is ready; raises what the keeper failed with."""
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as pipe:
-        process = await asyncio.create_subprocess_exec(
-            *own_module("cephqos_loadgen.lab.keeper"),
-            json.dumps(spec.to_json()),
-            str(write_end),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            pass_fds=(write_end,),
-            start_new_session=True,
+        keeper = own_module("cephqos_loadgen.lab.keeper")
+        process = await processes.start(
+            [*keeper, json.dumps(spec.to_json()), str(write_end)], pass_fds=(write_end,)
         )
         os.close(write_end)
         try:

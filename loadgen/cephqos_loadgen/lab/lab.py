@@ -13,14 +13,13 @@ import uuid
 from typing import Any, Self
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.background import own_module
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.daemons.bringup import BringUp
 from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses
 from cephqos_loadgen.lab.faults import Faults
 from cephqos_loadgen.lab.handle import LabHandle
-from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.lab.isolation import namespaces
 from cephqos_loadgen.lab.isolation.ports import reserve_ports
 from cephqos_loadgen.lab.paths import LabPaths, labs_dir
 from cephqos_loadgen.lab.spec import LabSpec
@@ -34,6 +33,7 @@ from cephqos_loadgen.lab.state import (
     take_lock,
 )
 from cephqos_loadgen.lab.trees import ensure_tree
+from cephqos_loadgen.processes import own_module, start
 from cephqos_loadgen.progress import Progress, Silent
 
 _PROCESS_ONE_START_TIMEOUT = 10.0
@@ -119,7 +119,7 @@ class Lab(RunningLab):
         paths = LabPaths(labs_dir(), spec.name)
         checks.check_socket_length(paths)
         tree = await ensure_tree(spec.ceph, self._progress)
-        checks.check_options(spec, tree)
+        await checks.check_options(spec, tree)
         if raised := checks.raise_aio_limit():
             self._progress.note(raised)
         for name in clean_dead_labs(paths.base):
@@ -151,20 +151,14 @@ class Lab(RunningLab):
         self._lifeline = write_end
         isolate = ["unshare", "--pid", "--mount", "--fork", "--kill-child=SIGTERM"]
         module = own_module("cephqos_loadgen.lab.isolation.process_one")
+        held = (read_end, lock, reservation.fileno())
         where = [str(self.paths.base), self.paths.name, self.state.tree]
         with (self.paths.logs / "process-1.out").open("wb") as output:
-            unshare = await asyncio.create_subprocess_exec(
-                *isolate,
-                *module,
-                *where,
-                str(read_end),
-                str(lock),
-                str(reservation.fileno()),
-                stdin=asyncio.subprocess.DEVNULL,
+            unshare = await start(
+                [*isolate, *module, *where, *map(str, held)],
                 stdout=output,
                 stderr=output,
-                pass_fds=(read_end, lock, reservation.fileno()),
-                start_new_session=True,
+                pass_fds=held,
             )
         os.close(read_end)
         self._ended = asyncio.create_task(self._watch(unshare))
@@ -180,7 +174,7 @@ class Lab(RunningLab):
             raise LabError(
                 f"the lab's process 1 did not start: {self._process_one_said()}"
             ) from None
-        self.state.init_pid = process.children(unshare.pid)[0]
+        self.state.init_pid = namespaces.children(unshare.pid)[0]
         self.state.save(self.paths)
 
     async def ended(self) -> None:

@@ -4,21 +4,19 @@ A tree is built under another name and renamed when complete, so that an interru
 taken for a tree. A lock per release prevents two builds at the same time.
 """
 
-import asyncio
 import hashlib
 import os
 import shutil
-import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from cephqos_base.errors import UsageError
-from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.lab import builds
 from cephqos_loadgen.lab.paths import cache_dir
 from cephqos_loadgen.lab.releases import Release
+from cephqos_loadgen.processes import in_background
 from cephqos_loadgen.progress import Progress, Say
 
 PACKAGES = (
@@ -85,16 +83,15 @@ async def _build(release: Release, tree: Path, packages: Sequence[str], say: Say
     log = tree.with_suffix(".log")
     chroot = ["chroot", str(building)]
     apt = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
-    with log.open("wb") as output:
-        host = _SetupStep(output.fileno(), log, Path("/proc"), say)
-        inside = _SetupStep(output.fileno(), log, building / "proc", say)
-        await _run(_debootstrap_argv(release, building), host)
-        # Packages must not start services while they are being set up.
-        policy = building / "usr/sbin/policy-rc.d"
-        policy.write_text("#!/bin/sh\nexit 101\n")
-        policy.chmod(0o755)
-        await _run([*chroot, *apt], inside)
-        await _run([*chroot, "apt-get", "clean"], inside)
+    log.unlink(missing_ok=True)
+    host, inside = _SetupStep(log, Path("/proc"), say), _SetupStep(log, building / "proc", say)
+    await _run(_debootstrap_argv(release, building), host)
+    # Packages must not start services while they are being set up.
+    policy = building / "usr/sbin/policy-rc.d"
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    await _run([*chroot, *apt], inside)
+    await _run([*chroot, "apt-get", "clean"], inside)
     for waste in ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/lib/apt/lists"):
         shutil.rmtree(building / waste, ignore_errors=True)
     (building / "etc" / _STAMP).write_text(f"{release.name} {release.version}\n")
@@ -113,7 +110,6 @@ def _debootstrap_argv(release: Release, target: Path) -> list[str]:
 class _SetupStep:
     """What a build step needs: a file for its output, its /proc, a way to report progress."""
 
-    output: int
     log: Path
     proc: Path
     say: Say
@@ -123,23 +119,12 @@ async def _run(argv: list[str], step: _SetupStep) -> None:
     """Run one build step. Its processes and mounts end with it and with us."""
     isolate = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
     isolate += [f"--mount-proc={step.proc}"]
-    process = await asyncio.create_subprocess_exec(
-        *ENDS_WITH_PARENT,
-        *isolate,
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=step.output,
-        stderr=step.output,
-        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"},
-        start_new_session=True,
-    )
-    try:
-        tell = partial(_say_last_line, step.log, step.say)
+    quiet = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    tell = partial(_say_last_line, step.log, step.say)
+    async with in_background(
+        [*isolate, *argv], step.log, environment=quiet, append=True
+    ) as process:
         await builds.to_its_end(argv[0], process, step.log, BUILD_TIMEOUT, tell)
-    finally:
-        if process.returncode is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
 
 
 def _say_last_line(log: Path, say: Say) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from cephqos_loadgen import processes
 from cephqos_loadgen.engines.fio_output import (
     DIRECTIONS,
     ClientStatus,
@@ -17,7 +18,6 @@ from cephqos_loadgen.engines.fio_output import (
     figures_over,
     since,
 )
-from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.live.state import SHORTEST_SECONDS
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End
@@ -48,7 +48,7 @@ class RunTools:
 
     async def output(self, argv: Sequence[str]) -> str:
         command = self._context.cluster.access.argv(argv)
-        done = await process.run(command, within=_COMMAND_SECONDS)
+        done = await processes.run(command, within=_COMMAND_SECONDS)
         if done.returncode:
             raise RunError(f"{' '.join(argv)} failed: {done.stderr.strip()}")
         return done.stdout
@@ -279,5 +279,5 @@ def _check(running: list[Child]) -> None:
             continue
         if child.interrupted and status in (_FIO_INTERRUPTED, 130):
             continue
-        how = process.how_it_ended(status)
+        how = processes.how_it_ended(status)
         raise ChildFailed(f"{child.launch.name} {how}: {child.said}".removesuffix(": "))

@@ -7,9 +7,9 @@ from typing import ClassVar, Self
 from cephqos_base.errors import UsageError
 from cephqos_base.units import format_cpu_list
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen import processes
 from cephqos_loadgen.cluster import affinity
 from cephqos_loadgen.cluster.undo import Undo
-from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.cpu_placement import LSCPU, STRATEGIES, Cpu, parse_lscpu, place_osds
@@ -118,5 +118,5 @@ async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:
 
 
 async def cpus_of_this_host() -> list[Cpu]:
-    listed = await process.run(list(LSCPU), within=_LSCPU_SECONDS)
+    listed = await processes.run(list(LSCPU), within=_LSCPU_SECONDS)
     return parse_lscpu(listed.stdout)

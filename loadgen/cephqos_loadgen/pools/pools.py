@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from cephqos_loadgen import processes
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.engines.rbd import write_through_argv
-from cephqos_loadgen.lab.isolation import process
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.estimate import bytes_seconds, objects_seconds
@@ -157,7 +157,7 @@ class Pools:
         image = f"{pool}/volume.{number}"
         argv = ["rbd", *place.identity, "create", image, "--size", f"{size}B"]
         argv += ["--image-feature", "layering"]
-        done = await process.run(self._cluster.access.argv(argv), within=_COMMAND_SECONDS)
+        done = await processes.run(self._cluster.access.argv(argv), within=_COMMAND_SECONDS)
         if done.returncode:
             raise RunError(f"rbd create {image} failed: {done.stderr.strip()}")
 

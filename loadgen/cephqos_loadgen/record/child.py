@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import time
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.lab.isolation.process import children
+from cephqos_loadgen.lab.isolation.namespaces import children
+from cephqos_loadgen.processes import signal_group, start
 from cephqos_loadgen.record.files import GzipWriter
 from cephqos_loadgen.results.repeat import ChildRecord
 
@@ -45,7 +47,7 @@ class Child:
         self.launch = launch
         self._folder = folder
         self._sink = sink
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Process | None = None
         self._readers: list[asyncio.Task[None]] = []
         self._tail = b""
         self.started = 0.0
@@ -55,13 +57,8 @@ class Child:
     async def __aenter__(self) -> Self:
         launch = self.launch
         self.started = time.time()
-        self._process = await asyncio.create_subprocess_exec(
-            *launch.argv,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env={**os.environ, **launch.environment},
-            start_new_session=True,
+        self._process = await start(
+            launch.argv, stdout=PIPE, stderr=PIPE, environment=launch.environment
         )
         for stream, sink in (("stdout", self._sink), ("stderr", self._keep_tail)):
             reader: asyncio.StreamReader | None = getattr(self._process, stream)
@@ -80,8 +77,7 @@ class Child:
         if process is None:
             return
         if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            signal_group(process)
         await self._exit()
         self.ended = self.ended or time.time()
         await self._end_what_it_left()
@@ -102,8 +98,7 @@ class Child:
         assert self._process is not None  # noqa: S101
         _, left = await asyncio.wait(self._readers, timeout=_DRAIN_SECONDS)
         if left:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            signal_group(self._process)
             await asyncio.wait(left, timeout=_ENDING_SECONDS)
         for reader in left:
             reader.cancel()

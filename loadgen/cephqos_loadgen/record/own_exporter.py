@@ -14,8 +14,8 @@ from typing import Protocol
 
 import aiohttp
 
-from cephqos_loadgen.background import ENDS_WITH_PARENT, own_module
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.processes import ENDS_WITH_PARENT, own_module
 from cephqos_loadgen.programs import free_ports
 from cephqos_loadgen.record.child import Child, ChildFailed, Launch
 from cephqos_loadgen.servers import Address

@@ -8,9 +8,8 @@ from typing import Any
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_loadgen import withheld
+from cephqos_loadgen import processes, withheld
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.lab.isolation import process
 
 _TOOLS = (("fio", "--version"), ("rados", "--version"), ("qemu-nbd", "--version"))
 _TOOL_SECONDS = 20.0
@@ -73,7 +72,7 @@ async def _tools(cluster: ClusterConnection) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for argv in _TOOLS:
         try:
-            done = await process.run(cluster.access.argv(argv), within=_TOOL_SECONDS)
+            done = await processes.run(cluster.access.argv(argv), within=_TOOL_SECONDS)
             found[argv[0]] = (done.stdout or done.stderr).splitlines()[0]
         except (CephqosError, OSError, IndexError):
             found[argv[0]] = None

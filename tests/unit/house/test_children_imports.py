@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.background import own_module
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.processes import own_module
 from cephqos_loadgen.record import own_exporter
 
 ROOT = Path(__file__).parents[3]

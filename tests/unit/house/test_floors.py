@@ -131,6 +131,28 @@ def test_one_module_reads_yaml() -> None:
     assert set(found) <= {"exporter/cephqos_base/yamlfile.py"}
 
 
+STARTS_A_PROCESS = re.compile(
+    r"\b(create_subprocess_|subprocess\.(run|Popen|call|check_)|posix_spawn\(|os\.(exec|fork))"
+)
+
+
+def test_one_module_starts_processes() -> None:
+    """It gives each a group of its own, and ends the group."""
+    files = [file for package in MAY_IMPORT for file in sorted(Path(package).rglob("*.py"))]
+    found = {str(f) for f in files if STARTS_A_PROCESS.search(f.read_text(encoding="utf-8"))}
+    assert found == {
+        "loadgen/cephqos_loadgen/processes.py",
+        # Process 1 of a namespace has no event loop, and reaps whatever ends.
+        "loadgen/cephqos_loadgen/lab/isolation/process_one.py",
+        "loadgen/cephqos_loadgen/lab/cli.py",  # `lab exec` becomes the command
+        # Beside OSDs: children that may not be killable, of which there is never a second one.
+        "exporter/cephqos_exporter/ceph/cluster.py",
+        "exporter/cephqos_exporter/ceph/monclient.py",
+        "exporter/cephqos_exporter/probe/child.py",
+        "exporter/cephqos_exporter/cluster/cluster_options.py",  # before anything runs
+    }
+
+
 def test_a_class_name_means_one_thing() -> None:
     found = defaultdict(list)
     for package in MAY_IMPORT:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cephqos_loadgen.background import in_background
 from cephqos_loadgen.errors import LabError
 from cephqos_loadgen.lab import builds
+from cephqos_loadgen.processes import in_background
 
 
 async def built(folder: Path, script: str, within: float = 20.0) -> list[str]:

@@ -22,10 +22,10 @@ from cephqos_loadgen.lab.daemons.ceph_conf import render_conf
 from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.isolation.ports import PORTS_PER_LAB, reserve_ports
-from cephqos_loadgen.lab.isolation.process import how_it_ended
 from cephqos_loadgen.lab.paths import LabPaths, cache_dir, labs_dir
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec, osds_in_words
+from cephqos_loadgen.processes import how_it_ended
 
 PATHS = LabPaths(Path("/labs"), "one")
 FSID = "11111111-2222-3333-4444-555555555555"

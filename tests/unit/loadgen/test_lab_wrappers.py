@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cephqos_loadgen.lab.daemons import bringup
-from cephqos_loadgen.lab.isolation import process
+from cephqos_loadgen.lab.isolation import namespaces
 
 # Stand-ins that enter nothing: they leave their options out and go on with the rest.
 ENTERING = {
@@ -50,5 +50,5 @@ def test_a_wrapper_does_not_find_itself_again_inside(lab: Path) -> None:
 
 
 def test_a_command_inside_is_the_trees_own_and_not_the_wrapper(lab: Path) -> None:
-    argv = process.enter_argv(os.getpid(), lab / "root", ["sh", "-c", "command -v uname"])
+    argv = namespaces.enter_argv(os.getpid(), lab / "root", ["sh", "-c", "command -v uname"])
     assert not Path(said(argv)).is_relative_to(lab)

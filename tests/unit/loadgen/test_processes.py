@@ -1,37 +1,71 @@
-"""Processes of a lab as the kernel shows them."""
+"""Whoever is started here is ended with all that it started."""
 
+import asyncio
 import os
-import signal
-import subprocess
-import sys
+from pathlib import Path
 
-from tests.waiting import wait_until
+import pytest
 
-from cephqos_loadgen.lab.isolation.process import is_stopped
+from cephqos_loadgen.errors import LabError
+from cephqos_loadgen.processes import in_background, run
 
-THREADS = """
-import threading, time
-for _ in range(3):
-    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-print("ready", flush=True)
-time.sleep(60)
-"""
+# Writes the number of its own child, then waits for it.
+PARENT = "sleep 60 & echo $! > {file}.new && mv {file}.new {file}; wait"
 
 
-def test_a_process_is_stopped_when_all_its_threads_are() -> None:
-    with subprocess.Popen([sys.executable, "-c", THREADS], stdout=subprocess.PIPE) as child:
-        try:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"ready\n"
-            assert not is_stopped(child.pid)
-            os.kill(child.pid, signal.SIGSTOP)
-            wait_until(lambda: is_stopped(child.pid), "it is stopped")
-            os.kill(child.pid, signal.SIGCONT)
-            wait_until(lambda: not is_stopped(child.pid), "it goes on")
-        finally:
-            child.kill()
+def alive(pid: int) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
 
 
-def test_no_process_is_not_stopped() -> None:
-    assert not is_stopped(None)
-    assert not is_stopped(2**22 + 1)
+async def child_in(file: Path) -> int:
+    async with asyncio.timeout(10):
+        while not file.exists():
+            await asyncio.sleep(0.02)
+    return int(file.read_text())
+
+
+async def gone(pid: int) -> None:
+    async with asyncio.timeout(10):
+        while alive(pid):
+            await asyncio.sleep(0.02)
+
+
+async def test_past_its_deadline_a_command_ends_with_its_children(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    with pytest.raises(LabError, match=r"^counting: not done within 1 s$"):
+        await run(["sh", "-c", PARENT.format(file=file)], within=1.0, named="counting")
+    await gone(await child_in(file))
+
+
+async def test_a_command_that_is_cancelled_ends_with_its_children(tmp_path: Path) -> None:
+    file = tmp_path / "pid"
+    running = asyncio.create_task(run(["sh", "-c", PARENT.format(file=file)], within=60.0))
+    child = await child_in(file)
+    assert alive(child)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await gone(child)
+
+
+async def test_a_server_ends_with_its_block_even_if_it_ignores_the_request(tmp_path: Path) -> None:
+    file, log = tmp_path / "pid", tmp_path / "log"
+    stubborn = f"trap '' TERM; {PARENT.format(file=file)}"
+    async with in_background(["sh", "-c", stubborn], log) as server:
+        child = await child_in(file)
+    assert server.returncode == -9
+    await gone(child)
+
+
+async def test_output_is_begun_anew_or_appended(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    for append, wanted in ((False, "x"), (False, "x"), (True, "xx")):
+        argv = ["sh", "-c", 'printf "$WORD"']
+        given = {"WORD": "x"}
+        async with in_background(argv, log, environment=given, append=append) as process:
+            await process.wait()
+        assert log.read_text() == wanted
+    assert "WORD" not in os.environ

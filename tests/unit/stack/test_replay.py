@@ -358,14 +358,14 @@ async def test_rules_are_evaluated_layer_by_layer_over_blocks_of_the_whole_recor
     begin, end = (round(ms / 1000) for ms in load(open_archive(ARCHIVE)).span_ms())
     done: list[str] = []
 
-    async def promtool(argv: list[str], said: Path) -> None:
+    async def promtool(argv: list[str]) -> None:
         kind = argv[argv.index("create-blocks-from") + 1]
         done.append(kind)
         if kind == "rules":
             times = dict(part.removeprefix("--").split("=", 1) for part in argv if "=" in part)
             assert begin - 1 <= int(times["start"]) <= begin
             assert end <= int(times["end"]) <= end + 1
-            assert times["output-dir"] == str(said.parent / "raw")
+            assert Path(times["output-dir"]).name == "raw"
 
     @asynccontextmanager
     async def prometheus(blocks: Path, work: Path, **_: str) -> AsyncIterator[str]:

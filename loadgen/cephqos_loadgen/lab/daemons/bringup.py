@@ -15,8 +15,9 @@ from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.handle import LabHandle
 from cephqos_loadgen.lab.isolation import cgroups
-from cephqos_loadgen.lab.isolation.process import IN_TREE, how_it_ended
+from cephqos_loadgen.lab.isolation.namespaces import IN_TREE
 from cephqos_loadgen.lab.spec import osds_in_words
+from cephqos_loadgen.processes import how_it_ended
 from cephqos_loadgen.progress import Progress, Say
 
 _COMMAND_TIMEOUT = 60.0

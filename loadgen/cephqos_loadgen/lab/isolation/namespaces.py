@@ -1,28 +1,14 @@
-"""Running commands and daemons inside a lab's namespaces, from outside."""
+"""A lab's namespaces and what runs in them, from outside."""
 
 import asyncio
 import contextlib
 import json
-import os
-import signal
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cephqos_loadgen.background import ENDS_WITH_PARENT
 from cephqos_loadgen.errors import LabError
-
-
-@dataclass(frozen=True, slots=True)
-class Completed:
-    """A command that ended, with its output."""
-
-    argv: tuple[str, ...]
-    returncode: int
-    stdout: str
-    stderr: str
-
+from cephqos_loadgen.processes import ENDS_WITH_PARENT
 
 # The lab's folder has the same name inside: a PATH that begins with its `bin_dir` would find the
 # wrappers there again, and they would call themselves.
@@ -39,39 +25,6 @@ def enter_argv(init_pid: int, root: Path, argv: Sequence[str]) -> list[str]:
         *IN_TREE,
         *argv,
     ]
-
-
-def how_it_ended(status: int) -> str:
-    """An exit status in words; negative ones are signals."""
-    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
-
-
-async def run(argv: Sequence[str], *, within: float, data: str = "", named: str = "") -> Completed:
-    """Run a command to its end; past the deadline its process group is killed: LabError.
-
-    `named` replaces the command line in error messages.
-    """
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.PIPE if data else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(within):
-            out, err = await process.communicate(data.encode() if data else None)
-    except TimeoutError:
-        raise LabError(f"{named or ' '.join(argv)}: not done within {within:g} s") from None
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.communicate()
-    status = process.returncode if process.returncode is not None else -1
-    return Completed(
-        tuple(argv), status, out.decode(errors="replace"), err.decode(errors="replace")
-    )
 
 
 async def ask_process_one(control: Path, within: float = 10.0, **request: Any) -> Any:
