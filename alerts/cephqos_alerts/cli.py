@@ -21,6 +21,8 @@ DEFAULT_SLOS: Final = Path(__file__).parent / "default_slos"
 _ALERTS: Final = Path(__file__).parents[1]
 # What is committed, if the command runs from a checkout.
 _CHECKOUT: Final = _ALERTS if (_ALERTS / "rules").is_dir() else None
+# They become links: a host without http:// would not open, and another scheme may run code.
+_LINK: Final = re.compile(r"https?://[^/\s]\S*|[\w.-]*/[^:\s]*")
 
 
 class RulesOutOfDate(CephqosError):
@@ -162,6 +164,12 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         raise UsageError(
             f"--evaluations-per-scrape {arguments.evaluations_per_scrape}: expected 1 to 10"
         )
+    for option, url in (
+        ("--runbook-url", arguments.runbook_url),
+        ("--dashboard-url", arguments.dashboard_url),
+    ):
+        if not _LINK.fullmatch(url):
+            raise UsageError(f"{option} {url}: expected http://… or https://…, or a path with a /")
     try:
         re.compile(arguments.job)
     except re.error as exc:
@@ -185,6 +193,8 @@ def _places(arguments: argparse.Namespace) -> tuple[Path, Path | None]:
     if out is None:
         if _CHECKOUT is None:
             raise UsageError("--out DIR: needed, since this cephqos does not run from a checkout")
+        if arguments.action == "build" and not Path.cwd().is_relative_to(_CHECKOUT.parent):
+            raise UsageError(f"--out DIR: needed outside of the checkout {_CHECKOUT.parent}")
         out = _CHECKOUT / "rules"
         alertmanager = alertmanager or _CHECKOUT / "alertmanager" / "alertmanager.yml"
     if out.exists() and not out.is_dir():

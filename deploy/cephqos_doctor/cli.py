@@ -30,6 +30,7 @@ from cephqos_doctor.finding import Check, Diagnosis, diagnose, unless
 from cephqos_doctor.host_facts import HostFacts
 from cephqos_doctor.prometheus_facts import PrometheusFacts
 from cephqos_exporter import core_options
+from cephqos_exporter.checks import check_root
 from cephqos_exporter.cli import add_flag, read_settings
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors.mclock import POLICY
@@ -126,7 +127,9 @@ def _add_json(action: argparse.ArgumentParser, run: Any) -> None:
 async def _host(arguments: argparse.Namespace) -> int:
     given = vars(arguments)
     given["config.file"] = file_of(given["config.file"], os.environ)
-    facts = await host_facts.gather(_settings(arguments, _HOST_OPTIONS))
+    settings = _settings(arguments, _HOST_OPTIONS)
+    check_root(settings, core_options.PROC)
+    facts = await host_facts.gather(settings)
     return _tell(diagnose("host", HOST_CHECKS, facts), arguments)
 
 

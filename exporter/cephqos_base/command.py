@@ -21,6 +21,7 @@ from typing import Any, Final, NoReturn
 
 from cephqos_base.errors import CephqosError, UsageError
 from cephqos_base.extras import how_to_install
+from cephqos_base.hints import hint
 from cephqos_base.terminal import OutputLost, discard_output, flush, say, say_json
 from cephqos_base.textfile import why
 from cephqos_base.version import __version__
@@ -79,6 +80,11 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *given: Any, **settings: Any) -> None:
         super().__init__(*given, **settings)
         self.register("action", "parsers", _Actions)
+        self._below: argparse._SubParsersAction[Any] | None = None
+
+    def add_subparsers(self, **settings: Any) -> Any:
+        self._below = super().add_subparsers(**settings)
+        return self._below
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """The command that got what it does not know refuses it: the hint names its own help."""
@@ -88,7 +94,10 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        say(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        if self._below is not None and message.endswith(f"required: {self._below.metavar}"):
+            message = f"expected one of: {', '.join(self._below.choices)}"
+        said = f"{message}{hint(self, message)}"
+        say(f"{self.prog}: {said} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(2)
 
 

@@ -31,6 +31,15 @@ class ConfigError(UsageError):
         self.key = key
 
 
+class NoSuchFile(ConfigError):
+    """A file that was named is not there."""
+
+    def __init__(self, file: str | Path, *, key: str = "", hint: str = "") -> None:
+        named = f" ({key})" if key else ""
+        UsageError.__init__(self, printable(f"no such file: {file}{named}{hint and f'; {hint}'}"))
+        self.where, self.line, self.key = str(file), None, key
+
+
 class Described:
     """Words for what was found, where the value itself must not or cannot be shown."""
 

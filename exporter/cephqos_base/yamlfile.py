@@ -24,7 +24,14 @@ from yaml.resolver import Resolver
 from yaml.scanner import Scanner
 
 from cephqos_base import units
-from cephqos_base.errors import MISSING, UNKNOWN_KEY, ConfigError, Described, UsageError
+from cephqos_base.errors import (
+    MISSING,
+    UNKNOWN_KEY,
+    ConfigError,
+    Described,
+    NoSuchFile,
+    UsageError,
+)
 from cephqos_base.textfile import regular, why
 
 MAX_BYTES: Final = 1 << 20
@@ -53,6 +60,8 @@ def read(path: Path) -> "Value":
     try:
         with regular(path).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as exc:
+        raise NoSuchFile(path) from exc
     except OSError as exc:
         found = Described(why(exc))
         raise ConfigError(where=path, key="", found=found, allowed="a readable file") from exc

@@ -1,12 +1,15 @@
 """What must hold for the exporter to run with its settings, and what `--config.check` tries out."""
 
 import errno
+import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from cephqos_base.errors import ConfigError
+import psutil
+
+from cephqos_base.errors import ConfigError, Described
 from cephqos_exporter import core_options
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
@@ -19,20 +22,18 @@ from cephqos_exporter.web.server import OTHER_PATHS
 from cephqos_exporter.web.tls import server_context
 
 # Each root with something that is in it on every machine, or in every fixture tree of one.
-_ROOTS: Final[tuple[tuple[Option[str], str, Callable[[Path], bool]], ...]] = (
-    (
-        core_options.PROC,
+_ROOTS: Final[Mapping[Option[str], tuple[str, Callable[[Path], bool]]]] = {
+    core_options.PROC: (
         "a directory with a procfs in it, such as /proc",
         lambda root: (root / "diskstats").exists() or any(root.glob("[1-9]*/task")),
     ),
-    (
-        core_options.SYS,
+    core_options.SYS: (
         "a directory with a sysfs in it, such as /sys",
         lambda root: any((root / name).is_dir() for name in ("block", "class", "devices")),
     ),
-    (core_options.DEV, "a directory, such as /dev", Path.is_dir),
-    (core_options.RUN, "a directory, such as /run", Path.is_dir),
-)
+    core_options.DEV: ("a directory, such as /dev", Path.is_dir),
+    core_options.RUN: ("a directory, such as /run", Path.is_dir),
+}
 
 
 def check(settings: Settings) -> None:
@@ -43,9 +44,8 @@ def check(settings: Settings) -> None:
         if not Path(pattern).is_absolute():
             raise settings.error(core_options.SOCKETS, core_options.SOCKETS.allowed)
     if "osd" in settings[core_options.ROLE]:
-        for option, allowed, holds in _ROOTS:
-            if not _holds(holds, Path(settings[option])):
-                raise settings.error(option, allowed)
+        for option in _ROOTS:
+            check_root(settings, option)
     if "cluster" in settings[core_options.ROLE]:
         cluster_options.check(settings)
     if "probe" in settings[core_options.ROLE]:
@@ -58,11 +58,17 @@ def check(settings: Settings) -> None:
     build_enabled(CollectorInputs(settings))
 
 
-def _holds(holds: Callable[[Path], bool], root: Path) -> bool:
+def check_root(settings: Settings, option: Option[str]) -> None:
+    """ConfigError if there is not what the option promises, such as a procfs."""
+    allowed, holds = _ROOTS[option]
+    root = Path(settings[option])
     try:
-        return holds(root)
-    except OSError:  # such as where this user may not look
-        return False
+        there = holds(root)
+    except OSError as exc:  # such as where this user may not look
+        found = Described(f"{root} ({exc.strerror})")
+        raise settings.error(option, allowed, found=found) from exc
+    if not there:
+        raise settings.error(option, allowed)
 
 
 def try_out(settings: Settings) -> None:
@@ -112,13 +118,47 @@ def _check_addresses(settings: Settings) -> None:
         try:
             bind_to(*split_address(address)).close()
         except (OSError, UnicodeError) as exc:
-            if getattr(exc, "errno", None) == errno.EADDRINUSE:
-                continue  # by this exporter, if it runs already
+            busy = getattr(exc, "errno", None) == errno.EADDRINUSE
+            if busy and _runs_already(split_address(address)[1]):
+                continue
             raise not_to_be_had(settings, address, exc) from exc
 
 
 def not_to_be_had(settings: Settings, address: str, exc: Exception) -> ConfigError:
     """An address of the right form that this machine does not give."""
-    why = getattr(exc, "strerror", None) or exc
+    option, why = core_options.LISTEN_ADDRESS, getattr(exc, "strerror", None) or exc
     allowed = f"an address of this machine, or :10130 for all of them ({why})"
-    return settings.error(core_options.LISTEN_ADDRESS, allowed, found=address)
+    if getattr(exc, "errno", None) == errno.EADDRINUSE:
+        host, _, port = address.rpartition(":")
+        holder = holder_of(int(port))
+        by = f"process {holder.pid} ({holder.name()})" if holder else "another process"
+        allowed = (
+            f"a free port, such as --{option.name}={host}:{int(port) % 65535 + 1}; {by} has it"
+        )
+        return settings.error(option, allowed, found=Described(f"{address}, which is in use"))
+    return settings.error(option, allowed, found=address)
+
+
+def holder_of(port: int) -> psutil.Process | None:
+    """Who listens on a TCP port, as far as this user may see."""
+    try:
+        for one in psutil.net_connections("tcp"):
+            if one.pid and one.laddr and one.status == "LISTEN" and one.laddr.port == port:
+                return psutil.Process(one.pid)
+    except (OSError, psutil.Error):  # such as one that has ended meanwhile
+        pass
+    return None
+
+
+def _runs_already(port: int) -> bool:
+    """Whether the port is held by an exporter, as far as this user may see who holds it."""
+    holder = holder_of(port)
+    processes = [holder] if holder else psutil.process_iter()
+    return any(one.pid != os.getpid() and _is_exporter(one) for one in processes)
+
+
+def _is_exporter(process: psutil.Process) -> bool:
+    try:
+        return any(Path(word).name == "cephqos-exporter" for word in process.cmdline()[:2])
+    except psutil.Error:
+        return False

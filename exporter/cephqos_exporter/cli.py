@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cephqos_base.errors import ConfigError
+from cephqos_base.hints import hint
 from cephqos_base.terminal import say
 from cephqos_base.version import __version__
 from cephqos_exporter import core_options, log
@@ -37,7 +38,8 @@ class _Parser(argparse.ArgumentParser):
             message = f"{switch}: found {value}; allowed: {switch} or --no-{switch[2:]}, no value"
             say(f"{PROGRAM}: flags: {message}", file=sys.stderr)
             raise SystemExit(2)
-        say(f"{PROGRAM}: flags: {message}; --help lists what is allowed", file=sys.stderr)
+        meant = hint(self, message) or "; --help lists what is allowed"
+        say(f"{PROGRAM}: flags: {message}{meant}", file=sys.stderr)
         raise SystemExit(2)
 
 

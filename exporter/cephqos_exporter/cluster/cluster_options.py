@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from cephqos_base.errors import ConfigError, Described
+from cephqos_base.errors import ConfigError, Described, NoSuchFile
 from cephqos_exporter.ceph.cluster import ClusterReader
 from cephqos_exporter.ceph.monclient import SAFE_START, ClusterAccess
 from cephqos_exporter.cluster.cluster_source import MOST_POOLS_SHOWN, ClusterSource
@@ -112,19 +112,24 @@ def check(settings: Settings) -> None:
     for option in (PYTHON, CEPH):
         _argv(settings, option)
     for option in (CONF, KEYRING):
-        if settings[option] and (found := _no_file(Path(settings[option]))):
-            raise settings.error(option, "a readable file", found=Described(found))
+        if settings[option]:
+            _check_file(settings, option)
     kind, _, rest = settings[NAME].partition(".")
     if not kind or not rest:
         raise settings.error(NAME, NAME.allowed)
 
 
-def _no_file(path: Path) -> str:
-    """What is there instead of a file; nothing if there is one."""
+def _check_file(settings: Settings, option: Option[str]) -> None:
+    path = Path(settings[option])
     try:
-        return "" if path.is_file() else f"no file {path}"
+        there = path.is_file()
     except OSError as exc:  # a directory on the way is closed to this user
-        return f"{path} ({exc.strerror})"
+        found = Described(f"{path} ({exc.strerror})")
+        raise settings.error(option, "a readable file", found=found) from exc
+    if not there:
+        if settings.origin(option) == "default":
+            raise NoSuchFile(path, hint=f"name it with --{option.name}=PATH")
+        raise NoSuchFile(path, key=option.name)
 
 
 def try_commands(settings: Settings) -> None:

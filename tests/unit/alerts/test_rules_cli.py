@@ -109,7 +109,7 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("--slo", "{tmp}/none"), "{tmp}/none: found No such file or directory"),
+        (("--slo", "{tmp}/none"), "no such file: {tmp}/none"),
         (("--slo", "{tmp}/empty"), "{tmp}/empty: no *.yaml or *.yml in this directory"),
         (
             ("--slo", "{tmp}/bad.yaml"),
@@ -122,6 +122,8 @@ def test_rules_of_other_slos_are_out_of_date(tmp_path: Path, slos: Path) -> None
         (("--evaluations-per-scrape", "0"), "--evaluations-per-scrape 0: expected 1 to 10"),
         (("--job", "a("), "--job a(: not a regular expression: "),
         (("--job", 'a"b'), '--job a"b: expected no quotes'),
+        (("--dashboard-url", "grafana.example"), "--dashboard-url grafana.example: expected http"),
+        (("--runbook-url", "javascript:alert(1)"), "--runbook-url javascript:alert(1): expected"),
         (("--webhook", "http://h:1"), "--webhook and --receivers go into the file that"),
         (("--webhook", "h:1", "--alertmanager", "{tmp}/am"), "--webhook h:1: expected a URL"),
         (("--webhook", "ftp://h", "--alertmanager", "{tmp}/am"), "--webhook ftp://h: expected"),
@@ -174,3 +176,16 @@ def test_outside_of_a_checkout_a_directory_has_to_be_named(
     monkeypatch.setattr(cli, "_CHECKOUT", None)
     assert rules("check") == 2
     assert capsys.readouterr().err.startswith("cephqos: --out DIR: needed")
+
+
+def test_outside_of_the_checkout_it_is_asked_where_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rules("build") == 2
+    assert "--out DIR: needed outside of the checkout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("url", ["https://grafana.example/d", "/d", "alerts/runbooks.md"])
+def test_links_may_be_urls_or_paths(url: str, tmp_path: Path) -> None:
+    assert rules("build", "--dashboard-url", url, "--runbook-url", url, "--out", tmp_path) == 0

@@ -36,6 +36,29 @@ def test_an_unknown_option_names_the_help_of_its_own_command(
     said = capsys.readouterr().err
     assert said.startswith(f"{command}: unrecognized arguments: --")
     assert said.endswith(f"(see {command} --help)\n")
+    assert ("did you mean --check?" in said) == ("--chek" in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("", "cephqos: expected one of: demo, lab, top, run,"),
+        ("rules", "cephqos rules: expected one of: build, check (see"),
+        ("archive", "cephqos archive: expected one of: ls, verify, show, export (see"),
+        ("doctor", "cephqos doctor: expected one of: host, cluster, prometheus (see"),
+        ("topp", "; did you mean top? (see"),
+        ("doctor hosst", "; did you mean host? (see"),
+        ("top --exportr x", "; did you mean --exporter? (see"),
+    ],
+)
+def test_what_is_missing_or_mistyped_is_answered_with_what_there_is(
+    line: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        build_parser().parse_args(line.split())
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -112,7 +135,7 @@ def test_where_output_cannot_be_written_there_is_no_traceback(
         ("dashboards install /etc/passwd", "/etc/passwd: expected a directory"),
         (
             "doctor cluster --cluster.conf=/nowhere",
-            "flags: --cluster.conf: found no file /nowhere; allowed: a readable file",
+            "no such file: /nowhere (cluster.conf)",
         ),
         (
             "top --once --ca-cert /nowhere",
@@ -121,6 +144,10 @@ def test_where_output_cannot_be_written_there_is_no_traceback(
         (
             "top --once --ca-cert /etc/passwd",
             "--ca-cert /etc/passwd: expected a PEM file; no certificate is in it",
+        ),
+        (
+            "doctor host --path.procfs=/nowhere",
+            "flags: --path.procfs: found '/nowhere'; allowed: a directory with a procfs in it",
         ),
         ("run --resume /nowhere", "--resume /nowhere: expected the folder of an archive"),
     ],
@@ -266,5 +293,5 @@ def test_a_place_that_is_closed_to_the_user_is_a_mistake_and_no_finding(
     monkeypatch.setattr(os, "stat", closed)
     assert main(line.split()) == 2
     error = capsys.readouterr().err
-    assert error.startswith("cephqos: /closed/x") and "Permission denied" in error
+    assert error.startswith("cephqos: ") and "/closed/x" in error and "Permission denied" in error
     assert error.count("\n") == 1

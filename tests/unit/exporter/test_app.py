@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -148,14 +149,25 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_an_address_that_is_taken_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_address_that_is_taken_is_told_with_who_has_it_and_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for flags in ([], ["--config.check"]):
+            argv = [COMMAND, *flags, f"--web.listen-address=127.0.0.1:{port}"]
+            argv.append(f"--discovery.sockets={tmp_path}/*")
+            ended = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+            assert ended.returncode == 2
+            assert f"127.0.0.1:{port}, which is in use; allowed: a free port, " in ended.stderr
+            assert f"such as --web.listen-address=127.0.0.1:{port % 65535 + 1};" in ended.stderr
+            assert f"process {os.getpid()} (" in ended.stderr
+            assert ended.stderr.count("\n") == 1
+
+
+def test_a_configuration_is_valid_while_an_exporter_runs_with_it(tmp_path: Path) -> None:
     with exporter(f"--discovery.sockets={tmp_path}") as running:
-        argv = [COMMAND, f"--web.listen-address={running.address}"]
-        second = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
-    assert second.returncode == 2
-    assert "web.listen-address: found" in second.stderr
-    assert "in use" in second.stderr
-    assert second.stderr.count("\n") == 1
+        argv = [COMMAND, "--config.check", f"--web.listen-address={running.address}"]
+        checked = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=False)
+    assert checked.returncode == 0, checked.stderr
 
 
 def test_without_any_daemon_it_serves_its_own_metrics(tmp_path: Path) -> None:
