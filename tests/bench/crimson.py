@@ -8,7 +8,7 @@ import orjson
 from tests.recorded import CRIMSON
 from tests.replay.daemons import RecordedDaemon
 
-from cephqos_exporter.collectors.crimson import GROUPS, METRICS, CrimsonCollector
+from cephqos_exporter.collectors.crimson import METRICS, CrimsonCollector
 from cephqos_exporter.daemon import Daemon, DaemonView, Host
 from cephqos_exporter.labels import render_labels
 from cephqos_exporter.rendering import render
@@ -16,8 +16,7 @@ from cephqos_exporter.rendering import render
 SCRAPES: Final = 50
 OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "usual": {},
-    "all groups": {"groups": GROUPS},
-    "everything": {"everything": True},
+    "include=*": {"include": ["*"]},
 }
 
 

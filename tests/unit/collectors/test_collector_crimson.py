@@ -1,5 +1,6 @@
 """The Crimson collector, on replies in the shape of real ones of four builds."""
 
+import fnmatch
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from tests.replay import crimson as crimson_replies
 from tests.replay.daemons import RecordedDaemon
 
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
-from cephqos_exporter.collectors.crimson import GROUPS, TABLE, CrimsonCollector
+from cephqos_exporter.collectors.crimson import CrimsonCollector
+from cephqos_exporter.collectors.crimson.names import LEFT_OUT, TABLE, USUAL, shown
 from cephqos_exporter.exposition import Page
 from cephqos_exporter.rendering import render
 
@@ -20,7 +22,6 @@ from .crimson_views import (
     BLOCKS,
     BUILDS,
     DOCUMENTATION,
-    NEWEST,
     SEGMENTS,
     collected,
     entry,
@@ -41,15 +42,16 @@ def test_the_committed_replies_are_what_their_generator_writes(tmp_path: Path) -
         assert written == RecordedDaemon.load(CRIMSON / build).replies
 
 
-def test_the_recordings_have_every_metric_of_the_tables() -> None:
+def test_the_recordings_have_every_metric_that_is_named() -> None:
     names = {name for build in BUILDS for item in recorded(build)["metrics"] for name in item}
+    assert names >= {*TABLE, *LEFT_OUT}
     # Of a setting that is not recorded: the cache's other policy.
-    newer = {name for name in TABLE if name.startswith(("cache_2q_", "cache_onode_2q_"))}
-    assert TABLE.keys() - newer <= names
+    patterns = [pattern for pattern in USUAL if "2q" not in pattern]
+    assert [one for one in patterns if not fnmatch.filter(names, one)] == []
 
 
 # Units, names, labels
-def test_reactors_are_shown_by_shard_in_base_units() -> None:
+def test_reactors_are_used_bytesby_shard_in_base_units() -> None:
     reply = {
         "metrics": [
             entry("reactor_utilization", 93.25, shard="0"),
@@ -59,57 +61,80 @@ def test_reactors_are_shown_by_shard_in_base_units() -> None:
             entry("scheduler_time_spent_on_task_quota_violations_ms", 38, group="main", shard="0"),
         ]
     }
-    name = "cephqos_crimson_scheduler"
+    name = "cephqos_crimson"
     assert collected(reply) == {
-        'cephqos_crimson_reactor_utilization_ratio{shard="0"}': 0.9325,
-        'cephqos_crimson_reactor_busy_seconds_total{shard="1"}': 571,
-        'cephqos_crimson_reactor_aio_bytes_total{shard="1",op="write"}': 4096,
-        f'{name}_seconds_total{{group="main",shard="0",state="starve"}}': 0.21,
-        f'{name}_quota_violation_seconds_total{{group="main",shard="0"}}': 0.038,
+        f'{name}_reactor_utilization_ratio{{shard="0"}}': 0.9325,
+        f'{name}_reactor_cpu_busy_seconds_total{{shard="1"}}': 571,
+        f'{name}_reactor_aio_bytes_write_total{{shard="1"}}': 4096,
+        f'{name}_scheduler_starvetime_seconds_total{{group="main",shard="0"}}': 0.21,
+        f"{name}_scheduler_time_spent_on_task_quota_violations_seconds_total"
+        f'{{group="main",shard="0"}}': 0.038,
     }
 
 
 @pytest.mark.parametrize(
-    ("source", "name", "unit"),
+    ("source", "name", "kind", "divisor"),
     [
-        ("reactor_cpu_steal_time_ms", "reactor_steal_seconds_total", 1),
-        ("background_process_io_blocked_time", "seastore_background_blocked_seconds_total", 1),
-        ("io_queue_starvation_time_sec", "io_queue_starvation_seconds_total", 0.001),
+        ("reactor_awake_time_ms_total", "reactor_awake_time_seconds_total", "counter", 1000),
+        ("io_queue_total_delay_sec", "io_queue_delay_seconds_total", "counter", 1),
+        ("io_queue_total_read_ops", "io_queue_read_ops_total", "counter", 1),
+        ("osd_mclock_max_wait_ms", "osd_mclock_max_wait_seconds", "gauge", 1000),
+        ("memory_total_memory", "memory_total_memory", "gauge", 1),
+        ("segment_cleaner_closed_ool_total_bytes", None, "gauge", 1),
+        ("segment_cleaner_reclaimed_bytes", "segment_cleaner_reclaimed_bytes_total", "counter", 1),
+        ("seastore_op_lat", "seastore_op_seconds", "histogram", 1000),
+        ("seastore_conflict_replay_distribution", None, "histogram", 1),
+        ("seastore_cbj_submit_record_latency_total", None, "counter", 1),
+        ("io_queue_integrated_queue_length", None, "unknown", 1),
+        ("cache_dirty_extents", None, "unknown", 1),
+        ("odd_name.ms", "odd_name_ms", "unknown", 1),
+    ],
+)
+def test_names_types_and_units_follow_from_the_words_of_a_name(
+    source: str, name: str | None, kind: str, divisor: float
+) -> None:
+    one = shown(source)
+    expected = (f"cephqos_crimson_{name or source}", kind, divisor)
+    assert (one.name, one.type, one.divisor) == expected
+
+
+def test_no_two_metrics_of_the_recordings_have_one_name_and_counters_end_as_such() -> None:
+    names = {name for build in BUILDS for item in recorded(build)["metrics"] for name in item}
+    told = [shown(name) for name in names]
+    assert len({one.name for one in told}) == len(names)
+    assert all((one.type == "counter") == one.name.endswith("_total") for one in told)
+
+
+@pytest.mark.parametrize(
+    ("source", "unit"),
+    [
+        ("reactor_cpu_steal_time_ms", 1),
+        ("background_process_io_blocked_time", 1),
+        ("io_queue_starvation_time_sec", 0.001),
     ],
 )
 def test_a_counter_that_falls_at_its_source_stays_at_the_highest_it_was(
-    source: str, name: str, unit: float
+    source: str, unit: float
 ) -> None:
     collector = CrimsonCollector()
-    shown = []
+    values = []
     for figures in ({"0": 500, "1": 70}, {"0": 0, "1": 80}, {"0": 510, "1": 20}):
         reply = {"metrics": [entry(source, n * unit, shard=shard) for shard, n in figures.items()]}
-        shown.append(tuple(samples(collector.collect(view(reply))).values()))
-    assert shown == [(0.5, 0.07), (0.5, 0.08), (0.51, 0.08)]
+        values.append(tuple(samples(collector.collect(view(reply))).values()))
+    assert values == [(0.5, 0.07), (0.5, 0.08), (0.51, 0.08)]
     collector.forget(view({}).daemon)
     restarted = samples(collector.collect(view(one(source, 3 * unit, shard="0"))))
-    assert restarted == {f'cephqos_crimson_{name}{{shard="0"}}': 0.003}
+    assert restarted == {f'{shown(source).name}{{shard="0"}}': 0.003}
 
 
-def test_the_scheduling_group_of_the_end_is_shown_on_request_only() -> None:
+def test_the_scheduling_group_of_the_end_is_not_shown() -> None:
     reply = one("scheduler_runtime_ms", 0, group="atexit", shard="0")
-    assert collected(reply, groups=GROUPS) == {}
-    assert len(collected(reply, everything=True)) == 1
-
-
-def test_every_entry_of_the_tables_has_one_type_and_help_per_name() -> None:
-    told: dict[str, tuple[str, str]] = {}
-    for shown in (metric for entries in TABLE.values() for metric in entries):
-        assert told.setdefault(shown.name, (shown.type, shown.help)) == (shown.type, shown.help)
-        assert (shown.type == "counter") == shown.name.endswith("_total"), shown.name
-        assert shown.group in ("", *GROUPS)
+    assert collected(reply, include=["*"]) == {}
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize(
-    "options", [{}, {"groups": GROUPS}, {"everything": True}, {"shard_histograms": True}]
-)
-def test_what_is_shown_of_a_real_reply_is_valid_openmetrics_and_nothing_is_left_unread(
+@pytest.mark.parametrize("options", [{}, {"include": ["*"]}, {"shard_histograms": True}])
+def test_what_is_used_bytesof_a_real_reply_is_valid_openmetrics_and_nothing_is_left_unread(
     build: str, options: dict[str, Any]
 ) -> None:
     families = list(CrimsonCollector(**options).collect(view(recorded(build))))
@@ -124,9 +149,9 @@ def test_what_is_shown_of_a_real_reply_is_valid_openmetrics_and_nothing_is_left_
 
 
 # Crimson's own mClock
-def test_crimsons_scheduler_is_shown_by_the_classes_of_cephqos() -> None:
+def test_crimsons_scheduler_is_used_bytesby_the_classes_of_cephqos() -> None:
     found = collected(recorded(BLOCKS))
-    name = "cephqos_crimson_mclock_throttled_ops_total"
+    name = "cephqos_crimson_osd_mclock_throttled_ops_total"
     labels = 'op_class="{}",class="{}",shard="1"'
     for theirs, ours in (
         ("client", "client"),
@@ -136,7 +161,7 @@ def test_crimsons_scheduler_is_shown_by_the_classes_of_cephqos() -> None:
         ("repop", "immediate"),
     ):
         assert f"{name}{{{labels.format(theirs, ours)}}}" in found
-    longest = f"cephqos_crimson_mclock_longest_wait_seconds{{{labels.format('client', 'client')}}}"
+    longest = f"cephqos_crimson_osd_mclock_max_wait_seconds{{{labels.format('client', 'client')}}}"
     assert found[longest] == 2.4
 
 
@@ -147,7 +172,7 @@ def test_waits_in_crimsons_scheduler_are_a_histogram_of_all_shards() -> None:
         return entry("osd_mclock_throttle_wait_latency", value, op_class="client", shard=shard)
 
     reply = {"metrics": [waits("0", 10), waits("1", 20)]}
-    key = 'cephqos_crimson_mclock_wait_seconds_%s{op_class="client",class="client"%s}'
+    key = 'cephqos_crimson_osd_mclock_throttle_wait_seconds_%s{op_class="client",class="client"%s}'
     found = collected(reply)
     assert found == {
         key % ("bucket", ',le="0.001"'): 30,
@@ -173,7 +198,7 @@ def test_what_clients_waited_is_the_series_that_classic_osds_have_too() -> None:
     found = collected(reply)
     assert found["cephqos_qos_client_wait_seconds_total{}"] == 2.0
     recovery = 'op_class="background_recovery",class="background_recovery",shard="0"'
-    assert found[f"cephqos_crimson_mclock_waited_seconds_total{{{recovery}}}"] == 9
+    assert found[f"cephqos_crimson_osd_mclock_wait_seconds_total{{{recovery}}}"] == 9
     older = collected(recorded(SEGMENTS))
     assert not [key for key in older if "qos_client_wait" in key]
 
@@ -189,96 +214,49 @@ def test_waits_at_the_throttle_of_seastore_are_a_throttles_as_those_of_bluestore
     assert {k: v for k, v in found.items() if "_qos_" in k} == {key: 0.25}
 
 
-def test_operations_that_change_the_reactor_are_told_from_those_that_do_not() -> None:
-    reply = {
-        "metrics": [
-            entry("osd_pg_shard_op_local", 70, op_type="client_request", shard="0"),
-            entry("osd_pg_shard_op_remote", 30, op_type="client_request", shard="0"),
-        ]
-    }
-    key = 'cephqos_crimson_pg_ops_total{op_type="client_request",shard="0",path="%s"}'
-    assert collected(reply) == {key % "local": 70, key % "remote": 30}
-
-
 # SeaStore
-def test_conflicts_stand_beside_commits() -> None:
-    reply = {
-        "metrics": [
-            entry("cache_trans_committed", 4_300_000, src="MUTATE", shard="0"),
-            entry("cache_trans_invalidated", 766_151, src="MUTATE", shard="0"),
-        ]
-    }
-    assert collected(reply) == {
-        'cephqos_crimson_seastore_commits_total{src="MUTATE",shard="0"}': 4_300_000,
-        'cephqos_crimson_seastore_conflicts_total{src="MUTATE",shard="0"}': 766_151,
-    }
-    assert "cephqos_crimson_seastore_conflict_replays_count{}" in collected(recorded(BLOCKS))
-
-
-def test_hits_of_the_cache_are_those_of_the_list_that_keeps_extents() -> None:
-    names = ("cache_cache_access", "cache_cache_hit", "cache_lru_hit", "cache_lru_miss")
-    reply = {"metrics": [entry(name, 7, shard="0") for name in (*names, "cache_2q_hit")]}
-    key = 'cephqos_crimson_seastore_cache_lookups_total{shard="0",policy="%s",result="%s"}'
-    expected = {key % ("lru", "hit"): 7, key % ("lru", "miss"): 7, key % ("2q", "hit"): 7}
-    assert collected(reply) == expected
-    assert len(collected(reply, groups=["cache"])) == 5
-
-
-def test_builds_that_keep_onodes_apart_show_hits_of_both_lists_and_by_kind_of_extent() -> None:
-    found = collected(recorded(NEWEST), groups=["cache"])
-    lookups = [key for key in found if "_cache_lookups_total{" in key]
-    policies = {key.split('policy="')[1].split('"')[0] for key in lookups}
-    assert policies == {"lru", "onode_lru"}
-    stores = 2 * 2
-    assert len([key for key in found if "_cache_kind_lookups_total{" in key]) == stores * 17 * 2
-    key = 'cephqos_crimson_seastore_bucket_lookups_total{shard_store_index="1",shard="0",%s}'
-    assert key % 'op="write",result="miss"' in found
-
-
-def test_space_is_shown_of_both_cleaners() -> None:
+def test_space_is_used_bytesof_both_cleaners() -> None:
     for build, cleaner in ((SEGMENTS, "segment"), (BLOCKS, "rbm")):
         name = f"{cleaner}_cleaner_used_bytes"
         used = next(item[name] for item in recorded(build)["metrics"] if name in item)
         found = collected(recorded(build))
-        shown = [v for k, v in found.items() if f'cleaner="{cleaner}",state="used"' in k]
-        assert shown[0] == used["value"]
+        used_bytes = [v for k, v in found.items() if k.startswith(f"cephqos_crimson_{name}{{")]
+        assert used_bytes[0] == used["value"]
 
 
-def test_stages_of_a_transaction_have_sums_and_with_the_group_buckets_and_tails() -> None:
-    key = 'cephqos_crimson_seastore_stage_seconds_count{stage="submit_journal",tail="all"}'
-    usual = collected(recorded(BLOCKS))
+def test_stages_of_a_transaction_come_with_their_tails_on_request() -> None:
+    name = "cephqos_crimson_seastore_do_transaction_stage_seconds"
+    assert not [key for key in collected(recorded(BLOCKS)) if name in key]
+    found = collected(recorded(BLOCKS), include=["seastore_do_*"])
     shards = 3
-    assert usual[key] == shards * 530
-    assert not [name for name in usual if "very_slow" in name]
-    more = collected(recorded(BLOCKS), groups=["transactions"])
+    assert found[f'{name}_count{{stage="submit_journal",tail="all"}}'] == shards * 530
+    assert found[f'{name}_bucket{{stage="build",tail="very_slow",le="0.1"}}'] == shards * 9
+
+
+# What is asked for
+@pytest.mark.parametrize("pattern", ["cache_*", "segment_manager_*", "*"])
+def test_a_pattern_adds_what_it_matches_to_the_usual(pattern: str) -> None:
+    usual, more = collected(recorded(SEGMENTS)), collected(recorded(SEGMENTS), include=[pattern])
     assert usual.items() < more.items()
-    nested = [name for name in collected(recorded(NEWEST)) if "submit_ool_write_" in name]
-    assert nested == [], "the parts of one stage come with the group"
-    latency = "cephqos_crimson_seastore_stage_latency_seconds_bucket"
-    name = f'{latency}{{stage="submit_ool_write_rbm_gate",tail="all",le="0.1"}}'
-    assert name in collected(recorded(NEWEST), groups=["transactions"])
-    assert more[f'{latency}{{stage="build",tail="very_slow",le="0.1"}}'] == shards * 9
+    prefix = f"cephqos_crimson_{pattern.rstrip('*')}"
+    assert all(key.startswith(prefix) for key in more.keys() - usual.keys())
 
 
-# Groups, everything
-@pytest.mark.parametrize("group", GROUPS)
-def test_each_group_adds_something_to_what_is_shown(group: str) -> None:
-    added = [
-        collected(recorded(build), groups=[group]).keys() - collected(recorded(build)).keys()
-        for build in BUILDS
-    ]
-    assert any(added)
-
-
-def test_everything_has_the_groups_and_what_no_table_knows_with_histograms() -> None:
+def test_what_no_word_tells_is_unknown_under_seastars_name_and_a_histogram_if_it_looks_so() -> None:
     reply = recorded(SEGMENTS)
     reply["metrics"].append(entry("new_wait", histogram({1: 2, 2: 3}, 4), shard="0"))
-    everything = collected(reply, everything=True)
-    assert collected(reply, groups=GROUPS).items() < everything.items()
-    key = 'cephqos_crimson_cache_trans_invalidated_by_extent{src="MUTATE",ext="ROOT",shard="0"}'
-    assert key in everything
-    assert everything['cephqos_crimson_new_wait_bucket{shard="0",le="2.0"}'] == 3
-    assert everything['cephqos_crimson_new_wait_count{shard="0"}'] == 4
+    families = CrimsonCollector(include=["*"]).collect(view(reply))
+    types = {family.name.removeprefix("cephqos_crimson_"): family.type for family in families}
+    assert types["cache_trans_invalidated_by_extent"] == "unknown"
+    assert types["new_wait"] == "histogram"
+    found = collected(reply, include=["new*"])
+    assert found['cephqos_crimson_new_wait_bucket{le="2.0"}'] == 3
+    assert found["cephqos_crimson_new_wait_count{}"] == 4
+
+
+def test_how_full_segments_are_is_no_histogram_of_samples() -> None:
+    [name] = LEFT_OUT
+    assert not [key for key in collected(recorded(SEGMENTS), include=["*"]) if name in key]
 
 
 def test_the_number_of_series_is_what_the_documentation_says() -> None:
@@ -286,8 +264,7 @@ def test_the_number_of_series_is_what_the_documentation_says() -> None:
     for build in BUILDS:
         for option, options in (
             ("usual", {}),
-            ("all groups", {"groups": GROUPS}),
-            ("everything", {"everything": True}),
+            ("include=*", {"include": ["*"]}),
         ):
             found = collected(recorded(build), **options)
             shards = {key.split('shard="')[1].split('"')[0] for key in found if 'shard="' in key}

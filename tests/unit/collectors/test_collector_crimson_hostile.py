@@ -20,7 +20,7 @@ def test_a_figure_that_is_not_finite_is_absent_and_not_odd() -> None:
 
 def test_names_that_prometheus_would_refuse_are_made_fit() -> None:
     reply = one("odd-name.x", 3, **{"a b": "1"})
-    assert collected(reply, everything=True) == {'cephqos_crimson_odd_name_x{a_b="1"}': 3}
+    assert collected(reply, include=["*"]) == {'cephqos_crimson_odd_name_x{a_b="1"}': 3}
 
 
 def test_labels_that_prometheus_would_refuse_or_take_for_something_else_are_left_out() -> None:
@@ -31,9 +31,10 @@ def test_labels_that_prometheus_would_refuse_or_take_for_something_else_are_left
     assert collected(text) == {'cephqos_crimson_reactor_polls_total{shard="a\\"b\\nc\\\\"}': 3}
 
 
-def test_a_label_of_ours_is_not_overridden_by_one_of_the_reply() -> None:
-    reply = one("reactor_aio_reads", 3, op="write", shard="0")
-    assert collected(reply) == {'cephqos_crimson_reactor_aio_ops_total{shard="0",op="read"}': 3}
+def test_a_class_that_the_reply_has_itself_is_kept() -> None:
+    reply = one("reactor_polls", 3, **{"class": "main"}, op_class="repop")
+    expected = 'cephqos_crimson_reactor_polls_total{class="main",op_class="repop"}'
+    assert collected(reply) == {expected: 3}
 
 
 @pytest.mark.parametrize(
@@ -102,10 +103,10 @@ def test_labels_in_another_order_and_labels_that_are_left_out_make_no_series_twi
 )
 def test_no_metric_takes_the_name_of_another(first: str, second: str) -> None:
     value = histogram({1: 1}, 1) if first == "seastore_op_lat" else 3
-    alone = collected(one(first, value, shard="0"), everything=True)
+    alone = collected(one(first, value, shard="0"), include=["*"])
     reply = {"metrics": [entry(first, value, shard="0"), entry(second, 4, shard="1")]}
-    assert collected(reply, everything=True) == alone
-    assert unread(reply, everything=True) == 1
+    assert collected(reply, include=["*"]) == alone
+    assert unread(reply, include=["*"]) == 1
 
 
 def test_shards_with_other_bounds_are_not_added_to_the_first() -> None:
@@ -113,7 +114,7 @@ def test_shards_with_other_bounds_are_not_added_to_the_first() -> None:
         return entry("seastore_op_lat", histogram({bound: 5}, 6), latency="READ", shard=shard)
 
     reply = {"metrics": [op("0", 1), op("1", 2)]}
-    assert collected(reply)['cephqos_crimson_seastore_op_seconds_count{op="read"}'] == 6
+    assert collected(reply)['cephqos_crimson_seastore_op_seconds_count{latency="READ"}'] == 6
     assert unread(reply) == 1
 
 

@@ -153,10 +153,6 @@ def test_every_option_has_a_name_of_its_own_and_a_valid_default() -> None:
             ["--collector.placement.excluded-cpus=first"],
             "--collector.placement.excluded-cpus: found 'first'; allowed: CPUs such as 0-1,56-57",
         ),
-        (
-            ["--collector.crimson.groups=cash"],
-            "--collector.crimson.groups: found 'cash'; allowed: any of reactor, scheduler, memory",
-        ),
         (["--discovery.sockets=run/*.asok"], "discovery.sockets: found"),
         (["--qos.policy=/nonexistent.yml"], "/nonexistent.yml"),
         (["--web.config.file=/nonexistent.yml"], "no such file: /nonexistent.yml"),

@@ -1,8 +1,6 @@
 """crimson: Seastar's metrics of a Crimson OSD, in base units and with the types that are right."""
 
 from cephqos_exporter.collectors.crimson.collector import CrimsonCollector
-from cephqos_exporter.collectors.crimson.families import TABLE
 from cephqos_exporter.collectors.crimson.reply import METRICS
-from cephqos_exporter.collectors.crimson.shown import GROUPS
 
-__all__ = ["GROUPS", "METRICS", "TABLE", "CrimsonCollector"]
+__all__ = ["METRICS", "CrimsonCollector"]

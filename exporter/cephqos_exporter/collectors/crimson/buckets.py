@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from typing import Any, Final
 
+from cephqos_exporter.collectors.crimson.names import MICRO, MILLI
 from cephqos_exporter.collectors.crimson.reply import Odd, fields, number
-from cephqos_exporter.collectors.crimson.shown import MICRO, MILLI
 
 _MANY: Final = 13
 # SeaStore's bounds go up to 100 ms; above this they can only be microseconds.

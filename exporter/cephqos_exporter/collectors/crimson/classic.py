@@ -5,10 +5,8 @@ from contextlib import suppress
 from typing import Final
 
 from cephqos_exporter.collectors.crimson.buckets import read_histogram, unit_of
-from cephqos_exporter.collectors.crimson.osd import WAITS
+from cephqos_exporter.collectors.crimson.names import MILLI, STAGES, WAITS
 from cephqos_exporter.collectors.crimson.reply import Entry, Odd, number
-from cephqos_exporter.collectors.crimson.seastore import STAGES
-from cephqos_exporter.collectors.crimson.shown import MILLI
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText, extend_labels
 

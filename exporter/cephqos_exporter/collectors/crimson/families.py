@@ -1,11 +1,11 @@
 """One reply of a Crimson OSD on its way into families."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
-from cephqos_exporter.collectors.crimson import journal, osd, reactor, seastore
+from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
+from cephqos_exporter.collectors.crimson import names
 from cephqos_exporter.collectors.crimson.buckets import (
     Histogram,
     cumulated,
@@ -15,30 +15,16 @@ from cephqos_exporter.collectors.crimson.buckets import (
     unit_of,
 )
 from cephqos_exporter.collectors.crimson.classic import as_classic
+from cephqos_exporter.collectors.crimson.names import PREFIX, STAGES, TABLE, Shown
 from cephqos_exporter.collectors.crimson.reply import (
     Entry,
     Odd,
     fit_labels,
-    fit_name,
     number,
     read_entries,
 )
-from cephqos_exporter.collectors.crimson.shown import PREFIX, Shown, Table
 from cephqos_exporter.families import Family, FamilyType
 from cephqos_exporter.labels import LabelText, extend_labels
-
-TABLE: Final[Table] = {
-    **reactor.REACTOR,
-    **reactor.SCHEDULER,
-    **reactor.MEMORY,
-    **reactor.IO_QUEUE,
-    **osd.OSD,
-    **seastore.OPERATIONS,
-    **seastore.CACHE,
-    **journal.JOURNAL,
-    **journal.CLEANER,
-    **journal.TREES,
-}
 
 _UNREAD: Final = f"{PREFIX}metrics_unread"
 _SHARDS: Final = frozenset({"shard", "shard_store_index"})
@@ -50,19 +36,30 @@ _NEGATIVE: Final = 2.0**63
 # Rendered labels are kept from scrape to scrape, but not of a daemon that makes new ones each time.
 _MOST_LABELS: Final = 100_000
 _MOST_CHARACTERS: Final = 16 << 20
+# What other OSDs' primaries ask of this one is work of `immediate` wherever cephqos shows it.
+_CLASSES: Final[Mapping[str, str]] = {
+    "client": CLIENT,
+    "background_recovery": RECOVERY,
+    "background_best_effort": BEST_EFFORT,
+    "immediate": IMMEDIATE,
+    "repop": IMMEDIATE,
+}
+
+Labels = tuple[tuple[str, str], ...]
 
 
 def _claims(name: str, kind: FamilyType) -> Iterable[str]:
     """Every name that a family takes, in either text format."""
     yield name
     yield name.removesuffix("_total")
-    if kind in ("histogram", "summary"):
+    if kind == "histogram":
         yield from (f"{name}_{suffix}" for suffix in ("bucket", "sum", "count"))
 
 
-_TAKEN: Final = frozenset(
-    claim for shown in TABLE.values() for one in shown for claim in _claims(one.name, one.type)
-) | {_UNREAD}
+# Names that are taken, and the metric that has them.
+_CLAIMED: Final = {_UNREAD: ""} | {
+    claim: source for source, one in TABLE.items() for claim in _claims(one.name, one.type)
+}
 
 
 @dataclass(slots=True)
@@ -72,23 +69,23 @@ class Kept:
     base: LabelText
     forms: dict[str, bool] = field(default_factory=dict)  # of histograms, once figures proved it
     _highest: dict[tuple[str, LabelText], float] = field(default_factory=dict)
-    _labels: dict[tuple[object, ...], LabelText] = field(default_factory=dict)
+    _labels: dict[tuple[Labels, str], LabelText] = field(default_factory=dict)
     _texts: dict[frozenset[tuple[str, str]], LabelText] = field(default_factory=dict)
     _characters: int = 0
 
-    def labels(self, labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> LabelText:
-        key = (labels, extra)
-        text = self._labels.get(key)
+    def labels(self, labels: Labels, le: str = "") -> LabelText:
+        text = self._labels.get((labels, le))
         if text is None:
-            found = fit_labels(tuple(_in_our_words(labels)), extra)
+            fit = fit_labels(tuple(_in_our_words(labels)), ("le", le) if le else ())
             # In whatever order: the same labels are the same text.
-            new = extend_labels(self.base, found)
+            new = extend_labels(self.base, fit)
             self._characters += len(new)
             if len(self._labels) >= _MOST_LABELS or self._characters > _MOST_CHARACTERS:
                 self._labels.clear()
                 self._texts.clear()
                 self._characters = 0
-            text = self._labels[key] = self._texts.setdefault(frozenset(found.items()), new)
+            text = self._texts.setdefault(frozenset(fit.items()), new)
+            self._labels[labels, le] = text
         return text
 
     def not_below(self, name: str, labels: LabelText, value: float) -> float:
@@ -100,60 +97,41 @@ class Kept:
         return highest
 
 
-def _in_our_words(labels: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    """SeaStore calls the operation of a latency `latency`; classes are cephqos's own."""
+def _in_our_words(labels: Labels) -> Iterable[tuple[str, str]]:
+    """Crimson's class beside the one of cephqos."""
     for key, text in labels:
-        if key == "latency":
-            yield "op", text.lower()
-        else:
-            yield key, text
-            if key == "op_class":
-                yield "class", osd.CLASSES.get(text, text)
-
-
-@lru_cache(maxsize=4096)
-def _as_it_is(name: str, kind: FamilyType) -> Sequence[Shown]:
-    return (Shown(f"{PREFIX}{fit_name(name)}", kind, "As Seastar has it."),)
-
-
-def _is_wanted(entry: Entry, shown: Shown) -> bool:
-    """Builds without the label of `only` have only what others have under it."""
-    if shown.only is None:
-        return True
-    labels = dict(entry.labels)
-    label, value = shown.only
-    other, beginning = shown.without
-    return labels.get(label, value) == value and not (
-        other and labels.get(other, "").startswith(beginning)
-    )
+        yield key, text
+        if key == "op_class":
+            yield "class", _CLASSES.get(text, text)
 
 
 class ReplyFamilies:
     """Made for one reply."""
 
-    def __init__(self, kept: Kept, table: Table, everything: bool, apart: bool) -> None:
+    def __init__(self, kept: Kept, wanted: Callable[[str], bool], apart: bool) -> None:
         self._kept = kept
-        self._table = table
-        self._everything = everything
+        self._wanted = wanted
         self._apart = apart
         self._families: dict[str, Family] = {}
         self._seen: set[tuple[str, LabelText]] = set()
-        self._claimed: dict[str, str] = {}  # names that are taken, and the metric that took them
+        self._claimed = dict(_CLAIMED)
         self._unread = 0
 
     def families(self, reply: object) -> Iterable[Family]:
-        found = list(read_entries(reply, lambda name: bool(self._shown(name, "unknown"))))
-        entries = [entry for entry in found if entry is not None]
-        self._unread += len(found) - len(entries)
-        names = {entry.name for entry in entries}
+        read = list(read_entries(reply, lambda name: name == STAGES or self._wanted(name)))
+        entries = [entry for entry in read if entry is not None]
+        self._unread += len(read) - len(entries)
         histograms: dict[str, list[Entry]] = {}
         for entry in entries:
             if isinstance(entry.value, dict):
                 histograms.setdefault(entry.name, []).append(entry)
-            elif entry.value is not None:  # null: a float that was not finite
-                self._scalar(entry, names)
+        # First, because each takes several names.
         for name, those in histograms.items():
             self._histogram(name, those)
+        for entry in entries:
+            # null: a float that was not finite
+            if entry.value is not None and not isinstance(entry.value, dict):
+                self._scalar(entry)
         unread = Family(
             _UNREAD, "gauge", "Metrics of the reply that could not be read, or came twice."
         )
@@ -161,133 +139,98 @@ class ReplyFamilies:
         families = [*self._families.values(), *as_classic(entries, self._kept.base), unread]
         return [family for family in families if family.samples]
 
-    def _shown(self, name: str, kind: FamilyType) -> Sequence[Shown]:
-        shown = self._table.get(name)
-        if shown is not None or not self._everything:
-            return shown or ()
-        return _as_it_is(name, kind)
-
-    def _scalar(self, entry: Entry, names: Collection[str]) -> None:
-        if _AT_EXIT in entry.labels and not self._everything:
+    def _scalar(self, entry: Entry) -> None:
+        if _AT_EXIT in entry.labels:
             return
-        for shown in self._shown(entry.name, "unknown"):
-            if shown.unless and shown.unless in names:
-                continue
-            try:
-                if shown.type in ("histogram", "summary"):
-                    raise Odd(entry.value)
-                value = number(entry.value)
-                if shown.type == "counter" and not 0 <= value < _NEGATIVE:
-                    raise Odd(value)
-                value /= shown.divisor
-                family = self._family(entry.name, shown)
-            except Odd:
-                self._unread += 1
-                return
-            labels = self._kept.labels(entry.labels, shown.extra)
-            if shown.held:
-                value = self._kept.not_below(family.name, labels, value)
-            self._add(family, labels, value)
+        shown = names.shown(entry.name)
+        try:
+            value = number(entry.value)
+            if shown.type == "histogram" or (
+                shown.type == "counter" and not 0 <= value < _NEGATIVE
+            ):
+                raise Odd(value)
+            family = self._family(entry.name, shown, shown.type)
+        except Odd:
+            self._unread += 1
+            return
+        value /= shown.divisor
+        labels = self._kept.labels(entry.labels)
+        if shown.held:
+            value = self._kept.not_below(family.name, labels, value)
+        self._add(family, labels, value)
 
     def _histogram(self, name: str, entries: Iterable[Entry]) -> None:
         read = self._read(entries)
         form = told_form(one for _, one in read)
         if form is not None:
             self._kept.forms[name] = form
+        if not self._wanted(name):
+            return
         # Until figures prove a form: SeaStore counts each bucket for itself, Seastar does not.
         form = self._kept.forms.get(name, not name.startswith(_SEASTORES))
-        for shown in self._shown(name, "histogram"):
-            wanted = [(entry, one) for entry, one in read if _is_wanted(entry, shown)]
-            try:
-                family = self._family(name, shown)
-            except Odd:
-                self._unread += len(wanted)
-                return
-            if shown.type == "counter":
-                for entry, one in wanted:
-                    self._add(family, self._kept.labels(entry.labels, shown.extra), one.count)
-            elif shown.type == "gauge":
-                for entry, one in wanted:
-                    self._distribution(family, entry, one)
-            else:
-                divisor = shown.divisor
-                if name.startswith(_SEASTORES):
-                    divisor = unit_of((one for _, one in read), divisor)
-                for labels, one in self._together(shown, wanted, form).items():
-                    self._write(family, labels, one, shown.extra, divisor)
+        shown = names.shown(name)
+        try:
+            if shown.type not in ("histogram", "unknown"):
+                raise Odd(name)
+            family = self._family(name, shown, "histogram")
+        except Odd:
+            self._unread += len(read)
+            return
+        divisor = shown.divisor
+        if name.startswith(_SEASTORES):
+            divisor = unit_of((one for _, one in read), divisor)
+        for labels, one in self._together(read, form).items():
+            self._write(family, labels, one, divisor)
 
-    def _read(self, entries: Iterable[Entry]) -> list[tuple[Entry, Histogram]]:
+    def _read(self, entries: Iterable[Entry]) -> list[tuple[Labels, Histogram]]:
         read = []
         for entry in entries:
             try:
-                read.append((entry, read_histogram(entry.value)))
+                read.append((entry.labels, read_histogram(entry.value)))
             except Odd:
                 self._unread += 1
         return read
 
-    def _distribution(self, family: Family, entry: Entry, histogram: Histogram) -> None:
-        for bound, count in zip(histogram.bounds, histogram.counts, strict=True):
-            extra = ("utilization", f"{bound:g}")
-            self._add(family, self._kept.labels(entry.labels, extra), count)
-
     def _together(
-        self, shown: Shown, read: Iterable[tuple[Entry, Histogram]], form: bool
-    ) -> Mapping[tuple[tuple[str, str], ...], Histogram]:
+        self, read: Iterable[tuple[Labels, Histogram]], form: bool
+    ) -> Mapping[Labels, Histogram]:
         """By labels; those that differ in the shard only are added up."""
-        apart = self._apart or shown.apart
-        found: dict[tuple[tuple[str, str], ...], Histogram] = {}
-        for entry, one in read:
-            labels = entry.labels
-            if not apart:
+        sums: dict[Labels, Histogram] = {}
+        for labels, histogram in read:
+            if not self._apart:
                 labels = tuple(pair for pair in labels if pair[0] not in _SHARDS)
-            one = cumulated(one, form)
+            one = cumulated(histogram, form)
             try:
                 # Of one shard, what comes twice is a mistake, not a part.
-                if apart and labels in found:
+                if self._apart and labels in sums:
                     raise Odd(labels)
-                found[labels] = found[labels].plus(one) if labels in found else one
+                sums[labels] = sums[labels].plus(one) if labels in sums else one
             except Odd:
                 self._unread += 1
-        return found
+        return sums
 
-    def _write(
-        self,
-        family: Family,
-        labels: tuple[tuple[str, str], ...],
-        histogram: Histogram,
-        extra: tuple[str, ...],
-        divisor: float,
-    ) -> None:
-        own = self._kept.labels(labels, extra)
+    def _write(self, family: Family, labels: Labels, one: Histogram, divisor: float) -> None:
+        own = self._kept.labels(labels)
         if (f"{family.name}_count", own) in self._seen:
             self._unread += 1
             return
-        if family.type == "histogram":
-            bounds = histogram.bounds
-            # What no table knows is shown whole.
-            kept = thinned(bounds) if family.name in _TAKEN else range(len(bounds))
-            for index in kept:
-                le = self._kept.labels(labels, ("le", repr(bounds[index] / divisor)))
-                self._add(family, le, histogram.counts[index], "_bucket")
-            infinite = self._kept.labels(labels, ("le", "+Inf"))
-            self._add(family, infinite, histogram.count, "_bucket")
-        self._add(family, own, histogram.sum / divisor, "_sum")
-        self._add(family, own, histogram.count, "_count")
+        for index in thinned(one.bounds):
+            le = self._kept.labels(labels, repr(one.bounds[index] / divisor))
+            self._add(family, le, one.counts[index], "_bucket")
+        self._add(family, self._kept.labels(labels, "+Inf"), one.count, "_bucket")
+        self._add(family, own, one.sum / divisor, "_sum")
+        self._add(family, own, one.count, "_count")
 
-    def _family(self, source: str, shown: Shown) -> Family:
+    def _family(self, source: str, shown: Shown, kind: FamilyType) -> Family:
         """The family to show in; Odd where another metric has its name already."""
         family = self._families.get(shown.name)
-        if family is not None and family.type == shown.type and self._claimed[shown.name] == source:
-            return family
-        if source not in TABLE:
-            claims = list(_claims(shown.name, shown.type))
-            if any(name in _TAKEN or self._claimed.get(name, source) != source for name in claims):
+        if family is None:
+            claims = list(_claims(shown.name, kind))
+            if any(self._claimed.get(name, source) != source for name in claims):
                 raise Odd(source)
             self._claimed |= dict.fromkeys(claims, source)
-        if family is None:
-            family = self._families[shown.name] = Family(shown.name, shown.type, shown.help)
-            self._claimed.setdefault(shown.name, source)
-        if family.type != shown.type:
+            family = self._families[shown.name] = Family(shown.name, kind, shown.help)
+        if family.type != kind or self._claimed[shown.name] != source:
             raise Odd(source)
         return family
 

@@ -72,11 +72,6 @@ def fit_labels(labels: tuple[tuple[str, str], ...], extra: tuple[str, ...]) -> d
     return found | ours
 
 
-def fit_name(name: str) -> str:
-    """A metric's name with what Prometheus does not take replaced."""
-    return _UNSAFE.sub("_", name)
-
-
 def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Odd(value)
