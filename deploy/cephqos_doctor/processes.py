@@ -1,4 +1,7 @@
-"""The OSDs and exporters that run on a host, as /proc shows them."""
+"""The OSDs and exporters that run on a host, as /proc shows them.
+
+Not psutil: it would wait for a process that hangs in the kernel, and does not tell capabilities.
+"""
 
 import pwd
 import re

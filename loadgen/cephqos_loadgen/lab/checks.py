@@ -4,6 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
+import psutil
+
 from cephqos_base.errors import UsageError
 from cephqos_base.units import GIB
 from cephqos_loadgen.lab.paths import LabPaths
@@ -44,14 +46,12 @@ def check_host(spec: LabSpec) -> None:
 
 def _check_memory(osds: int) -> None:
     need = MEMORY_BASE + osds * MEMORY_PER_OSD
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        if line.startswith("MemAvailable:"):
-            have = int(line.split()[1]) << 10
-            if have < need:
-                raise UsageError(
-                    f"{osds_in_words(osds)} need{'s' * (osds == 1)} {need / GIB:.1f} GiB of memory;"
-                    f" {have / GIB:.1f} GiB are available: ask for fewer with --osds"
-                )
+    have = psutil.virtual_memory().available
+    if have < need:
+        raise UsageError(
+            f"{osds_in_words(osds)} need{'s' * (osds == 1)} {need / GIB:.1f} GiB of memory;"
+            f" {have / GIB:.1f} GiB are available: ask for fewer with --osds"
+        )
 
 
 def raise_aio_limit() -> str | None:

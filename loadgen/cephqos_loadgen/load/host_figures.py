@@ -5,7 +5,8 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
+
+import psutil
 
 from cephqos_loadgen.cluster import osds_here
 from cephqos_loadgen.load.context import Context, beside
@@ -85,7 +86,7 @@ class _HostStep:
 
     def lost_an_osd(self) -> bool:
         """Whether one has ended since: it may have been started again."""
-        return not all(Path(f"/proc/{pid}").exists() for pid in self.osds.values())
+        return not all(map(psutil.pid_exists, self.osds.values()))
 
     def use(self) -> HostUse | None:
         """What was used since the ramp; nothing where the step has ended before."""

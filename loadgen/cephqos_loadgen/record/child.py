@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import psutil
+
 from cephqos_base.errors import CephqosError
 from cephqos_loadgen.lab.isolation.namespaces import children
 from cephqos_loadgen.processes import signal_group, start
@@ -191,6 +193,6 @@ def leaf(pid: int) -> int:
 
 def _name(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
+        return psutil.Process(pid).name()
+    except psutil.Error:
         return ""

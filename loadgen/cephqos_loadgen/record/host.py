@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
+
 from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
 from cephqos_loadgen.results.host import CpuUse, DiskUse, HostUse, ProcessUse, ThreadUse
 
-# /proc/diskstats after major, minor and name (Documentation/admin-guide/iostats.rst).
+# /proc/diskstats after major, minor and name (Documentation/admin-guide/iostats.rst). psutil leaves
+# out what is in flight and the time of the queue.
 _DISK_FIELDS = (
     "reads",
     "reads_merged",
@@ -26,9 +29,6 @@ _DISK_FIELDS = (
 _IN_FLIGHT = "in_flight"
 _NEVER_FALL = ("reads", "sectors_read", "writes", "sectors_written")
 _MS_WRAP = 1 << 32
-# The fields of the line `cpu` of /proc/stat, in ticks. Guests are counted in user and nice already.
-_CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
-
 Ticks = Mapping[tuple[str, int], tuple[int, int]]
 
 
@@ -36,7 +36,7 @@ Ticks = Mapping[tuple[str, int], tuple[int, int]]
 class HostState:
     """Counters of one moment: CPUs and disks of the host, and CPU ticks per process and thread."""
 
-    cpu: Mapping[str, int]
+    cpu: Mapping[str, float]  # seconds, of all CPUs together; guests are in user and nice already
     throttled_seconds: float
     disks: Mapping[str, Mapping[str, int]]
     # process -> (thread name, thread id) -> user, system ticks
@@ -52,12 +52,6 @@ def parse_diskstats(text: str) -> dict[str, dict[str, int]]:
             values = [int(value) for value in fields[3 : 3 + len(_DISK_FIELDS)]]
             found[fields[2]] = dict(zip(_DISK_FIELDS, values, strict=True))
     return found
-
-
-def parse_cpu(text: str) -> dict[str, int]:
-    """The ticks of all CPUs together."""
-    words = text.split("\n", 1)[0].split()
-    return dict(zip(_CPU_FIELDS, map(int, words[1 : 1 + len(_CPU_FIELDS)]), strict=True))
 
 
 def read_throttled(sys: Path) -> float:
@@ -79,17 +73,15 @@ def read_host(processes: Mapping[str, int], sys: Path = Path("/sys")) -> HostSta
     that are gone are left out."""
     threads: dict[str, dict[tuple[str, int], tuple[int, int]]] = {}
     resident: dict[str, int] = {}
-    page = os.sysconf("SC_PAGE_SIZE")
     for name, pid in processes.items():
-        with contextlib.suppress(OSError, ValueError):
-            resident[name] = parse_stat(read_once(f"/proc/{pid}/stat")).resident_pages * page
+        with contextlib.suppress(OSError, ValueError, psutil.Error):
+            resident[name] = psutil.Process(pid).memory_info().rss
             threads[name] = _threads(pid)
             for worker in _workers(pid):
-                resident[name] += _own_pages(worker) * page
+                resident[name] += _own_bytes(worker)
                 threads[name] |= _threads(worker)
     disks = parse_diskstats(Path("/proc/diskstats").read_text())
-    cpu = parse_cpu(Path("/proc/stat").read_text())
-    return HostState(cpu, read_throttled(sys), disks, threads, resident)
+    return HostState(psutil.cpu_times()._asdict(), read_throttled(sys), disks, threads, resident)
 
 
 def _workers(pid: int) -> list[int]:
@@ -98,11 +90,11 @@ def _workers(pid: int) -> list[int]:
     return [int(word) for word in found]
 
 
-def _own_pages(pid: int) -> int:
-    """Those in memory that it does not share with the process that it was forked from."""
-    with contextlib.suppress(OSError, ValueError):
-        _, resident, shared, *_ = map(int, read_once(f"/proc/{pid}/statm").split())
-        return resident - shared
+def _own_bytes(pid: int) -> int:
+    """Memory that it does not share with the process that it was forked from."""
+    with contextlib.suppress(psutil.Error):
+        memory = psutil.Process(pid).memory_info()
+        return int(memory.rss - memory.shared)
     return 0
 
 
@@ -115,6 +107,7 @@ def with_ended(before: HostState | None, now: HostState) -> HostState:
 
 
 def _threads(pid: int) -> dict[tuple[str, int], tuple[int, int]]:
+    """Not psutil's, which does not name threads."""
     found = {}
     for tid in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 - names only
         with contextlib.suppress(OSError, ValueError):
@@ -157,7 +150,7 @@ def client_use(name: str, state: HostState) -> ProcessUse:
 
 def _cpu_use(before: HostState, after: HostState) -> CpuUse:
     # Of some (iowait, steal) the kernel takes a little back at times.
-    spent = {key: max(0, ticks - before.cpu[key]) / CLOCK_TICKS for key, ticks in after.cpu.items()}
+    spent = {key: max(0.0, seconds - before.cpu[key]) for key, seconds in after.cpu.items()}
     return CpuUse(
         cpus=os.cpu_count() or 1,
         user_seconds=spent["user"] + spent["nice"],

@@ -4,6 +4,8 @@ The kernel counts for each process its CPU time, and what it had read and writte
 Reads count when they reach a device, writes when they are handed over: at once with direct I/O,
 else as they become dirty pages. All of an ended process goes to the parent that waited for it.
 Kernel threads are left out: they do what processes asked for, such as the work of a loop device.
+Not psutil, whose start of a process moves when the clock is set, and which reads the arguments of
+some: of a process that hangs in the kernel, for ever.
 """
 
 import os

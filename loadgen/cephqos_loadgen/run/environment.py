@@ -5,6 +5,8 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
@@ -26,18 +28,13 @@ async def collect(cluster: ClusterConnection) -> dict[str, Any]:
     }
 
 
-def host(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, Any]:
-    cpuinfo = (proc / "cpuinfo").read_text()
+def host(sys: Path = Path("/sys")) -> dict[str, Any]:
+    cpuinfo = Path("/proc/cpuinfo").read_text()  # psutil does not name the model
     models = {
         line.partition(":")[2].strip()
         for line in cpuinfo.splitlines()
         if line.startswith("model name")
     }
-    memory = next(
-        int(line.split()[1]) * 1024
-        for line in (proc / "meminfo").read_text().splitlines()
-        if line.startswith("MemTotal:")
-    )
     nodes = sorted((sys / "devices/system/node").glob("node[0-9]*"))
     return {
         "kernel": platform.release(),
@@ -46,7 +43,7 @@ def host(proc: Path = Path("/proc"), sys: Path = Path("/sys")) -> dict[str, Any]
         "cpu_models": sorted(models),
         "numa_nodes": len(nodes),
         "numa_cpus": {path.name.removeprefix("node"): _text(path / "cpulist") for path in nodes},
-        "memory_bytes": memory,
+        "memory_bytes": psutil.virtual_memory().total,
         "block_devices": _block_devices(sys / "block"),
     }
 

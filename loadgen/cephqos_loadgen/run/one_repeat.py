@@ -9,9 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import psutil
+
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
-from cephqos_exporter.procfs import CLOCK_TICKS, parse_stat, read_once
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.load.context import Context, beside
@@ -299,7 +300,7 @@ def _leaf(pid: int | None) -> int | None:
 def cpu_seconds(pid: int) -> float:
     """User and system seconds of a process so far; 0 when it is gone."""
     try:
-        stat = parse_stat(read_once(f"/proc/{pid}/stat"))
-    except (OSError, ValueError):
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
         return 0.0
-    return (stat.user + stat.system) / CLOCK_TICKS
+    return times.user + times.system

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench import exporter
+from tests.bench.exporter.own_reader import bench_threads
 from tests.bench.exporter.real import bench_lab, bench_real
 from tests.bench.exporter.replayed import bench_growth, bench_sixty, remove_leftovers
 from tests.bench.exporter.verdicts import Verdicts
@@ -24,7 +25,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10, help="then fewer scrapes are enough")
     parser.add_argument("--no-real", action="store_true")
     parser.add_argument("--sockets", nargs="+", type=Path, help="real OSDs' sockets to use")
-    parser.add_argument("--only", choices=("real", "replayed", "exposition", "growth"))
+    parser.add_argument("--only", choices=("real", "replayed", "exposition", "threads", "growth"))
     arguments = parser.parse_args()
     repeats, long = (20, 50) if arguments.quick else (60, 1000)
     verdicts = Verdicts()
@@ -41,6 +42,7 @@ def main() -> int:
         "real": real,
         "replayed": lambda: bench_sixty(verdicts, repeats, long, begun + limit * 0.65),
         "exposition": lambda: bench_exposition(verdicts),
+        "threads": lambda: bench_threads(verdicts, repeats),
         "growth": lambda: bench_growth(verdicts, repeats // 3, begun + limit * 0.9),
     }
     remove_leftovers()

@@ -7,7 +7,6 @@ import pytest
 from cephqos_loadgen.record.host import (
     HostState,
     difference,
-    parse_cpu,
     parse_diskstats,
     read_host,
     read_throttled,
@@ -44,16 +43,19 @@ def test_a_phase_has_what_was_lost_while_it_ran(tmp_path: Path) -> None:
     assert use.cpu and use.cpu.throttled_seconds == pytest.approx(1.3)
 
 
-QUIET_CPU = "cpu  100 0 100 1000 50 0 0 0 0 0"
+_CPU = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+QUIET_CPU = (1.0, 0.0, 1.0, 10.0, 0.5, 0.0, 0.0, 0.0)  # seconds
 # Milliseconds are 32 bits wide in /proc/diskstats; those of requests add up over a deep queue.
 NEARLY = (1 << 32) - 1000
 
 
-def between(before: str, after: str, cpu: str = QUIET_CPU) -> HostUse:
+def between(before: str, after: str, cpu: tuple[float, ...] = QUIET_CPU) -> HostUse:
     """`before` and `after` are lines of /proc/diskstats, of one disk."""
     first, last = (
-        HostState(parse_cpu(line), 0.0, parse_diskstats(f"8 0 sda {disk}"), {}, {})
-        for line, disk in ((QUIET_CPU, before), (cpu, after))
+        HostState(
+            dict(zip(_CPU, spent, strict=True)), 0.0, parse_diskstats(f"8 0 sda {disk}"), {}, {}
+        )
+        for spent, disk in ((QUIET_CPU, before), (cpu, after))
     )
     return difference(first, last, 10.0)
 
@@ -74,6 +76,6 @@ def test_a_disk_that_was_made_anew_has_what_it_did_since() -> None:
 
 def test_time_of_cpus_that_the_kernel_takes_back_is_not_below_zero() -> None:
     """The kernel says of iowait that it may fall."""
-    use = between("1 0 8 1 1 0 8 1 0 1 1", "2 0 8 1 1 0 8 1 0 1 1", "cpu  200 0 100 990 40 0 0 0")
+    use = between("1 0 8 1 1 0 8 1 0 1 1", "2 0 8 1 1 0 8 1 0 1 1", (2, 0, 1, 9.9, 0.4, 0, 0, 0))
     assert use.cpu is not None
     assert (use.cpu.iowait_seconds, use.cpu.idle_seconds, use.cpu.user_seconds) == (0.0, 0.0, 1.0)
