@@ -1,7 +1,8 @@
 """All files of dashboards: the pure core of `cephqos dashboards build`."""
 
 import json
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
@@ -28,4 +29,39 @@ def build_dashboards() -> dict[str, str]:
 
 
 def _text(board: Board) -> str:
-    return json.dumps(render(board), cls=JSONEncoder, indent=1, ensure_ascii=False) + "\n"
+    return diffable(json.loads(json.dumps(render(board), cls=JSONEncoder))) + "\n"
+
+
+# Lists of which every member has a line: where one changes, a line does.
+_A_LINE_EACH: Final = frozenset({"list", "overrides", "panels", "targets", "transformations"})
+
+
+def diffable(value: Any, margin: str = "") -> str:
+    """JSON in which every variable, query, override and setting of a panel has a line."""
+    if not isinstance(value, dict) or not any(map(_is_opened, value.items())):
+        return json.dumps(value, ensure_ascii=False)
+    inner = f"{margin} "
+    members = []
+    for key, each in value.items():
+        if _has_lines(key, each):
+            text = _lines("[]", [diffable(one, f"{inner} ") for one in each], inner)
+        else:
+            text = diffable(each, inner)
+        members.append(f"{json.dumps(key)}: {text}")
+    return _lines("{}", members, margin)
+
+
+def _lines(brackets: str, members: Sequence[str], margin: str) -> str:
+    begin, end = brackets
+    inside = ",\n".join(f"{margin} {member}" for member in members)
+    return f"{begin}\n{inside}\n{margin}{end}"
+
+
+def _has_lines(key: str, value: Any) -> bool:
+    return key in _A_LINE_EACH and isinstance(value, list) and bool(value)
+
+
+def _is_opened(member: tuple[str, Any]) -> bool:
+    _, value = member
+    inner = value.items() if isinstance(value, dict) else ()
+    return _has_lines(*member) or any(map(_is_opened, inner))

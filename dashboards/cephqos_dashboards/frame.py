@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
+from zlib import crc32
 
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.builder import Builder
@@ -114,14 +115,11 @@ def render(board: Board) -> models.Dashboard:
 
 
 def _numbered(made: models.Dashboard) -> models.Dashboard:
-    """Panels have a number by which links name them."""
-    number = 0
+    """Panels have a number by which links name them: their title's, so that it stays."""
     for panel in made.panels or ():
-        number += 1
-        panel.id_val = number
-        for inner in panel.panels if isinstance(panel, models.RowPanel) else ():
-            number += 1
-            inner.id_val = number
+        inner = panel.panels if isinstance(panel, models.RowPanel) else []
+        for each in (panel, *inner):
+            each.id_val = crc32(f"{each.type_val == 'row'} {each.title}".encode()) % 1_000_000
     return made
 
 

@@ -7,6 +7,7 @@ from cephqos_dashboards import frame, theme
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import (
     About,
+    AnyPanel,
     Look,
     PanelColumn,
     figure,
@@ -21,29 +22,54 @@ from cephqos_dashboards.theme import Unit
 _OR_NO_CLUSTER = "Or the cluster role of the exporter does not run."
 _NO_CLUSTER = "The cluster role of the exporter does not run (--role=cluster)."
 
-_NOW = (
-    figure(
+# These three are on the home page, too.
+
+
+def copies_to_recover(width: int) -> AnyPanel:
+    return figure(
         About(
             title="Copies to recover",
             reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
             blind="copies that nobody counts yet while placement groups peer.",
             empty="no cluster role",
-            width=4,
+            width=width,
         ),
         background.COPIES_LEFT,
         look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
-    ),
-    figure(
+    )
+
+
+def recovery_done_in(width: int) -> AnyPanel:
+    return figure(
         About(
             title="Recovery is done in",
             reads="The slowest pool, at the rate of the last minute.",
             blind="pools in which nothing moves: they have no rate.",
             empty="nothing recovers",
-            width=4,
+            width=width,
         ),
         background.RECOVERY_ETA,
         look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
-    ),
+    )
+
+
+def overdue_for_a_scrub(width: int) -> AnyPanel:
+    return figure(
+        About(
+            title="Overdue for a scrub",
+            reads="Placement groups whose last scrub is so old that Ceph warns.",
+            blind="how old the oldest is: its schedule, by pool, shows it.",
+            empty="no cluster role",
+            width=width,
+        ),
+        background.OVERDUE,
+        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
+    )
+
+
+_NOW = (
+    copies_to_recover(width=4),
+    recovery_done_in(width=4),
     figure(
         About(
             title="Unfound objects",
@@ -67,17 +93,7 @@ _NOW = (
         look=Look(mappings=theme.NONE),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
-    figure(
-        About(
-            title="Overdue for a scrub",
-            reads="Placement groups whose last scrub is so old that Ceph warns.",
-            blind="how old the oldest is: the table below shows it.",
-            empty="no cluster role",
-            width=4,
-        ),
-        background.OVERDUE,
-        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
-    ),
+    overdue_for_a_scrub(width=4),
     figure(
         About(
             title="Flags that are set",

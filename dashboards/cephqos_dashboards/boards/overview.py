@@ -4,6 +4,11 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from cephqos_base import dashboards
 from cephqos_dashboards import frame, theme
+from cephqos_dashboards.boards.background import (
+    copies_to_recover,
+    overdue_for_a_scrub,
+    recovery_done_in,
+)
 from cephqos_dashboards.frame import Board, BoardRow
 from cephqos_dashboards.panels import About, Look, PanelColumn, figure, lines, rows, states
 from cephqos_dashboards.queries import background, overview
@@ -207,39 +212,9 @@ _HOSTS = (
 )
 
 _BACKGROUND = (
-    figure(
-        About(
-            title="Recovery: copies left",
-            reads="Object copies that are missing or not where they belong.",
-            blind="copies that nobody counts yet while placement groups peer.",
-            empty="no cluster role",
-            width=6,
-        ),
-        background.COPIES_LEFT,
-        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
-    ),
-    figure(
-        About(
-            title="Recovery is done in",
-            reads="The slowest pool, at the rate of the last minute.",
-            blind="pools in which nothing moves: they have no rate.",
-            empty="nothing recovers",
-            width=6,
-        ),
-        background.RECOVERY_ETA,
-        look=Look(unit=Unit.SECONDS, decimals=0, mappings=theme.DONE),
-    ),
-    figure(
-        About(
-            title="Overdue for a scrub",
-            reads="Placement groups whose last scrub is so old that Ceph warns.",
-            blind="how old the oldest is: the scrub dashboard shows that.",
-            empty="no cluster role",
-            width=6,
-        ),
-        background.OVERDUE,
-        look=Look(thresholds=theme.ZERO_IS_USUAL, mappings=theme.NONE),
-    ),
+    copies_to_recover(width=6),
+    recovery_done_in(width=6),
+    overdue_for_a_scrub(width=6),
     figure(
         About(
             title="Scrubs that are due are done in",

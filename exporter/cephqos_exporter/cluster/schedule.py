@@ -98,48 +98,57 @@ def schedule_families(
     schedule: Schedule, pools: Mapping[int, Pool], progress: ScrubProgress, labels: Labels
 ) -> Iterable[Family]:
     """Backlog, limits and whether scrubs may begin at all, per pool and level."""
-    families = {
-        name: Family(f"cephqos_scrub_pool_{name}", "gauge", text) for name, text in _TEXTS.items()
-    }
+    families = {name: Family(name, "gauge", text) for name, text in _TEXTS.items()}
     for (pool_id, level), backlog in schedule.backlogs.items():
         pool = pools.get(pool_id)
         if pool is None:
             continue
         text = labels.of("pool", pool.name, "level", level)
         limits = schedule.limits[pool_id][level]
-        families["interval_seconds"].add(text, limits.due)
-        families["overdue_after_seconds"].add(text, limits.overdue)
+        families["cephqos_scrub_pool_interval_seconds"].add(text, limits.due)
+        families["cephqos_scrub_pool_overdue_after_seconds"].add(text, limits.overdue)
         flag = "noscrub" if level == "shallow" else "nodeep-scrub"
-        families["allowed"].add(text, flag not in schedule.flags | pool.flags)
-        families["oldest_seconds"].add(text, backlog.oldest)
+        families["cephqos_scrub_pool_allowed"].add(text, flag not in schedule.flags | pool.flags)
+        families["cephqos_scrub_pool_oldest_seconds"].add(text, backlog.oldest)
         for state, count in (
             ("on_time", backlog.on_time),
             ("due", backlog.due),
             ("overdue", backlog.overdue),
         ):
             more = labels.of("pool", pool.name, "level", level, "state", state)
-            families["schedule_pgs"].add(more, count)
-        families["backlog_objects"].add(text, backlog.due_objects)
+            families["cephqos_scrub_pool_schedule_pgs"].add(more, count)
+        families["cephqos_scrub_pool_backlog_objects"].add(text, backlog.due_objects)
         left = time_left(backlog.due_objects, progress.rates.since_begun((pool_id, level)))
         if left is not None:
-            families["backlog_eta_seconds"].add(text, left)
+            families["cephqos_scrub_pool_backlog_eta_seconds"].add(text, left)
     return families.values()
 
 
 _TEXTS: Final = {
-    "interval_seconds": "Age of the last scrub at which the next one is due: the pool's"
-    " own interval, or the cluster's.",
-    "overdue_after_seconds": (
+    "cephqos_scrub_pool_interval_seconds": (
+        "Age of the last scrub at which the next one is due: the pool's own interval, or the"
+        " cluster's."
+    ),
+    "cephqos_scrub_pool_overdue_after_seconds": (
         "Age of the last scrub at which Ceph warns that the next one is overdue."
     ),
-    "allowed": "Whether scrubs of this level may begin: 0 while noscrub or nodeep-scrub is set, "
-    "on the pool or on the cluster.",
-    "oldest_seconds": "Age of the oldest last scrub among the pool's placement groups.",
-    "schedule_pgs": "Placement groups by the age of their last scrub of this level: "
-    "on_time, due (older than the interval), overdue (so old that Ceph "
-    "warns). cephqos_cluster_data_age_seconds tells how old this is.",
-    "backlog_objects": "Objects of the placement groups that are due or overdue.",
-    "backlog_eta_seconds": "Time until the placement groups that are due or overdue are"
-    " scrubbed, at the rate of the last minute. Absent while "
-    "nothing moves.",
+    "cephqos_scrub_pool_allowed": (
+        "Whether scrubs of this level may begin: 0 while noscrub or nodeep-scrub is set, on the"
+        " pool or on the cluster."
+    ),
+    "cephqos_scrub_pool_oldest_seconds": (
+        "Age of the oldest last scrub among the pool's placement groups."
+    ),
+    "cephqos_scrub_pool_schedule_pgs": (
+        "Placement groups by the age of their last scrub of this level: on_time, due (older than"
+        " the interval), overdue (so old that Ceph warns). cephqos_cluster_data_age_seconds tells"
+        " how old this is."
+    ),
+    "cephqos_scrub_pool_backlog_objects": (
+        "Objects of the placement groups that are due or overdue."
+    ),
+    "cephqos_scrub_pool_backlog_eta_seconds": (
+        "Time until the placement groups that are due or overdue are scrubbed, at the rate of the"
+        " last minute. Absent while nothing moves."
+    ),
 }

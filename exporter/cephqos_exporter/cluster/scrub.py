@@ -195,17 +195,27 @@ def running_families(
     progress: ScrubProgress, pools: Mapping[int, Pool], labels: Labels
 ) -> Iterable[Family]:
     """The scrubs under way, per pool and level."""
-    names = ("pgs", "objects", "objects_done", "objects_left")
-    texts = (
-        "Placement groups being scrubbed now, or reserving for it.",
-        "Objects of the placement groups being scrubbed now.",
-        "Objects that the scrubs in progress have done. Absent before 18.2.",
-        "Objects that the scrubs in progress still have to do. Absent before 18.2.",
+    pgs, objects, done, left = (
+        Family(name, "gauge", text)
+        for name, text in (
+            (
+                "cephqos_scrub_pool_running_pgs",
+                "Placement groups being scrubbed now, or reserving for it.",
+            ),
+            (
+                "cephqos_scrub_pool_running_objects",
+                "Objects of the placement groups being scrubbed now.",
+            ),
+            (
+                "cephqos_scrub_pool_running_objects_done",
+                "Objects that the scrubs in progress have done. Absent before 18.2.",
+            ),
+            (
+                "cephqos_scrub_pool_running_objects_left",
+                "Objects that the scrubs in progress still have to do. Absent before 18.2.",
+            ),
+        )
     )
-    families = {
-        name: Family(f"cephqos_scrub_pool_running_{name}", "gauge", text)
-        for name, text in zip(names, texts, strict=True)
-    }
     eta = Family(
         "cephqos_scrub_pool_running_eta_seconds",
         "gauge",
@@ -215,15 +225,15 @@ def running_families(
     counts = _count_running(progress)
     for (pool, level), text in _labelled(pools, labels):
         now = counts.get((pool, level), _Running())
-        families["pgs"].add(text, now.pgs)
-        families["objects"].add(text, now.objects)
+        pgs.add(text, now.pgs)
+        objects.add(text, now.objects)
         if progress.reports_objects:
-            families["objects_done"].add(text, now.done)
-            families["objects_left"].add(text, now.left)
-            left = time_left(now.left, progress.rates.since_begun((pool, level)))
-            if left is not None:
-                eta.add(text, left)
-    return [*families.values(), eta]
+            done.add(text, now.done)
+            left.add(text, now.left)
+            seconds = time_left(now.left, progress.rates.since_begun((pool, level)))
+            if seconds is not None:
+                eta.add(text, seconds)
+    return pgs, objects, done, left, eta
 
 
 def _count_running(progress: ScrubProgress) -> dict[Key, _Running]:

@@ -11,9 +11,33 @@ from cephqos_exporter.qos.config import EffectiveConfig
 from cephqos_exporter.qos.cost_models import BandwidthModel, EarlyModel, Promise, QosState
 from cephqos_exporter.qos.policy import Policy, Target
 
-_OPS: Final = "_normalised_ops_per_second"
-_BYTES: Final = "_bytes_per_second"
 _UNIT: Final = "in normalised ops/s (1 is the cost of a small operation)"
+
+# Of each bound: as a share, in normalised ops, in bytes; of a shard in normalised ops, in bytes.
+_BOUNDS: Final = {
+    "reservation": (
+        "cephqos_qos_reservation_ratio",
+        "cephqos_qos_reservation_normalised_ops_per_second",
+        "cephqos_qos_reservation_bytes_per_second",
+        "cephqos_qos_reservation_per_shard_normalised_ops_per_second",
+        "cephqos_qos_reservation_per_shard_bytes_per_second",
+    ),
+    "limit": (
+        "cephqos_qos_limit_ratio",
+        "cephqos_qos_limit_normalised_ops_per_second",
+        "cephqos_qos_limit_bytes_per_second",
+        "cephqos_qos_limit_per_shard_normalised_ops_per_second",
+        "cephqos_qos_limit_per_shard_bytes_per_second",
+    ),
+}
+_TARGETS: Final = {
+    "reservation": "cephqos_qos_target_reservation_normalised_ops_per_second",
+    "limit": "cephqos_qos_target_limit_normalised_ops_per_second",
+}
+_CLUSTER_TARGETS: Final = {
+    "reservation": "cephqos_qos_cluster_target_reservation_normalised_ops_per_second",
+    "limit": "cephqos_qos_cluster_target_limit_normalised_ops_per_second",
+}
 
 NO_PROMISES: Final[Mapping[str, Promise]] = {}
 
@@ -103,13 +127,17 @@ def capacity_and_costs(qos: QosState, labels: Labels, *, mclock: bool) -> Iterab
     if not mclock:
         return
     text = f"Capacity that the OSD assumes it has, {_UNIT}. Absent under WPQ."
-    yield single(f"cephqos_qos_capacity{_OPS}", "gauge", text, base, qos.cost.capacity)
+    yield single(
+        "cephqos_qos_capacity_normalised_ops_per_second", "gauge", text, base, qos.cost.capacity
+    )
     if qos.cost.capacity_bytes is not None:
         text = (
             "Capacity that the OSD assumes it has for large operations, in bytes/s. "
             "Absent on 16.2 and under WPQ."
         )
-        yield single(f"cephqos_qos_capacity{_BYTES}", "gauge", text, base, qos.cost.capacity_bytes)
+        yield single(
+            "cephqos_qos_capacity_bytes_per_second", "gauge", text, base, qos.cost.capacity_bytes
+        )
 
 
 def bounds(promised: Mapping[str, Promise], qos: QosState, labels: Labels) -> Iterable[Family]:
@@ -139,15 +167,17 @@ def _bound(
     shards: int,
     bytes_per_op: float | None,
 ) -> Iterable[Family]:
-    name = f"cephqos_qos_{bound}"
-    text = f"The {bound} of a class on the whole OSD"
-    absent = "Absent where there is none."
-    ratio = Family(f"{name}_ratio", "gauge", f"{text}, as a share of its capacity. {absent}")
-    ops = Family(f"{name}{_OPS}", "gauge", f"{text}, {_UNIT}. {absent}")
-    in_bytes = Family(f"{name}{_BYTES}", "gauge", f"{text}, in bytes/s. {absent}")
-    text = f"The {bound} of a class in each shard"
-    shard_ops = Family(f"{name}_per_shard{_OPS}", "gauge", f"{text}, {_UNIT}. {absent}")
-    shard_bytes = Family(f"{name}_per_shard{_BYTES}", "gauge", f"{text}, in bytes/s. {absent}")
+    texts = (
+        f"The {bound} of a class on the whole OSD, as a share of its capacity",
+        f"The {bound} of a class on the whole OSD, {_UNIT}",
+        f"The {bound} of a class on the whole OSD, in bytes/s",
+        f"The {bound} of a class in each shard, {_UNIT}",
+        f"The {bound} of a class in each shard, in bytes/s",
+    )
+    ratio, ops, in_bytes, shard_ops, shard_bytes = (
+        Family(name, "gauge", f"{text}. Absent where there is none.")
+        for name, text in zip(_BOUNDS[bound], texts, strict=True)
+    )
     for cls, (share, rate) in values.items():
         if share is None or rate is None:
             continue
@@ -165,11 +195,11 @@ def targets(held: Mapping[str, Target], capacity: float | None, labels: Labels) 
     """What a policy asks of this OSD; a share of a capacity that is not known is left out."""
     families = {
         bound: Family(
-            f"cephqos_qos_target_{bound}{_OPS}",
+            name,
             "gauge",
             f"The {bound} that the policy sets for a class on this OSD, {_UNIT}.",
         )
-        for bound in ("reservation", "limit")
+        for bound, name in _TARGETS.items()
     }
     for cls, target in held.items():
         baseline = target.baseline or capacity
@@ -184,11 +214,11 @@ def cluster_targets(held: Sequence[tuple[str, Target]]) -> Iterable[Family]:
     """What a policy asks of whole clusters; every host of a cluster says the same."""
     families = {
         bound: Family(
-            f"cephqos_qos_cluster_target_{bound}{_OPS}",
+            name,
             "gauge",
             f"The {bound} that the policy sets for a class over all OSDs, {_UNIT}.",
         )
-        for bound in ("reservation", "limit")
+        for bound, name in _CLUSTER_TARGETS.items()
     }
     for cluster, target in held:
         labels = Labels(extend_labels(LabelText(""), {"cluster": cluster}))
