@@ -52,7 +52,7 @@ def diffable(value: Any, margin: str = "") -> str:
 
 
 def _lines(brackets: str, members: Sequence[str], margin: str) -> str:
-    begin, end = brackets
+    begin, end = brackets[0], brackets[1]
     inside = ",\n".join(f"{margin} {member}" for member in members)
     return f"{begin}\n{inside}\n{margin}{end}"
 
