@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from cephqos_loadgen.report.charts import svg
 from cephqos_loadgen.report.document import Chart, Document
 from cephqos_loadgen.report.doubts.doubt import Doubt
-from cephqos_loadgen.report.pages.script import SCRIPT
 from cephqos_loadgen.report.tables.table import Cell, Table
 from cephqos_loadgen.report.words import escaped
 
+_SCRIPT: Final = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
 _MARKS: Final = {"best": "▲ ", "worst": "▼ "}
 _SEVERITY: Final = {"serious": "Serious", "caution": "Caution", "note": "Note"}
 
@@ -86,7 +87,7 @@ def _page(document: Document) -> Iterator[str]:
     if document.commands:
         commands = "\n".join(escaped(command) for command in document.commands)
         yield f"<h2>To repeat it</h2><pre>{commands}</pre>"
-    yield f"<script>{SCRIPT}</script></body></html>\n"
+    yield f"<script>{_SCRIPT}</script></body></html>\n"
 
 
 def _doubt(number: int, doubt: Doubt) -> str:
