@@ -76,6 +76,21 @@ def duration(seconds: float) -> str:
     return f"{milliseconds}ms"
 
 
+def time_span(seconds: float) -> str:
+    """As people read it, in its two largest units.
+
+    >>> time_span(45), time_span(200), time_span(7500), time_span(90000)
+    ('45 s', '3 min 20 s', '2 h 5 min', '1 d 1 h')
+    """
+    left = max(0, round(seconds))
+    parts = []
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, left = divmod(left, size)
+        if number or parts:
+            parts.append((number, unit))
+    return " ".join(f"{number} {unit}" for number, unit in parts[:2] if number) or "0 s"
+
+
 def parse_cpu_list(text: str, *, least: int = 0) -> tuple[int, ...]:
     """`0-2,8` as the kernel writes CPU lists, in order; UsageError for fewer than `least`.
 

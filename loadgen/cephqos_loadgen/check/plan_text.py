@@ -4,12 +4,12 @@ import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
 
+from cephqos_base.units import time_span
 from cephqos_loadgen.cluster import background_work
 from cephqos_loadgen.plan import model, words
 from cephqos_loadgen.plan.cpu_placement import Cpu
 from cephqos_loadgen.plan.estimate import point_seconds, run_seconds
 from cephqos_loadgen.plan.place import ProgramPaths
-from cephqos_loadgen.plan.words import duration
 from cephqos_loadgen.pools import free_space
 
 
@@ -22,7 +22,7 @@ def heading(plan: model.Plan) -> Iterator[str]:
     yield (
         f"  {points} point{'s'[: points != 1]} of the matrix x {repeats}"
         f" repeat{'s'[: repeats != 1]} = {len(plan.runs)} run{'s'[: len(plan.runs) != 1]},"
-        f" about {duration(run_seconds(plan))} in all"
+        f" about {time_span(run_seconds(plan))} in all"
     )
     if points > 1 and repeats > 1:
         seed = f", seed {plan.seed}" if plan.order == "random" else ""
@@ -58,7 +58,7 @@ def lines(
         yield from (f"  {line}" for line in whole)
     for point in plan.points:
         yield ""
-        yield f"point {point.name}: about {duration(point_seconds(point))} per repeat"
+        yield f"point {point.name}: about {time_span(point_seconds(point))} per repeat"
         yield from _cluster_lines(point, commands)
         for phase in point.phases:
             when = f"{_start(phase.start)}, {_until(phase.until)}"
@@ -96,9 +96,9 @@ def _start(start: model.Start) -> str:
 
 def _until(until: model.Until) -> str:
     if until.kind == "duration":
-        return f"for {duration(until.at_most)}"
+        return f"for {time_span(until.at_most)}"
     what = f"the end of {until.phase}" if until.kind == "phase" else until.kind.replace("_", " ")
-    return f"until {what}, {duration(until.at_most)} at most"
+    return f"until {what}, {time_span(until.at_most)} at most"
 
 
 def phase_commands(phase: model.Phase, place: ProgramPaths) -> list[str]:

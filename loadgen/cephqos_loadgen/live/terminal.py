@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from cephqos_base.units import time_span
 from cephqos_loadgen.engines.fio_output import IoTotals, add
 from cephqos_loadgen.live.state import Fill, Live, RunningPhase
-from cephqos_loadgen.plan.words import duration, size
+from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.progress import Bar, Frame
 from cephqos_loadgen.results.figures import LAST_BIN_NS
 
@@ -24,7 +25,7 @@ def frame(live: Live, now: float) -> Frame:
     doing = [Bar("now", None, live.doing)] if live.doing and not live.going else []
     bars = (*_run(live, now), *doing, *_fills(live, now), *_phases(live, now), *_recovery(live))
     words = [f"{bar.title.strip()} {_percent(bar)}{bar.text}" for bar in bars[1:]]
-    left = f"{duration(live.eta)} left" if live.eta is not None else ""
+    left = f"{time_span(live.eta)} left" if live.eta is not None else ""
     line = "; ".join(word for word in [*words, left] if word)
     filled = (pool for pool, _ in live.fills)
     return Frame(heading, bars, line, " ".join((*where.phases, *filled)))
@@ -39,11 +40,11 @@ def _run(live: Live, now: float) -> Iterator[Bar]:
     share = 0.0
     if live.repeat_started and live.repeat_expected > 0:
         share = min(_NEARLY, (now - live.repeat_started) / live.repeat_expected)
-    left = f", {duration(live.eta)} left" if live.eta is not None else ""
+    left = f", {time_span(live.eta)} left" if live.eta is not None else ""
     yield Bar("run", (done + share) / max(1, total), f"{done} of {total} repeats{left}")
     if live.repeat_started:
         rest = max(0.0, live.repeat_started + live.repeat_expected - now)
-        text = f"{duration(rest)} left" if rest else "longer than expected"
+        text = f"{time_span(rest)} left" if rest else "longer than expected"
         yield Bar("repeat", share, text)
 
 
@@ -58,7 +59,7 @@ def fill_text(fill: Fill, unit: str, now: float) -> str:
     else:
         text = f"{fill.done:,.0f} of {fill.total:,.0f} {unit}"
     left = fill.left(now)
-    return text if left is None else f"{text}, {duration(left)} left"
+    return text if left is None else f"{text}, {time_span(left)} left"
 
 
 def _phases(live: Live, now: float) -> Iterator[Bar]:
@@ -73,18 +74,18 @@ def _phase(live: Live, name: str, going: RunningPhase, now: float) -> Bar:
     scrub = live.scrub
     if scrub and scrub.phase == name:
         seconds = scrub.seconds_left(now)
-        rest = "" if seconds is None else f", {duration(seconds)} left"
+        rest = "" if seconds is None else f", {time_span(seconds)} left"
         text = f"{scrub.done:,} of {scrub.done + scrub.left:,} objects{rest}"
         return Bar(name, scrub.done / max(1, scrub.done + scrub.left), text)
     if until.kind == "duration":
         share = min(_NEARLY, elapsed / max(0.001, until.at_most))
-        text = f"{duration(min(elapsed, until.at_most))} of {duration(until.at_most)}"
+        text = f"{time_span(min(elapsed, until.at_most))} of {time_span(until.at_most)}"
         return Bar(name, share, text)
     if until.kind == "done":
         share = min(_NEARLY, elapsed / max(1.0, until.expected))
-        return Bar(name, share, f"{duration(elapsed)} of about {duration(until.expected)}")
+        return Bar(name, share, f"{time_span(elapsed)} of about {time_span(until.expected)}")
     what = f"until {until.phase or until.kind.replace('_', ' ')}"
-    return Bar(name, None, f"{duration(elapsed)} so far, {what}")
+    return Bar(name, None, f"{time_span(elapsed)} so far, {what}")
 
 
 def _clients(live: Live, phase: str, now: float) -> Iterator[Bar]:
@@ -97,7 +98,7 @@ def _clients(live: Live, phase: str, now: float) -> Iterator[Bar]:
         title = f"  {_NAMES.get(engine, engine)}"
         silent = min(figures.silent_seconds(now) for figures in own)
         if silent:
-            yield Bar(title, None, f"no figures for {duration(silent)}")
+            yield Bar(title, None, f"no figures for {time_span(silent)}")
             continue
         own = [figures for figures in own if not figures.silent_seconds(now)]
         together = add(figures.together for figures in own)
@@ -122,6 +123,6 @@ def _recovery(live: Live) -> Iterator[Bar]:
     if not recovery or not recovery.left:
         return
     seconds = recovery.seconds_left
-    rest = "" if seconds is None else f", {duration(seconds)} left"
+    rest = "" if seconds is None else f", {time_span(seconds)} left"
     text = f"{recovery.left:,} copies to move, {recovery.rate:,.0f}/s{rest}"
     yield Bar("recovery", recovery.done / max(1, recovery.done + recovery.left), text)

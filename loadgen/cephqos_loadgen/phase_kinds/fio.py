@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
-from cephqos_base.units import format_cpu_list, parse_seconds
+from cephqos_base.units import format_cpu_list, parse_seconds, time_span
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
 from cephqos_loadgen.engines.fio_engines import ENGINES
@@ -25,7 +25,7 @@ from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
 from cephqos_loadgen.plan.reading import read_cpus, read_integer, read_path, read_pool_name
-from cephqos_loadgen.plan.words import count, duration, size
+from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
 _RW = ("read", "write", "randread", "randwrite", *MIXED)
@@ -233,7 +233,7 @@ class Fio(PhaseKind):
         words = [f"{self.rw} of {self._sizes}"]
         if self.sweep:
             depths = " ".join(map(str, self.sweep.depths))
-            words.append(f"depths {depths}, each for {duration(self.sweep.dwell)}")
+            words.append(f"depths {depths}, each for {time_span(self.sweep.dwell)}")
         elif self.search:
             target = f"{self.search.words} is {self.search.target * 1e3:g} ms"
             words.append(f"the depth whose {target}")

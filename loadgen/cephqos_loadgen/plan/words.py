@@ -1,16 +1,6 @@
-"""Lengths of time, sizes and numbers as people read them."""
+"""Sizes and numbers as people read them."""
 
 from cephqos_loadgen.plan.parts import Images, Objects
-
-
-def duration(seconds: float) -> str:
-    """1 h 5 min, 3 min 20 s, 2 min, 12 s."""
-    whole = round(seconds)
-    if whole >= 3600:
-        parts = ((whole // 3600, "h"), (whole % 3600 // 60, "min"))
-    else:
-        parts = ((whole // 60, "min"), (whole % 60, "s"))
-    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
 def size(value: float) -> str:

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from tests.shipped_plans import shipped_plan
 
-from cephqos_base.units import format_cpu_list
+from cephqos_base.units import format_cpu_list, time_span
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBench
 from cephqos_loadgen.phase_kinds.pin import Pin
 from cephqos_loadgen.phase_kinds.prefill import Prefill
 from cephqos_loadgen.phase_kinds.rados_bench import RadosBench
 from cephqos_loadgen.plan.model import Phase, Plan, Point
-from cephqos_loadgen.plan.words import duration, size
+from cephqos_loadgen.plan.words import size
 from cephqos_loadgen.scenario.source import variable_from_text
 
 
@@ -78,7 +78,7 @@ def steady(name: str, which: str) -> str:
 def length(name: str, *phases: str) -> str:
     """Of each of these phases."""
     each = ([phase(point, which) for point in study(name).points] for which in phases)
-    return " / ".join(one([duration(it.until.at_most) for it in same]) for same in each)
+    return " / ".join(one([time_span(it.until.at_most) for it in same]) for same in each)
 
 
 def repeats(name: str) -> str:
@@ -92,7 +92,7 @@ def curve(name: str, which: str, **axes: str) -> str:
 
 def dwell(name: str, which: str) -> str:
     sweeps = [fio(point, which).sweep for point in study(name).points]
-    return one([duration(sweep.dwell) for sweep in sweeps if sweep])
+    return one([time_span(sweep.dwell) for sweep in sweeps if sweep])
 
 
 def ramp(name: str, which: str) -> str:

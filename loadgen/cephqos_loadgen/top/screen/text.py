@@ -3,6 +3,8 @@
 import unicodedata
 from typing import Final
 
+from cephqos_base.units import time_span
+
 UNKNOWN: Final = "-"
 
 
@@ -57,20 +59,7 @@ def latency(seconds: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time span in its two largest units: `45 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`."""
-    if seconds is None:
-        return UNKNOWN
-    left = max(0, round(seconds))
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    for position, (unit, size) in enumerate(units):
-        if left >= size or unit == "s":
-            count, rest = divmod(left, size)
-            if unit == "s" or position + 1 >= len(units):
-                return f"{count} {unit}"
-            smaller, smaller_size = units[position + 1]
-            second = rest // smaller_size
-            return f"{count} {unit} {second} {smaller}" if second else f"{count} {unit}"
-    raise AssertionError("unreachable")
+    return UNKNOWN if seconds is None else time_span(seconds)
 
 
 def data_rate(value: float | None) -> str:
