@@ -1,5 +1,6 @@
 """What can be chosen stands where users look for it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,10 @@ def test_an_engine_of_fio_stands_in_the_row_of_fio(engine: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_of_phase_has_a_row(kind: str) -> None:
     assert any(f"`{kind}`" in row.split("|")[1] for row in ROWS)
+
+
+@pytest.mark.parametrize("page", [PAGE, PAGE.with_name("index.md")], ids=lambda page: page.name)
+def test_a_scenario_that_is_shipped_has_a_row(page: Path) -> None:
+    shipped = {file.stem for file in Path("loadgen/cephqos_loadgen/scenarios").glob("*.yaml")}
+    assert shipped
+    assert shipped - set(re.findall(r"^\| `([\w-]+)`", page.read_text("utf-8"), re.M)) == set()
