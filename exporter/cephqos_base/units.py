@@ -83,7 +83,7 @@ def time_span(seconds: float) -> str:
     ('45 s', '3 min 20 s', '2 h 5 min', '1 d 1 h')
     """
     left = max(0, round(seconds))
-    parts = []
+    parts: list[tuple[int, str]] = []
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
         number, left = divmod(left, size)
         if number or parts:
