@@ -59,7 +59,7 @@ def test_sentences_and_cells_of_a_page() -> None:
     read = prose.read("# Title\n\nOne two. Three\nfour!\n\n- five\n\n| six | `x` y |\n|---|---|\n")
     assert read.sentences == ("One two.", "Three four!", "five")
     assert read.cells == ("six", "code y")
-    assert read.words == 8
+    assert read.words == 9
 
 
 @pytest.mark.parametrize(
