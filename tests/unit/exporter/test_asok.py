@@ -1,5 +1,6 @@
 """The admin-socket client, against replayed daemons and every fault they know."""
 
+import ast
 import asyncio
 import gc
 import json
@@ -17,6 +18,8 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, Replayed
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS, encode_request
 from cephqos_exporter.ceph.exchange import Exchange, Held
+from cephqos_exporter.collectors.counters import CounterCommands
+from cephqos_exporter.daemon import Daemon
 from cephqos_exporter.daemon_errors import (
     ClosedEarly,
     CommandRefused,
@@ -145,6 +148,21 @@ def test_the_list_names_no_command_that_changes_anything() -> None:
     reading = {"diff", "get", "show", "dump", "schema", "list", "ops", "status", "version"}
     for command in READ_ONLY_COMMANDS:
         assert reading & set(command.replace("_", " ").split()), command
+
+
+def test_the_list_names_no_command_that_nothing_sends() -> None:
+    root = Path(__file__).parents[3]
+    folders = (root / "exporter" / "cephqos_exporter", root / "deploy" / "cephqos_doctor")
+    files = {file for folder in folders for file in folder.rglob("*.py")}
+    named = {
+        node.value
+        for file in files - {folders[0] / "ceph" / "commands.py"}
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    daemon, counters = Daemon("osd", "0", "c", Path("/nowhere")), CounterCommands()
+    named |= {one.prefix for what in ("dump", "schema") for one in counters.commands(daemon, what)}
+    assert sorted(READ_ONLY_COMMANDS - named) == []
 
 
 async def test_no_socket_and_no_listener_are_told_apart(daemon: ReplayedDaemon) -> None:
