@@ -12,7 +12,7 @@ YES ?= $(if $(CI),1,)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-$(STAMP): pyproject.toml requirements-dev.txt
+$(STAMP): pyproject.toml requirements-dev.txt $(wildcard deploy/images/requirements-*.txt)
 	@YES=$(YES) PYTHON=$(PYTHON) deploy/bootstrap.sh venv "$(VENV)"
 	@touch $@
 
@@ -74,14 +74,20 @@ format: $(STAMP) ## let ruff format and fix what it can
 
 compile = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
   --no-emit-index-url --no-emit-find-links --python-version 3.11
+# Each lock leaves to the ones that it names what they have.
+beyond = awk 'FNR == NR {if (/==/) had[$$0]; next} /==/ {new = !($$0 in had)} new'
+images = deploy/images/requirements
 lock: $(STAMP) ## renew requirements-dev.txt and the requirements of our images from pyproject.toml
 	$(BIN)/pip install --quiet --require-hashes -r deploy/requirements-lock.txt
-	$(compile) --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o requirements-dev.txt
-	$(compile) -c requirements-dev.txt pyproject.toml -o deploy/images/requirements-exporter.txt
-	$(compile) -c requirements-dev.txt --extra loadgen pyproject.toml -o deploy/images/requirements-lab.txt
+	@mkdir -p build && cat requirements-dev.txt $(images)-*.txt | grep -v '^-r' >build/every.txt
+	$(compile) --extra loadgen --extra report --extra top --extra dashboards --group dev pyproject.toml -o build/every.txt
+	$(compile) -c build/every.txt pyproject.toml -o $(images)-exporter.txt
+	echo 'setuptools>=77' | $(compile) -c build/every.txt - -o $(images)-build.txt
+	$(compile) -c build/every.txt --extra loadgen pyproject.toml -o build/lab.txt
+	(echo '-r requirements-exporter.txt'; $(beyond) $(images)-exporter.txt build/lab.txt) >$(images)-lab.txt
+	(printf -- '-r $(images)-%s.txt\n' lab build; $(beyond) <(cat $(images)-*.txt) build/every.txt) >requirements-dev.txt
 	echo uv | $(compile) - -o deploy/requirements-lock.txt
-	echo 'zensical==0.0.73' | $(compile) -c requirements-dev.txt - -o deploy/requirements-docs.txt
-	echo 'setuptools>=77' | $(compile) -c requirements-dev.txt - -o deploy/images/requirements-build.txt
+	echo 'zensical==0.0.73' | $(compile) -c build/every.txt - -o deploy/requirements-docs.txt
 	@# Without what checks a bill against its schema: 18 packages more.
 	echo cyclonedx-bom | $(compile) --override <(echo 'cyclonedx-python-lib>=11') - -o deploy/requirements-sbom.txt
 	@echo "then: make venv"

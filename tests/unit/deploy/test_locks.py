@@ -30,14 +30,22 @@ EXTRAS: Final[dict[str, list[str]]] = PROJECT["project"]["optional-dependencies"
 NOT_LOCKED: Final = {"parquet"}
 SECURITY: Final = (ROOT / "docs/internals/threats.md").read_text()
 
-_ENTRY = re.compile(r"^(\S+)==([^\s;]+)[^\n]*((?:\\\n +--hash=sha256:[0-9a-f]{64} ?)+)$", re.M)
+_OTHER: Final = re.compile(r"^-r (\S+)$", re.M)
+_ENTRY: Final = re.compile(
+    r"^(\S+)==([^\s;]+)[^\n]*((?:\\\n +--hash=sha256:[0-9a-f]{64} ?)+)$", re.M
+)
 
 
 def locked(lock: Path) -> dict[str, tuple[str, frozenset[str]]]:
-    """Version and hashes by name."""
-    found = _ENTRY.findall(lock.read_text())
+    """Version and hashes by name, with those of the locks that it names."""
+    text = lock.read_text()
     sums = re.compile(r"sha256:([0-9a-f]{64})")
-    return {name: (version, frozenset(sums.findall(hashes))) for name, version, hashes in found}
+    packages: dict[str, tuple[str, frozenset[str]]] = {}
+    for other in _OTHER.findall(text):
+        packages |= locked(lock.parent / other)
+    for name, version, hashes in _ENTRY.findall(text):
+        packages[name] = (version, frozenset(sums.findall(hashes)))
+    return packages
 
 
 def needed(requirements: Iterable[str]) -> set[str]:
@@ -48,7 +56,7 @@ def needed(requirements: Iterable[str]) -> set[str]:
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
 def test_a_lock_has_nothing_but_versions_and_hashes(lock: Path) -> None:
     text = lock.read_text()
-    assert _ENTRY.sub("", text).split() == []
+    assert _OTHER.sub("", _ENTRY.sub("", text)).split() == []
     assert not re.search(r"://|--(?:extra-)?index|--find|--trusted", text)
 
 
@@ -103,8 +111,16 @@ def test_what_writes_the_locks_is_locked_itself() -> None:
     assert len(installed) == 1
     assert "--require-hashes -r deploy/requirements-lock.txt" in installed[0]
     assert set(locked(DEPLOY / "requirements-lock.txt")) == {"uv"}
-    written = set(re.findall(r" -o (\S+)", recipe))
+    paths = recipe.replace("$(images)", "deploy/images/requirements")
+    written = {path for path in re.findall(r"(?: -o |>)([\w/.-]+)", paths) if "build/" not in path}
     assert written == {str(lock.relative_to(ROOT)) for lock in LOCKS}
+
+
+def test_no_lock_repeats_what_one_that_it_names_has() -> None:
+    for lock in (EVERYTHING, IMAGES / "requirements-lab.txt"):
+        lines = {line for line in lock.read_text().splitlines() if "==" in line}
+        for other in _OTHER.findall(lock.read_text()):
+            assert lines.isdisjoint((lock.parent / other).read_text().splitlines()), other
 
 
 def test_every_program_that_is_built_from_go_modules_is_named_with_a_licence() -> None:
