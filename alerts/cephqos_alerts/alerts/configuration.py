@@ -3,6 +3,7 @@
 from typing import Final
 
 from cephqos_alerts.rules.rule import Alert, RecordedSeries
+from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 
@@ -15,10 +16,10 @@ CAPACITY: Final = (
           and on ({OSD}) (
             count_over_time({PerOsd.SATURATED_OPS}[@hold@]) >= @hold_samples@
           )
-          and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="capacity"}})
+          and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="{causes.CAPACITY}"}})
         """,
         severity="ticket",
-        labels={"cause": "capacity"},
+        labels={"cause": causes.CAPACITY.name},
         summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
         " the most it delivered in the last @day@",
         description="""

@@ -5,19 +5,23 @@ from typing import Final
 from cephqos_alerts.alerts.configuration import CAPACITY
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity, previously
+from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 
 # Causes that an operator can end at night. All others can wait until morning.
-_PAGING: Final = "interference|limit|skew|device|cpu|network"
+_PAGING: Final = (
+    f"{causes.OTHER_CLASS}|{causes.LIMIT}|{causes.ONE_SHARD}"
+    f"|{causes.DEVICE}|{causes.CPU}|{causes.NETWORK}"
+)
 _PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
 _TICKETED: Final = (
-    f'class="client", cause!~"{_PAGING}|replica"',
-    'class=~"background_.*", cause!="replica"',
+    f'class="client", cause!~"{_PAGING}|{causes.OTHER_OSD}"',
+    f'class=~"background_.*", cause!="{causes.OTHER_OSD}"',
 )
 # Time spent on another OSD is told there, by a page that silences these; who is to blame may take a
 # while to be seen.
-_AWAY: Final = 'cause="replica"'
+_AWAY: Final = f'cause="{causes.OTHER_OSD}"'
 
 
 def _lasting(series: str, told: str) -> str:
@@ -54,14 +58,14 @@ _ONLY_A_TARGET: Final = f"""
 
 
 def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
-    causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
+    chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     (
       ({PerClass.SHORTFALL_OPS} or {PerClass.VIOLATED_LASTING} * 0)
         and on ({OSD_CLASS}) ({lasting})
         unless on ({OSD}) {QosSeries.SCHEDULER_INFO}{{in_force="wpq"}}
     )
-    * on ({OSD_CLASS}) group_left (cause, by) ({causes})
+    * on ({OSD_CLASS}) group_left (cause, by) ({chosen})
     """
 
 
@@ -160,7 +164,7 @@ _REPLICA_SLOW: Final = Alert(
       )
     """,
     severity="page",
-    labels={"cause": "replica"},
+    labels={"cause": causes.OTHER_OSD.name},
     summary="{{ $labels.ceph_daemon }}: clients of {{ $value }} other OSDs wait for it",
     description=f"""
     Writes of {{{{ $value }}}} other OSDs of cluster {{{{ $labels.cluster }}}} have waited for
@@ -174,7 +178,7 @@ _REPLICA_SLOW: Final = Alert(
 # Most of the time it waited for another OSD whose own promise was broken as often: told there.
 _REPEATED_ELSEWHERE: Final = f"""
 max by ({OSD_CLASS}, by) (
-  count_over_time({PerClass.EVIDENCE}{{class="client", cause="replica", by!=""}}[@hour@])
+  count_over_time({PerClass.EVIDENCE}{{class="client", cause="{causes.OTHER_OSD}", by!=""}}[@hour@])
 ) * @interval_seconds@
 >= on ({OSD_CLASS}) group_left () (@lasting@ * {PerClass.VIOLATED_SECONDS})
 and on (cluster, by) label_replace(
@@ -187,7 +191,8 @@ _REPEATED: Final = Alert(
     about=("osd", "load"),
     expr=f"""
     {PerClass.VIOLATED_SECONDS} > @repeated@
-      and on ({OSD_CLASS}) last_over_time({PerClass.MAIN_CAUSE}{{cause!="replica"}}[@hold@])
+      and on ({OSD_CLASS})
+        last_over_time({PerClass.MAIN_CAUSE}{{cause!="{causes.OTHER_OSD}"}}[@hold@])
       unless on ({OSD_CLASS}) max by ({OSD_CLASS}) (
         count_over_time(
           ALERTS{{alertname="CephQosReservationViolated", alertstate="firing"}}[@hour@]
@@ -216,7 +221,7 @@ _CLUSTER_TARGET_MISSED: Final = _lasting(
 _HELD: Final = _lasting(PerClass.HELD_WHILE_IDLE, _firing("CephQosHeldAtLimit", OSD_CLASS))
 
 # Causes that say no more than that an OSD does all it can for its own clients, replicas included.
-_OWN_LOAD: Final = "capacity|immediate|skew|unknown"
+_OWN_LOAD: Final = f"{causes.CAPACITY}|{causes.REPLICA_WRITES}|{causes.ONE_SHARD}|{causes.UNKNOWN}"
 # Clients want more of a cluster where half of its OSDs have demand, or where few OSDs hold up most
 # of what clients have in progress. For one hot object that is so, too, and it misses no target: so
 # the few must be held back by something, and able to meet the target with what they did at best.
@@ -319,10 +324,10 @@ _TARGETS: Final = (
 
 
 def _wide(*selectors: str) -> str:
-    causes = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
+    chosen = " or ".join(f"{PerClass.MAIN_CAUSE}{{{it}}}" for it in selectors)
     return f"""
     count by (cluster, class, cause, by) (
-      ({causes}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
+      ({chosen}) and on ({OSD_CLASS}) {PerClass.VIOLATED_LASTING}
     )
     >= on (cluster) group_left () (
       clamp_min(@cluster_share@ * {PerCluster.OSDS}, @cluster_osds@)
@@ -352,7 +357,7 @@ _LIMIT: Final = (
         # Best effort is meant to be slow: removing a pool is held at its limit until it is done.
         record=PerClass.HELD_WHILE_IDLE,
         expr=f"""
-        {PerClass.CAUSE}{{cause="limit", class!="background_best_effort"}}
+        {PerClass.CAUSE}{{cause="{causes.LIMIT}", class!="background_best_effort"}}
         * on ({OSD}) group_left () (
           (
             {PerOsd.DELIVERED_OPS} < bool on ({OSD}) (@idle@ * {PerOsd.CAPACITY_OPS})
@@ -372,7 +377,7 @@ _LIMIT: Final = (
           and on ({OSD_CLASS}) ({_HELD})
         """,
         severity="ticket",
-        labels={"cause": "limit"},
+        labels={"cause": causes.LIMIT.name},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is held at its limit while the OSD"
         " is idle",
         description=f"""

@@ -7,6 +7,7 @@ from cephqos_alerts.output.build import alerts_about
 from cephqos_alerts.rules.render import to_yaml
 from cephqos_alerts.rules.rule import Subject
 from cephqos_alerts.rules.settings import RuleSettings
+from cephqos_base.causes import OTHER_OSD
 from cephqos_base.units import duration
 from cephqos_base.yamlfile import Value
 
@@ -97,7 +98,7 @@ def _inhibitions() -> list[dict[str, Any]]:
             _named("CephQosReplicaSlow"),
             [
                 *_named("CephQosReservationViolated", "CephQosPolicyTargetMissed"),
-                'cause="replica"',
+                f'cause="{OTHER_OSD}"',
             ],
             "by",
         ),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_base.causes import CAUSES
+from cephqos_base.causes import CAUSES, OTHER_OSD
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
@@ -18,7 +18,7 @@ BROKEN: Final = PanelQuery(
 _WAITS_FOR: Final = f"""
       label_replace(
         max by (ceph_daemon, class, by)
-          ({PerClass.MAIN_CAUSE}{{{DETAIL}, cause="replica"}}),
+          ({PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}}),
         "by", "waits for $1", "by", "(.+)"
       )
       or on (ceph_daemon, class) max by (ceph_daemon, class) ({_IN_DEMAND})
