@@ -28,12 +28,12 @@ class Cause:
 DEVICE: Final = Cause("device", 90, "device", "#DB2B4E")
 CPU: Final = Cause("cpu", 85, "CPU", "#B4527A")
 LIMIT: Final = Cause("limit", 80, "limit", "#B58900")
-ONE_SHARD: Final = Cause("skew", 75, "one shard", "#C265C4")
-OTHER_CLASS: Final = Cause("interference", 70, "other class", "#D6741C")
+ONE_SHARD: Final = Cause("one_shard", 75, "one shard", "#C265C4")
+OTHER_CLASS: Final = Cause("other_class", 70, "other class", "#D6741C")
 # Who waits for another OSD is not held up by the replica writes that fill its own.
-OTHER_OSD: Final = Cause("replica", 65, "other OSD", "#7A6FF0")
+OTHER_OSD: Final = Cause("other_osd", 65, "other OSD", "#7A6FF0")
 NETWORK: Final = Cause("network", 62, "network", "#2E8BC0")
-REPLICA_WRITES: Final = Cause("immediate", 60, "replica writes", "#767778")
+REPLICA_WRITES: Final = Cause("replica_writes", 60, "replica writes", "#767778")
 CAPACITY: Final = Cause("capacity", 40, "capacity", "#4C8C2B")
 UNKNOWN: Final = Cause("unknown", 1, "unknown", "#9A6A4B")
 

@@ -28,13 +28,13 @@ WAITS = replace(
     replica_latency=0.006,
 )
 HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
-_FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "replica"}
+_FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "other_osd"}
 SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
 
 
 def waiting(number: int) -> dict[str, str]:
     osd = {"ceph_daemon": f"osd.{number}"}
-    return {**CLIENT, **osd, "severity": "ticket", "cause": "replica", "by": "osd.1"}
+    return {**CLIENT, **osd, "severity": "ticket", "cause": "other_osd", "by": "osd.1"}
 
 
 def three(*before: tuple[float, State], culprit: State, others: State, **changes: Any) -> Series:
@@ -201,7 +201,7 @@ REPLICAS = [
         series=merged(
             *(replace(osd((10, WELL), (25, WELL if i else WAITS)), id=i) for i in range(3))
         ),
-        moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
+        moments=(silent(20), silent(24), firing(28, violated("ticket", "other_osd"))),
     ),
     RuleCase(
         name="replica work that fills an OSD is not what its clients wait for elsewhere",
@@ -218,7 +218,7 @@ REPLICAS = [
                 for i in range(3)
             )
         ),
-        moments=(silent(20), silent(24), firing(28, violated("ticket", "replica"))),
+        moments=(silent(20), silent(24), firing(28, violated("ticket", "other_osd"))),
     ),
     RuleCase(
         name="an OSD that is slow to its peers for having most of the work pages nobody",

@@ -90,7 +90,7 @@ CASES = [
         moments=(
             silent(12),
             *_all_the_time(15, 28, violated("page", "cpu")),
-            firing(40, violated("ticket", "immediate", by="immediate")),
+            firing(40, violated("ticket", "replica_writes", by="immediate")),
         ),
     ),
     RuleCase(
@@ -118,7 +118,7 @@ CASES = [
         ),
         moments=(
             silent(12),
-            *_all_the_time(18, 30, violated("ticket", "immediate", by="immediate")),
+            *_all_the_time(18, 30, violated("ticket", "replica_writes", by="immediate")),
         ),
     ),
     RuleCase(

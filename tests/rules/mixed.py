@@ -72,7 +72,7 @@ BACKGROUND = [
             firing(
                 20,
                 {
-                    **violated("ticket", "interference", by="client"),
+                    **violated("ticket", "other_class", by="client"),
                     "class": "background_best_effort",
                 },
             ),
@@ -103,7 +103,7 @@ _RECOVERY_WAITS = {
     **OSD0,
     "class": "background_recovery",
     "severity": "ticket",
-    "cause": "replica",
+    "cause": "other_osd",
     "by": "osd.1",
 }
 
@@ -125,7 +125,7 @@ BACKGROUND += [
                 *({**_RECOVERY_WAITS, "ceph_daemon": f"osd.{number}"} for number in (0, 2)),
                 *(
                     {
-                        **violated("ticket", "replica", by="osd.1"),
+                        **violated("ticket", "other_osd", by="osd.1"),
                         "ceph_daemon": f"osd.{number}",
                     }
                     for number in (0, 2)
@@ -256,7 +256,7 @@ HARDWARE = [
                 20,
                 *(
                     {
-                        **violated("ticket", "immediate", by="immediate"),
+                        **violated("ticket", "replica_writes", by="immediate"),
                         "ceph_daemon": f"osd.{number}",
                     }
                     for number in (5, 6)

@@ -172,7 +172,7 @@ HEALTHY = [
         moments=(
             firing(
                 25,
-                {**violated("ticket", "immediate", by="immediate"), "ceph_daemon": "osd.1"},
+                {**violated("ticket", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
             ),
         ),
     ),
@@ -328,7 +328,7 @@ FAULTS = [
                         "cluster": CLUSTER,
                         "ceph_daemon": f"osd.{i}",
                         "by": f"osd.{i}",
-                        "cause": "replica",
+                        "cause": "other_osd",
                         "severity": "page",
                     }
                     for i in (1, 4)
@@ -351,7 +351,7 @@ FAULTS = [
                     "cluster": CLUSTER,
                     "ceph_daemon": "osd.1",
                     "by": "osd.1",
-                    "cause": "replica",
+                    "cause": "other_osd",
                     "severity": "page",
                 },
             ),

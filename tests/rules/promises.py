@@ -26,7 +26,7 @@ CLUSTER_MISSED = {
     **CLIENT,
     "severity": "ticket",
     "scope": "cluster",
-    "cause": "interference",
+    "cause": "other_class",
     "by": "background_recovery",
 }
 WPQ: dict[str, Any] = {"in_force": "wpq", "capacity": None, "reserved": {}}
@@ -56,7 +56,7 @@ TARGETS = [
                     **OSD0,
                     "severity": "ticket",
                     "scope": "osd",
-                    "cause": "interference",
+                    "cause": "other_class",
                     "by": "background_recovery",
                 },
             ),

@@ -87,7 +87,7 @@ RESERVATION = [
         series=merged(osd((5, IDLE), (20, SIZE3), (10, IDLE))),
         moments=(
             silent(9.5),
-            firing(13, violated("ticket", "immediate", by="immediate")),
+            firing(13, violated("ticket", "replica_writes", by="immediate")),
             silent(29),
         ),
         only=True,
@@ -96,7 +96,7 @@ RESERVATION = [
         name="recovery that takes more than its share is named and pages",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, RECOVERING))),
-        moments=(firing(20, violated("page", "interference", by="background_recovery")),),
+        moments=(firing(20, violated("page", "other_class", by="background_recovery")),),
     ),
     RuleCase(
         name="a thread at its ceiling pages",
@@ -123,7 +123,7 @@ RESERVATION = [
         moments=(firing(23, violated("page", "limit")),),
     ),
     RuleCase(
-        name="one shard that starves while the others idle pages with cause skew",
+        name="one shard that starves while the others idle pages with cause one_shard",
         alert=VIOLATED,
         series=merged(
             osd(
@@ -141,10 +141,10 @@ RESERVATION = [
                 ),
             )
         ),
-        moments=(firing(35, violated("page", "skew")),),
+        moments=(firing(35, violated("page", "one_shard")),),
     ),
     RuleCase(
-        name="a shard that starves is told as skew though nearly all time is spent in its queue",
+        name="a shard that starves is told so though nearly all time is spent in its queue",
         alert=VIOLATED,
         series=merged(
             osd(
@@ -163,7 +163,7 @@ RESERVATION = [
                 ),
             )
         ),
-        moments=(firing(35, violated("page", "skew")),),
+        moments=(firing(35, violated("page", "one_shard")),),
     ),
     RuleCase(
         name="recovery that waits past its reservation is a ticket",
@@ -176,7 +176,7 @@ RESERVATION = [
                     **OSD0,
                     "class": "background_recovery",
                     "severity": "ticket",
-                    "cause": "interference",
+                    "cause": "other_class",
                     "by": "client",
                 },
             ),
@@ -348,7 +348,10 @@ CLUSTER_WIDE = [
         series=merged(*osds(4, ((5, IDLE), (20, SIZE3)))),
         moments=(
             silent(9.5),
-            firing(13, {**_MANY, "severity": "ticket", "cause": "immediate", "by": "immediate"}),
+            firing(
+                13,
+                {**_MANY, "severity": "ticket", "cause": "replica_writes", "by": "immediate"},
+            ),
         ),
     ),
     RuleCase(

@@ -59,7 +59,7 @@ CASES = [
         alert=REPLICA,
         series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
         moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="interference"})', 2),),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="other_class"})', 2),),
     ),
     RuleCase(
         name="a target is missed where clients wait for the OSD that a flood of recovery fills",
@@ -90,7 +90,7 @@ CASES = [
                 minute,
                 *(
                     {
-                        **violated("page", "interference", by="background_recovery"),
+                        **violated("page", "other_class", by="background_recovery"),
                         "ceph_daemon": f"osd.{i}",
                     }
                     for i in (0, 2)
@@ -108,7 +108,7 @@ CASES = [
             others=WAITS,
         ),
         moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="other_osd",by="osd.1"})', 2),),
     ),
     RuleCase(
         name="an OSD that recovers nothing and has threads that wait for a CPU is paged",
@@ -125,7 +125,7 @@ CASES = [
         alert=REPLICA,
         series=_taking_over(),
         moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="replica",by="osd.1"})', 2),),
+        values=((25, 'count(osd_class:cephqos_main_cause{cause="other_osd",by="osd.1"})', 2),),
     ),
     RuleCase(
         name="an OSD that takes over an object every other second and waits for a CPU pages no one",
@@ -172,7 +172,10 @@ CASES = [
         alert=VIOLATED,
         series=_short_while_it_takes_over(0.06),
         moments=(
-            firing(22, {**violated("ticket", "immediate", by="immediate"), "ceph_daemon": "osd.1"}),
+            firing(
+                22,
+                {**violated("ticket", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
+            ),
         ),
     ),
     RuleCase(
@@ -212,7 +215,7 @@ CASES = [
                 25,
                 *(
                     {
-                        **violated("page", "interference", by="background_recovery"),
+                        **violated("page", "other_class", by="background_recovery"),
                         "ceph_daemon": f"osd.{i}",
                     }
                     for i in range(3)

@@ -80,13 +80,13 @@ async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster:
     begin = await cluster.quiet()
     load = cluster.write("size3", SATURATED + 15)
     calibration = asyncio.create_task(_keep_calibrated(cluster))
-    alert = await cluster.received(begin, within=50, alertname=VIOLATED, cause="immediate")
+    alert = await cluster.received(begin, within=50, alertname=VIOLATED, cause="replica_writes")
     calibration.cancel()
     await load
     assert alert.receiver == "ticket"
     assert alert.has(severity="ticket", class_="client", by="immediate")
     assert [a for a in cluster.webhook.firing_since(begin) if a.receiver == "page"] == []
-    await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="immediate")
+    await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="replica_writes")
 
 
 async def test_an_overstated_capacity_is_found_on_its_osd_and_resolves_when_set_right(

@@ -27,7 +27,7 @@ SILENT = {**BASE, "ceph_daemon": "osd.1", "alertname": "CephQosDaemonNotAnswerin
 BURN = {**BASE, "alertname": "CephQosLatencySloBurn", "slo": "s"}
 FLAG = {**BASE, "alertname": "CephQosMaintenance", "severity": "none"}
 RUN = {**BASE, "alertname": "CephQosTestRun", "severity": "none", "run": "r"}
-BY = {"cause": "replica", "by": "osd.1"}
+BY = {"cause": "other_osd", "by": "osd.1"}
 SLOW = {**BASE, **BY, "alertname": "CephQosReplicaSlow", "ceph_daemon": "osd.1", "severity": "page"}
 WAITS = {**VIOLATED, **BY, "ceph_daemon": "osd.0", "severity": "ticket"}
 

@@ -118,5 +118,5 @@ def test_wpq_under_a_flood_of_recovery_misses_a_target_of_the_cluster(
     print(f"clients alone: {baseline:.0f} IOPS; under the flood: {attained}; missed: {missed}")
     alert = next(a for a in missed["wpq"] if a["scope"] == "cluster")
     assert alert["class"] == "client"
-    assert alert["cause"] == "interference"
+    assert alert["cause"] == "other_class"
     assert alert["by"] == "background_recovery"

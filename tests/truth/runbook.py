@@ -23,14 +23,14 @@ _MAY_BE_ABSENT: Final = ("median1d", "osd_at:", "reservation_lag")
 NOT_AS_SAID: Final = "not as said: "
 
 # Step 3 of ReservationViolated: where the slowest operations waited, by cause. Without a CPU they
-# wait anywhere, and where other work is in the way (interference, immediate) it may fill the
+# wait anywhere, and where other work is in the way (other_class, replica_writes) it may fill the
 # scheduler or the device, here or on other OSDs.
 _SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
 _WAITED: Final = {
     "limit": (_SCHEDULER,),
     "capacity": (_OWN,),
     "device": (_OWN, _SCHEDULER),  # a read holds the thread that serves others, too
-    "replica": (_PEER,),
+    "other_osd": (_PEER,),
     "network": (_PEER,),
 }
 # Step 1 of ReplicaSlow: many replica writes are in progress, or none or one.
@@ -141,7 +141,7 @@ async def _of_target(on: Watched, labels: Mapping[str, str]) -> dict[str, str]:
     """Recovery that takes the share of clients is in the status."""
     said = (await on.lab.exec(["ceph", "-s"])).stdout
     words = [word for word in ("recovery:", "backfilling", "recovering") if word in said]
-    as_said = bool(words) or labels.get("cause") != "interference"
+    as_said = bool(words) or labels.get("cause") != "other_class"
     return {"ceph -s": _said(as_said, ", ".join(words) or "no recovery")}
 
 

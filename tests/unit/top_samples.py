@@ -74,7 +74,7 @@ def _example() -> TopSamples:
             "shortfall": {(*osd["osd.3"], CLIENT): 890.0, (*osd["osd.7"], CLIENT): 460.0},
             "cause": {
                 (*osd["osd.3"], CLIENT, "device", ""): 1.0,
-                (*osd["osd.7"], CLIENT, "interference", RECOVERY): 1.0,
+                (*osd["osd.7"], CLIENT, "other_class", RECOVERY): 1.0,
             },
             "capacity": {key: 2000.0 for key in osd.values()},
             "delivered": {key: 1900.0 for key in osd.values()},
@@ -113,9 +113,7 @@ def _example() -> TopSamples:
             {"alertname": "Watchdog", "severity": "none"},
             _alert("CephQosMaintenance", "info", flag="noout"),
             _alert("CephQosReservationViolated", "page", "osd.3", cause="device"),
-            _alert(
-                "CephQosReservationViolated", "page", "osd.7", cause="interference", by=RECOVERY
-            ),
+            _alert("CephQosReservationViolated", "page", "osd.7", cause="other_class", by=RECOVERY),
         ),
     )
 

@@ -18,7 +18,7 @@ def _takes_its_work(victim: str, culprit: str) -> str:
 label_replace(
   {lacks}
     and on ({OSD}) ({excess} >= on ({OSD}) ({other} or on ({OSD}) {excess} * 0))
-    and on ({OSD}) ({excess} >= on ({OSD}) (@interference_size@ * {lacks})),
+    and on ({OSD}) ({excess} >= on ({OSD}) (@other_class_size@ * {lacks})),
   "by", "{culprit}", "", ""
 )
 """

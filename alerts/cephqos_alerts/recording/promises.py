@@ -77,7 +77,7 @@ WORK: Final = RuleGroup(
               - ({PerClass.RESERVED_OPS}
                  or {PerClass.ATTAINED_OPS}{{class!="immediate"}} * 0)
             )
-            > on ({OSD}) group_left () (@interference@ * {PerOsd.DELIVERED_OPS})
+            > on ({OSD}) group_left () (@other_class@ * {PerOsd.DELIVERED_OPS})
             """,
         ),
         RecordedSeries(

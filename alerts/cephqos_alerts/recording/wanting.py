@@ -72,7 +72,7 @@ WANTING: Final = (
             max_over_time({PerClass.LIMIT_HOLD_SECONDS}{{class="client"}}[@hold@]) > 0
           )
           unless on ({OSD}) (
-            {PerClass.SHARDS_WANTING}{{class="client"}} <= @skew@
+            {PerClass.SHARDS_WANTING}{{class="client"}} <= @few_shards@
               and on ({OSD}) {PerOsd.STORE_PILING_UP} == 0
           )
           unless on ({OSD}) {PerClass.AWAY}

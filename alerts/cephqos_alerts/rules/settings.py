@@ -39,9 +39,9 @@ class Thresholds(Bounds):
     idle: float = 0.5  # delivered below this share of the capacity
     immediate_share: float = 0.3  # of what is delivered
     full: float = 0.67  # delivered above this share of the capacity fills the OSD: 1 / overstated
-    interference: float = 0.1  # of what is delivered
-    interference_size: float = 0.5  # of the shortfall that the excess of another class explains
-    skew: float = 0.25  # at most this share of the shards has work
+    other_class: float = 0.1  # of what is delivered
+    other_class_size: float = 0.5  # of the shortfall that the excess of another class explains
+    few_shards: float = 0.25  # of the shards, at most, have work of one class
     overstated: float = 1.5  # capacity above this multiple of what was ever delivered
     device_latency_ssd: float = 0.04  # seconds
     device_latency_hdd: float = 0.15

@@ -119,7 +119,7 @@ _CLASSES = (
         About(
             title="Scheduler queues, by class and shard",
             reads="""Requests that wait in the scheduler, a point per class and shard in the class's
-            colour. One shard alone: see cause skew.""",
+            colour. One shard alone: see cause one_shard.""",
             blind="""queues between two scrapes. Client operations mostly wait inside the store:
             see below.""",
             empty="No request waited in the scheduler when it was looked at.",

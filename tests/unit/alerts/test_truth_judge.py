@@ -79,7 +79,7 @@ def test_a_healthy_cluster_that_was_not_watched_proves_nothing() -> None:
     ],
 )
 def test_the_cause_of_replica_slow_is_what_its_description_says(text: str, cause: str) -> None:
-    labels = {"alertname": "CephQosReplicaSlow", "cause": "replica", "ceph_daemon": "osd.1"}
+    labels = {"alertname": "CephQosReplicaSlow", "cause": "other_osd", "ceph_daemon": "osd.1"}
     assert Heard.of(10, labels, text).labels["cause"] == cause
 
 
@@ -167,4 +167,4 @@ def test_the_queries_of_a_runbook_are_those_to_look_at_first_and_those_of_the_ca
     first = 'osd_class:cephqos_reserved_ops{ceph_daemon="osd.N"}'
     assert device[0] == cpu[0] == first
     assert "osd:cephqos_device_latency_seconds:rate" in set(device) - set(cpu)
-    assert queries("CephQosReplicaSlow", "replica")
+    assert queries("CephQosReplicaSlow", "other_osd")

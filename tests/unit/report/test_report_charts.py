@@ -212,27 +212,27 @@ def test_causes_are_seconds_per_osd_and_class(tmp_path: Path) -> None:
         analysed(tmp_path),
         [
             seen("osd.0", "device", range(10, 30)),
-            seen("osd.0", "replica", range(30, 35), by="osd.1"),
+            seen("osd.0", "other_osd", range(30, 35), by="osd.1"),
             seen("osd.1", "device", range(20, 30)),
-            seen("osd.1", "immediate", range(30, 32), by="immediate"),
+            seen("osd.1", "replica_writes", range(30, 32), by="immediate"),
             seen("osd.1", "cpu", range(900, 950)),  # not of this repeat
             seen("osd.1", "cpu", range(10)),  # the rules still see the repeat before
         ],
     )
     (observed,) = run.observations
     found = causes_within(observed, clients(observed, "osd.0"), START, START + 60)
-    assert found == {"device": 20.0, "replica by osd.1": 5.0}
+    assert found == {"device": 20.0, "other_osd by osd.1": 5.0}
     found = causes_within(observed, clients(observed, "osd.0"), START, START + 14)
     assert found == {"device": 5.0}
     table = next(t for t in build([run], ReportSettings()).tables if t.name == "promises")
     at = [column.title for column in table.columns].index("Main causes")
     assert [row[at].text for row in table.rows] == [
-        "device 20, replica by osd.1 5",
-        "device 10, immediate 2",
+        "device 20, other_osd by osd.1 5",
+        "device 10, replica_writes 2",
         "–",
     ]
     svg = chart(run, "time-01").svg
-    assert "client: device: 2 of 3 OSDs, 19 to 29 s" in svg and "client: replica" in svg
+    assert "client: device: 2 of 3 OSDs, 19 to 29 s" in svg and "client: other_osd" in svg
 
 
 def test_without_their_evaluation_causes_are_not_mentioned_as_absent(tmp_path: Path) -> None:

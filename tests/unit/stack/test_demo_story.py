@@ -19,10 +19,10 @@ OSD_1 = {"alertname": "A", "severity": "page", "ceph_daemon": "osd.1", "class": 
     [
         ({"cause": "device"}, "FIRING (page): A osd.1 client, cause device"),
         (
-            {"cause": "replica", "by": "osd.2"},
-            "FIRING (page): A osd.1 client, cause replica by osd.2",
+            {"cause": "other_osd", "by": "osd.2"},
+            "FIRING (page): A osd.1 client, cause other_osd by osd.2",
         ),
-        ({"cause": "replica", "by": "osd.1"}, "FIRING (page): A osd.1 client"),
+        ({"cause": "other_osd", "by": "osd.1"}, "FIRING (page): A osd.1 client"),
     ],
 )
 def test_an_alert_names_its_cause_and_who_that_is_unless_it_is_itself(

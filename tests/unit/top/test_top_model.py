@@ -39,7 +39,7 @@ def test_the_worst_class_of_an_osd_comes_first_with_its_cause_and_culprit() -> N
     worst = osd["osd.7"].worst
     assert worst
     assert (worst.name, worst.state) == (CLIENT, "violated")
-    assert (worst.cause, worst.by) == ("interference", RECOVERY)
+    assert (worst.cause, worst.by) == ("other_class", RECOVERY)
     assert worst.attainment == pytest.approx(610 / 1070)
 
 
@@ -78,7 +78,7 @@ def test_each_sort_key_puts_first_what_needs_attention(sort: str, first: list[st
         ("3", ["osd.3"]),
         ("osd.1", ["osd.1"]),
         ("violated", ["osd.3", "osd.7"]),
-        ("client interference", ["osd.7"]),
+        ("client other_class", ["osd.7"]),
         ("DOWN", ["osd.11"]),
         ("nothing of the kind", []),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cephqos_base.series import PlacementSeries, RecoverySeries, ScrubSeries
+from cephqos_base.series import IMMEDIATE, PlacementSeries, RecoverySeries, ScrubSeries
 from cephqos_loadgen.archive.reader import RecordedRepeat
 from cephqos_loadgen.phase_kinds.scrub import ScrubResult
 from cephqos_loadgen.record.files import read_lines
@@ -74,7 +74,7 @@ class ObservedCause:
 
     @property
     def name(self) -> str:
-        return f"{self.cause} by {self.by}" if self.by not in ("", self.cause) else self.cause
+        return f"{self.cause} by {self.by}" if self.by not in ("", IMMEDIATE) else self.cause
 
 
 @dataclass(frozen=True, slots=True, eq=False)
