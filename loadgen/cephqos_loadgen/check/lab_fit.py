@@ -19,12 +19,13 @@ Metadata = Sequence[Mapping[str, Any]]
 _DECLARED = ("rotational", "device_iops")
 
 
-def check(points: Sequence[Point], metadata: Metadata) -> None:
-    """ClusterUnfit where a point says something of the lab that this cluster is not."""
+def check(points: Sequence[Point], metadata: Metadata, lab: LabSpec | None = None) -> None:
+    """ClusterUnfit where a point says something of the lab that this cluster is not. `lab`: what it
+    was started as, where it is a lab."""
     for point in points:
         declared = [key for key in _DECLARED if getattr(point.lab, key) is not None]
         keys = tuple(dict.fromkeys((*point.lab_axes, *declared)))
-        wrong = list(differences(point.lab, keys, metadata))
+        wrong = list(differences(point.lab, keys, metadata, lab))
         if wrong:
             raise ClusterUnfit(
                 f"point {point.name} is not this cluster: {'; '.join(wrong)}. Choose points with"
@@ -33,8 +34,10 @@ def check(points: Sequence[Point], metadata: Metadata) -> None:
             )
 
 
-def differences(wish: LabSpec, keys: Sequence[str], metadata: Metadata) -> Iterator[str]:
-    """One line for each of these keys of the wish that the OSDs' metadata contradict."""
+def differences(
+    wish: LabSpec, keys: Sequence[str], metadata: Metadata, lab: LabSpec | None
+) -> Iterator[str]:
+    """One line for each of these keys of the wish that the OSDs' metadata or the lab contradict."""
     for key in keys:
         wanted = _shown(getattr(wish, key))
         if key == "osds":
@@ -46,6 +49,9 @@ def differences(wish: LabSpec, keys: Sequence[str], metadata: Metadata) -> Itera
             if wrong:
                 osd, value = next(iter(wrong.items()))
                 yield f"{key} {wanted}: osd.{osd} has {value or 'none'}"
+        elif lab:
+            if (has := getattr(lab, key)) != getattr(wish, key):
+                yield f"{key} {wanted}: the lab was started with {'none' if has is None else has}"
         else:
             yield f"{key} {wanted}: this cannot be seen in a cluster that was not started for it"
 

@@ -21,6 +21,7 @@ from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.paths import labs_dir
+from cephqos_loadgen.live.endpoint import bind
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
@@ -45,8 +46,8 @@ _PACKAGES = {
 }
 
 
-def check_plan(plan: model.Plan, options: RunOptions) -> None:
-    """What `--check` looks at too: the options against each other and against files."""
+async def check_plan(plan: model.Plan, options: RunOptions) -> None:
+    """What `--check` looks at too: all that the command line names."""
     if options.sockets and not (_seen(options.sockets) and options.sockets.is_dir()):
         raise UsageError(f"--sockets {options.sockets}: expected a folder with admin sockets")
     for path in sorted({path for action in _actions(plan) for path in action.paths()}):
@@ -61,25 +62,25 @@ def check_plan(plan: model.Plan, options: RunOptions) -> None:
         RunningLab.find(options.lab)
     else:
         _check_lab(plan)
+    _writable("--out", options.out)
+    bind(options.listen, fall_back=not options.listen_given).close()
+    lab_fsid = RunningLab.find(options.lab).state.fsid if options.lab else None
+    await named_servers.check(options, options.known_fsid or lab_fsid)
 
 
 async def check(plan: model.Plan, options: RunOptions) -> None:
     """All that can be known before a run begins; UsageError of some kind, and nothing is left."""
-    check_plan(plan, options)
     for path in options.paths:
         check_unused(Path(path))
+    await check_plan(plan, options)
     for engine in _engines(plan):
         check_engine(engine)
     _check_out(plan, options.out)
     if options.conf:
-        if options.known_fsid is None:
-            raise UsageError(_unknown(options.conf))
         _writable("--work", options.work)
         await _check_programs(plan, options.python)
     elif not options.lab:
         _check_lab_host(plan)
-    lab_fsid = RunningLab.find(options.lab).state.fsid if options.lab else None
-    await named_servers.check(options, options.known_fsid or lab_fsid)
 
 
 # -- an existing cluster -------------------------------------------------------------------------
@@ -89,30 +90,25 @@ def _check_conf(conf: Path, options: RunOptions) -> None:
     text = _read("--conf", conf, "a cluster's ceph.conf")
     if options.keyring:
         _read("--keyring", options.keyring, "the keyring of a Ceph client")
+    said = _fsid_of(text)
     if options.known_fsid is None:
-        return
+        cluster = f"the cluster {said}" if said else f"the cluster of {conf}"
+        shown = said or f"with what `ceph --conf {conf} fsid` prints"
+        raise UsageError(
+            f"this run changes and loads {cluster}; if that is what you want, add"
+            f" --i-know-this-cluster {shown}"
+        )
     if not re.fullmatch(_FSID, options.known_fsid):
         raise UsageError(
             f"--i-know-this-cluster {options.known_fsid}: expected an FSID, as printed by"
             f" ceph --conf {conf} fsid"
         )
-    said = _fsid_of(text)
     if said and said != options.known_fsid:
         raise ClusterUnfit(
             f"--i-know-this-cluster {options.known_fsid}: {conf} is of the cluster {said};"
             f" this run changes and loads that one; if that is what you want, add"
             f" --i-know-this-cluster {said}"
         )
-
-
-def _unknown(conf: Path) -> str:
-    fsid = _fsid_of(conf.read_text())
-    cluster = f"the cluster {fsid}" if fsid else f"the cluster of {conf}"
-    shown = fsid or f"with what `ceph --conf {conf} fsid` prints"
-    return (
-        f"this run changes and loads {cluster}; if that is what you want, add"
-        f" --i-know-this-cluster {shown}"
-    )
 
 
 def _fsid_of(text: str) -> str | None:

@@ -20,6 +20,7 @@ from cephqos_exporter.daemon import Daemon, Host
 from cephqos_exporter.daemon_errors import DaemonError
 from cephqos_loadgen.ceph_option import conf_line
 from cephqos_loadgen.lab.lab import RunningLab
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterAway, ClusterUnfit, RunError, SettingRefused
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.processes import ENDS_WITH_PARENT
@@ -46,8 +47,9 @@ class Access(Protocol):
     sockets: Path | None
     # block devices that are known to be its OSDs': what lies on btrfs cannot say so itself
     devices: frozenset[str]
-    # of a lab: where the files of its disks lie
+    # of a lab: where the files of its disks lie, and what it was started as
     disks: Path | None
+    spec: LabSpec | None
 
     def argv(self, argv: Sequence[str]) -> list[str]: ...
     def client(self) -> MonClient: ...
@@ -68,6 +70,7 @@ class LabAccess:
         self.place = ProgramPaths(conf=str(work / "ceph.conf"), work=str(work))
         self.sockets: Path | None = lab.paths.sockets
         self.disks: Path | None = lab.paths.dir
+        self.spec: LabSpec | None = lab.spec
         self.devices = frozenset(Path(device).name for device in lab.state.devices.values())
 
     def argv(self, argv: Sequence[str]) -> list[str]:
@@ -114,6 +117,7 @@ class ConfAccess:
         self.sockets: Path | None = None
         self.devices: frozenset[str] = frozenset()
         self.disks: Path | None = None
+        self.spec: LabSpec | None = None
 
     def argv(self, argv: Sequence[str]) -> list[str]:
         return [*ENDS_WITH_PARENT, *argv]

@@ -29,7 +29,7 @@ async def serve(listen: str, collector: Collector, *, fall_back: bool) -> AsyncI
         encode, kind = choose_encoder(request.headers.get("Accept", ""))
         return web.Response(body=encode(registry), headers={"Content-Type": kind})
 
-    sock = _bind(listen, fall_back)
+    sock = bind(listen, fall_back)
     host = listen.rpartition(":")[0] or "localhost"
     app = web.Application()
     app.router.add_get("/metrics", answer)
@@ -42,7 +42,8 @@ async def serve(listen: str, collector: Collector, *, fall_back: bool) -> AsyncI
         await runner.cleanup()
 
 
-def _bind(listen: str, fall_back: bool) -> socket.socket:
+def bind(listen: str, fall_back: bool) -> socket.socket:
+    """A socket that listens there; UsageError where that cannot be."""
     try:
         host, _ = split_address(listen)
     except ValueError:

@@ -262,8 +262,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     else:
         raise UsageError(f"which scenario? there are {', '.join(library.shipped())}")
     plan = parse(text, file, choices)
-    preflight.check_plan(plan, options)
     if arguments.check or arguments.dry_run:
+        await preflight.check_plan(plan, options)
         cpus = await cpus_of_this_host()
         place = place_for(arguments)
         for line in plan_text.lines(plan, place, commands=arguments.dry_run, cpus=cpus):

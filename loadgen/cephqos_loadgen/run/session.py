@@ -96,7 +96,7 @@ class Session:
                 self._note(f"  undone: {line}")
         await self._at_rest()
         if self._given:
-            lab_fit.check(self._plan.points, await self._serving())
+            lab_fit.check(self._plan.points, await self._serving(), self.access.spec)
         await self._say_what_the_cluster_is_not()
         await osds_here.check(self.cluster, self._plan)
         await self.settings.check(_settings_of(self._plan))

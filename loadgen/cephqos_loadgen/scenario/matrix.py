@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 import yaml
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.scenario.source import ScenarioValue, Variables, scalar
+
+# Values of axes that are to be run, by axis.
+Only = Mapping[str, Sequence[str]]
 
 _VARIANT_KEYS = ("variables", "settings", "client", "flags", "devices", "lab")
 # More would take months to run, and minutes to read.
@@ -29,9 +33,9 @@ class Variant:
 
 
 def read_axes(
-    matrix: ScenarioValue | None, only: Mapping[str, Sequence[str]], document: ScenarioValue
+    matrix: ScenarioValue | None, default: Only, chosen: Only, document: ScenarioValue
 ) -> list[list[Variant]]:
-    """The axes, each with the values that `only` leaves of it."""
+    """The axes, each with the values that the scenario's `only` leaves of it, or `--only`."""
     entries = matrix.entries() if matrix else {}
     axes = [_axis(name, value) for name, value in entries.items()]
     for value, axis in zip(entries.values(), axes, strict=True):
@@ -40,16 +44,13 @@ def read_axes(
     if matrix and len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         matrix.fail("axes of different names", f"two axes {twice}")
-    for name, wanted in only.items():
-        if name not in names:
-            document.fail(f"an axis of its matrix: {', '.join(names) or 'none'}", f"--only {name}")
+    for name, wanted in {**default, **chosen}.items():
+        wrong = _not_there(name, wanted, {axis[0].axis: axis for axis in axes})
+        if wrong and name in chosen:
+            raise UsageError(f"--only {wrong[0]}: expected {wrong[1]}")
+        if wrong:
+            document.entries()["only"].fail(wrong[1], wrong[0])
         at = names.index(name)
-        if not wanted:
-            document.fail(f"at least one value of the axis {name}", "none")
-        known = [variant.label for variant in axes[at]]
-        for label in wanted:
-            if label not in known:
-                document.fail(f"one of {', '.join(known)}", f"--only {name}={label}")
         axes[at] = [variant for variant in axes[at] if variant.label in wanted]
     points = math.prod(len(axis) for axis in axes)
     if points > MAX_POINTS:
@@ -62,6 +63,19 @@ def read_axes(
             f"{points:,} points of {each:,} phases",
         )
     return axes
+
+
+def _not_there(
+    name: str, wanted: Sequence[str], axes: Mapping[str, Sequence[Variant]]
+) -> tuple[str, str] | None:
+    """Of a choice of values of an axis: what there is not, and what there is."""
+    if name not in axes:
+        return name, f"an axis of the scenario's matrix: {', '.join(axes) or 'it has none'}"
+    known = [variant.label for variant in axes[name]]
+    missing = [label for label in wanted if label not in known]
+    if missing or not wanted:
+        return f"{name}={missing[0] if missing else ''}", f"one of {', '.join(known)}"
+    return None
 
 
 def _check_different(value: ScenarioValue, variants: Sequence[Variant]) -> None:

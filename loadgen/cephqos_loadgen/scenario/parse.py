@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from cephqos_base.errors import UsageError
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.spec import (
     BACKINGS,
@@ -81,8 +82,7 @@ def parse(text: str, file: str, choices: Choices | None = None) -> model.Plan:
     scale, variables = _variables(document, top, choices)
     document = document.having(variables)
     top = document.table(_KEYS)
-    only = {**_default_only(top.get("only")), **choices.only}
-    axes = read_axes(top.get("matrix"), only, document)
+    axes = read_axes(top.get("matrix"), _default_only(top.get("only")), choices.only, document)
     points = tuple(_point(document, each, choices) for each in itertools.product(*axes))
     check_used(document, axes)
     refuse_equal(document, points)
@@ -144,16 +144,17 @@ def _variables(
     if "scales" in top:
         scales = top["scales"].entries()
         if choices.scale not in scales:
-            top["scales"].fail(f"one of {', '.join(scales)}", f"--scale {choices.scale}")
+            raise UsageError(f"--scale {choices.scale}: expected one of {', '.join(scales)}")
         scale = choices.scale
         found |= {name: value.raw for name, value in scales[scale].entries().items()}
     for name, node in choices.variables.items():
         if name not in found:
-            document.fail(f"a variable it has: {', '.join(sorted(found))}", f"--var {name}")
+            known = ", ".join(sorted(found)) or "none"
+            raise UsageError(f"--var {name}: expected a variable of the scenario: {known}")
         used = used_variables(document.raw)
         if name not in used:
-            allowed = f"a variable it uses: {', '.join(sorted(used)) or 'none'}"
-            document.fail(allowed, f"--var {name}, which nothing uses")
+            allowed = ", ".join(sorted(used)) or "none"
+            raise UsageError(f"--var {name}: nothing uses it; expected one that is used: {allowed}")
         found[name] = node
     return scale, found
 
@@ -288,7 +289,7 @@ def _lab_axes(
             used = re.findall(r"\$\{(\w+)\}", str(value.raw.value))
             if not _kept(value) and (number or any(name in variables for name in used)):
                 found[key] = None
-    return tuple(found)
+    return tuple(key for key in found if key != "fresh")
 
 
 # -- pools ---------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def stubs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def refused(what: Plan) -> str:
-    access: Any = SimpleNamespace(place=SimpleNamespace(work=""), disks=None)
+    access: Any = SimpleNamespace(place=SimpleNamespace(work=""), disks=None, spec=None)
     archive: Any = SimpleNamespace(run="r", event=lambda *_, **__: None)
     run = Session(access, archive, what, take_over=False)
     with pytest.raises(ClusterUnfit) as error:

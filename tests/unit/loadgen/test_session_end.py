@@ -101,7 +101,7 @@ def cluster(queue: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 def a_session(events: list[dict[str, Any]], check: Any = lambda fsid: None) -> Session:
     access: Any = SimpleNamespace(
-        place=SimpleNamespace(work=""), disks=None, devices=frozenset[str]()
+        place=SimpleNamespace(work=""), disks=None, spec=None, devices=frozenset[str]()
     )
 
     def note(kind: str, **details: Any) -> None:

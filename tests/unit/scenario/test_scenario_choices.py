@@ -42,7 +42,7 @@ def test_a_scale_says_which_values_of_an_axis_are_run_and_the_command_line_overr
 
 
 def test_a_default_value_that_the_axis_does_not_have_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"--only load=wrong.*one of read, write, both"):
+    with pytest.raises(ConfigError, match=r"s:\d+: .*found load=wrong; allowed: one of read, w"):
         parse(TEXT.replace("[read]", "[wrong]"), "s", Choices(scale="small"))
 
 

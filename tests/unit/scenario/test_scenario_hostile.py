@@ -121,14 +121,16 @@ def test_no_value_of_an_option_of_fio_leaves_its_place(value: str) -> None:
 # -- raw devices and files -----------------------------------------------------------------------
 
 
-def test_a_path_is_loaded_only_when_the_user_names_it() -> None:
+async def test_a_path_is_loaded_only_when_the_user_names_it() -> None:
     plan = parse(scenario("engine: libaio, path: /dev/sda, rw: write, bs: 4K"), "s.yaml")
     with pytest.raises(UsageError, match=r"loads /dev/sda.*--path /dev/sda") as refused:
-        check_plan(plan, RunOptions(out=Path("out")))
+        await check_plan(plan, RunOptions(out=Path("out")))
     assert "\n" not in str(refused.value)
     with pytest.raises(UsageError, match="/dev/sda"):
-        check_plan(plan, RunOptions(out=Path("out"), paths=("/dev/sdb", "/dev/sd", "/dev/sda/")))
-    check_plan(plan, RunOptions(out=Path("out"), paths=("/dev/sda",)))
+        await check_plan(
+            plan, RunOptions(out=Path("out"), paths=("/dev/sdb", "/dev/sd", "/dev/sda/"))
+        )
+    await check_plan(plan, RunOptions(out=Path("out"), paths=("/dev/sda",)))
 
 
 @pytest.mark.parametrize(

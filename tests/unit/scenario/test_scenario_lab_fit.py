@@ -8,6 +8,7 @@ import pytest
 from tests.shipped_plans import only, shipped_plan
 
 from cephqos_loadgen.check import lab_fit
+from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.plan.errors import ClusterUnfit
 from cephqos_loadgen.scenario.parse import parse
 
@@ -96,6 +97,25 @@ def test_a_limit_of_devices_that_a_scenario_declares_cannot_be_taken_for_granted
     with pytest.raises(ClusterUnfit, match="device_iops 400: this cannot be seen"):
         lab_fit.check(parse(text.replace("LIMIT", "400"), "s").points, osds(2))
     lab_fit.check(parse(text.replace("LIMIT", "keep"), "s").points, osds(2))
+
+
+def test_a_lab_that_was_started_with_the_limit_of_the_scenario_fits() -> None:
+    text = "scenario: s\nlab: {backing: loop, device_iops: 400}\nphases: [{name: s, settle: {}}]"
+    points = parse(text, "s").points
+    lab_fit.check(points, osds(2), LabSpec(osds=2, backing="loop", device_iops=400))
+    for limit, has in ((300, "300"), (None, "none")):
+        lab = LabSpec(osds=2, backing="loop", device_iops=limit)
+        with pytest.raises(ClusterUnfit, match=f"device_iops 400: the lab was started with {has}"):
+            lab_fit.check(points, osds(2), lab)
+
+
+def test_an_axis_over_fresh_labs_says_nothing_of_a_given_cluster() -> None:
+    text = """\
+scenario: s
+matrix: {lab: {a: {lab: {fresh: true}}, b: {flags: [noscrub]}}}
+phases: [{name: w, wait: {}, until: {duration: 1s}}]
+"""
+    lab_fit.check(parse(text, "s.yaml").points, osds(3))
 
 
 def disk(sys: Path, rotates: bool) -> Path:

@@ -80,8 +80,11 @@ def test_only_keeps_the_values_that_were_named() -> None:
 @pytest.mark.parametrize(
     ("only", "message"),
     [
-        ({"nothing": ("1",)}, "an axis of its matrix: queue, depth"),
-        ({"depth": ("3",)}, "--only depth=3; allowed: one of 1, 8"),
+        (
+            {"nothing": ("1",)},
+            "^--only nothing: expected an axis of the scenario's matrix: q",
+        ),
+        ({"depth": ("3",)}, "^--only depth=3: expected one of 1, 8"),
     ],
 )
 def test_only_with_a_value_that_is_not_there_is_refused(
@@ -92,7 +95,7 @@ def test_only_with_a_value_that_is_not_there_is_refused(
 
 
 def test_a_variable_of_the_command_line_must_be_one_of_the_scenarios() -> None:
-    with pytest.raises(match="--var dept; allowed: a variable it has: depth"):
+    with pytest.raises(match=r"^--var dept: expected a variable of the scenario: depth"):
         plan(BASE, variables={"dept": variable_from_text("3")})
 
 
@@ -138,7 +141,7 @@ phases: [{name: load, fio: {engine: rbd, pool: p, rw: read, bs: 4K}, until: {dur
 
 
 def test_an_unknown_scale_is_refused_with_those_there_are() -> None:
-    with pytest.raises(match="--scale huge; allowed: one of tiny, lab, study"):
+    with pytest.raises(match=r"^--scale huge: expected one of tiny, lab, study"):
         plan(library.shipped()["baseline"], scale="huge")
 
 

@@ -114,6 +114,26 @@ async def test_a_folder_that_cannot_be_written_to_is_named(options: RunOptions) 
         await preflight.check(plan(), replace(options, work=Path("/proc/self")))
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"out": Path("/proc/sys/out")}, "--out /proc/sys/out: expected a folder that can be writ"),
+        ({"listen": "nonsense"}, "--listen 'nonsense': expected HOST:PORT"),
+        (
+            {"grafana": Address("http://127.0.0.1:1")},
+            "--grafana http://127.0.0.1:1: .*expected",
+        ),
+        ({"known_fsid": None}, f"loads the cluster {FSID}; .*add --i-know-this-cluster {FSID}"),
+    ],
+)
+async def test_what_would_refuse_the_run_refuses_its_check_too(
+    options: RunOptions, change: dict[str, Any], said: str
+) -> None:
+    await preflight.check_plan(plan(), options)
+    with pytest.raises(UsageError, match=said):
+        await preflight.check_plan(plan(), replace(options, **change))
+
+
 async def test_a_folder_that_this_user_may_not_look_into_is_named_too(
     options: RunOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,18 +199,18 @@ async def test_a_release_or_a_lab_that_there_is_not_refuses_the_plan_too(
 ) -> None:
     lab = replace(options, conf=None, known_fsid=None)
     with pytest.raises(UsageError, match="unknown release 'foo': the lab has pacific"):
-        preflight.check_plan(plan(release="foo"), lab)
+        await preflight.check_plan(plan(release="foo"), lab)
     with pytest.raises(UsageError, match="no lab 'nope' is up"):
-        preflight.check_plan(plan(), replace(lab, lab="nope"))
+        await preflight.check_plan(plan(), replace(lab, lab="nope"))
 
 
 async def test_keeping_pools_of_a_lab_that_ends_with_the_run_is_refused(
     options: RunOptions,
 ) -> None:
     lab = replace(options, conf=None, known_fsid=None)
-    preflight.check_plan(plan(), lab)
+    await preflight.check_plan(plan(), lab)
     with pytest.raises(UsageError, match=r"to be kept \(client, objects\), but a lab that is made"):
-        preflight.check_plan(plan(keep=True), lab)
+        await preflight.check_plan(plan(keep=True), lab)
 
 
 @pytest.mark.parametrize(

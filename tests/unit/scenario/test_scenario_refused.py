@@ -3,7 +3,7 @@
 import pytest
 from tests.cpu import cost
 
-from cephqos_base.errors import ConfigError
+from cephqos_base.errors import ConfigError, UsageError
 from cephqos_loadgen.scenario import library
 from cephqos_loadgen.scenario.parse import Choices, parse
 from cephqos_loadgen.scenario.source import variable_from_text
@@ -131,7 +131,7 @@ def benched(name: str, bench: str = BENCH) -> str:
         (scenario(pools="{name: p, images: {size: 999999999999999999T}}"), "images.size: found"),
         (
             scenario("{depth: [1, 2]}") + "only: {depth: []}\n",
-            "at least one value of the axis depth",
+            "found depth=; allowed: one of 1, 2",
         ),
         *(
             (scenario(matrix, phases=phase()), "which do the same; allowed: points that differ")
@@ -255,7 +255,7 @@ def test_a_variable_that_nothing_uses_is_refused_on_the_command_line() -> None:
     text = scenario(phases=phase()).replace("{depth: 1}", "{depth: 1, deph: 1}")
     assert parse(text, "s.yaml").points
     for name in ("depth", "deph"):
-        with pytest.raises(ConfigError, match=f"found --var {name}, which nothing uses; allowed"):
+        with pytest.raises(UsageError, match=f"^--var {name}: nothing uses it; expected one"):
             parse(text, "s.yaml", Choices(variables={name: variable_from_text("16")}))
 
 
