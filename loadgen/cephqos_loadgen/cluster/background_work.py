@@ -10,7 +10,6 @@ from typing import Any
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.cluster.settings import set_flag
 from cephqos_loadgen.plan import model
 
 _BALANCER_OPTION = "mgr/balancer/active"
@@ -42,7 +41,7 @@ async def apply(
         done["autoscaler"] = pools
     if "scrubs" in what:
         for flag in _SCRUB_FLAGS:
-            await set_flag(cluster, journal, flag)
+            await journal.make(undo.flag(flag, on=True), cluster)
         done["flags"] = list(_SCRUB_FLAGS)
     return done
 
@@ -70,15 +69,13 @@ async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> N
     """`balancer off` writes an option: on the way back it is on at once, then as it was written."""
     dump = await cluster.command("config dump")
     written = [e for e in dump if e["section"] == "mgr" and e["name"] == _BALANCER_OPTION]
-    if not written:
-        remove = f"ceph config rm mgr {_BALANCER_OPTION}"
-        await journal.push(undo.command(remove, "config rm", who="mgr", name=_BALANCER_OPTION))
-    await journal.push(undo.command("ceph balancer on", "balancer on", target="mgr"))
-    await cluster.command("balancer off", target="mgr")
+    remove = undo.command("config rm", who="mgr", name=_BALANCER_OPTION)
+    on = undo.command("balancer on", target="mgr")
+    back = undo.undone_by(*([] if written else [remove]), on)
+    await journal.make(undo.Change([undo.ceph("balancer off", target="mgr")], back), cluster)
 
 
 async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:
-    name = "pg_autoscale_mode"
-    shown = f"ceph osd pool set {pool} {name} on"
-    await journal.push(undo.command(shown, "osd pool set", pool=pool, var=name, val="on"))
-    await cluster.command("osd pool set", pool=pool, var=name, val="off")
+    key = {"pool": pool, "var": "pg_autoscale_mode"}
+    back = undo.undone_by(undo.command("osd pool set", **key, val="on"))
+    await journal.make(undo.Change([undo.ceph("osd pool set", **key, val="off")], back), cluster)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 
 from cephqos_loadgen.ceph_option import CephOption
-from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.plan.parts import Capacity
 from cephqos_loadgen.results.repeat import BenchFigures
@@ -19,7 +19,7 @@ OBJECT_SIZE = 4 << 20
 OBJECTS = 100
 
 
-async def bench(cluster: ClusterConnection, osd: int, total: int, block_size: int) -> BenchFigures:
+async def bench(cluster: ClusterView, osd: int, total: int, block_size: int) -> BenchFigures:
     """`ceph tell osd.N bench`: it writes objects of its own and removes them."""
     reply = await cluster.command(
         "bench",

@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Final, Literal, Protocol, Self, get_args
 
 from cephqos_base.errors import UsageError
 from cephqos_exporter.ceph.discovery import DEFAULT_PATTERNS, find_sockets, identify
@@ -176,48 +176,44 @@ def write_client_conf(access: Access, options: Mapping[str, str]) -> str:
     return whole
 
 
-class ClusterConnection:
-    """Commands to the cluster, patient while its monitors are away."""
+# What may be asked: nothing of it stays. What the last line asks for ends by itself.
+Query = Literal[
+    "config dump", "config get", "config help", "config show", "mgr dump", "mgr metadata",
+    "osd dump", "osd last-stat-seq", "osd ls", "osd metadata", "quorum_status",
+    "pg ls-by-osd", "pg ls-by-pool", "pg stat",
+    "bench", "osd pool deep-scrub", "osd pool scrub", "pg deep-scrub", "pg scrub",
+]  # fmt: skip
+_QUERIES: Final = frozenset(get_args(Query))
 
-    def __init__(self, access: Access) -> None:
+
+class ClusterView:
+    """Questions to the cluster, patient while its monitors are away. It can change nothing."""
+
+    def __init__(self, access: Access, client: MonClient, fsid: str = "") -> None:
         self.access = access
-        self._client = access.client()
-        self.fsid = ""
-        self.restarted: set[int] = set()  # OSDs, by this run
-
-    async def __aenter__(self) -> Self:
-        try:
-            self.fsid = (await self._client.command("status", within=20.0))["fsid"]
-        except (ClusterUnreachable, CommandFailed) as error:
-            await self._client.close()
-            raise ClusterUnfit(f"cannot reach the cluster: {error}") from None
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
-
-    @property
-    def pid(self) -> int | None:
-        """Of the child that holds the connection."""
-        return self._client.pid
+        self._client = client
+        self.fsid = fsid
 
     async def command(
         self,
-        prefix: str,
+        prefix: Query,
         *,
         target: str = "mon",
         within: float = 20.0,
         patience: float = PATIENCE,
         **arguments: Any,
     ) -> Any:
-        """The reply; CommandFailed if the cluster says no, ClusterAway if it stays away.
+        """The reply; CommandFailed if the cluster says no, ClusterAway if it stays away."""
+        if prefix not in _QUERIES:
+            raise TypeError(f"{prefix} may change the cluster: a Change says how it is undone")
+        arguments |= {"target": target, "within": within}
+        return await self._send(prefix, patience, arguments)
 
-        Every command sent from here may be sent twice: they set, they do not add.
-        """
+    async def _send(self, prefix: str, patience: float, arguments: dict[str, Any]) -> Any:
         deadline = time.monotonic() + patience
         while True:
             try:
-                return await self._client.command(prefix, target=target, within=within, **arguments)
+                return await self._client.command(prefix, **arguments)
             except ClusterUnreachable as error:
                 if time.monotonic() > deadline:
                     away = f"the cluster did not answer for {patience:g} s: {error}"
@@ -227,10 +223,6 @@ class ClusterConnection:
     async def pids(self) -> Mapping[str, int]:
         """The cluster's daemons that run on this host."""
         return await self.access.pids(self.fsid)
-
-    async def once(self, prefix: str, **arguments: Any) -> Any:
-        """The reply, without patience: for whoever asks again soon anyway."""
-        return await self._client.command(prefix, within=_ONCE_SECONDS, **arguments)
 
     async def osds(self) -> list[int]:
         """All OSDs of the map."""
@@ -286,7 +278,10 @@ class ClusterConnection:
         wanted = {}
         for osd in await self.up_osds():
             with contextlib.suppress(ClusterUnreachable, CommandFailed):
-                wanted[osd] = int(await self.once("flush_pg_stats", target=f"osd.{osd}"))
+                said = await self._client.command(
+                    "flush_pg_stats", target=f"osd.{osd}", within=_ONCE_SECONDS
+                )
+                wanted[osd] = int(said)
         deadline = time.monotonic() + _STATS_SECONDS
         for osd, sequence in wanted.items():
             while time.monotonic() < deadline:
@@ -303,6 +298,52 @@ class ClusterConnection:
                     f"osd.{osd} was not {'up' if up else 'down'} within {_OSD_SECONDS:g} s"
                 )
             await asyncio.sleep(0.3)
+
+
+class ClusterConnection(ClusterView):
+    """Of a run: it sends any command, too."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access, access.client())
+        self.restarted: set[int] = set()  # OSDs, by this run
+
+    @property
+    def view(self) -> ClusterView:
+        """The same connection, for whoever must not change anything."""
+        return ClusterView(self.access, self._client, self.fsid)
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.fsid = (await self._client.command("status", within=20.0))["fsid"]
+        except (ClusterUnreachable, CommandFailed) as error:
+            await self._client.close()
+            raise ClusterUnfit(f"cannot reach the cluster: {error}") from None
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the child that holds the connection."""
+        return self._client.pid
+
+    async def command(
+        self,
+        prefix: str,
+        *,
+        target: str = "mon",
+        within: float = 20.0,
+        patience: float = PATIENCE,
+        **arguments: Any,
+    ) -> Any:
+        """Every command sent from here may be sent twice: they set, they do not add."""
+        arguments |= {"target": target, "within": within}
+        return await self._send(prefix, patience, arguments)
+
+    async def once(self, prefix: str, **arguments: Any) -> Any:
+        """The reply, without patience: for whoever asks again soon anyway."""
+        return await self._client.command(prefix, within=_ONCE_SECONDS, **arguments)
 
     async def restart_osds(self, osds: Sequence[int]) -> None:
         """Restart them and wait until all is active and clean again."""

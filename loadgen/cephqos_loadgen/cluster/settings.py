@@ -7,7 +7,6 @@ daemons themselves say so, and it is asked before any load is started.
 
 import asyncio
 import contextlib
-import shlex
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection
+from cephqos_loadgen.cluster.connection import PATIENCE, ClusterConnection, ClusterView
 from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_value, unfit
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
 
@@ -65,50 +64,12 @@ def warnings_for(options: Sequence[CephOption], effective: dict[str, str]) -> li
     return found
 
 
-class ClusterSettings:
-    """Applies settings; whatever it changes is in the journal first."""
+class SettingsReader:
+    """What the daemons and the monitors say of settings."""
 
-    def __init__(self, cluster: ClusterConnection, journal: undo.Journal) -> None:
+    def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
-        self._journal = journal
         self._known: dict[str, OptionInfo] = {}
-
-    async def check(self, options: Iterable[CephOption]) -> None:
-        """What can be known of settings before any is applied: names, daemons, values."""
-        options = [option for option in options if await self._is_known(option)]
-        await self._refuse_strangers(options)
-        for option in options:
-            expected = unfit(self._known[option.name], option.value)
-            if expected:
-                raise SettingRefused(
-                    f"{option.section} {option.name} = {option.value}: expected {expected}"
-                )
-
-    async def apply(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
-        """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
-        options = [option for option in options if await self._is_known(option)]
-        stored = await self._stored()
-        daemons = await self._daemons()
-        await self._refuse_strangers(options)
-        await self._refuse_restarts(options, daemons)
-        restart = await self._who_must_restart(options)
-        if restart:
-            access = self._cluster.access
-            await access.check_restart(self._cluster)
-            # Last in, first out: what goes back before this restart needs it to take effect.
-            shown = " && ".join(access.restart_command(osd) for osd in restart)
-            await self._journal.push(undo.Undo("restart", shown, {"osds": restart}))
-        # What is read at the start comes first: an OSD that still runs mClock throws settings of
-        # backfill and recovery out of the monitors' database again.
-        at_start = [option for option in options if not self._known[option.name].runtime]
-        for option in at_start:
-            await self._set(option, stored.get((option.section, option.name)))
-        if restart:
-            await self._cluster.restart_osds(restart)
-        for option in options:
-            if option not in at_start:
-                await self._set(option, stored.get((option.section, option.name)))
-        return await self.verify(options)
 
     async def _is_known(self, option: CephOption) -> bool:
         """An unknown option is found before anything is changed; unless it may be left out."""
@@ -130,6 +91,104 @@ class ClusterSettings:
                 raise SettingRefused(f"option {option.name}: the cluster does not know it")
             self._known[option.name] = read_info(answer)
         return self._known[option.name]
+
+    async def read(self, daemon: str, name: str) -> str:
+        """What the daemon itself says; of an option of a module, what the monitors say."""
+        if name.startswith(_MODULE_PREFIX):
+            said = await self._cluster.command("config get", who=daemon, key=name)
+            return str(said).strip()
+        answer: Any = await self._cluster.command("config get", target=daemon, var=name)
+        if not isinstance(answer, dict) or name not in answer:
+            raise RunError(f"{daemon} does not say what {name} is: {answer}")
+        return str(answer[name])
+
+    async def _daemons(self) -> list[str]:
+        """All that can be asked: OSDs that are up, monitors in quorum, the active manager."""
+        found = [f"osd.{osd}" for osd in await self._cluster.up_osds()]
+        quorum = await self._cluster.command("quorum_status")
+        found += [f"mon.{name}" for name in quorum["quorum_names"]]
+        manager = (await self._cluster.command("mgr dump"))["active_name"]
+        return [*found, f"mgr.{manager}"] if manager else found
+
+    def _asked(self, option: CephOption, daemons: Sequence[str]) -> list[str]:
+        """Those that an option is read back from. What is set for all daemons and read at their
+        start only is meant for OSDs: nobody else is restarted for it."""
+        found = concerned(option, daemons)
+        if option.section == "global" and not self._known[option.name].runtime:
+            found = [daemon for daemon in found if daemon.startswith("osd.")]
+        return found
+
+    async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
+        """Read back from every daemon concerned; SettingRefused where one has something else."""
+        options = [option for option in options if await self._is_known(option)]
+        daemons = await self._daemons()
+        found: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
+        deadline = time.monotonic() + _VERIFY_SECONDS
+        for option in options:
+            info = await self._info(option)
+            for daemon in self._asked(option, daemons):
+                value = await self.read(daemon, option.name)
+                while not same_value(info.type, option.value, value):
+                    if time.monotonic() > deadline:
+                        raise SettingRefused(
+                            f"{daemon} has {option.name} = {value}, not {option.value}: its conf"
+                            " file, its command line, a more specific setting or the mClock profile"
+                            " in force says otherwise"
+                        )
+                    await asyncio.sleep(0.2)
+                    value = await self.read(daemon, option.name)
+                found[daemon][option.name] = value
+        return found
+
+
+class ClusterSettings(SettingsReader):
+    """Applies settings; whatever it changes is in the journal first."""
+
+    def __init__(self, cluster: ClusterConnection, journal: undo.Journal) -> None:
+        super().__init__(cluster)
+        self._connection = cluster
+        self._journal = journal
+
+    async def check(self, options: Iterable[CephOption]) -> None:
+        """What can be known of settings before any is applied: names, daemons, values."""
+        options = [option for option in options if await self._is_known(option)]
+        await self._refuse_strangers(options)
+        for option in options:
+            expected = unfit(self._known[option.name], option.value)
+            if expected:
+                raise SettingRefused(
+                    f"{option.section} {option.name} = {option.value}: expected {expected}"
+                )
+
+    async def apply(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
+        """Set all, restart who needs it, and read back. Per daemon: what is in force there."""
+        await self.put(options)
+        return await self.verify(options)
+
+    async def put(self, options: Sequence[CephOption]) -> None:
+        """Set all, and restart who needs it."""
+        options = [option for option in options if await self._is_known(option)]
+        stored = await self._stored()
+        daemons = await self._daemons()
+        await self._refuse_strangers(options)
+        await self._refuse_restarts(options, daemons)
+        restart = await self._who_must_restart(options)
+        if restart:
+            access = self._cluster.access
+            await access.check_restart(self._connection)
+            # Last in, first out: what goes back before this restart needs it to take effect.
+            shown = " && ".join(access.restart_command(osd) for osd in restart)
+            await self._journal.push(undo.Undo("restart", shown, {"osds": restart}))
+        # What is read at the start comes first: an OSD that still runs mClock throws settings of
+        # backfill and recovery out of the monitors' database again.
+        at_start = [option for option in options if not self._known[option.name].runtime]
+        for option in at_start:
+            await self._set(option, stored.get((option.section, option.name)))
+        if restart:
+            await self._connection.restart_osds(restart)
+        for option in options:
+            if option not in at_start:
+                await self._set(option, stored.get((option.section, option.name)))
 
     async def _stored(self, patience: float = PATIENCE) -> dict[tuple[str, str], str]:
         """What the monitors' database says, entries with a mask left out."""
@@ -179,18 +238,12 @@ class ClusterSettings:
     async def _set(self, option: CephOption, before: str | None) -> None:
         who, name = option.section, option.name
         if before is None:
-            entry = undo.command(f"ceph config rm {who} {name}", "config rm", who=who, name=name)
+            entry = undo.command("config rm", who=who, name=name)
         else:
-            entry = undo.command(
-                f"ceph config set {who} {name} {shlex.quote(before)}",
-                "config set",
-                who=who,
-                name=name,
-                value=before,
-            )
-        await self._journal.push(replace(entry, ours=option.value))
+            entry = undo.command("config set", who=who, name=name, value=before)
+        back = undo.undone_by(replace(entry, ours=option.value))
         try:
-            await self._cluster.command("config set", who=who, name=name, value=option.value)
+            await self._journal.make(undo.Change([set_option(option)], back), self._connection)
         except CommandFailed as error:
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
 
@@ -233,61 +286,14 @@ class ClusterSettings:
     async def _shown_by(self, daemon: str) -> dict[str, Any]:
         """All of a daemon's configuration; nothing of one that does not answer at once."""
         with contextlib.suppress(ClusterUnreachable, CommandFailed):
-            found: dict[str, Any] = await self._cluster.once("config show", target=daemon)
+            found: dict[str, Any] = await self._connection.once("config show", target=daemon)
             return found
         return {}
-
-    async def read(self, daemon: str, name: str) -> str:
-        """What the daemon itself says; of an option of a module, what the monitors say."""
-        if name.startswith(_MODULE_PREFIX):
-            said = await self._cluster.command("config get", who=daemon, key=name)
-            return str(said).strip()
-        answer: Any = await self._cluster.command("config get", target=daemon, var=name)
-        if not isinstance(answer, dict) or name not in answer:
-            raise RunError(f"{daemon} does not say what {name} is: {answer}")
-        return str(answer[name])
-
-    async def _daemons(self) -> list[str]:
-        """All that can be asked: OSDs that are up, monitors in quorum, the active manager."""
-        found = [f"osd.{osd}" for osd in await self._cluster.up_osds()]
-        quorum = await self._cluster.command("quorum_status")
-        found += [f"mon.{name}" for name in quorum["quorum_names"]]
-        manager = (await self._cluster.command("mgr dump"))["active_name"]
-        return [*found, f"mgr.{manager}"] if manager else found
-
-    def _asked(self, option: CephOption, daemons: Sequence[str]) -> list[str]:
-        """Those that an option is read back from. What is set for all daemons and read at their
-        start only is meant for OSDs: nobody else is restarted for it."""
-        found = concerned(option, daemons)
-        if option.section == "global" and not self._known[option.name].runtime:
-            found = [daemon for daemon in found if daemon.startswith("osd.")]
-        return found
 
     async def effective(self, osd: int) -> dict[str, str]:
         """All of an OSD's configuration."""
         shown: Any = await self._cluster.command("config show", target=f"osd.{osd}")
         return {str(name): str(value) for name, value in shown.items()}
-
-    async def verify(self, options: Sequence[CephOption]) -> dict[str, dict[str, str]]:
-        """Read back from every daemon concerned; SettingRefused where one has something else."""
-        daemons = await self._daemons()
-        found: dict[str, dict[str, str]] = {daemon: {} for daemon in daemons}
-        deadline = time.monotonic() + _VERIFY_SECONDS
-        for option in options:
-            info = await self._info(option)
-            for daemon in self._asked(option, daemons):
-                value = await self.read(daemon, option.name)
-                while not same_value(info.type, option.value, value):
-                    if time.monotonic() > deadline:
-                        raise SettingRefused(
-                            f"{daemon} has {option.name} = {value}, not {option.value}: its conf"
-                            " file, its command line, a more specific setting or the mClock profile"
-                            " in force says otherwise"
-                        )
-                    await asyncio.sleep(0.2)
-                    value = await self.read(daemon, option.name)
-                found[daemon][option.name] = value
-        return found
 
 
 def concerned(option: CephOption, daemons: Sequence[str]) -> list[str]:
@@ -297,17 +303,5 @@ def concerned(option: CephOption, daemons: Sequence[str]) -> list[str]:
     return [name for name, kind in kinds.items() if section in ("global", kind, name)]
 
 
-async def clear_flag(cluster: ClusterConnection, journal: undo.Journal, flag: str) -> None:
-    """Clear a cluster flag. One that was set is set again."""
-    flags = (await cluster.command("osd dump"))["flags"].split(",")
-    if flag in flags:
-        await journal.push(undo.command(f"ceph osd set {flag}", "osd set", key=flag))
-    await cluster.command("osd unset", key=flag)
-
-
-async def set_flag(cluster: ClusterConnection, journal: undo.Journal, flag: str) -> None:
-    """Set a cluster flag. One that is set already stays set at the end of the run."""
-    flags = (await cluster.command("osd dump"))["flags"].split(",")
-    if flag not in flags:
-        await journal.push(undo.command(f"ceph osd unset {flag}", "osd unset", key=flag))
-    await cluster.command("osd set", key=flag)
+def set_option(option: CephOption) -> undo.ClusterCommand:
+    return undo.ceph("config set", who=option.section, name=option.name, value=option.value)

@@ -1,18 +1,42 @@
-"""The way back: what leaves the cluster as it was, written down before anything is changed.
+"""Changes of the cluster and the way back: what undoes a change is written down before it is made.
 
 Each entry is data, so that it can be carried out, shown as a command line, archived, and kept in
 the cluster for whoever finds it changed by a run that died.
 """
 
-from collections.abc import Awaitable, Callable
+import shlex
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.cluster import affinity, queue_files, upmaps
-from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 from cephqos_loadgen.plan.errors import ClusterAway
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCommand:
+    """One command of Ceph: as it is sent, and as a person types it."""
+
+    prefix: str
+    arguments: Mapping[str, Any]
+
+    @property
+    def argv(self) -> list[str]:
+        words = ["ceph", *self.prefix.split()]
+        for name, value in self.arguments.items():
+            if value is True:
+                words.append(f"--{name.replace('_', '-')}")
+            elif name != "target":
+                words += map(str, value if isinstance(value, list) else [value])
+        return words
+
+
+def ceph(prefix: str, **arguments: Any) -> ClusterCommand:
+    """A command as `ClusterConnection.command` takes it."""
+    return ClusterCommand(prefix, arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +50,42 @@ class Undo:
     ours: str = ""
 
 
-def command(shown: str, prefix: str, **arguments: Any) -> Undo:
+def command(prefix: str, **arguments: Any) -> Undo:
+    shown = shlex.join(ceph(prefix, **arguments).argv)
     return Undo("command", shown, {"prefix": prefix, **arguments})
+
+
+# Finds the way back from a change, last step first, while nothing is changed yet. It is given what
+# is written down already. Nothing to undo: the cluster is so already, or that is written down.
+WayBack = Callable[[ClusterView, Collection[Undo]], Awaitable[Sequence[Undo]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Commands that change the cluster, and what undoes them."""
+
+    commands: Sequence[ClusterCommand]
+    undo: WayBack
+
+
+def undone_by(*entries: Undo) -> WayBack:
+    """For changes whose way back is the same whatever the cluster is like."""
+
+    async def known(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+        return entries
+
+    return known
+
+
+def flag(name: str, *, on: bool) -> Change:
+    """A flag of the cluster set or cleared. One that is so already stays so at the end."""
+    words = ("osd set", "osd unset") if on else ("osd unset", "osd set")
+
+    async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+        flags = (await cluster.command("osd dump"))["flags"].split(",")
+        return [command(words[1], key=name)] if (name in flags) != on else []
+
+    return Change([ceph(words[0], key=name)], back)
 
 
 class Journal:
@@ -37,6 +95,13 @@ class Journal:
         self._saved = saved
         self.entries: list[Undo] = []
         self.used = False  # something was changed, whether or not it is undone by now
+
+    async def make(self, change: Change, cluster: ClusterConnection) -> None:
+        """The change; first what undoes it is written down."""
+        for entry in await change.undo(cluster, self.entries):
+            await self.push(entry)
+        for step in change.commands:
+            await cluster.command(step.prefix, **step.arguments)
 
     async def push(self, entry: Undo) -> None:
         """Before the change that it undoes."""

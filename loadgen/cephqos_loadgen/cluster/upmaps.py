@@ -7,7 +7,7 @@ placement groups are elsewhere than before. So they are written down first, and 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
 
 # Exceptions from what CRUSH says, as pairs of OSDs from and to; or all OSDs of the group.
 _EXCEPTIONS, _WHOLE = "osd pg-upmap-items", "osd pg-upmap"
@@ -25,7 +25,7 @@ def read(osd_dump: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
     }
 
 
-async def at_stake(cluster: ClusterConnection, osd_dump: Mapping[str, Any], osd: int) -> Upmaps:
+async def at_stake(cluster: ClusterView, osd_dump: Mapping[str, Any], osd: int) -> Upmaps:
     """Those that may be removed where this OSD goes out: of placement groups that it has, or would
     have without them. The way back in the cluster has room for an OSD's, and not for all."""
     found = read(osd_dump)

@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from cephqos_loadgen.cluster.connection import ClusterConnection
-from cephqos_loadgen.cluster.settings import ClusterSettings
-from cephqos_loadgen.cluster.undo import Journal
+from cephqos_base.errors import UsageError
+from cephqos_loadgen.cluster import affinity
+from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
+from cephqos_loadgen.cluster.settings import ClusterSettings, SettingsReader
+from cephqos_loadgen.cluster.undo import Journal, Undo
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
 from cephqos_loadgen.plan.model import Phase, Point
@@ -46,15 +48,39 @@ class Sightings:
             await self._changed.wait_for(lambda: self._last > since)
 
 
-@dataclass(slots=True)
-class Context:
-    """One repeat of one point."""
+# Gives daemons of this host their CPUs, by name; the way back is written down.
+Pin = Callable[[Mapping[str, affinity.Cpus]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hands:
+    """What changes the cluster. The phase runner has them, for what kinds of phases declare."""
 
     cluster: ClusterConnection
-    place: ProgramPaths
-    point: Point
     journal: Journal
     settings: ClusterSettings
+
+    async def pin(self, plan: Mapping[str, affinity.Cpus]) -> None:
+        pids = await self.cluster.pids()
+        for daemon, cpus in plan.items():
+            if daemon not in pids:
+                raise UsageError(f"{daemon} is not a process of this host: it cannot be pinned")
+            pid = pids[daemon]
+            threads = affinity.read_threads(pid)
+            before = affinity.ProcessCpus.of(pid, threads)
+            await self.journal.push(Undo("affinity", before.shown(), before.to_json()))
+            affinity.pin(daemon, pid, threads, cpus)
+
+
+@dataclass(slots=True)
+class Context:
+    """One repeat of one point. Through it a phase can look at the cluster, and not change it."""
+
+    cluster: ClusterView
+    place: ProgramPaths
+    point: Point
+    settings: SettingsReader
+    pin: Pin
     pools: Pools
     recorder: RepeatRecorder
     live: Live

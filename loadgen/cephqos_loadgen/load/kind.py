@@ -1,11 +1,16 @@
 """A kind of phase as a whole: what an action says of itself, how it is carried out, its result."""
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Self
 
-from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.cluster.connection import ClusterView
+from cephqos_loadgen.cluster.settings import set_option
+from cephqos_loadgen.cluster.undo import Change
+from cephqos_loadgen.load.context import Context, Hands
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.model import Phase
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.results.phase import PhaseResult
 
 # Returns when the phase is to end.
@@ -13,7 +18,11 @@ End = Callable[[], Awaitable[None]]
 
 
 class PhaseKind(Action):
-    """Base of all kinds: each is one file of `phase_kinds`."""
+    """Base of all kinds: each is one file of `phase_kinds`.
+
+    What a kind changes in the cluster it declares, in `settings` and `changes`. The dry run, the
+    execution and the way back are made from that; `carry_out` can only look.
+    """
 
     __slots__ = ()
 
@@ -26,6 +35,27 @@ class PhaseKind(Action):
     @abstractmethod
     def result(self) -> type[PhaseResult]:
         """The class of what `carry_out` returns."""
+
+    async def found_in(self, cluster: ClusterView) -> Self:
+        """The same, with what only the cluster knows: which OSD is the last, say."""
+        return self
+
+    def changes(self) -> Sequence[Change]:
+        """What it changes in the cluster, in this order, before it is carried out."""
+        return ()
+
+    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
+        """Of its settings and changes. Kinds that do other work override it."""
+        yield from (set_option(option).argv for option in self.settings())
+        for change in self.changes():
+            yield from (command.argv for command in change.commands)
+
+    async def make_changes(self, hands: Hands) -> None:
+        """What it declares, each written down first."""
+        if self.settings():
+            await hands.settings.put(self.settings())
+        for change in self.changes():
+            await hands.journal.make(change, hands.cluster)
 
     @abstractmethod
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> PhaseResult:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
 from cephqos_loadgen.load import host_figures
-from cephqos_loadgen.load.context import Context
+from cephqos_loadgen.load.context import Context, Hands
 from cephqos_loadgen.load.kind import PhaseKind
 from cephqos_loadgen.load.start_and_end import scrub_marks, wait_for_end, wait_for_start
 from cephqos_loadgen.plan.errors import RunError
@@ -30,10 +30,10 @@ class Recorded:
     hosts: dict[str, HostUse] = field(default_factory=dict)
 
 
-async def run_phases(context: Context, recorded: Recorded) -> None:
+async def run_phases(context: Context, hands: Hands, recorded: Recorded) -> None:
     """All phases. The first that fails ends the others and is raised."""
     tasks = [
-        asyncio.create_task(_run_phase(context, phase, recorded), name=phase.name)
+        asyncio.create_task(_run_phase(context, hands, phase, recorded), name=phase.name)
         for phase in context.point.phases
     ]
     try:
@@ -46,14 +46,14 @@ async def run_phases(context: Context, recorded: Recorded) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _run_phase(context: Context, phase: Phase, recorded: Recorded) -> None:
+async def _run_phase(context: Context, hands: Hands, phase: Phase, recorded: Recorded) -> None:
     marks = context.marks[phase.name]
     since = await wait_for_start(context, phase)
     record = _begin(context, phase)
     try:
         clients, hosts = phase.action.has_clients, recorded.hosts
         async with host_figures.recorded(context, phase.name, clients=clients, found=hosts):
-            record = await _within_limit(context, phase, since, record)
+            record = await _within_limit(context, hands, phase, since, record)
             record = replace(record, end_unix_seconds=time.time())
         record = replace(record, changes=_changes(record, recorded.records.get(phase.against)))
         if phase.until.kind == "recovery_done":
@@ -109,7 +109,7 @@ def limit_of(phase: Phase) -> float:
 
 
 async def _within_limit(
-    context: Context, phase: Phase, since: float, record: PhaseRecord
+    context: Context, hands: Hands, phase: Phase, since: float, record: PhaseRecord
 ) -> PhaseRecord:
     """The phase's work, to its own end or to the end that the scenario sets."""
     until = phase.until
@@ -125,6 +125,8 @@ async def _within_limit(
         raise TypeError(f"{kind} is no kind of phase")
     try:
         async with asyncio.timeout(limit_of(phase)):
+            kind = await kind.found_in(context.cluster)
+            await kind.make_changes(hands)
             result = await kind.carry_out(context, phase, None if until.kind == "done" else end)
     except TimeoutError:
         raise TooLong(f"did not end within {until.at_most:g} s (until: {until.kind})") from None

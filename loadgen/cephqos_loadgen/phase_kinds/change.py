@@ -1,6 +1,6 @@
 """change: settings changed during the run, and taken back at the end of the repeat."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -9,7 +9,6 @@ from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_options
 from cephqos_loadgen.results.phase import PhaseResult
 
@@ -25,7 +24,7 @@ class ChangeResult(PhaseResult):
 
 
 @dataclass(frozen=True, slots=True)
-class Change(PhaseKind):
+class ChangeSettings(PhaseKind):
     """Settings changed during the run; they are taken back at the end of the repeat."""
 
     result: ClassVar[type[PhaseResult]] = ChangeResult
@@ -50,14 +49,10 @@ class Change(PhaseKind):
     def expected_seconds(self) -> float | None:
         return 1.0
 
-    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        for option in self.options:
-            yield ["ceph", "config", "set", option.section, option.name, option.value]
-
     def settings(self) -> tuple[CephOption, ...]:
         return self.options
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ChangeResult:
-        in_force = await context.settings.apply(self.options)
+        in_force = await context.settings.verify(self.options)
         await wait_for(end)
         return ChangeResult(in_force)

@@ -1,15 +1,14 @@
 """flags: cluster flags set or cleared, such as norecover."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.settings import clear_flag, set_flag
+from cephqos_loadgen.cluster.undo import Change, flag
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
-from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_flags
 from cephqos_loadgen.results.phase import PhaseResult
 
@@ -53,19 +52,15 @@ class Flags(PhaseKind):
         return not _HOLDING.isdisjoint(self.clear)
 
     def describe(self) -> str:
-        return ", ".join([f"set {flag}" for flag in self.set] + [f"unset {f}" for f in self.clear])
+        return ", ".join([f"set {name}" for name in self.set] + [f"unset {f}" for f in self.clear])
 
     def expected_seconds(self) -> float | None:
         return 1.0
 
-    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        yield from (["ceph", "osd", "set", flag] for flag in self.set)
-        yield from (["ceph", "osd", "unset", flag] for flag in self.clear)
+    def changes(self) -> Sequence[Change]:
+        on = [flag(name, on=True) for name in self.set]
+        return [*on, *(flag(name, on=False) for name in self.clear)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> FlagsResult:
-        for flag in self.set:
-            await set_flag(context.cluster, context.journal, flag)
-        for flag in self.clear:
-            await clear_flag(context.cluster, context.journal, flag)
         await wait_for(end)
         return FlagsResult(self.set, self.clear)

@@ -1,19 +1,19 @@
 """osd_out: an OSD is marked down and out, and kept from coming back; osd_in: it comes back."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster import upmaps
-from cephqos_loadgen.cluster.undo import Undo, command
+from cephqos_loadgen.cluster.connection import ClusterView
+from cephqos_loadgen.cluster.undo import Change, Undo, ceph, command
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import RunError
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
-from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_osd
 from cephqos_loadgen.results.phase import PhaseResult
 
@@ -55,11 +55,13 @@ class _OsdPhase(PhaseKind):
     def read(cls, value: Value) -> Self:
         return cls(read_osd(value))
 
-    async def _look(self, context: Context) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    async def found_in(self, cluster: ClusterView) -> Self:
+        return replace(self, osd=str(await cluster.find_osd(self.osd)))
+
+    async def _look(self, cluster: ClusterView) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """The map, and the OSD in it."""
-        osd = await context.cluster.find_osd(self.osd)
-        dump: Mapping[str, Any] = await context.cluster.command("osd dump")
-        return dump, next(entry for entry in dump["osds"] if entry["osd"] == osd)
+        dump: Mapping[str, Any] = await cluster.command("osd dump")
+        return dump, next(entry for entry in dump["osds"] if entry["osd"] == int(self.osd))
 
 
 class OsdOut(_OsdPhase):
@@ -74,28 +76,21 @@ class OsdOut(_OsdPhase):
     def expected_seconds(self) -> float | None:
         return 15.0
 
-    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        yield ["ceph", "osd", "set-group", "noup", f"osd.{self.osd}"]
-        yield ["ceph", "osd", "down", self.osd]
-        yield ["ceph", "osd", "out", self.osd]
+    def changes(self) -> Sequence[Change]:
+        """Its process lives on: its own noup flag tells it to stay away."""
+        away = ceph("osd set-group", flags="noup", who=[f"osd.{self.osd}"])
+        steps = [away, ceph("osd down", ids=[self.osd]), ceph("osd out", ids=[self.osd])]
+        return [Change(steps, self._way_back)]
+
+    async def _way_back(self, cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+        dump, entry = await self._look(cluster)
+        placed = await upmaps.at_stake(cluster, dump, int(self.osd))
+        return [*([placed_again(placed)] if placed else []), *way_back(entry)]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdOutResult:
-        """Its process lives on: its own noup flag tells it to stay away."""
-        dump, entry = await self._look(context)
-        osd = int(entry["osd"])
-        name = f"osd.{osd}"
-        send = context.cluster.command
-        steps = way_back(entry)
-        if placed := await upmaps.at_stake(context.cluster, dump, osd):
-            steps.insert(0, placed_again(placed))
-        for undo in steps:
-            await context.journal.push(undo)
-        await send("osd set-group", flags="noup", who=[name])
-        await send("osd down", ids=[str(osd)])
-        await send("osd out", ids=[str(osd)])
-        await context.cluster.wait_for_osd(osd, up=False)
+        await context.cluster.wait_for_osd(int(self.osd), up=False)
         await wait_for(end)
-        return OsdOutResult(osd)
+        return OsdOutResult(int(self.osd))
 
 
 class OsdIn(_OsdPhase):
@@ -115,25 +110,28 @@ class OsdIn(_OsdPhase):
     def expected_seconds(self) -> float | None:
         return 1.0
 
-    def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        yield ["ceph", "osd", "unset-group", "noup", f"osd.{self.osd}"]
-        yield ["ceph", "osd", "in", self.osd]
+    def changes(self) -> Sequence[Change]:
+        back = ceph("osd unset-group", flags="noup", who=[f"osd.{self.osd}"])
+        return [Change([back, ceph("osd in", ids=[self.osd])], self._written_by_osd_out)]
+
+    async def _written_by_osd_out(
+        self, cluster: ClusterView, written: Collection[Undo]
+    ) -> Sequence[Undo]:
+        _, entry = await self._look(cluster)
+        if not (entry["up"] and entry["in"]) and back_in(int(self.osd)) not in written:
+            raise RunError(
+                f"osd.{self.osd} is down or out, and not by this run: it is left as it is"
+            )
+        return ()
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> OsdInResult:
-        _, entry = await self._look(context)
-        osd = int(entry["osd"])
-        command = context.cluster.command
-        if not (entry["up"] and entry["in"]) and back_in(osd) not in context.journal.entries:
-            raise RunError(f"osd.{osd} is down or out, and not by this run: it is left as it is")
-        await command("osd unset-group", flags="noup", who=[f"osd.{osd}"])
-        await command("osd in", ids=[str(osd)])
-        await context.cluster.wait_for_osd(osd, up=True)
+        await context.cluster.wait_for_osd(int(self.osd), up=True)
         await wait_for(end)
-        return OsdInResult(osd)
+        return OsdInResult(int(self.osd))
 
 
 def back_in(osd: int) -> Undo:
-    return command(f"ceph osd in {osd}", "osd in", ids=[str(osd)])
+    return command("osd in", ids=[str(osd)])
 
 
 def placed_again(placed: upmaps.Upmaps) -> Undo:
@@ -153,12 +151,10 @@ def way_back(entry: Mapping[str, Any]) -> list[Undo]:
         raise RunError(f"{name} is not up and in: the scenario takes down one that is")
     # Monitors keep 65536ths, and cut off what is below: half of one more finds the same again.
     again = round(weight + 5e-6, 6)
-    reweight = f"ceph osd reweight {osd} {again}"
-    shown = f"ceph osd unset-group noup {name}"
-    kept = command(f"ceph osd set-group noup {name}", "osd set-group", flags="noup", who=[name])
+    noup: dict[str, Any] = {"flags": "noup", "who": [name]}
     return [
-        *([kept] if "noup" in entry.get("state", ()) else []),
-        *([command(reweight, "osd reweight", id=osd, weight=again)] if weight != 1 else []),
+        *([command("osd set-group", **noup)] if "noup" in entry.get("state", ()) else []),
+        *([command("osd reweight", id=osd, weight=again)] if weight != 1 else []),
         back_in(osd),
-        command(shown, "osd unset-group", flags="noup", who=[name]),
+        command("osd unset-group", **noup),
     ]

@@ -8,8 +8,6 @@ from cephqos_base.errors import UsageError
 from cephqos_base.units import format_cpu_list
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen import processes
-from cephqos_loadgen.cluster import affinity
-from cephqos_loadgen.cluster.undo import Undo
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
 from cephqos_loadgen.plan.cpu_placement import LSCPU, STRATEGIES, Cpu, parse_lscpu, place_osds
@@ -97,24 +95,12 @@ class Pin(PhaseKind):
         without = format_cpu_list(self.exclude)
         context.recorder.event("placement", strategy=self.strategy, plan=plan, excluded=without)
         if self.apply:
-            await _pin(context, plan)
+            await context.pin(plan)
         as_default = self.strategy != "default" and placed == default
         return PinResult(self.strategy, plan, self.apply, as_default)
 
     def _place(self, cpus: Sequence[Cpu], osds: Sequence[int]) -> dict[int, tuple[int, ...]]:
         return place_osds(cpus, osds, self.strategy, self.cpus_per_osd, self.exclude)
-
-
-async def _pin(context: Context, plan: Mapping[str, tuple[int, ...]]) -> None:
-    pids = await context.cluster.pids()
-    for osd, cpus in plan.items():
-        if osd not in pids:
-            raise UsageError(f"{osd} is not a process of this host: it cannot be pinned")
-        pid = pids[osd]
-        threads = affinity.read_threads(pid)
-        before = affinity.ProcessCpus.of(pid, threads)
-        await context.journal.push(Undo("affinity", before.shown(), before.to_json()))
-        affinity.pin(osd, pid, threads, cpus)
 
 
 async def cpus_of_this_host() -> list[Cpu]:

@@ -1,7 +1,7 @@
 """All kinds of phases. To add one: a file in this folder, and a line here."""
 
 from cephqos_loadgen.load.kind import PhaseKind
-from cephqos_loadgen.phase_kinds.change import Change
+from cephqos_loadgen.phase_kinds.change import ChangeSettings
 from cephqos_loadgen.phase_kinds.fio import Fio
 from cephqos_loadgen.phase_kinds.flags import Flags
 from cephqos_loadgen.phase_kinds.osd_bench import OsdBench
@@ -34,7 +34,7 @@ KINDS = _by_name(
     OsdIn,
     Flags,
     Settle,
-    Change,
+    ChangeSettings,
     OsdBench,
     Wait,
     Pin,

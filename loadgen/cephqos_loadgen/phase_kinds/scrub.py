@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from cephqos_base.yamlfile import Value
+from cephqos_loadgen.cluster.connection import Query
 from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
@@ -68,8 +69,8 @@ class Scrub(PhaseKind):
         return cls(read_pool_name(table["pool"]), deep)
 
     @property
-    def _verb(self) -> str:
-        return "deep-scrub" if self.deep else "scrub"
+    def _of_pool(self) -> Query:
+        return "osd pool deep-scrub" if self.deep else "osd pool scrub"
 
     def describe(self) -> str:
         return f"{'deep scrub' if self.deep else 'scrub'} of pool {self.pool}"
@@ -87,7 +88,7 @@ class Scrub(PhaseKind):
         return 15.0
 
     def commands(self, phase: str, seconds: float, place: ProgramPaths) -> Iterator[list[str]]:
-        yield ["ceph", "osd", "pool", self._verb, self.pool]
+        yield ["ceph", *self._of_pool.split(), self.pool]
 
     async def carry_out(self, context: Context, phase: Phase, end: End | None) -> ScrubResult:
         """Ask for it, and follow it until every placement group has a new stamp."""
@@ -123,11 +124,12 @@ class Scrub(PhaseKind):
         return found
 
     async def _ask(self, context: Context) -> None:
-        await context.cluster.command(f"osd pool {self._verb}", target="mgr", who=[self.pool])
+        await context.cluster.command(self._of_pool, target="mgr", who=[self.pool])
 
     async def _ask_again(self, context: Context, groups: list[str]) -> None:
+        of_one: Query = "pg deep-scrub" if self.deep else "pg scrub"
         for pgid in groups:
-            await context.cluster.command(f"pg {self._verb}", target="mgr", pgid=pgid)
+            await context.cluster.command(of_one, target="mgr", pgid=pgid)
 
 
 def _progress(

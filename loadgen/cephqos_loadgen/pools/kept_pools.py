@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cephqos_base.errors import UsageError
+from cephqos_loadgen.cluster import undo
 from cephqos_loadgen.cluster.connection import ClusterConnection
 from cephqos_loadgen.plan.model import Plan
 from cephqos_loadgen.plan.parts import PlannedPool
@@ -31,8 +32,8 @@ def spec_of(pool: PlannedPool) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def removal(name: str) -> str:
-    return f"ceph osd pool rm {name} {name} --yes-i-really-really-mean-it"
+def removal(name: str) -> undo.Undo:
+    return undo.command("osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True)
 
 
 async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
@@ -62,7 +63,7 @@ async def look(cluster: ClusterConnection, plan: Plan) -> dict[str, str]:
         if wrong:
             raise UsageError(
                 f"pool {pool.name!r} of run {said.get(RUN, '(unknown)')} is not what this run"
-                f" needs: {'; '.join(wrong)}. Remove it ({removal(pool.name)}) or rename the"
+                f" needs: {'; '.join(wrong)}. Remove it ({removal(pool.name).shown}) or rename the"
                 " scenario's pool"
             )
         found[pool.name] = said.get(RUN, "")

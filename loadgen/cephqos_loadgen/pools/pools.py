@@ -82,7 +82,7 @@ class Pools:
         for pool in lasting:
             if pool.keep:
                 self._kept.left.add(pool.name)
-                await self._journal.drop(_removal(pool.name))
+                await self._journal.drop(removal(pool.name))
         return reused
 
     async def empty(self, pools: Sequence[PlannedPool]) -> None:
@@ -111,14 +111,14 @@ class Pools:
             if pool["pool_name"] == name:
                 metadata = pool.get("application_metadata", {})
                 known = name in self._kept.found or name in self._kept.left
-                if not known and _removal(name) not in self._journal.entries:
+                if not known and removal(name) not in self._journal.entries:
                     raise RunError(f"pool {name!r} was created by someone else during the run")
                 return str(metadata.get(APPLICATION, {}).get(SPEC, ""))
         return None
 
     async def _create(self, pool: PlannedPool) -> None:
         name = pool.name
-        entry = _removal(name)
+        entry = removal(name)
         if entry not in self._journal.entries:  # a fresh one is created for every repeat
             await self._journal.push(entry)
         command = self._cluster.command
@@ -217,9 +217,7 @@ class Pools:
                 raise ChildFailed(f"{name} ended with status {status}: {child.said}")
 
     async def _remove(self, name: str) -> None:
-        await self._cluster.command(
-            "osd pool rm", pool=name, pool2=name, yes_i_really_really_mean_it=True
-        )
+        await undo.carry_out(removal(name), self._cluster)
 
 
 def fill_limit(expected: float) -> float:
@@ -239,11 +237,6 @@ def check_written(pool: str, objects: Objects, outputs: Sequence[bytes], within:
             f"filling pool {pool}: {written} of {objects.count} objects were written within"
             f" {within:g} s"
         )
-
-
-def _removal(name: str) -> undo.Undo:
-    arguments = {"pool": name, "pool2": name, "yes_i_really_really_mean_it": True}
-    return undo.command(removal(name), "osd pool rm", **arguments)
 
 
 async def pool_stats(cluster: ClusterConnection) -> dict[str, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,9 +13,10 @@ import psutil
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import ClusterUnreachable, CommandFailed
+from cephqos_loadgen.cluster.settings import SettingsReader
 from cephqos_loadgen.live.state import Live
 from cephqos_loadgen.load.cluster_watch import ClusterWatch
-from cephqos_loadgen.load.context import Context, beside
+from cephqos_loadgen.load.context import Context, Hands, beside
 from cephqos_loadgen.load.phase_runner import Recorded, run_phases
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdResult
 from cephqos_loadgen.plan.model import Point
@@ -67,6 +68,7 @@ class OneRepeat:
         self._session, self._point, self._recorder, self._live = session, point, recorder, live
         self._sources, self._exporter = sources, exporter
         self._make_room = make_room
+        self._hands = Hands(session.cluster, session.journal, session.settings)
         self._clock = ClockWatch(recorder.event)
         self._boots = BootWatch(session.cluster)
         self._changed: Sequence[str] = ()  # settings, by others
@@ -127,11 +129,11 @@ class OneRepeat:
     def _context(self) -> Context:
         session, recorder = self._session, self._recorder
         return Context(
-            cluster=session.cluster,
+            cluster=session.cluster.view,
             place=session.access.place,
             point=self._point,
-            journal=session.journal,
-            settings=session.settings,
+            settings=SettingsReader(session.cluster.view),
+            pin=self._hands.pin,
             pools=Pools(session.cluster, session.journal, recorder.child, self._live),
             recorder=recorder,
             live=self._live,
@@ -170,7 +172,7 @@ class OneRepeat:
                     asyncio.create_task(self._clock.run()),
                 ]
                 await stack.enter_async_context(beside(*tasks))
-                await _phases(context, tasks, recorded)
+                await _phases(run_phases(context, self._hands, recorded), tasks)
             await metrics.finish()
             await context.watcher.latest()
             await self._boots.end(_moved(recorded))
@@ -211,11 +213,9 @@ def logged_since(entries: Iterable[dict[str, Any]], since: float) -> Iterator[di
             yield entry
 
 
-async def _phases(
-    context: Context, recording: list[asyncio.Task[None]], recorded: Recorded
-) -> None:
+async def _phases(work: Coroutine[Any, Any, None], recording: list[asyncio.Task[None]]) -> None:
     """The phases; recording that fails (a full disk) ends them too."""
-    phases = asyncio.create_task(run_phases(context, recorded))
+    phases = asyncio.create_task(work)
     try:
         await asyncio.wait([phases, *recording], return_when=asyncio.FIRST_COMPLETED)
         for task in recording:

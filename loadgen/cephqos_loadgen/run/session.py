@@ -21,7 +21,7 @@ from cephqos_loadgen.cluster import (
 )
 from cephqos_loadgen.cluster.connection import Access, ClusterConnection, write_client_conf
 from cephqos_loadgen.cluster.lock import LOST, ClusterLock
-from cephqos_loadgen.cluster.settings import ClusterSettings, set_flag, warnings_for
+from cephqos_loadgen.cluster.settings import ClusterSettings, warnings_for
 from cephqos_loadgen.plan.errors import ClusterUnfit, RunError
 from cephqos_loadgen.plan.model import Plan, Point
 from cephqos_loadgen.pools import free_space, kept_pools
@@ -194,7 +194,7 @@ class Session:
         conf = write_client_conf(self.access, dict(point.client))
         self.archive.text(CLIENT_CONF_FILE, withheld.conf(conf))
         for flag in point.flags:
-            await set_flag(self.cluster, self.journal, flag)
+            await self.journal.make(undo.flag(flag, on=True), self.cluster)
         names = await self._devices(point)
         await device_queues.apply(point.devices, names, self.journal)
         in_force = await self.settings.apply(point.settings)

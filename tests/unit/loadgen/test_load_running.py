@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -17,7 +17,7 @@ from cephqos_loadgen.engines.fio_output import ClientStatus, IoTotals, JobStatus
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load import clients, phase_runner
 from cephqos_loadgen.load.clients import Follower, step_of
-from cephqos_loadgen.load.context import Marks
+from cephqos_loadgen.load.context import Hands, Marks
 from cephqos_loadgen.load.curves import Search, search
 from cephqos_loadgen.load.fio_follower import FioFollower
 from cephqos_loadgen.load.phase_runner import limit_of
@@ -184,10 +184,10 @@ async def test_a_phase_ends_with_its_work_and_not_when_osds_have_reported_its_re
     context: Any = SimpleNamespace(
         point=SimpleNamespace(phases=(waiting,)), marks={"w": Marks()}, watcher=SlowToReport(),
         live=Live(RunPlace()), recorder=SimpleNamespace(event=lambda *_, **__: None),
-        started=0.0, moved=0.0,
+        started=0.0, moved=0.0, cluster=None,
     )  # fmt: skip
     found = phase_runner.Recorded()
-    await phase_runner.run_phases(context, found)
+    await phase_runner.run_phases(context, cast(Hands, None), found)
     record = found.records["w"]
     assert record.recovery is not None and record.recovery.objects == 9
     assert (record.against, record.changes) == ("v", {}), "which a finding says"

@@ -41,12 +41,13 @@ def fake_session(check_held: Any = nothing, changed: Sequence[str] = ()) -> Any:
     async def changed_by_others() -> Sequence[str]:
         return changed
 
-    cluster = SimpleNamespace(pid=None, once=no_log, restarted=set(), fsid="f")
+    cluster = SimpleNamespace(pid=None, once=no_log, restarted=set(), fsid="f", view=None)
     place = SimpleNamespace(environment={})
     return SimpleNamespace(
         cluster=cluster,
         watch_cluster=cluster,
         journal=SimpleNamespace(entries=[]),
+        settings=None,
         access=SimpleNamespace(argv=list, place=place),
         roll_back=nothing,
         check_held=check_held,

@@ -175,7 +175,7 @@ async def test_a_run_that_lost_the_cluster_changes_nothing_there_any_more(
     """Whoever took it over has undone the run's changes, and made changes of their own."""
     run = a_session([])
     await run.begin()
-    await run.journal.push(undo.command("ceph osd unset noout", "osd unset", key="noout"))
+    await run.journal.push(undo.command("osd unset", key="noout"))
     monkeypatch.setattr(Lock, "lost", True)
     with pytest.raises(RunError, match="another run took this cluster over"):
         await run.check_held()
@@ -230,7 +230,7 @@ async def test_what_cannot_be_undone_after_a_repeat_ends_the_run_and_is_tried_ag
     run = a_session([])
     await run.begin()
     run.check_given_back()
-    await run.journal.push(undo.command("ceph osd unset noout", "osd unset", key="noout"))
+    await run.journal.push(undo.command("osd unset", key="noout"))
     await run.roll_back(0)
     with pytest.raises(RunError, match="not everything could be undone: ceph osd unset noout: not"):
         run.check_given_back()

@@ -108,8 +108,8 @@ async def dead_run(
 
 async def test_what_a_dead_run_left_is_shown_and_undone_only_when_told_to() -> None:
     cluster = LockCluster()
-    first = undo.command("ceph config rm osd a", "config rm", who="osd", name="a")
-    last = undo.command("ceph osd unset noscrub", "osd unset", key="noscrub")
+    first = undo.command("config rm", who="osd", name="a")
+    last = undo.command("osd unset", key="noscrub")
     await dead_run(cluster, first, last)
     with pytest.raises(ClusterBusy, match=r"it is dead\.") as error:
         await taken(cluster, "next").__aenter__()
@@ -138,7 +138,7 @@ async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.Monk
         raise CommandFailed("osd unset", -1, "not permitted")
 
     cluster = LockCluster()
-    entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
+    entry = undo.command("osd unset", key="noout")
     await dead_run(cluster, entry)
     monkeypatch.setattr(undo, "carry_out", fail)
     with pytest.raises(ClusterBusy, match=r"cannot be undone: ceph osd unset noout: .*not perm"):
@@ -150,7 +150,7 @@ async def test_a_way_back_that_fails_is_named_and_stays(monkeypatch: pytest.Monk
 async def test_the_folder_of_a_dead_run_goes_with_it(tmp_path: Path, changed: bool) -> None:
     cluster, work = LockCluster(), tmp_path / "dead"
     (work / "sockets").mkdir(parents=True)
-    await dead_run(cluster, *([undo.command("a", "a")] if changed else []), work=work)
+    await dead_run(cluster, *([undo.command("a")] if changed else []), work=work)
     async with taken(cluster, "next", take_over=True):
         assert list(tmp_path.iterdir()) == []
 
@@ -176,7 +176,7 @@ async def test_a_dead_run_that_left_nothing_is_no_obstacle() -> None:
 
 async def test_a_run_that_could_not_undo_everything_leaves_the_key_with_the_way_back() -> None:
     cluster = LockCluster()
-    entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
+    entry = undo.command("osd unset", key="noout")
     async with taken(cluster, "one") as held:
         await held.save_undo([entry])
     assert undo.from_json(json.loads(cluster.keys[KEY])["undo"]) == [entry]
@@ -195,7 +195,7 @@ async def test_a_run_that_lost_the_cluster_notices_and_leaves_the_others_key() -
 async def test_a_run_that_was_stalled_does_not_take_its_lock_back_with_its_next_change() -> None:
     """It would: a change comes before its next heartbeat. The other run would lose its way back."""
     cluster = LockCluster()
-    entry = undo.command("ceph osd unset noout", "osd unset", key="noout")
+    entry = undo.command("osd unset", key="noout")
     async with taken(cluster, "one") as held:
         assert held._beating
         held._beating.cancel()

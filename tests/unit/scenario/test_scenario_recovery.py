@@ -13,7 +13,7 @@ from cephqos_loadgen.load import start_and_end
 from cephqos_loadgen.load.context import Marks, Sightings
 from cephqos_loadgen.load.phase_runner import ended_by
 from cephqos_loadgen.load.recovery import ClusterLook, RecoveryFollower
-from cephqos_loadgen.phase_kinds.change import Change
+from cephqos_loadgen.phase_kinds.change import ChangeSettings
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.flags import Flags
 from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn
@@ -144,7 +144,7 @@ def test_settings_that_are_changed_under_a_recovery_do_not_begin_another_one() -
         (Flags(clear=("noscrub",)), False),
         (Flags(set=("noout",)), False),
         (OsdIn(), True),
-        (Change(), True),
+        (ChangeSettings(), True),
         (Wait(), False),
     ],
 )

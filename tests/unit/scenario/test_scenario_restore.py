@@ -3,15 +3,18 @@
 import asyncio
 import contextlib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from cephqos_exporter.ceph.monclient import CommandFailed
+from cephqos_loadgen.cluster.settings import ClusterSettings
 from cephqos_loadgen.cluster.undo import Journal, Undo, command, from_json, to_json
+from cephqos_loadgen.load.context import Hands
 from cephqos_loadgen.phase_kinds.flags import Flags
-from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn, back_in, way_back
+from cephqos_loadgen.phase_kinds.osd_out_in import OsdIn, OsdOut, back_in, way_back
 from cephqos_loadgen.plan.errors import ClusterAway, RunError
+from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.run.session import finish
 
 
@@ -32,7 +35,7 @@ async def test_the_journal_undoes_in_reverse_and_keeps_what_failed() -> None:
 
     journal, cluster = Journal(save), RunCluster()
     for name in "abc":
-        await journal.push(command(f"ceph {name}", name))
+        await journal.push(command(name))
     failures = await journal.roll_back(cluster)  # type: ignore[arg-type]
     assert cluster.asked == ["c", "b", "a"]
     assert failures == ["ceph b: away"]
@@ -57,17 +60,17 @@ async def test_a_cluster_that_is_away_is_waited_for_once_and_this_host_is_restor
     (tmp_path / "nr_requests").write_text("37\n")
     queue = Undo("queue", "echo", {"path": str(tmp_path), "attributes": {"nr_requests": "256"}})
     journal = Journal(save)
-    for entry in (command("a", "a"), queue, command("b", "b"), command("c", "c")):
+    for entry in (command("a"), queue, command("b"), command("c")):
         with contextlib.suppress(ClusterAway):
             await journal.push(entry)
     cluster = Away()
     failures = await journal.roll_back(cluster)  # type: ignore[arg-type]
     assert cluster.asked == 1
     assert (tmp_path / "nr_requests").read_text() == "256"
-    assert journal.commands() == ["c", "b", "a"]
+    assert journal.commands() == ["ceph c", "ceph b", "ceph a"]
     away = "the cluster did not answer for"
     assert failures == [
-        *(f"{name}: {away} 120 s" for name in "cba"),
+        *(f"ceph {name}: {away} 120 s" for name in "cba"),
         f"the way back in the cluster is not up to date: {away} 30 s",
     ]
 
@@ -83,7 +86,7 @@ async def test_a_way_back_that_is_cut_short_keeps_the_step_that_was_at_work() ->
 
     journal = Journal(save)
     for name in "abc":
-        await journal.push(command(f"ceph {name}", name))
+        await journal.push(command(name))
     task = asyncio.create_task(journal.roll_back(Stuck()))  # type: ignore[arg-type]
     while len(journal.entries) == 3:
         await asyncio.sleep(0)
@@ -161,13 +164,11 @@ class Flagged:
     async def wait_for_osd(self, osd: int, *, up: bool) -> None: ...
 
 
-def in_context(cluster: Flagged) -> Any:
+def hands_on(cluster: Any) -> Hands:
     async def save(entries: list[Undo]) -> None: ...
 
-    return SimpleNamespace(cluster=cluster, journal=Journal(save))
-
-
-NO_PHASE: Any = None
+    journal = Journal(save)
+    return Hands(cluster, journal, ClusterSettings(cluster, journal))
 
 
 @pytest.mark.parametrize("before", [(), ("noout",), ("noscrub", "noout"), ("norecover",)])
@@ -176,25 +177,64 @@ async def test_flags_that_a_phase_clears_are_set_again_as_those_that_it_sets_are
 ) -> None:
     """Of the operator's, and of the run itself, which the next repeat needs."""
     cluster = Flagged(*before)
-    context = in_context(cluster)
+    hands = hands_on(cluster)
     phase = Flags(set=("norecover",), clear=("noout", "noscrub", "norecover"))
-    await phase.carry_out(context, NO_PHASE, None)
+    await phase.make_changes(hands)
     assert cluster.flags == set()
-    assert await context.journal.roll_back(cluster) == []
+    assert await hands.journal.roll_back(hands.cluster) == []
     assert cluster.flags == set(before)
 
 
 @pytest.mark.parametrize(("up", "ours"), [(1, False), (0, True), (0, False)])
 async def test_an_osd_that_was_down_before_the_run_stays_down(up: int, ours: bool) -> None:
     cluster = Flagged(up=up)
-    context = in_context(cluster)
+    hands = hands_on(cluster)
     if ours:
         for entry in way_back({"osd": 3, "up": 1, "in": 1, "weight": 1.0}):
-            await context.journal.push(entry)
-        assert back_in(3) in context.journal.entries
+            await hands.journal.push(entry)
+        assert back_in(3) in hands.journal.entries
     if up or ours:
-        assert (await OsdIn("3").carry_out(context, NO_PHASE, None)).osd == 3
+        await OsdIn("3").make_changes(hands)
+        assert cluster.asked == ["osd dump", "osd unset-group", "osd in"]
         return
     with pytest.raises(RunError, match=r"osd\.3 is down or out, and not by this run"):
-        await OsdIn("3").carry_out(context, NO_PHASE, None)
+        await OsdIn("3").make_changes(hands)
     assert cluster.asked == ["osd dump"]
+
+
+class Weighted(Flagged):
+    """An OSD with a weight, which does not go out when it is told to."""
+
+    def __init__(self, journal: list[list[str]]) -> None:
+        super().__init__()
+        self.journal = journal
+
+    async def command(self, prefix: str, **arguments: Any) -> Any:
+        if prefix == "osd out":
+            raise CommandFailed(prefix, -16, "busy")
+        self.journal.append([prefix]) if prefix.startswith("osd ") else None
+        return await super().command(prefix, **arguments)
+
+
+async def test_the_way_back_is_written_down_whole_before_the_first_command() -> None:
+    """Whatever fails between the commands of one change: all of it can be undone."""
+    course: list[list[str]] = []
+    cluster: Any = Weighted(course)
+
+    async def save(entries: list[Undo]) -> None:
+        course.append([entry.shown for entry in entries])
+
+    journal = Journal(save)
+    hands = Hands(cluster, journal, ClusterSettings(cluster, journal))
+    out = await OsdOut("last").found_in(cluster)
+    with pytest.raises(CommandFailed):
+        await out.make_changes(hands)
+    back = ["ceph osd in 3", "ceph osd unset-group noup osd.3"]
+    assert course == [["osd dump"], back[:1], back, ["osd set-group"], ["osd down"]]
+    assert journal.commands() == back[::-1]
+    shown = [" ".join(argv) for argv in OsdOut("last").commands("p", 1.0, ProgramPaths())]
+    assert shown == [
+        "ceph osd set-group noup osd.last",
+        "ceph osd down last",
+        "ceph osd out last",
+    ], "the dry run shows the same commands"

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from cephqos_loadgen.load import phase_runner
-from cephqos_loadgen.load.context import Context, Marks, Sightings
+from cephqos_loadgen.load.context import Context, Hands, Marks, Sightings
 from cephqos_loadgen.phase_kinds import scrub
 from cephqos_loadgen.phase_kinds.scrub import Scrub
 from cephqos_loadgen.phase_kinds.wait import Wait
@@ -16,6 +16,9 @@ from cephqos_loadgen.plan.model import Phase, Start, Until
 from cephqos_loadgen.results.phase import PhaseRecord
 
 NEVER, NOW = "2026-01-01T00:00:00", "2026-01-02T00:00:00"
+
+
+NO_HANDS = cast(Hands, None)
 
 
 class Cluster:
@@ -77,7 +80,7 @@ async def test_a_load_beside_a_scrub_that_was_cut_off_did_not_see_it_done(
     mark = Marks(whole=whole)
     mark.ended.set()
     point = SimpleNamespace(phases=(scrubbing, beside))
-    context = cast(Context, SimpleNamespace(marks={"scrub": mark}, point=point))
+    context = cast(Context, SimpleNamespace(marks={"scrub": mark}, point=point, cluster=None))
     record = PhaseRecord("wait", 0.0, 0.0, "failed", "not over yet")
-    record = await phase_runner._within_limit(context, beside, 0.0, record)
+    record = await phase_runner._within_limit(context, NO_HANDS, beside, 0.0, record)
     assert (record.ended_by, record.error) == (how, "")
