@@ -103,6 +103,8 @@ async def _install(arguments: argparse.Namespace) -> int:
             raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
+    if ":/" in str(arguments.directory):  # Path has made one / of two
+        raise UsageError(f"{arguments.directory}: expected a directory of Grafana's host, no URL")
     if arguments.directory.exists() and not arguments.directory.is_dir():
         raise UsageError(f"{arguments.directory}: expected a directory")
     files = installed(

@@ -84,3 +84,9 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert f"{tmp_path}/file/below/dashboards" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_url_is_no_directory(tmp_path: Path) -> None:
+    done = command("install", "https://grafana.example")
+    assert done.returncode == 2
+    assert "expected a directory of Grafana's host, no URL" in done.stderr

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import contextlib
+import itertools
 import logging
 import os
 import shutil
@@ -140,6 +141,25 @@ async def test_a_flood_of_connections_closes_its_own(monkeypatch: pytest.MonkeyP
         assert (await client.get("/metrics"))[0] == 200
         for _, writer in flood:
             writer.close()
+
+
+async def test_a_flood_from_one_address_closes_no_connection_of_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even the oldest, which has asked nothing yet."""
+    networks = itertools.chain(["prometheus"], itertools.repeat("flood"))
+    monkeypatch.setattr(connections, "network_of", lambda _: next(networks))
+    monkeypatch.setattr(connections, "_MOST_CONNECTIONS", 20)
+    async with serving(Scrapes()) as client:
+        reader, writer = await asyncio.open_connection(*client.address)
+        await asyncio.sleep(0.1)
+        flood = [await asyncio.open_connection(*client.address) for _ in range(100)]
+        await asyncio.sleep(0.2)
+        writer.write(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n")
+        async with asyncio.timeout(10):
+            assert b"200 OK" in await reader.readuntil(b"healthy\n")
+        for _, one in (*flood, (reader, writer)):
+            one.close()
 
 
 def test_malformed_requests_take_a_bounded_number_of_lines(tmp_path: Path) -> None:
