@@ -69,7 +69,7 @@ class DocumentedStack(Stack):
         documented = yaml.safe_load(_uncommented(DOCUMENTED.read_text()))
         jobs = {job["job_name"]: job for job in documented["scrape_configs"]}
         where = self.dir / "targets"
-        where.mkdir(exist_ok=True)
+        where.mkdir(parents=True, exist_ok=True)
         address = self.exporter_url.removeprefix("http://")
         (where / "cephqos.yml").write_text(json.dumps([{"targets": [address]}]))
         # It describes itself: the same exporter once more, under a job of its own.
