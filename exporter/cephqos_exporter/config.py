@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar, overload
 
 from cephqos_base import yamlfile
 from cephqos_base.errors import UNKNOWN_KEY, ConfigError, Described, UsageError
@@ -21,9 +21,16 @@ T_co = TypeVar("T_co", covariant=True)
 ENVIRONMENT_PREFIX: Final = "CEPHQOS_EXPORTER_"
 
 
+class HasSettings(Protocol):
+    settings: "Settings"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Option(Generic[T_co]):
-    """One setting. `parse` takes text (flags, environment) or what YAML gives; ValueError: no."""
+    """One setting. `parse` takes text (flags, environment) or what YAML gives; ValueError: no.
+
+    As an attribute of a class whose instances have `settings`, it reads as its value there.
+    """
 
     name: str
     default: T_co
@@ -32,6 +39,13 @@ class Option(Generic[T_co]):
     allowed: str
     repeatable: bool = False
     boolean: bool = False
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> "Option[T_co]": ...
+    @overload
+    def __get__(self, instance: HasSettings, owner: type) -> T_co: ...
+    def __get__(self, instance: HasSettings | None, owner: type) -> "Option[T_co] | T_co":
+        return self if instance is None else instance.settings[self]
 
     @property
     def environment(self) -> str:
@@ -163,6 +177,10 @@ class Settings:
     def __getitem__(self, option: Option[T]) -> T:
         value: T = self._values.get(option.name, option.default)
         return value
+
+    def given(self, values: Mapping[str, Any]) -> "Settings":
+        """These, but for the given values."""
+        return Settings({**self._values, **values}, self._origins)
 
     def origin(self, option: Option[Any]) -> str:
         return self._origins.get(option.name, "default")

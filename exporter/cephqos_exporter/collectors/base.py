@@ -46,7 +46,8 @@ class DaemonCollector(ABC, Generic[State]):
     """A collector of daemons, with a `State` for each daemon that it has seen.
 
     A subclass is declared with its name and the help of its switch, and implements `needed`,
-    `first_seen` and `families`. It fulfils `daemon.Collector`.
+    `first_seen` and `families`. It fulfils `daemon.Collector`. Its options are attributes of the
+    class, which read as their values in an instance; some can be given by keyword.
     """
 
     name: str
@@ -58,15 +59,18 @@ class DaemonCollector(ABC, Generic[State]):
     def __init_subclass__(cls, *, name: str, help: str) -> None:
         super().__init_subclass__()
         cls.name, cls.help = name, help
+        cls.options = tuple(one for one in vars(cls).values() if isinstance(one, Option))
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings | None = None, **given: Any) -> None:
+        values = {getattr(type(self), name).name: value for name, value in given.items()}
+        self.settings = (settings or Settings()).given(values)
         self.states: dict[Daemon, State] = {}
         self.counters = CounterCommands()
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
         """A new instance as the settings want it."""
-        return cls()
+        return cls(inputs.settings)
 
     @classmethod
     def switch(cls) -> Option[bool]:

@@ -1,12 +1,12 @@
 """disks: all that the kernel counts for the devices an OSD lives on, and their queue settings."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
-from cephqos_exporter.config import choices, texts
+from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.config import Settings, choices, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.daemon_errors import TimedOut
 from cephqos_exporter.families import Family
@@ -30,13 +30,6 @@ DATA_DIRECTORIES_OPTION = texts(
     "Data directories of OSDs, used where the exporter cannot read the daemon's own view.",
     allowed="paths with {id} and {cluster} in them",
 )
-LAYERS = choices(
-    "collector.disks.layers",
-    ("osd", "disk"),
-    "Devices to show: osd, the device that the OSD opens; disk, the disks beneath it.",
-    ("osd", "disk"),
-)
-
 _SECTOR = 512  # of diskstats, whatever the device's sectors are
 
 # Fields of a diskstats line after the name, 11 to 17 of them by the kernel's age:
@@ -110,34 +103,31 @@ class DisksCollector(
 ):
     """diskstats of the devices of each OSD, by role and layer, and an info metric of their queues.
 
-    Options: `layers`, which rows to show (`osd`: the device that the OSD opens, `disk`: the disks
-    beneath; a disk that the OSD opens itself shows as `disk` only); `data_dirs`, where to look for
-    data directories that the daemon's own view does not give; `devices_interval` and
-    `queue_interval`, the seconds between reads of the disks beneath and of queue settings.
+    A disk that the OSD opens itself shows as `disk` only. `devices_interval` and `queue_interval`:
+    the seconds between reads of the disks beneath and of queue settings.
     """
 
-    options = (LAYERS, DATA_DIRECTORIES_OPTION)
+    layers = choices(
+        "collector.disks.layers",
+        ("osd", "disk"),
+        "Devices to show: osd, the device that the OSD opens; disk, the disks beneath it.",
+        ("osd", "disk"),
+    )
+    data_dirs = DATA_DIRECTORIES_OPTION
 
     def __init__(
         self,
+        settings: Settings | None = None,
         *,
-        layers: Collection[str] = ("osd", "disk"),
-        data_dirs: Sequence[str] = DATA_DIRECTORIES,
         devices_interval: float = 300.0,
         queue_interval: float = 30.0,
+        **given: Any,
     ) -> None:
-        super().__init__()
-        self._layers = frozenset(layers)
-        self._data_dirs = tuple(data_dirs)
+        super().__init__(settings, **given)
         self._devices_interval = devices_interval
         self._queue_interval = queue_interval
         self._rows: dict[bytes, list[bytes]] | None = None
         self._rows_read = 0.0
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        settings = inputs.settings
-        return cls(layers=settings[LAYERS], data_dirs=settings[DATA_DIRECTORIES_OPTION])
 
     def needed(self, daemon: Daemon, state: _DisksOsd | None) -> Sequence[Command]:
         # For osd_data, which does not change while the daemon runs. It is one of 2,000 options,
@@ -171,7 +161,7 @@ class DisksCollector(
             if osd.data is None and CONFIG in view.replies:
                 osd.data = _osd_data(view.replies[CONFIG])
             if osd.lookup is None:
-                look = partial(osd_devices, view.host, view.daemon, osd.data, self._data_dirs)
+                look = partial(osd_devices, view.host, view.daemon, osd.data, self.data_dirs)
                 osd.lookup = Lookup(look)
             try:
                 osd.devices = osd.lookup.answer()
@@ -185,7 +175,7 @@ class DisksCollector(
                     osd.devices_read = None  # the daemon has not said where: ask in the next scrape
                 return
             osd.missing, osd.lookup = "", None
-        wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self._layers]
+        wanted = [row for row in _layered(view.host, osd.devices) if row[1] in self.layers]
         if [(row.role, row.layer, row.device) for row in osd.rows] != wanted:
             osd.rows = [_Row(*row, view.labels) for row in wanted]
             osd.queues_read = None

@@ -8,11 +8,11 @@ before: a quantile is at most a factor of two off.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
-from cephqos_exporter.config import flag, number
+from cephqos_exporter.config import Settings, flag, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -34,14 +34,6 @@ DEFAULT_SIZE_CLASSES: Final = (0, 4096, 16384, 65536, 262144, 1048576, 4194304)
 
 _NANOSECONDS: Final = 1e9
 
-LONGEST: Final = number(
-    "collector.histograms.longest",
-    DEFAULT_LONGEST_SECONDS,
-    "Highest bucket bound, in seconds.",
-    least=0.001,
-    most=1000,
-    unit="seconds",
-)
 INTERVAL: Final = number(
     "collector.histograms.interval",
     5.0,
@@ -50,11 +42,6 @@ INTERVAL: Final = number(
     least=0,
     most=3600,
     unit="seconds",
-)
-BY_SIZE: Final = flag(
-    "collector.histograms.by-size",
-    False,
-    f"Also report latency by request size, in {len(DEFAULT_SIZE_CLASSES)} classes.",
 )
 
 
@@ -89,34 +76,35 @@ class HistogramsCollector(
 ):
     """Latency histograms of client ops.
 
-    Options:
-    `longest`: the highest bucket bound in seconds.
-    `interval`: seconds between reads; meanwhile the families of the last one are given.
-    `by_size`: also split by request size (seven times the series).
     `size_classes`: the lower ends of the size classes in bytes, ascending from 0.
     """
 
-    options = (LONGEST, INTERVAL, BY_SIZE)
+    longest = number(
+        "collector.histograms.longest",
+        DEFAULT_LONGEST_SECONDS,
+        "Highest bucket bound, in seconds.",
+        least=0.001,
+        most=1000,
+        unit="seconds",
+    )
+    # Meanwhile the families of the last one are given.
+    interval = INTERVAL
+    # Seven times the series.
+    by_size = flag(
+        "collector.histograms.by-size",
+        False,
+        f"Also report latency by request size, in {len(DEFAULT_SIZE_CLASSES)} classes.",
+    )
 
     def __init__(
         self,
+        settings: Settings | None = None,
         *,
-        longest: float = DEFAULT_LONGEST_SECONDS,
-        interval: float = 0.0,
-        by_size: bool = False,
         size_classes: Sequence[int] = DEFAULT_SIZE_CLASSES,
+        **given: Any,
     ) -> None:
-        super().__init__()
-        self._longest = longest
-        self._interval = interval
-        self._size_classes = size_classes if by_size else ()
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        settings = inputs.settings
-        return cls(
-            longest=settings[LONGEST], interval=settings[INTERVAL], by_size=settings[BY_SIZE]
-        )
+        super().__init__(settings, **given)
+        self._size_classes = size_classes if self.by_size else ()
 
     def needed(self, daemon: Daemon, state: _HistogramsOsd | None) -> Sequence[Command]:
         if state is not None and not state.interval.due:
@@ -124,7 +112,7 @@ class HistogramsCollector(
         return [Command(COMMAND), *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _HistogramsOsd:
-        return _HistogramsOsd(ReadInterval(self._interval))
+        return _HistogramsOsd(ReadInterval(self.interval))
 
     def families(self, view: DaemonView, state: _HistogramsOsd) -> Iterable[Family]:
         asked = state.interval.due
@@ -155,7 +143,7 @@ class HistogramsCollector(
     def _make_plan(self, labels: LabelText, histograms: Mapping[str, Any]) -> _HistogramPlan:
         """The families, their samples in the order in which `_read_all` counts."""
         axes = histograms[OPS["read"][0]]["axes"]
-        axis = _latency_axis(axes[0], self._longest)
+        axis = _latency_axis(axes[0], self.longest)
         whole = Family(
             "cephqos_osd_op_latency_seconds",
             "histogram",

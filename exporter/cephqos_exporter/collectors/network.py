@@ -7,9 +7,9 @@ long is a slow network, or a peer (or this OSD) that is too busy to answer.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.interval import ReadInterval
 from cephqos_exporter.config import number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
@@ -17,23 +17,6 @@ from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels, extend_labels
 
 COMMAND: Final = "dump_osd_network"
-
-INTERVAL: Final = number(
-    "collector.network.interval",
-    15.0,
-    "Seconds between reads of an OSD's heartbeat ping times.",
-    least=0,
-    most=3600,
-    unit="seconds",
-)
-SLOW: Final = number(
-    "collector.network.slow",
-    0.1,
-    "A peer counts as slow at this mean ping time over one minute, in seconds.",
-    least=0,
-    most=60,
-    unit="seconds",
-)
 
 INTERFACES: Final = ("front", "back")
 # Ceph's names for the times that it averages over, and ours.
@@ -71,28 +54,31 @@ class NetworkCollector(
     name="network",
     help="Heartbeat ping times between OSDs: the worst peer, the median, how many are slow.",
 ):
-    """Heartbeat ping times of an OSD, over its peers.
+    """Heartbeat ping times of an OSD, over its peers."""
 
-    Options: `interval`, the seconds between reads (a reply has 270 bytes per peer and network);
-    `slow`, the mean over a minute from which a peer counts as slow, in seconds.
-    """
-
-    options = (INTERVAL, SLOW)
-
-    def __init__(self, *, interval: float = INTERVAL.default, slow: float = SLOW.default) -> None:
-        super().__init__()
-        self._interval = interval
-        self._slow = slow
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        return cls(interval=inputs.settings[INTERVAL], slow=inputs.settings[SLOW])
+    # A reply has 270 bytes per peer and network.
+    interval = number(
+        "collector.network.interval",
+        15.0,
+        "Seconds between reads of an OSD's heartbeat ping times.",
+        least=0,
+        most=3600,
+        unit="seconds",
+    )
+    slow = number(
+        "collector.network.slow",
+        0.1,
+        "A peer counts as slow at this mean ping time over one minute, in seconds.",
+        least=0,
+        most=60,
+        unit="seconds",
+    )
 
     def needed(self, daemon: Daemon, state: _NetworkOsd | None) -> Sequence[Command]:
         return (Command(COMMAND),) if state is None or state.interval.due else ()
 
     def first_seen(self, view: DaemonView) -> _NetworkOsd:
-        return _NetworkOsd(Labels(view.labels), ReadInterval(self._interval))
+        return _NetworkOsd(Labels(view.labels), ReadInterval(self.interval))
 
     def families(self, view: DaemonView, state: _NetworkOsd) -> Iterable[Family]:
         asked = state.interval.due
@@ -105,7 +91,7 @@ class NetworkCollector(
     def _read(self, entries: Sequence[Mapping[str, Any]], labels: Labels) -> Sequence[Family]:
         pings = {name: [e for e in entries if e["interface"] == name] for name in INTERFACES}
         fresh = {name: [e for e in pings[name] if not e["stale"]] for name in INTERFACES}
-        slow_from = self._slow * _MILLISECONDS
+        slow_from = self.slow * _MILLISECONDS
         stale = {name: len(pings[name]) - len(fresh[name]) for name in INTERFACES}
         slow = {
             name: sum(entry["average"]["1min"] >= slow_from for entry in fresh[name])
@@ -120,7 +106,7 @@ class NetworkCollector(
             *_times(fresh, labels),
             _worst_peers(fresh, labels),
             *(_counts(*told, found, pings, labels) for told, found in peers.items()),
-            single(*_BOUND, labels.base, self._slow),
+            single(*_BOUND, labels.base, self.slow),
         ]
 
 

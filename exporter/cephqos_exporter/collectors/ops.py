@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.config import integer, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
@@ -29,31 +29,6 @@ _LIST_SECONDS: Final = 5.0
 
 # How often to look for slow ops where no counter says that there are new ones (before 18.x).
 _SLOW_TTL_SECONDS: Final = 60.0
-
-LIST_AT_MOST: Final = integer(
-    "collector.ops.list-at-most",
-    32,
-    "List the operations in progress, to find the oldest, when there are at most this many.",
-    least=0,
-    most=10_000,
-)
-
-SAMPLE_AT_MOST: Final = integer(
-    "collector.ops.sample-at-most",
-    512,
-    "Sample where operations wait when at most this many are in progress (replica writes "
-    "included); 0: never.",
-    least=0,
-    most=100_000,
-)
-SAMPLE_INTERVAL: Final = number(
-    "collector.ops.sample-interval",
-    10.0,
-    "Seconds between samples of where operations wait.",
-    least=0,
-    most=3600,
-    unit="seconds",
-)
 
 # What an event says of one operation, cut from its name: "waiting for subops from 2,5".
 _PARTICULARS: Final = re.compile(r"( from | at | \[|\().*|\d.*", re.DOTALL)
@@ -101,37 +76,32 @@ class OpsCollector(
     name="ops",
     help="Operations in progress, blocked and slow.",
 ):
-    """Operations in progress, blocked and slow.
+    """Operations in progress, blocked and slow."""
 
-    Options:
-    `list_at_most`: operations in progress up to which their list is asked for every few seconds,
-    to find the oldest.
-    `sample_at_most`, `sample_interval`: operations in progress up to which their list is asked for
-    at intervals, to see where they wait.
-    """
-
-    options = (LIST_AT_MOST, SAMPLE_AT_MOST, SAMPLE_INTERVAL)
-
-    def __init__(
-        self,
-        *,
-        list_at_most: int = LIST_AT_MOST.default,
-        sample_at_most: int = SAMPLE_AT_MOST.default,
-        sample_interval: float = SAMPLE_INTERVAL.default,
-    ) -> None:
-        super().__init__()
-        self._list_at_most = list_at_most
-        self._sample_at_most = sample_at_most
-        self._sample_interval = sample_interval
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        settings = inputs.settings
-        return cls(
-            list_at_most=settings[LIST_AT_MOST],
-            sample_at_most=settings[SAMPLE_AT_MOST],
-            sample_interval=settings[SAMPLE_INTERVAL],
-        )
+    # To sample, the list is asked for at intervals.
+    list_at_most = integer(
+        "collector.ops.list-at-most",
+        32,
+        "List the operations in progress, to find the oldest, when there are at most this many.",
+        least=0,
+        most=10_000,
+    )
+    sample_at_most = integer(
+        "collector.ops.sample-at-most",
+        512,
+        "Sample where operations wait when at most this many are in progress (replica writes "
+        "included); 0: never.",
+        least=0,
+        most=100_000,
+    )
+    sample_interval = number(
+        "collector.ops.sample-interval",
+        10.0,
+        "Seconds between samples of where operations wait.",
+        least=0,
+        most=3600,
+        unit="seconds",
+    )
 
     def needed(self, daemon: Daemon, state: _OpsOsd | None) -> Sequence[Command]:
         wanted = [Command(_BLOCKED, SLOWLY), *self.counters.commands(daemon)]
@@ -143,7 +113,7 @@ class OpsCollector(
         return wanted
 
     def first_seen(self, view: DaemonView) -> _OpsOsd:
-        return _OpsOsd(Labels(view.labels), ReadInterval(self._sample_interval))
+        return _OpsOsd(Labels(view.labels), ReadInterval(self.sample_interval))
 
     def families(self, view: DaemonView, state: _OpsOsd) -> Iterable[Family]:
         loggers = self.counters.loggers(view)
@@ -179,10 +149,10 @@ class OpsCollector(
         busy = max(clients + replicas, blocked)
         if not busy and osd.interval.due:
             osd.waits.idle(view.time)
-        osd.few = 0 < clients <= self._list_at_most
+        osd.few = 0 < clients <= self.list_at_most
         osd.lists.scraped(view.time, read=ops is not None)
         for_oldest = osd.few and (osd.oldest is None or osd.lists.due)
-        osd.listed = for_oldest or (osd.interval.due and 0 < busy <= self._sample_at_most)
+        osd.listed = for_oldest or (osd.interval.due and 0 < busy <= self.sample_at_most)
         return _wait_families(osd)
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Any, Final, NamedTuple, Self
 
-from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
+from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
-from cephqos_exporter.config import integer, texts
+from cephqos_exporter.config import Settings, integer, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family, FamilyType, FilledForm, Form, Sample
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -82,26 +82,6 @@ DEFAULT_INCLUDE: Final = (
 
 # Inner state of the cache tuner, 56 counters of high priority that no operator acts on.
 DEFAULT_EXCLUDE: Final = ("bluestore-pricache:*",)
-
-MIN_PRIORITY: Final = integer(
-    "collector.perf.min-priority",
-    5,
-    "Report counters of this priority and above. 0: all counters.",
-    least=0,
-    most=10,
-)
-INCLUDE: Final = texts(
-    "collector.perf.include",
-    DEFAULT_INCLUDE,
-    "Counters to report whatever their priority.",
-    allowed="patterns of logger.counter such as osd.op_*",
-)
-EXCLUDE: Final = texts(
-    "collector.perf.exclude",
-    DEFAULT_EXCLUDE,
-    "Counters to leave out, even if another option includes them.",
-    allowed="patterns of logger.counter such as rocksdb.*",
-)
 
 _UNDERSCORES: Final = str.maketrans("./ -", "____")
 
@@ -208,37 +188,35 @@ class PerfCollector(
     name="perf",
     help="The daemons' own counters, with the names that Ceph's exporter uses.",
 ):
-    """All perf counters of a daemon.
+    """All perf counters of a daemon."""
 
-    Options:
-    `min_priority`: counters of a lower priority are left out (Ceph's own default is 5).
-    `include`: patterns of `logger.counter` (as in a shell) to report whatever their priority.
-    `exclude`: patterns to leave out; these win. All there is: priority 0 and nothing excluded.
-    """
-
-    options = (MIN_PRIORITY, INCLUDE, EXCLUDE)
+    # Ceph's own default.
+    min_priority = integer(
+        "collector.perf.min-priority",
+        5,
+        "Report counters of this priority and above. 0: all counters.",
+        least=0,
+        most=10,
+    )
+    include = texts(
+        "collector.perf.include",
+        DEFAULT_INCLUDE,
+        "Counters to report whatever their priority.",
+        allowed="patterns of logger.counter such as osd.op_*",
+    )
+    # These win. All there is: priority 0 and nothing excluded.
+    exclude = texts(
+        "collector.perf.exclude",
+        DEFAULT_EXCLUDE,
+        "Counters to leave out, even if another option includes them.",
+        allowed="patterns of logger.counter such as rocksdb.*",
+    )
     kinds = None
 
-    def __init__(
-        self,
-        *,
-        min_priority: int = 5,
-        include: Sequence[str] = DEFAULT_INCLUDE,
-        exclude: Sequence[str] = DEFAULT_EXCLUDE,
-    ) -> None:
-        super().__init__()
-        self._min_priority = min_priority
-        self._include = _matcher(include)
-        self._exclude = _matcher(exclude)
-
-    @classmethod
-    def build(cls, inputs: CollectorInputs) -> Self:
-        settings = inputs.settings
-        return cls(
-            min_priority=settings[MIN_PRIORITY],
-            include=settings[INCLUDE],
-            exclude=settings[EXCLUDE],
-        )
+    def __init__(self, settings: Settings | None = None, **given: Any) -> None:
+        super().__init__(settings, **given)
+        self._include = _matcher(self.include)
+        self._exclude = _matcher(self.exclude)
 
     def needed(self, daemon: Daemon, state: _Planned | None) -> Sequence[Command]:
         wanted = [*self.counters.commands(daemon)]
@@ -291,7 +269,7 @@ class PerfCollector(
     def _wanted(self, path: str, about: Mapping[str, Any]) -> bool:
         if self._exclude and self._exclude.match(path):
             return False
-        if about["priority"] >= self._min_priority:
+        if about["priority"] >= self.min_priority:
             return True
         return bool(self._include and self._include.match(path))
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 from cephqos_base.units import format_cpu_list, parse_cpu_list
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.strategy import strategy_of
-from cephqos_exporter.config import Option, flag, number
+from cephqos_exporter.config import Option, Settings, flag, number
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels, LabelText, extend_labels, render_labels
@@ -28,21 +28,6 @@ from cephqos_exporter.procfs import (
 from cephqos_exporter.sampler import Thread, ThreadSamples
 from cephqos_exporter.sysfs import Topology, read_topology
 
-PER_CPU = flag(
-    "collector.placement.per-cpu",
-    False,
-    "Report a series for every CPU that a thread last ran on.",
-)
-MEMORY_INTERVAL = number(
-    "collector.placement.memory-interval",
-    0.0,
-    "Seconds between reads of the memory per NUMA node, which take 14 ms per GB of a process; "
-    "0: never.",
-    least=0,
-    most=86400,
-    unit="seconds",
-)
-
 
 def _cpu_list(value: Any) -> tuple[int, ...]:
     """One text as the kernel writes them, or a list of such texts."""
@@ -51,17 +36,6 @@ def _cpu_list(value: Any) -> tuple[int, ...]:
         raise TypeError(value)
     return tuple(cpu for part in parts for cpu in parse_cpu_list(str(part)))
 
-
-EXCLUDED_CPUS: Final[Option[tuple[int, ...]]] = Option(
-    name="collector.placement.excluded-cpus",
-    default=(),
-    help=(
-        "CPUs that no OSD is meant to use. They are ignored when the placement "
-        "strategy is recognised."
-    ),
-    parse=_cpu_list,
-    allowed="CPUs such as 0-1,56-57",
-)
 
 _TOPOLOGY_SECONDS = 300.0
 
@@ -196,28 +170,46 @@ class PlacementCollector(
 ):
     """Allowed CPUs, the CPUs and nodes that threads last ran on, and sharing of reactors' cores.
 
-    Options: `per_cpu`, a series for every CPU that a thread last ran on; `memory_interval`, the
-    seconds between readings of numa_maps, 0 for never (14 ms per GB of the process, at most one OSD
-    per scrape); `scan_interval`, the seconds between looks at every thread of a host with reactors
-    (9 µs per thread); `excluded_cpus`, those that no OSD is meant to use, for telling the strategy;
-    `samples`, shared with the threads collector.
+    `scan_interval`: the seconds between looks at every thread of a host with reactors (9 µs per
+    thread). `samples` is shared with the threads collector.
     """
 
-    options = (PER_CPU, MEMORY_INTERVAL, EXCLUDED_CPUS)
+    per_cpu = flag(
+        "collector.placement.per-cpu",
+        False,
+        "Report a series for every CPU that a thread last ran on.",
+    )
+    # At most one OSD per scrape.
+    memory_interval = number(
+        "collector.placement.memory-interval",
+        0.0,
+        "Seconds between reads of the memory per NUMA node, which take 14 ms per GB of a process; "
+        "0: never.",
+        least=0,
+        most=86400,
+        unit="seconds",
+    )
+    excluded_cpus: ClassVar[Option[tuple[int, ...]]] = Option(
+        name="collector.placement.excluded-cpus",
+        default=(),
+        help=(
+            "CPUs that no OSD is meant to use. They are ignored when the placement "
+            "strategy is recognised."
+        ),
+        parse=_cpu_list,
+        allowed="CPUs such as 0-1,56-57",
+    )
 
     def __init__(
         self,
+        settings: Settings | None = None,
         *,
-        per_cpu: bool = False,
-        memory_interval: float = 0.0,
         scan_interval: float = 60.0,
-        excluded_cpus: Iterable[int] = (),
         samples: ThreadSamples | None = None,
+        **given: Any,
     ) -> None:
-        super().__init__()
-        self._per_cpu = per_cpu
-        self._memory_interval = memory_interval
-        self._excluded = frozenset(excluded_cpus)
+        super().__init__(settings, **given)
+        self._excluded = frozenset(self.excluded_cpus)
         self._samples = samples or ThreadSamples()
         self._scan = _Scan(scan_interval)
         self._topology: Topology | None = None
@@ -228,12 +220,7 @@ class PlacementCollector(
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
-        return cls(
-            per_cpu=inputs.settings[PER_CPU],
-            memory_interval=inputs.settings[MEMORY_INTERVAL],
-            excluded_cpus=inputs.settings[EXCLUDED_CPUS],
-            samples=inputs.samples,
-        )
+        return cls(inputs.settings, samples=inputs.samples)
 
     def needed(self, daemon: Daemon, state: _PlacementOsd | None) -> Sequence[Command]:
         return ()
@@ -246,8 +233,8 @@ class PlacementCollector(
         sample = self._samples.of(view)
         state.seen = True
         state.look(sample.threads.values(), topology)
-        families = state.families(self._per_cpu)
-        if self._memory_interval and state.memory_due(view.time, self._memory_interval):
+        families = state.families(self.per_cpu)
+        if self.memory_interval and state.memory_due(view.time, self.memory_interval):
             self._take_memory(state, view)
         if state.memory:
             families.append(state.memory_family())

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from cephqos_exporter import core_options
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
-from cephqos_exporter.config import flag, texts
+from cephqos_exporter.config import Settings, flag, texts
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host, ReplyMissing
 from cephqos_exporter.daemon_errors import Malformed
 from cephqos_exporter.families import Family, Form
@@ -26,15 +26,6 @@ from cephqos_exporter.sampler import (
 
 MEMPOOLS = "dump_mempools"
 _KERNELS_BYTES = 15  # of a process's name
-
-PROCESSES = texts(
-    "collector.threads.processes",
-    (),
-    "Names of processes without an admin socket whose threads are reported too, such as fio.",
-)
-PER_THREAD = flag(
-    "collector.threads.per-thread", False, "Report a series for every thread as well."
-)
 
 
 @dataclass(slots=True)
@@ -53,42 +44,43 @@ class ThreadsCollector(
 ):
     """CPU time, waiting and switches per thread group; resident memory; memory pools.
 
-    Options: `kinds`, the daemons to sample (`osd`; `mon`, `mgr`, `mds`, `client` on request);
-    `processes`, names of processes without an admin socket (`fio`), each name one sum;
-    `per_thread`, a series per thread as well; `samples`, shared with the placement collector, which
-    holds the other options (thread groups, how often switches are read, open descriptors).
+    `kinds`: the daemons to sample (`osd`; `mon`, `mgr`, `mds`, `client` on request). `samples` is
+    shared with the placement collector, and holds to the options of threads.
     """
 
-    options = (PROCESSES, PER_THREAD, ALL_GROUPS, SWITCHES_INTERVAL, DESCRIPTORS)
+    processes = texts(
+        "collector.threads.processes",
+        (),
+        "Names of processes without an admin socket whose threads are reported too, such as fio.",
+    )
+    per_thread = flag(
+        "collector.threads.per-thread", False, "Report a series for every thread as well."
+    )
+    all_groups = ALL_GROUPS
+    switches_interval = SWITCHES_INTERVAL
+    descriptors = DESCRIPTORS
 
     def __init__(
         self,
+        settings: Settings | None = None,
         *,
         kinds: Collection[str] = ("osd",),
-        processes: Collection[str] = (),
-        per_thread: bool = False,
         samples: ThreadSamples | None = None,
         host: Host | None = None,
         clock: Callable[[], float] = time.time,
+        **given: Any,
     ) -> None:
-        super().__init__()
+        super().__init__(settings, **given)
         self.kinds = frozenset(kinds)
-        self._per_thread = per_thread
         self._samples = samples or ThreadSamples()
         self._processes = _Processes(
-            frozenset(processes), self._samples, (host or Host()).proc, clock
+            frozenset(self.processes), self._samples, (host or Host()).proc, clock
         )
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
-        settings = inputs.settings
-        return cls(
-            kinds=settings[core_options.DAEMONS],
-            processes=settings[PROCESSES],
-            per_thread=settings[PER_THREAD],
-            samples=inputs.samples,
-            host=inputs.host,
-        )
+        kinds = inputs.settings[core_options.DAEMONS]
+        return cls(inputs.settings, kinds=kinds, samples=inputs.samples, host=inputs.host)
 
     def needed(self, daemon: Daemon, state: _Daemon | None) -> Sequence[Command]:
         if daemon.kind != "osd":
@@ -106,7 +98,7 @@ class ThreadsCollector(
             state.form = Form.of(_families(state.labels, sample, pools))
             state.series = series
         filled = state.form.fill([*_numbers(sample), *pools.values()])
-        return [*filled, _thread_family(state.labels, sample)] if self._per_thread else filled
+        return [*filled, _thread_family(state.labels, sample)] if self.per_thread else filled
 
     def finish(self) -> Iterable[Family]:
         return self._processes.families()

@@ -30,7 +30,7 @@ from ..osd_views import OSD, RecordedOsd, by_name, value, values
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])
 def test_a_recorded_osd_says_what_runs_and_what_it_promises(release: str) -> None:
-    families = RecordedOsd(release).scrape(MclockCollector())
+    families = RecordedOsd(release).scrape(MclockCollector(interval=0))
     assert info(families) == {
         "in_force": "mclock_scheduler",
         "configured": "mclock_scheduler",
@@ -63,7 +63,7 @@ def test_where_shards_and_capacity_tell_nothing_the_device_tells_once(
     osd = four_shards(RecordedOsd("reef", host=tree.host))
     data = osd.replies["config show"]["osd_data"]
     tree.data_directory(OSD.pid, data, {"block": "/dev/sda"})
-    collector = MclockCollector()
+    collector = MclockCollector(interval=0)
     assert info(osd.scrape(collector))["media"] == media
     # What the OSD found at its start holds, and the device is not looked at for each new setting.
     queue = tree.host.sys / "class/block/sda/queue"
@@ -84,7 +84,7 @@ def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:
     osd = RecordedOsd("reef")
     (body,) = osd.replies["dump_op_pq_state"].values()
     osd.replies["dump_op_pq_state"] = {f"OSD:ShardedOpWQ:{i}": body for i in range(8)}
-    families = osd.scrape(MclockCollector())
+    families = osd.scrape(MclockCollector(interval=0))
     assert info(families)["media"] == "ssd"
     assert value(families, RESERVED, class_="client") == 10_750
     per_shard = "cephqos_qos_reservation_per_shard_normalised_ops_per_second"
@@ -95,7 +95,7 @@ def test_per_shard_values_are_an_eighth_on_eight_shards() -> None:
 
 
 def test_a_16_2_osd_under_mclock_promises_but_shows_no_queues() -> None:
-    families = pacific_mclock().scrape(MclockCollector())
+    families = pacific_mclock().scrape(MclockCollector(interval=0))
     about = info(families)
     assert (about["in_force"], about["model"], about["capacity_origin"]) == (
         "mclock_scheduler",
@@ -112,7 +112,7 @@ def test_a_16_2_osd_under_mclock_promises_but_shows_no_queues() -> None:
 
 
 def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
-    families = RecordedOsd("pacific").scrape(MclockCollector())
+    families = RecordedOsd("pacific").scrape(MclockCollector(interval=0))
     about = info(families)
     assert (about["in_force"], about["promise"], about["profile"]) == ("wpq", "none", "")
     names = by_name(f for f in families if f.samples)
@@ -159,7 +159,7 @@ def test_a_cluster_target_is_said_once_per_cluster() -> None:
 @pytest.mark.parametrize("size", [4096, 65536, MIB])
 @pytest.mark.parametrize("release", RELEASES)
 def test_client_writes_are_worth_what_the_scheduler_charges(release: str, size: int) -> None:
-    osd, collector = RecordedOsd(release), MclockCollector()
+    osd, collector = RecordedOsd(release), MclockCollector(interval=0)
     assert value(osd.scrape(collector), DONE, class_="client") == 0
     osd.add_ops("op_w", size, 1000)
     families = osd.scrape(collector)
@@ -171,7 +171,7 @@ def test_client_writes_are_worth_what_the_scheduler_charges(release: str, size: 
 
 
 def test_the_full_configuration_is_read_once() -> None:
-    osd, collector = RecordedOsd("tentacle"), MclockCollector()
+    osd, collector = RecordedOsd("tentacle"), MclockCollector(interval=0)
     osd.scrape(collector)
     osd.scrape(collector)
     assert "config show" in osd.asked[0]
@@ -190,13 +190,13 @@ def test_a_missing_reply_is_named() -> None:
     osd = RecordedOsd("reef")
     del osd.replies["config diff"]
     with pytest.raises(ReplyMissing, match="config diff"):
-        osd.scrape(MclockCollector())
+        osd.scrape(MclockCollector(interval=0))
 
 
 def test_without_recovery_reservations_the_rest_is_there() -> None:
     osd = RecordedOsd("reef")
     del osd.replies["dump_recovery_reservations"]
-    assert value(osd.scrape(MclockCollector()), DONE, class_="client") == 0
+    assert value(osd.scrape(MclockCollector(interval=0)), DONE, class_="client") == 0
 
 
 @pytest.mark.parametrize(("release", "shards"), [("reef", 1), ("reef", 8), ("tentacle", 8)])
@@ -207,12 +207,12 @@ def test_the_series_stay_within_their_share_of_the_budget(release: str, shards: 
     (queue,) = osd.replies["counter dump"]["mclock-shard-queue-0"]
     for i in range(shards):
         osd.replies["counter dump"][f"mclock-shard-queue-{i}"] = [queue]
-    families = osd.scrape(MclockCollector())
+    families = osd.scrape(MclockCollector(interval=0))
     by_name(families)
     assert sum(len(family.samples) for family in families) <= (60 if shards == 1 else 120)
 
 
 def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
     osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
-    assert osd.scrape(MclockCollector()) == []
+    assert osd.scrape(MclockCollector(interval=0)) == []
     assert osd.asked == [[]]

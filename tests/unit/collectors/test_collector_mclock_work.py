@@ -20,7 +20,7 @@ from ..osd_views import OSD, RecordedOsd, value, values
 
 
 def test_reads_and_replica_writes_are_counted_for_their_classes() -> None:
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     osd.scrape(collector)
     osd.add_ops("op_r", 4 * MIB, 50)
     osd.counters("osd")["subop_w"] += 30
@@ -33,13 +33,13 @@ def test_reads_and_replica_writes_are_counted_for_their_classes() -> None:
 
 def test_best_effort_is_absent_where_scrubs_are_not_counted() -> None:
     for release, known in (("pacific", False), ("reef", False), ("tentacle", True)):
-        families = RecordedOsd(release).scrape(MclockCollector())
+        families = RecordedOsd(release).scrape(MclockCollector(interval=0))
         found = values(families, DONE, {"class": "background_best_effort"})
         assert bool(found) is known
 
 
 def test_a_scrub_is_best_effort_where_it_is_counted() -> None:
-    osd, collector = RecordedOsd("tentacle"), MclockCollector()
+    osd, collector = RecordedOsd("tentacle"), MclockCollector(interval=0)
     osd.scrape(collector)
     osd.counters("osd")["scrub_replicated_stats_cnt"] += 100
     osd.counters("osd")["scrub_ec_stats_cnt"] += 10
@@ -66,7 +66,7 @@ def recover(osd: RecordedOsd, *, starts: int, pushes: int, replies: int, pulls: 
 
 
 def test_recovery_goes_to_the_class_that_the_reservations_tell() -> None:
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     reservations = osd.replies["dump_recovery_reservations"]["local_reservations"]
     reservations["in_progress"] = [{"item": "1.3", "prio": 190, "can_preempt": True}]
     osd.scrape(collector)
@@ -82,7 +82,7 @@ def test_recovery_goes_to_the_class_that_the_reservations_tell() -> None:
 
 def test_recovery_counters_that_are_read_while_they_change_make_no_work() -> None:
     """A push raises several counters, one after the other: a reply may have some of them only."""
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     recover(osd, starts=0, pushes=10**6, replies=10**6, pulls=10**6)
     osd.scrape(collector)
     counters = osd.counters("osd")
@@ -101,7 +101,7 @@ def test_recovery_counters_that_are_read_while_they_change_make_no_work() -> Non
 
 
 def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps() -> None:
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     osd.scrape(collector)
     osd.add_ops("op_w", MIB, 100)
     before = osd.scrape(collector)
@@ -120,7 +120,7 @@ def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps() -> None:
 
 
 def test_a_change_of_profile_is_seen_at_once() -> None:
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     osd.scrape(collector)
     osd.set_option("osd_mclock_profile", "high_client_ops")
     diff = osd.replies["config diff"]["diff"]
@@ -140,7 +140,7 @@ def test_the_lag_is_the_overdue_time_of_the_head_at_the_moment_of_the_reply() ->
         f"client:{who} }} }} }} }}"
     )
     osd.time = 1_795_229_186.65
-    families = osd.scrape(MclockCollector())
+    families = osd.scrape(MclockCollector(interval=0))
     assert value(families, LAG, class_="client", shard="0") == pytest.approx(0.32, abs=1e-3)
     assert value(families, LAG, class_="background_recovery", shard="0") == 0
     # Best effort has no reservation in this release: nothing to be behind of.
@@ -151,7 +151,7 @@ def test_queue_lengths_come_from_the_counters_of_each_shard() -> None:
     osd = RecordedOsd("tentacle")
     queue = osd.counters("mclock-shard-queue-0")
     queue |= {"mclock_client_queue_len": 119, "mclock_immediate_queue_len": 7}
-    families = osd.scrape(MclockCollector())
+    families = osd.scrape(MclockCollector(interval=0))
     name = "cephqos_qos_queue_length"
     assert value(families, name, class_="client", shard="0") == 119
     assert value(families, name, class_="immediate", shard="0") == 7
@@ -163,14 +163,14 @@ def test_a_queue_length_that_went_below_0_is_not_believed() -> None:
     osd = RecordedOsd("tentacle")
     queue = osd.counters("mclock-shard-queue-0")
     queue |= {"mclock_client_queue_len": 2**64 - 3, "mclock_immediate_queue_len": 7}
-    families = osd.scrape(MclockCollector())
+    families = osd.scrape(MclockCollector(interval=0))
     name = "cephqos_qos_queue_length"
     assert value(families, name, class_="client", shard="0") == 10, "as the queue itself says"
     assert not values(families, name, {"class": "immediate"}), "of which the queue says nothing"
 
 
 def test_a_wait_that_shrinks_between_two_replies_is_no_restart() -> None:
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     counters = osd.counters("osd")
     counters["op_latency"]["sum"], counters["op_process_latency"]["sum"] = 10.0, 4.0
     name = "cephqos_qos_client_wait_seconds_total"
@@ -190,7 +190,7 @@ def test_throttles_tell_how_full_they_are_and_how_long_ops_waited() -> None:
     throttle = osd.counters("throttle-osd_client_messages")
     throttle |= {"val": 64, "max": 256, "wait": {"avgcount": 3, "sum": 1.5, "avgtime": 0.5}}
     osd.counters("throttle-osd_client_bytes")["max"] = 0
-    families = osd.scrape(MclockCollector())
+    families = osd.scrape(MclockCollector(interval=0))
     used, waited = "cephqos_qos_throttle_used_ratio", "cephqos_qos_throttle_wait_seconds_total"
     assert value(families, used, throttle="osd_client_messages") == 0.25
     assert value(families, waited, throttle="osd_client_messages") == 1.5
@@ -198,7 +198,7 @@ def test_throttles_tell_how_full_they_are_and_how_long_ops_waited() -> None:
 
 
 def test_a_restarted_daemon_starts_its_work_from_nothing() -> None:
-    osd, collector = RecordedOsd("reef"), MclockCollector()
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
     osd.scrape(collector)
     osd.add_ops("op_w", 4096, 10)
     assert value(osd.scrape(collector), DONE, class_="client") == 10

@@ -121,7 +121,7 @@ def by_series(families: Iterable[Family]) -> dict[tuple[str, str], float]:
 
 
 def test_counters_that_were_reset_are_shown_as_they_are() -> None:
-    osd, collectors = RecordedOsd("reef"), (PerfCollector(), HistogramsCollector())
+    osd, collectors = RecordedOsd("reef"), (PerfCollector(), HistogramsCollector(interval=0))
     for collector in collectors:
         osd.scrape(collector)
     for key, number in osd.counters("osd").items():

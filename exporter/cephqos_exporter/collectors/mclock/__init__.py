@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from cephqos_exporter.collectors.base import CollectorInputs, DaemonCollector
 from cephqos_exporter.collectors.disks import DATA_DIRECTORIES_OPTION
@@ -26,7 +26,7 @@ from cephqos_exporter.collectors.mclock.replication import (
     replica_writes,
 )
 from cephqos_exporter.collectors.mclock.store import store_families
-from cephqos_exporter.config import text
+from cephqos_exporter.config import Settings, text
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
@@ -35,7 +35,7 @@ from cephqos_exporter.qos.config import ConfigTracker, EffectiveConfig
 from cephqos_exporter.qos.cost_models import Media, Promise, QosState, guess_media, read_qos
 from cephqos_exporter.qos.policy import Policy, load_policy
 from cephqos_exporter.qos.tags import MCLOCK, QueueDump, read_queue_dump
-from cephqos_exporter.sysfs import DATA_DIRECTORIES, is_rotational
+from cephqos_exporter.sysfs import is_rotational
 
 _QUEUES: Final = "dump_op_pq_state"
 _DIFF: Final = "config diff"
@@ -81,36 +81,27 @@ class MclockCollector(
 ):
     """Promises, queues, tags and work of an OSD's scheduler.
 
-    Options:
-    `policy`: targets from a policy file (`qos.policy.load_policy`), for OSDs whose scheduler
-    promises nothing, or to hold any OSD or the whole cluster to something else.
-    `interval`: seconds between reads of the histograms, and so between two counts of work.
-    `data_dirs`: where an OSD's device is found if the daemon's own view is not readable.
+    `policy`: what the file of `qos.policy` says, for OSDs whose scheduler promises nothing, or to
+    hold any OSD or the whole cluster to something else.
     """
 
-    options = (POLICY, INTERVAL, DATA_DIRECTORIES_OPTION)
+    policy_file = POLICY
+    # Between two counts of work as well.
+    interval = INTERVAL
+    # Where an OSD's device is found if the daemon's own view is not readable.
+    data_dirs = DATA_DIRECTORIES_OPTION
 
     def __init__(
-        self,
-        *,
-        policy: Policy | None = None,
-        interval: float = 0.0,
-        data_dirs: Sequence[str] = DATA_DIRECTORIES,
+        self, settings: Settings | None = None, *, policy: Policy | None = None, **given: Any
     ) -> None:
-        super().__init__()
+        super().__init__(settings, **given)
         self._policy = policy or Policy()
-        self._interval = interval
-        self._data_dirs = tuple(data_dirs)
         self._pools = ErasureCodedPools()
 
     @classmethod
     def build(cls, inputs: CollectorInputs) -> Self:
         path = inputs.settings[POLICY]
-        return cls(
-            policy=load_policy(Path(path)) if path else Policy(),
-            interval=inputs.settings[INTERVAL],
-            data_dirs=inputs.settings[DATA_DIRECTORIES_OPTION],
-        )
+        return cls(inputs.settings, policy=load_policy(Path(path)) if path else None)
 
     def needed(self, daemon: Daemon, state: _MclockOsd | None) -> Sequence[Command]:
         wanted = [Command(_QUEUES), Command(_DIFF, SLOWLY)]
@@ -122,7 +113,7 @@ class MclockCollector(
         return [*wanted, *self.counters.commands(daemon)]
 
     def first_seen(self, view: DaemonView) -> _MclockOsd:
-        return _MclockOsd(Labels(view.labels), ReadInterval(self._interval))
+        return _MclockOsd(Labels(view.labels), ReadInterval(self.interval))
 
     def families(self, view: DaemonView, state: _MclockOsd) -> Iterable[Family]:
         queues = read_queue_dump(view.reply(_QUEUES))
@@ -207,7 +198,7 @@ class MclockCollector(
         if osd.device is None:
             data = config.text("osd_data")
             osd.device = Lookup(
-                partial(is_rotational, view.host, view.daemon, data, self._data_dirs)
+                partial(is_rotational, view.host, view.daemon, data, self.data_dirs)
             )
         told = osd.device.answer()
         return None if told is None else "hdd" if told else "ssd"
