@@ -14,15 +14,13 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TextIO
 from cephqos_base.terminal import printable, say
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
 # Reports the progress of a step: `say("unpacking ceph-osd")`.
 Say = Callable[[str], None]
 
 _PLAIN_SECONDS = 10.0
-_MIN_BAR_WIDTH = 6
-_PERCENT_WIDTH = 5
 
 
 class Bar(NamedTuple):
@@ -45,47 +43,33 @@ class Frame(NamedTuple):
 Show = Callable[[Frame], None]
 
 
-class Drawn(NamedTuple):
-    """A row as text: title, the done and open part of its bar, and what follows."""
+def table(frame: Frame) -> "RenderableType":
+    """The rows for a terminal. Text is more important than bars, which take what room is left."""
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Column, Table
+    from rich.text import Text
 
-    head: str
-    done: str
-    rest: str
-    tail: str
-
-    @property
-    def text(self) -> str:
-        return "".join(self).rstrip()
-
-
-def draw(frame: Frame, width: int, ascii_only: bool = False) -> list[Drawn]:
-    """The rows for a terminal of that width, without bars if it is too narrow for them."""
-    frame = _printable(frame)
-    full, empty = ("#", "-") if ascii_only else ("━", "─")
-    head = min(max((len(bar.title) for bar in frame.bars), default=0), max(8, width // 4))
-    words = max((len(bar.text) for bar in frame.bars if bar.done is not None), default=0)
-    room = width - head - 1 - _PERCENT_WIDTH - 2
-    # Text is more important than bars.
-    size = max(room - words, _MIN_BAR_WIDTH) if room > 4 * _MIN_BAR_WIDTH else 0
-    rows = [Drawn(_cut(frame.heading, width), "", "", "")]
+    rows = Table.grid(
+        Column(style="bold", no_wrap=True, min_width=8),
+        Column(ratio=1),
+        Column(justify="right", no_wrap=True),
+        Column(no_wrap=True),
+        padding=(0, 1, 0, 0),
+        expand=True,
+    )
     for bar in frame.bars:
-        title = f"{_cut(bar.title, head):{head}} "
-        if bar.done is None:
-            rows.append(Drawn(title, "", "", _cut(bar.text, width - head - 1)))
-            continue
-        share = min(1.0, max(0.0, bar.done))
-        filled = int(share * size)
-        # Rounded down: 100 % only when done.
-        percent = f"{int(share * 100):4d}%  "
-        words_room = width - head - 1 - size - len(percent)
-        tail = percent + _cut(bar.text, words_room)
-        rows.append(Drawn(title, full * filled, empty * (size - filled), tail))
-    return rows
-
-
-def _printable(frame: Frame) -> Frame:
-    bars = (Bar(printable(bar.title), bar.done, printable(bar.text)) for bar in frame.bars)
-    return frame._replace(heading=printable(frame.heading), bars=tuple(bars))
+        share = None if bar.done is None else min(1.0, max(0.0, bar.done))
+        rows.add_row(
+            Text(printable(bar.title)),
+            "" if share is None else ProgressBar(1.0, share, complete_style="green"),
+            # Rounded down: 100 % only when done.
+            "" if share is None else f"{int(share * 100)}%",
+            Text(printable(bar.text)),
+        )
+    heading = Text(printable(frame.heading), no_wrap=True, overflow="ellipsis")
+    # An empty row for the echo of ^C: after a full row it would wrap and leave a stale row behind.
+    return Group(heading, rows, "")
 
 
 def _cut(text: str, width: int) -> str:
@@ -172,10 +156,12 @@ class Progress:
             nonlocal latest
             latest = frame
 
-        def drawn() -> "Text":
-            return _styled(latest, console)
-
-        with Live(get_renderable=drawn, console=console, refresh_per_second=1, transient=True):
+        with Live(
+            get_renderable=lambda: table(latest),
+            console=console,
+            refresh_per_second=1,
+            transient=True,
+        ):
             yield show
 
     @contextmanager
@@ -209,21 +195,6 @@ class Progress:
         # The reader of the pipe may have ended; our work goes on.
         with suppress(BrokenPipeError):
             say(text, file=self._stream)
-
-
-def _styled(frame: Frame, console: "Console") -> "Text":
-    from rich.text import Text
-
-    ascii_only = not console.encoding.lower().startswith("utf")
-    whole = Text(no_wrap=True, overflow="ellipsis")
-    for number, row in enumerate(draw(frame, console.width, ascii_only)):
-        whole.append("\n" if number else "")
-        whole.append(row.head, "bold")
-        whole.append(row.done, "green")
-        whole.append(row.rest, "dim")
-        whole.append(row.tail)
-    # An empty row for the echo of ^C: after a full row it would wrap and leave a stale row behind.
-    return whole.append("\n")
 
 
 class Silent(Progress):

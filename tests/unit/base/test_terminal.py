@@ -31,7 +31,7 @@ from cephqos_base.terminal import (
 )
 from cephqos_doctor.finding import Diagnosis, Finding
 from cephqos_exporter import log
-from cephqos_loadgen.progress import Bar, Frame, Progress, _styled, draw
+from cephqos_loadgen.progress import Bar, Frame, Progress, table
 from cephqos_loadgen.top.build import build_model
 from cephqos_loadgen.top.figures import Selection
 from cephqos_loadgen.top.screen.layout import Line, plain
@@ -132,7 +132,10 @@ def _progress_in_lines(text: str) -> str:
 
 def _rows(text: str) -> str:
     frame = Frame(text, (Bar(text, 0.5, text), Bar(text, None, text)), text, text)
-    return "\n".join(row.text for row in draw(frame, 60)) + _styled(frame, Console(width=60)).plain
+    console = Console(width=200, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(table(frame))
+    return capture.get()
 
 
 def _work(progress: Progress, text: str) -> None:
