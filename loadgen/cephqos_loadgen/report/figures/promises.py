@@ -197,8 +197,11 @@ def _shards_wanting(
     """The share of the shards with a queue; all of them where none has one: it waits elsewhere."""
     count = _level(shards, times[-1]) or math.inf
     long = _WINDOWS_OF_SHARDS * window
-    wanting = sum(_extreme(np.maximum, [queue], times, long) > 0 for queue in queues)
-    return np.where(wanting, wanting / count, 1.0) if shards else np.ones(len(times))
+    wanting = np.zeros(len(times))
+    for queue in queues:
+        if shards and queue.values.any():
+            wanting += _extreme(np.maximum, [queue], times, long) > 0
+    return np.where(wanting, wanting / count, 1.0)
 
 
 def _rates_at(counters: Sequence[Series], times: Floats, window: float) -> Floats:
@@ -217,6 +220,9 @@ def together(gauges: Sequence[Series], fold: np.ufunc = np.add) -> list[Series]:
     """Their sum, or what else, at every time at which one of them has a sample; of shards, say."""
     if len(gauges) < 2:
         return list(gauges)
+    times = gauges[0].times
+    if all(np.array_equal(gauge.times, times) for gauge in gauges):  # of one exporter they are
+        return [Series(gauges[0].name, {}, times, fold.reduce([it.values for it in gauges]))]
     times = np.unique(np.concatenate([gauge.times for gauge in gauges]))
     total = np.zeros(len(times))
     for gauge in gauges:

@@ -68,11 +68,8 @@ class Samples:
 
     def of(self, family: str, **labels: str) -> list[Series]:
         """The series of a family that have these labels."""
-        return [
-            series
-            for series in self.families.get(family, [])
-            if all(series.labels.get(key) == value for key, value in labels.items())
-        ]
+        wanted = labels.items()
+        return [it for it in self.families.get(family, []) if wanted <= it.labels.items()]
 
     def growth(self, family: str, start: float, end: float, **labels: str) -> float | None:
         """Of all these counters together; None where there is none."""
