@@ -24,17 +24,6 @@ EVERY: Final = (
     *(OTHER_OSD, NETWORK, REPLICA_WRITES, CAPACITY, UNKNOWN),
 )
 
-
-def documented() -> str:
-    """The table of causes in docs/internals/rules.md."""
-    lines = ["| cause | rank | means | evidence | blind spots |", "|---|---|---|---|---|"]
-    for each in EVERY:
-        name = f"{each.cause}, `by`" if each.by else each.cause.name
-        rank = "; ".join(filter(None, [str(each.cause.rank), each.other_ranks]))
-        lines.append(f"| {name} | {rank} | {each.means} | {each.seen} | {each.blind} |")
-    return "\n".join(lines)
-
-
 _CPU_SEEN: Final = f'{PerClass.EVIDENCE}{{cause="{causes.CPU}"}}'
 _SEEN: Final = f"count_over_time({PerClass.EVIDENCE}[@hold@])"
 _LASTED: Final = previously(PerClass.LASTING_EVIDENCE)

@@ -218,13 +218,20 @@ VIOLATION: Final = RuleGroup(
 )
 
 
-def _usual(series: str) -> str:
+def _most(record: str, series: str) -> RecordedSeries:
+    return RecordedSeries(record=record, expr=f"max_over_time({series}[@day@:@rate@])")
+
+
+def _usual(record: str, series: str) -> RecordedSeries:
     """The median of a day, of the times only at which the device had something to do."""
-    return f"""
-    quantile_over_time(
-      0.5, ({series} and on ({OSD}) {PerOsd.DEVICE_DEPTH} > 0.5)[@day@:@history_step@]
+    return RecordedSeries(
+        record=record,
+        expr=f"""
+        quantile_over_time(
+          0.5, ({series} and on ({OSD}) {PerOsd.DEVICE_DEPTH} > 0.5)[@day@:@history_step@]
+        )
+        """,
     )
-    """
 
 
 # What needs a long look back is looked at once a minute.
@@ -232,33 +239,12 @@ HISTORY: Final = RuleGroup(
     name="cephqos-history",
     slow=True,
     rules=(
-        RecordedSeries(
-            record=PerOsd.PROVEN_OPS,
-            expr=f"max_over_time({PerOsd.SATURATED_OPS}[@day@:@rate@])",
-        ),
-        RecordedSeries(
-            record=PerOsd.DELIVERED_OPS_MAX1D,
-            expr=f"max_over_time({PerOsd.DELIVERED_OPS}[@day@:@rate@])",
-        ),
-        RecordedSeries(
-            record=PerOsd.DEVICE_BYTES_MAX1D,
-            expr=f"max_over_time({PerOsd.DEVICE_BYTES_RATE}[@day@:@rate@])",
-        ),
-        RecordedSeries(
-            record=PerOsd.DEVICE_REQUESTS_MAX1D,
-            expr=f"max_over_time({PerOsd.DEVICE_REQUESTS_RATE}[@day@:@rate@])",
-        ),
-        RecordedSeries(
-            record=PerOsd.READ_WAIT_SECONDS_MEDIAN1D,
-            expr=_usual(PerOsd.READ_WAIT_SECONDS_RATE),
-        ),
-        RecordedSeries(
-            record=PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D,
-            expr=_usual(PerOsd.DEVICE_LATENCY_SECONDS_RATE),
-        ),
-        RecordedSeries(
-            record=PerOsd.KV_COMMIT_SECONDS_MEDIAN1D,
-            expr=_usual(PerOsd.KV_COMMIT_SECONDS_RATE),
-        ),
+        _most(PerOsd.PROVEN_OPS, PerOsd.SATURATED_OPS),
+        _most(PerOsd.DELIVERED_OPS_MAX1D, PerOsd.DELIVERED_OPS),
+        _most(PerOsd.DEVICE_BYTES_MAX1D, PerOsd.DEVICE_BYTES_RATE),
+        _most(PerOsd.DEVICE_REQUESTS_MAX1D, PerOsd.DEVICE_REQUESTS_RATE),
+        _usual(PerOsd.READ_WAIT_SECONDS_MEDIAN1D, PerOsd.READ_WAIT_SECONDS_RATE),
+        _usual(PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D, PerOsd.DEVICE_LATENCY_SECONDS_RATE),
+        _usual(PerOsd.KV_COMMIT_SECONDS_MEDIAN1D, PerOsd.KV_COMMIT_SECONDS_RATE),
     ),
 )

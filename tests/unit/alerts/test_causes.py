@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from cephqos_alerts.causes.cause import CauseEvidence
-from cephqos_alerts.causes.leading import EVERY, documented
+from cephqos_alerts.causes.leading import EVERY
 from cephqos_alerts.output.build import FILES
 from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.settings import RuleSettings
@@ -54,6 +54,16 @@ def test_ranks_that_rules_give_are_those_of_the_table() -> None:
         said = {each.cause.rank, *map(int, re.findall(r"\b(\d\d) wh?", each.other_ranks))}
         assert given <= said, each.cause
         assert said - {1} <= given, each.cause
+
+
+def documented() -> str:
+    """The table of causes, for people."""
+    lines = ["| cause | rank | means | evidence | blind spots |", "|---|---|---|---|---|"]
+    for each in EVERY:
+        name = f"{each.cause}, `by`" if each.by else each.cause.name
+        rank = "; ".join(filter(None, [str(each.cause.rank), each.other_ranks]))
+        lines.append(f"| {name} | {rank} | {each.means} | {each.seen} | {each.blind} |")
+    return "\n".join(lines)
 
 
 def test_the_documentation_has_the_table_of_causes(request: pytest.FixtureRequest) -> None:
