@@ -16,10 +16,11 @@ from cephqos_exporter.checks import addresses, check, not_to_be_had, web_config_
 from cephqos_exporter.cluster import cluster_options
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
-from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.config import Settings
 from cephqos_exporter.probe import probe_options
-from cephqos_exporter.scrape import PageSource, Scraper
+from cephqos_exporter.scrape.own_metrics import OwnMetrics
+from cephqos_exporter.scrape.rounds import PageSource
+from cephqos_exporter.scrape.scraper import Scraper
 from cephqos_exporter.web.addresses import AddressMissing, listen_on, systemd_sockets
 from cephqos_exporter.web.server import Server, Service
 
@@ -71,7 +72,7 @@ def build_scraper(settings: Settings) -> Scraper:
         find=Finder(patterns, kinds) if "osd" in roles else list,
         collectors=build_enabled(inputs) if "osd" in roles else (),
         sources=_sources(settings),
-        reporter=OwnReporter(
+        reporter=OwnMetrics(
             process=not settings[core_options.DISABLE_OWN_METRICS], discovers="osd" in roles
         ),
         patience=max(

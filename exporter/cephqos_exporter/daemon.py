@@ -77,6 +77,7 @@ class DaemonView:
     errors: Mapping[str, str]  # command prefix -> reason it is absent
     time: float  # wall clock when the replies came
     host: Host
+    down: str = ""  # why the daemon is not up; empty if it is
 
     def reply(self, prefix: str) -> Any:
         """The parsed reply, or ReplyMissing with the reason."""

@@ -11,7 +11,7 @@ from tests.replay.daemons import RecordedDaemon
 from cephqos_exporter.collectors.crimson import METRICS, CrimsonCollector
 from cephqos_exporter.daemon import Daemon, DaemonView, Host
 from cephqos_exporter.labels import render_labels
-from cephqos_exporter.rendering import render
+from cephqos_exporter.scrape.rendering import render
 
 SCRAPES: Final = 50
 OPTIONS: Final[dict[str, dict[str, Any]]] = {

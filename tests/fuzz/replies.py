@@ -32,9 +32,9 @@ from cephqos_exporter.ceph.discovery import Socket
 from cephqos_exporter.cli import read_settings
 from cephqos_exporter.collectors import build_enabled
 from cephqos_exporter.collectors.base import CollectorInputs
-from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.core_options import MAX_SERIES
-from cephqos_exporter.scrape import Scraper
+from cephqos_exporter.scrape.own_metrics import OwnMetrics
+from cephqos_exporter.scrape.scraper import Scraper
 
 RELEASES: Final = ("pacific/load", "reef/load", "tentacle/load")
 LIARS: Final = 6  # on each page
@@ -193,7 +193,7 @@ def _scraper(find: Callable[[], list[Socket]]) -> Scraper:
         host=inputs.host,
         find=find,
         collectors=build_enabled(inputs),
-        reporter=OwnReporter(process=False),
+        reporter=OwnMetrics(process=False),
         patience=0.5,
         max_series=MAX_SERIES.default,
     )

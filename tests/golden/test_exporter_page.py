@@ -51,7 +51,7 @@ FIRST_PID = 5000
 
 # What depends on when and where the test runs, not on what was replayed.
 VARIES = re.compile(
-    r"^(process_\w+|cephqos_exporter_build_info{.*}|cephqos_\w+_duration_seconds({.*})?"
+    r"^(process_\w+|python_gc_\w+{.*}|cephqos_exporter_build_info{.*}|cephqos_\w+_duration_seconds({.*})?"
     r"|cephqos_qos_reservation_lag_seconds{.*}|cephqos_ops_oldest_age_seconds{.*}"
     r"|cephqos_ops_sampled_wait_seconds_total{.*}) .*$",
     re.MULTILINE,

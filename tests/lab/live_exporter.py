@@ -8,8 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.core_options import MAX_SERIES
 from cephqos_exporter.daemon import Collector, Host
-from cephqos_exporter.report import ScrapeReport
-from cephqos_exporter.scrape import Reporter, Scraper
+from cephqos_exporter.families import Family
+from cephqos_exporter.scrape.part import Part
+from cephqos_exporter.scrape.scraper import Reporter, Scraper
 from cephqos_loadgen.lab.lab import RunningLab
 
 Labels = dict[str, str]
@@ -52,10 +53,9 @@ class LivePage:
 
 
 class _NoReport(Reporter):
-    def families(self, report: ScrapeReport) -> list[object]:  # type: ignore[override]
-        daemons = report.daemons.items()
-        failed = [(name, one.success) for name, one in daemons if not all(one.success.values())]
-        assert not failed, f"collectors failed: {failed}"
+    def families(self, parts: Sequence[Part], seconds: float) -> Sequence[Family]:
+        failed = [one for one in parts if one.labels and not all(one.success.values())]
+        assert not failed, [(one.labels, one.success) for one in failed]
         return []
 
 

@@ -15,7 +15,7 @@ from aiohttp import web
 
 from cephqos_base.errors import MISSING, ConfigError, Described
 from cephqos_exporter.daemon import Daemon
-from cephqos_exporter.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
+from cephqos_exporter.scrape.exposition import OPENMETRICS_CONTENT_TYPE, TEXT_CONTENT_TYPE, Page
 from cephqos_exporter.web.addresses import shown
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter, TooManyFailures
 from cephqos_exporter.web.config import WebConfig, load

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cephqos_exporter.rendering import number_text
+from cephqos_exporter.scrape.rendering import number_text
 from cephqos_loadgen.archive.series import RecordedRun, Samples
 from cephqos_loadgen.record.columns import labelled, parse, render
 

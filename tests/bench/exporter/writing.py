@@ -8,10 +8,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from tests.bench.exporter.verdicts import Verdicts
 
-from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
-from cephqos_exporter.rendering import render
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import render
 
 
 def bench_exposition(verdicts: Verdicts) -> None:

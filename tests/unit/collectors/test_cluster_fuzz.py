@@ -12,8 +12,8 @@ from tests.recorded import RELEASES
 
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.daemon_errors import SourceUnavailable
-from cephqos_exporter.exposition import Page
-from cephqos_exporter.rendering import Rendered, render
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import Rendered, render
 
 from .test_cluster_poller import Clock, RecordedReader, poller, read, source
 

@@ -15,8 +15,8 @@ from tests.replay.daemons import RecordedDaemon
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
 from cephqos_exporter.collectors.crimson import CrimsonCollector
 from cephqos_exporter.collectors.crimson.names import LEFT_OUT, TABLE, USUAL, shown
-from cephqos_exporter.exposition import Page
-from cephqos_exporter.rendering import render
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import render
 
 from .crimson_views import (
     BLOCKS,

@@ -8,10 +8,11 @@ from pathlib import Path
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.ceph.discovery import find_sockets
-from cephqos_exporter.collectors.own import OwnReporter
 from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, Host
 from cephqos_exporter.families import Family
-from cephqos_exporter.scrape import PageSource, Scraper
+from cephqos_exporter.scrape.own_metrics import OwnMetrics
+from cephqos_exporter.scrape.rounds import PageSource
+from cephqos_exporter.scrape.scraper import Scraper
 
 FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"
 REPLIES = {
@@ -117,7 +118,7 @@ async def scraping(
         find=lambda: find_sockets([str(host.directory)], ("osd",)),
         collectors=collectors,
         sources=sources,
-        reporter=OwnReporter(process=False),
+        reporter=OwnMetrics(process=False),
         patience=patience,
         max_series=max_series,
     )

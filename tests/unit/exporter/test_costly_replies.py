@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
-from cephqos_exporter import fetch
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.daemon_errors import Malformed, TooLarge
 from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_exporter.qos.waits import wait_of
-from cephqos_exporter.validity import valid_name
+from cephqos_exporter.scrape import fetch
+from cephqos_exporter.scrape.validity import valid_name
 
 from .scraping import REPLIES, StatusCollector, scraping, text, up
 

@@ -10,11 +10,11 @@ from prometheus_client import Metric
 from prometheus_client import parser as text_parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText, extend_labels, render_labels
-from cephqos_exporter.rendering import render
-from cephqos_exporter.validity import Seen
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import render
+from cephqos_exporter.scrape.validity import Seen
 
 OSD = render_labels({"ceph_daemon": "osd.0", "cluster": "c"})
 OTHER = extend_labels(OSD, {"a": "b"})

@@ -14,11 +14,11 @@ from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
 from cephqos_exporter.collectors.perf import PerfCollector
-from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family, Form
 from cephqos_exporter.labels import LabelText, render_labels
-from cephqos_exporter.rendering import Renderer, render
-from cephqos_exporter.validity import Seen
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import Renderer, render
+from cephqos_exporter.scrape.validity import Seen
 
 from ..exporter.scraping import scraping, text
 from ..exporter.test_rendering import FAMILIES, VALUES

@@ -5,10 +5,10 @@ import random
 import pytest
 from tests.fuzz.replies import Figures, absurd, fuzz, refused
 
-from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
-from cephqos_exporter.rendering import render
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import render
 
 HEAD = "# HELP a Help.\n# TYPE a counter\n"
 

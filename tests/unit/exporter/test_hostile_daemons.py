@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.recorded import RECORDINGS
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedDaemon, ReplayedHost
 
-from cephqos_exporter import labels, validity
+from cephqos_exporter import labels
 from cephqos_exporter.app import build_scraper
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.ceph.pids import process_start
@@ -27,7 +27,8 @@ from cephqos_exporter.cli import read_settings
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
 from cephqos_exporter.daemon_errors import Malformed
 from cephqos_exporter.families import Family
-from cephqos_exporter.scrape import Scraper
+from cephqos_exporter.scrape import validity
+from cephqos_exporter.scrape.scraper import Scraper
 from cephqos_exporter.sysfs import read_text
 
 from .scraping import FSID, REPLIES, StatusCollector, names, scraping, text, up
@@ -339,7 +340,8 @@ async def test_one_absurd_reply_is_not_remembered(tmp_path: Path) -> None:
                 page = await page_of(scraper)
                 assert "NaN" not in page and "Inf " not in page
             daemon.recording = GOOD
-            scraper._tracked[next(iter(scraper._tracked))]._retry_at.clear()  # half a minute passes
+            collectors = scraper._tracked[next(iter(scraper._tracked))]._collectors
+            collectors._retry_at.clear()  # half a minute passes
             for _ in range(3):
                 page = await page_of(scraper)
             assert not failed(page)

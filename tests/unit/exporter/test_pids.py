@@ -10,10 +10,11 @@ import pytest
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 from tests.replay.host_tree import HostTree
 
-from cephqos_exporter import fetch, lookup
+from cephqos_exporter import lookup
 from cephqos_exporter.ceph.discovery import find_sockets
 from cephqos_exporter.ceph.pids import find_pid, process_start
-from cephqos_exporter.fetch import DaemonFetcher
+from cephqos_exporter.scrape import fetch
+from cephqos_exporter.scrape.fetch import DaemonFetcher
 
 FSID = "b57be7fd-f103-4eb6-a252-ba6e212f166b"
 STATUS = f'{{"cluster_fsid":"{FSID}"}}'.encode()

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cephqos_exporter import validity
 from cephqos_exporter.families import Family, FamilyType
 from cephqos_exporter.labels import Labels, LabelText, render_labels
-from cephqos_exporter.rendering import Renderer, render
-from cephqos_exporter.validity import Seen
+from cephqos_exporter.scrape import validity
+from cephqos_exporter.scrape.rendering import Renderer, render
+from cephqos_exporter.scrape.validity import Seen
 
 OSD = render_labels({"ceph_daemon": "osd.0"})
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 import pytest
 from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 
-from cephqos_exporter import fetch, rounds
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
-from cephqos_exporter.rendering import Rendered
+from cephqos_exporter.scrape import fetch, rounds
+from cephqos_exporter.scrape.rendering import Rendered
 
 from .scraping import (
     FSID,

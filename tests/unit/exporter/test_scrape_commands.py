@@ -6,8 +6,8 @@ import time
 import pytest
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
-from cephqos_exporter import fetch
 from cephqos_exporter.ceph.commands import READ_ONLY_COMMANDS
+from cephqos_exporter.scrape import fetch
 
 from .scraping import (
     REPLIES,

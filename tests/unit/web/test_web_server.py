@@ -19,10 +19,10 @@ from aiohttp import web
 
 from cephqos_base.errors import ConfigError
 from cephqos_exporter.daemon import Daemon
-from cephqos_exporter.exposition import Page
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText
-from cephqos_exporter.rendering import render
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.rendering import render
 from cephqos_exporter.web.addresses import listen_on
 from cephqos_exporter.web.auth import BasicAuth, RateLimiter
 from cephqos_exporter.web.config import RateLimit

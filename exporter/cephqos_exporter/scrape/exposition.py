@@ -4,12 +4,15 @@ The sample lines of the two formats are the same bytes; only the headers differ.
 rendered lines, each written once however many formats are asked for, and drops the samples early.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from prometheus_client import Metric
+
 from cephqos_exporter.families import FamilyType
-from cephqos_exporter.rendering import Heads, Rendered
+from cephqos_exporter.scrape.metrics import metric_of
+from cephqos_exporter.scrape.rendering import Heads, Rendered
 
 TEXT_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_CONTENT_TYPE: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -55,6 +58,11 @@ class Page:
             self._bodies[openmetrics] = self._write(openmetrics).encode()
         return self._bodies[openmetrics]
 
+    def metrics(self) -> Iterator[Metric]:
+        """The page for prometheus_client, which names and types metrics as OpenMetrics does."""
+        for name, block in sorted(self._blocks.items()):
+            yield metric_of(*_in_openmetrics(name, block.type), block.help, block.lines)
+
     def _write(self, openmetrics: bool) -> str:
         head = _openmetrics_head if openmetrics else _text_head
         parts: list[str] = []
@@ -73,13 +81,14 @@ def _text_head(name: str, kind: FamilyType, text: str) -> str:
 
 
 def _openmetrics_head(name: str, kind: FamilyType, text: str) -> str:
-    """A counter's samples must end in `_total` there; one that does not is of unknown type."""
     text = text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
-    if kind == "counter":
-        if name.endswith("_total"):
-            name = name.removesuffix("_total")
-        else:
-            kind = "unknown"
-    elif kind == "info":
-        name = name.removesuffix("_info")
+    name, kind = _in_openmetrics(name, kind)
     return f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
+
+
+def _in_openmetrics(name: str, kind: FamilyType) -> tuple[str, FamilyType]:
+    """A counter's samples must end in `_total` there; one that does not is of unknown type."""
+    if kind == "counter" and not name.endswith("_total"):
+        return name, "unknown"
+    end = {"counter": "_total", "info": "_info"}.get(kind, "")
+    return name.removesuffix(end), kind

@@ -10,15 +10,15 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.commands import encode_request
 from cephqos_exporter.ceph.discovery import Socket, fsid_in_path, identify, identify_process
-from cephqos_exporter.daemon import Command, Daemon, Host
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, Host
 from cephqos_exporter.daemon_errors import (
     Busy,
     DaemonError,
@@ -26,6 +26,7 @@ from cephqos_exporter.daemon_errors import (
     TimedOut,
     UnknownCommand,
 )
+from cephqos_exporter.labels import render_labels
 
 log = logging.getLogger(__name__)
 
@@ -48,17 +49,6 @@ KEPT_BYTES: Final = 2 << 20
 
 
 @dataclass(slots=True)
-class Fetched:
-    """What a scrape got from one daemon."""
-
-    replies: dict[str, Any] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    up: bool = False
-    reason: str = ""  # why it is not up
-    asked: int = 0
-
-
-@dataclass(slots=True)
 class _Kept:
     value: Any
     time: float
@@ -71,7 +61,8 @@ class _UnderWay(NamedTuple):
 
     batch: asok.Batch
     ask: dict[str, float]
-    before: Fetched  # what needed no asking
+    replies: dict[str, Any]  # those that needed no asking
+    errors: dict[str, str]
 
 
 def _lifetimes(commands: Iterable[Command]) -> dict[str, tuple[float, float]]:
@@ -90,7 +81,9 @@ class DaemonFetcher:
         self.socket = socket
         self._host = host
         self._path = str(socket.path)
-        self.daemon: Daemon | None = None  # known once it has answered
+        self.identified = False  # it has answered who it is
+        path = socket.path  # tells something until then
+        self._is(Daemon(socket.kind, socket.id, fsid_in_path(path), path))
         self._look_at = 0.0  # for its process, where that is not known
         self._kept: dict[str, _Kept] = {}
         # Commands it does not have -> when to ask again, and how long it is until then.
@@ -105,11 +98,9 @@ class DaemonFetcher:
         # time to live is between a half and all of it, the first time.
         self._share = 0.5 + (crc32(os.fsencode(self._path)) % 1024) / 2048
 
-    @property
-    def unidentified(self) -> Daemon:
-        """The daemon as far as its socket's path tells."""
-        path = self.socket.path
-        return Daemon(self.socket.kind, self.socket.id, fsid_in_path(path), path)
+    def _is(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.labels = render_labels(daemon.labels)
 
     @property
     def probing(self) -> bool:
@@ -117,15 +108,15 @@ class DaemonFetcher:
 
     async def identify(self, deadline: float) -> str:
         """Learn which daemon this is, once; the reason if it does not say."""
-        if self.daemon is not None:
+        if self.identified:
             if self.daemon.pid is None:
-                await self._find_process(self.daemon)
+                await self._find_process()
             return ""
         if self._silent:
             return TimedOut.reason
         self._look_at = asyncio.get_running_loop().time() + PROCESS_SECONDS
         try:
-            self.daemon = await identify(self.socket, self._host, deadline=deadline)
+            self._is(await identify(self.socket, self._host, deadline=deadline))
         except DaemonError as exc:
             if exc.reason != self._told:  # not at every scrape
                 self._told = exc.reason
@@ -133,78 +124,77 @@ class DaemonFetcher:
             if isinstance(exc, TimedOut | Busy):
                 self._missed(silent=True, hung=())
             return exc.reason
+        self.identified = True
         return ""
 
-    async def _find_process(self, daemon: Daemon) -> None:
+    async def _find_process(self) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._look_at:
             self._look_at = now + PROCESS_SECONDS
-            self.daemon = await identify_process(daemon, self.socket, self._host)
+            self._is(await identify_process(self.daemon, self.socket, self._host))
 
-    async def fetch(self, commands: Iterable[Command], deadline: float) -> Fetched:
+    async def fetch(self, commands: Iterable[Command], deadline: float) -> DaemonView:
         """Every command's reply, from the daemon or from what is still good, by `deadline`."""
-        result = Fetched()
+        replies: dict[str, Any] = {}
+        errors: dict[str, str] = {}
         ask: dict[str, float] = {}
         now = asyncio.get_running_loop().time()
         for prefix, (least, most) in _lifetimes(commands).items():
             kept = self._kept.get(prefix)
             if kept is not None and now - kept.time < least * kept.share:
-                result.replies[prefix] = kept.value
+                replies[prefix] = kept.value
             elif now < self._unknown.get(prefix, _ASK_NOW)[0]:
-                result.errors[prefix] = UnknownCommand.reason
+                errors[prefix] = UnknownCommand.reason
             elif self._silent or prefix in self._hung:
-                result.errors[prefix] = TimedOut.reason
+                errors[prefix] = TimedOut.reason
             else:
                 ask[prefix] = most
         if not ask:
-            result.up = not self._silent
-            result.reason = TimedOut.reason if self._silent else ""
-            return result
+            return self._view(replies, errors, TimedOut.reason if self._silent else "")
         requests = [(prefix, encode_request(prefix)) for prefix in ask]
         batch = asok.Batch(self._path, requests, deadline)
-        self._under_way = _UnderWay(batch, ask, result)
+        self._under_way = _UnderWay(batch, ask, replies, errors)
         try:
             answers = await batch.run()
         finally:
             self._under_way = None
-        self._digest(answers, ask, result)
+        view = self._read(answers, ask, replies, errors)
         if answers.hung:
-            self._missed(silent=not result.up, hung=answers.hung)
-        return result
+            self._missed(silent=bool(view.down), hung=answers.hung)
+        return view
 
-    def so_far(self) -> Fetched | None:
+    def so_far(self) -> DaemonView | None:
         """What `fetch` has already, while it waits for the rest; None if it does not."""
         if self._under_way is None:
             return None
-        batch, ask, before = self._under_way
-        result = Fetched(dict(before.replies), dict(before.errors))
-        self._digest(batch.answers.so_far(ask, stopped=batch.silent), ask, result)
-        return result
+        batch, ask, replies, errors = self._under_way
+        answers = batch.answers.so_far(ask, stopped=batch.silent)
+        return self._read(answers, ask, dict(replies), dict(errors))
 
     def take_spent(self) -> float:
         """CPU seconds that reading replies took since this was asked last."""
         spent, self._spent = self._spent, 0.0
         return spent
 
-    def _digest(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
+    def _read(
+        self,
+        answers: asok.Answers,
+        ttls: Mapping[str, float],
+        replies: dict[str, Any],
+        errors: dict[str, str],
+    ) -> DaemonView:
+        """What was answered, added to what needed no asking."""
         began = time.thread_time()
-        try:
-            self._read(answers, ttls, result)
-        finally:
-            self._spent += time.thread_time() - began
-
-    def _read(self, answers: asok.Answers, ttls: dict[str, float], result: Fetched) -> None:
         now = asyncio.get_running_loop().time()
         sizes = {prefix: len(body) for prefix, body in answers.bodies.items()}
-        replies = answers.parse()
-        for prefix, value in replies.items():
-            ttl = ttls[prefix]
-            if ttl > 0:
+        parsed = answers.parse()
+        for prefix, value in parsed.items():
+            if ttls[prefix] > 0:
                 self._keep(prefix, value, now, sizes[prefix])
-            result.replies[prefix] = value
-        answered = bool(replies)
+            replies[prefix] = value
+        answered = bool(parsed)
         for prefix, error in answers.errors.items():
-            result.errors[prefix] = error.reason
+            errors[prefix] = error.reason
             self._kept.pop(prefix, None)
             if isinstance(error, UnknownCommand):
                 _, waited = self._unknown.get(prefix, _ASK_NOW)
@@ -212,11 +202,17 @@ class DaemonFetcher:
                 self._unknown[prefix] = now + wait, wait
             answered = answered or isinstance(error, UnknownCommand | ErrorReply)
             log.debug("%s: %s: %s", self._path, prefix, error)
-        result.up = answered and not answers.stopped
+        down = ""
         if answers.stopped:
-            result.reason = TimedOut.reason
+            down = TimedOut.reason
         elif not answered:
-            result.reason = next(iter(answers.errors.values())).reason
+            down = next(iter(answers.errors.values())).reason
+        self._spent += time.thread_time() - began
+        return self._view(replies, errors, down)
+
+    def _view(self, replies: dict[str, Any], errors: dict[str, str], down: str) -> DaemonView:
+        now = time.time()
+        return DaemonView(self.daemon, self.labels, replies, errors, now, self._host, down)
 
     def _keep(self, prefix: str, value: Any, now: float, size: int) -> None:
         """Keep a reply, unless it is so large that it had better be asked for again."""

@@ -8,14 +8,14 @@ No number is kept, and no line.
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, islice, pairwise, repeat
+from itertools import chain, islice, pairwise, repeat
 from operator import itemgetter, le
 from typing import Final, NamedTuple, Self
 
 import orjson
 
 from cephqos_exporter.families import Family, FamilyType, FilledForm, Form, Sample
-from cephqos_exporter.validity import (
+from cephqos_exporter.scrape.validity import (
     COUNTED,
     NEVER_BELOW_0,
     SIGNS,
@@ -65,34 +65,26 @@ class _Numbers(NamedTuple):
 class _Shape(NamedTuple):
     """All of some families but the numbers."""
 
-    names: Sequence[str]
-    types: Sequence[FamilyType]
-    helps: Sequence[str]
-    lengths: Sequence[int]
+    heads: Sequence[tuple[str, FamilyType, str, int]]  # with how many samples
     suffixes: Sequence[str]
     labels: Sequence[str]
 
-
-def _taken_apart(families: Sequence[Family]) -> tuple[_Shape, _Numbers]:
-    """Families that have samples as their shape and their numbers."""
-    samples = list(chain.from_iterable([family.samples for family in families]))
-    shape = _Shape(
-        [family.name for family in families],
-        [family.type for family in families],
-        [family.help for family in families],
-        [len(family.samples) for family in families],
-        [suffix for suffix, _, _ in samples],
-        [labels for _, labels, _ in samples],
-    )
-    return shape, _numbers([value for _, _, value in samples])
+    @classmethod
+    def of(cls, families: Iterable[Family], samples: Sequence[Sample]) -> Self:
+        return cls(
+            [(family.name, family.type, family.help, len(family.samples)) for family in families],
+            [suffix for suffix, _, _ in samples],
+            [labels for _, labels, _ in samples],
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """What was found fit as a whole: its text with a place for each number."""
+    """What was found fit as a whole: a form's text with a place for each number."""
 
-    shape: _Shape
+    form: Form
     heads: Heads
+    samples: Sequence[Sequence[Sample]]  # of each family that has some
     series: frozenset[str]  # names with suffixes
     text: str
     # Places of buckets, and of those right above them.
@@ -101,35 +93,35 @@ class _Layout:
     counted: Callable[[Sequence[float]], Sequence[float]]  # takes those that must be whole
 
     @classmethod
-    def of(cls, families: Sequence[Family], shape: _Shape, heads: Heads) -> Self:
+    def of(cls, form: Form, heads: Heads) -> Self:
         """From what was rendered without anything left out."""
-        each = list(chain.from_iterable(map(repeat, heads.names, shape.lengths)))
-        lines = [
-            f"{name}{suffix}{{{labels}}} ".replace("%", "%%") + "%s\n"
-            if labels
-            else f"{name}{suffix} %s\n"
-            for name, suffix, labels in zip(each, shape.suffixes, shape.labels, strict=True)
-        ]
-        ends = list(accumulate(shape.lengths, initial=0))
-        rising = [
-            (start + one, start + above)
-            for family, start in zip(families, ends, strict=False)
-            if family.type == "histogram"
-            for one, above in _rising(family.samples)
-        ]
+        blocks: list[str] = []
+        series: set[str] = set()
+        rising: list[tuple[int, int]] = []
+        counted: list[int] = []
+        place = 0
+        families = [family for family in form.families if family.samples]
+        for name, family in zip(heads.names, families, strict=True):
+            block = _lines(name, family.samples, repeat("\0"))
+            blocks.append(block.replace("%", "%%").replace("\0", "%s"))
+            series.update(name + suffix for suffix, _, _ in family.samples)
+            if family.type == "histogram":
+                rising += [(place + one, place + above) for one, above in _rising(family.samples)]
+            numbered = enumerate(family.samples, place)
+            counted += [i for i, (suffix, _, _) in numbered if suffix in COUNTED]
+            place += len(family.samples)
         return cls(
-            shape,
+            form,
             heads,
-            frozenset(map(str.__add__, each, shape.suffixes)),
-            _BETWEEN.join("".join(lines[a:b]) for a, b in pairwise(ends)),
+            [family.samples for family in families],
+            frozenset(series),
+            _BETWEEN.join(blocks),
             [one for one, _ in rising],
             [above for _, above in rising],
-            _taking([i for i, suffix in enumerate(shape.suffixes) if suffix in COUNTED]),
+            _taking(counted),
         )
 
-    def fill(
-        self, numbers: _Numbers, samples: Sequence[Sequence[Sample]], seen: Seen
-    ) -> Rendered | None:
+    def fill(self, numbers: _Numbers, seen: Seen) -> Rendered | None:
         """The same series with other numbers; None if they are not fit as a whole."""
         values, texts, plain = numbers
         if not (plain or self._has_no_absurd_one(texts)):
@@ -139,7 +131,7 @@ class _Layout:
             return None
         if not all(map(le, [values[i] for i in self.lower], [values[i] for i in self.upper])):
             return None
-        if not seen.are_new(self.series, self.heads.names, samples):
+        if not seen.are_new(self.series, self.heads.names, self.samples):
             return None
         text = self.text % tuple(texts)
         lines = text.split(_BETWEEN)
@@ -147,52 +139,44 @@ class _Layout:
 
     def _has_no_absurd_one(self, texts: Iterable[str]) -> bool:
         rest = iter(texts)
-        kinds = zip(self.shape.types, self.shape.lengths, strict=True)
-        return all(_none_is_absurd(kind, islice(rest, length)) for kind, length in kinds)
+        kinds = zip(self.heads.types, self.samples, strict=True)
+        return all(_none_is_absurd(kind, islice(rest, len(own))) for kind, own in kinds)
 
 
 class Renderer:
-    """Renders what one source gives at every scrape."""
+    """Renders what one source gives at every scrape.
+
+    What has no form gets one that is kept for as long as its series are the same: that saves a
+    sixth of a scrape's CPU.
+    """
 
     def __init__(self) -> None:
+        self._shape: _Shape | None = None  # of the last families that had no form
+        self._made = Form((), 0)  # of that shape
         self._layout: _Layout | None = None
-        self._form: Form | None = None  # that the layout was made of, if it was
-        self._samples: Sequence[Sequence[Sample]] = ()  # of the form
 
     def render(self, families: Iterable[Family], seen: Seen) -> Rendered:
         """As `render` does; `seen` has the series that are on the page already."""
-        form = None
-        if isinstance(families, FilledForm):
-            rendered = self._fill(families, seen)
+        filled = families if isinstance(families, FilledForm) else self._filled(families)
+        numbers = _numbers(filled.values)
+        if self._layout is not None and self._layout.form is filled.form:
+            rendered = self._layout.fill(numbers, seen)
             if rendered is not None:
                 return rendered
-            form = families.form
-        filled = [family for family in families if family.samples]
-        if not filled:
+        there = [family for family in filled if family.samples]
+        if not there:
             return _NOTHING
-        rendered = self._render(filled, seen)
-        if form is not None and form is not self._form:
-            self._samples = [family.samples for family in form.families if family.samples]
-        self._form = form
+        rendered, as_it_is = _render(there, numbers, seen)
+        self._layout = _Layout.of(filled.form, rendered.heads) if as_it_is else None
         return rendered
 
-    def _fill(self, filled: FilledForm, seen: Seen) -> Rendered | None:
-        """With the layout if it was made of the same form, and the numbers are fit as a whole."""
-        if self._layout is None or filled.form is not self._form:
-            return None
-        return self._layout.fill(_numbers(filled.values), self._samples, seen)
-
-    def _render(self, families: Sequence[Family], seen: Seen) -> Rendered:
-        """With the layout if it fits, else with a new one."""
-        shape, numbers = _taken_apart(families)
-        if self._layout is not None and self._layout.shape == shape:
-            samples = [family.samples for family in families]
-            rendered = self._layout.fill(numbers, samples, seen)
-            if rendered is not None:
-                return rendered
-        rendered, as_it_is = _render(families, numbers, seen)
-        self._layout = _Layout.of(families, shape, rendered.heads) if as_it_is else None
-        return rendered
+    def _filled(self, families: Iterable[Family]) -> FilledForm:
+        there = tuple(family for family in families if family.samples)
+        samples = list(chain.from_iterable([family.samples for family in there]))
+        shape = _Shape.of(there, samples)
+        if shape != self._shape:
+            self._shape, self._made = shape, Form.of(there)
+        return self._made.fill([value for _, _, value in samples])
 
 
 def render(families: Iterable[Family], seen: Seen | None = None) -> Rendered:
@@ -252,11 +236,11 @@ def _heads(heads: Sequence[tuple[str, FamilyType, str]]) -> Heads:
     )
 
 
-def _lines(name: str, samples: Sequence[Sample], numbers: Sequence[str]) -> str:
+def _lines(name: str, samples: Sequence[Sample], numbers: Iterable[str]) -> str:
     return "".join(
         [
             f"{name}{suffix}{{{labels}}} {number}\n" if labels else f"{name}{suffix} {number}\n"
-            for (suffix, labels, _), number in zip(samples, numbers, strict=True)
+            for (suffix, labels, _), number in zip(samples, numbers, strict=False)
         ]
     )
 

@@ -1,0 +1,105 @@
+"""The exporter as a collector of a prometheus_client registry, in a process of one's own.
+
+from prometheus_client import REGISTRY, start_http_server
+from cephqos_exporter.embedding import ExporterCollector
+
+REGISTRY.register(ExporterCollector({"discovery.sockets": "/run/ceph"}))
+start_http_server(10130)
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from cephqos_exporter import core_options
+from cephqos_exporter.app import build_scraper
+from cephqos_exporter.checks import check
+from cephqos_exporter.cli import read_settings
+from cephqos_exporter.scrape.scraper import Scraper
+
+log = logging.getLogger(__name__)
+
+# A scrape ends at its deadline; what its loop needs besides, before it is taken for stuck.
+_GRACE_SECONDS: Final = 1.0
+_CLOSE_SECONDS: Final = 10.0
+
+
+class ExporterCollector(Collector):
+    """What the exporter finds on this host, but for metrics of the process, which is another's.
+
+    `options`: flags of `cephqos-exporter` without dashes; ConfigError if they are not allowed.
+    Scrapes run on an event loop in a thread of their own. So `collect` may be called from any
+    thread, and from several at once: they share what is asked of the daemons. It returns by
+    `scrape.timeout`, less the offset, with what has answered by then, and raises nothing for a
+    daemon or a collector that fails, as an exception would end the page of all others.
+    """
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        own = {core_options.DISABLE_OWN_METRICS.name: "true"}
+        self._settings = read_settings({**(options or {}), **own}, {})
+        check(self._settings)
+        offset = self._settings[core_options.TIMEOUT_OFFSET]
+        timeout = self._settings[core_options.TIMEOUT]
+        self._seconds = max(timeout - offset, timeout / 2)
+        self._lock = threading.Lock()
+        self._thread: _ScrapeThread | None = None
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: to register it asks no daemon."""
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        thread = self._running()
+        page = asyncio.run_coroutine_threadsafe(thread.scraper.page(self._seconds), thread.loop)
+        try:
+            return page.result(self._seconds + _GRACE_SECONDS).metrics()
+        except TimeoutError:
+            page.cancel()
+            log.error("nothing was scraped within %g s: the event loop is stuck", self._seconds)
+            return ()
+
+    def close(self) -> None:
+        """End what runs between scrapes; the next `collect` starts again."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None and thread.is_alive():
+            thread.end()
+
+    def _running(self) -> "_ScrapeThread":
+        """The thread, started by the first scrape, and anew in a process that was forked since."""
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = _ScrapeThread(build_scraper(self._settings))
+                self._thread.start()
+            return self._thread
+
+
+class _ScrapeThread(threading.Thread):
+    """An event loop with a scraper on it."""
+
+    def __init__(self, scraper: Scraper) -> None:
+        super().__init__(name="cephqos-exporter", daemon=True)
+        self.scraper = scraper
+        self.loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.call_soon(self.scraper.start)
+        self.loop.run_forever()
+        self.loop.close()
+
+    def end(self) -> None:
+        """Let scrapes under way end with what they have."""
+        self.loop.call_soon_threadsafe(self.scraper.hurry)
+        closing = asyncio.run_coroutine_threadsafe(self.scraper.close(), self.loop)
+        try:
+            closing.result(_CLOSE_SECONDS)
+        except TimeoutError:
+            log.error("ending a scrape without what did not end within %g s", _CLOSE_SECONDS)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.join(_CLOSE_SECONDS)

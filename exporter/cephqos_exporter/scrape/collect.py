@@ -1,0 +1,143 @@
+"""Runs the collectors on what a daemon has answered: what they give is its part of a page."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+from cephqos_exporter.ceph.pids import process_start
+from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon_errors import ConnectionRefused, SocketGone, UnknownCommand
+from cephqos_exporter.scrape.part import Part
+from cephqos_exporter.scrape.rendering import Rendered, Renderer
+from cephqos_exporter.scrape.validity import Seen
+
+log = logging.getLogger(__name__)
+
+# Asked where no collector asks anything at this scrape, so that "up" is seen and not assumed.
+_ALIVE = Command("version")
+
+# Bytes that a series takes on a page, at most, on average: labels can be long.
+_BYTES_PER_SERIES: Final = 512
+# A collector that fails on a daemon starts again with it, so often at most.
+_ANEW_SECONDS: Final = 30.0
+# Reasons that say that nobody listens at the socket.
+_DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
+
+
+class DaemonCollectors:
+    """The collectors of one daemon, each with what it has shown last; its failure is its own.
+
+    `drop_kept` makes the daemon be asked for everything again.
+    """
+
+    def __init__(
+        self,
+        collectors: Sequence[Collector],
+        *,
+        max_series: int,
+        drop_kept: Callable[[], None],
+    ) -> None:
+        self._collectors = collectors
+        self._max_series = max_series
+        self._drop_kept = drop_kept
+        self._renderers = {collector.name: Renderer() for collector in collectors}
+        self._failing: set[str] = set()  # as of the last scrape
+        self._retry_at: dict[str, float] = {}  # when they may start again
+
+    def commands(self, daemon: Daemon) -> Collection[Command]:
+        """What they want to know of the daemon in this scrape."""
+        found: list[Command] = []
+        for collector in self._collectors:
+            try:
+                found += collector.commands(daemon)
+            except Exception:
+                log.exception("collector %s: no commands for %s", collector.name, daemon.name)
+        if all(command.ttl for command in found):
+            found.append(_ALIVE)
+        return found
+
+    def part(self, view: DaemonView, took: float) -> Part:
+        """The daemon's part of a page, of bounded size, each series once."""
+        part = Part(labels=view.labels, down=view.down, took=took)
+        if view.down in _DEAD or (view.down and not _lives(view)):
+            # Its process number is another's by now, or may be.
+            part.success = self.all_failed()
+            return part
+        seen = Seen()
+        for collector in self._collectors:
+            started = time.perf_counter()
+            self._collect(collector, view, part, seen)
+            part.seconds[collector.name] = time.perf_counter() - started
+        return part
+
+    def all_failed(self) -> dict[str, bool]:
+        return {collector.name: False for collector in self._collectors}
+
+    def forget(self, daemon: Daemon) -> None:
+        for collector in self._collectors:
+            _forget(collector, daemon)
+
+    def _collect(self, collector: Collector, view: DaemonView, part: Part, seen: Seen) -> None:
+        name = collector.name
+        try:
+            rendered = self._renderers[name].render(collector.collect(view), seen)
+        except ReplyMissing as exc:
+            # A command that this release does not have: the collector is not for this daemon.
+            if exc.reason != UnknownCommand.reason:
+                part.success[name] = False
+                log.debug("collector %s: %s: %s", name, view.daemon.name, exc)
+        except Exception:
+            part.success[name] = False
+            # With its traceback the first time, not at every scrape for as long as it lasts.
+            level = logging.DEBUG if name in self._failing else logging.ERROR
+            self._failing.add(name)
+            log.log(level, "collector %s failed on %s", name, view.daemon.name, exc_info=True)
+            self._begin_anew(collector, view.daemon)
+        else:
+            part.success[name] = self._take(part, rendered)
+            self._failing.discard(name)
+            if not part.success[name]:
+                self._begin_anew(collector, view.daemon)
+
+    def _take(self, part: Part, rendered: Rendered) -> bool:
+        """Add what a collector gave if there is room; whether all of it is on the page."""
+        if rendered.left_out:
+            _count(part, "invalid", rendered.left_out)
+        samples = rendered.samples + sum(one.samples for one in part.rendered)
+        size = rendered.size + sum(one.size for one in part.rendered)
+        if samples > self._max_series or size > self._max_series * _BYTES_PER_SERIES:
+            _count(part, "limit", rendered.samples)
+            return False
+        part.rendered.append(rendered)
+        return not rendered.left_out
+
+    def _begin_anew(self, collector: Collector, daemon: Daemon) -> None:
+        """Drop what a collector and the fetcher know of the daemon: one bad reply may be in it.
+
+        Not at every scrape for as long as it fails, as what is dropped is asked for again.
+        """
+        now = asyncio.get_running_loop().time()
+        if now < self._retry_at.get(collector.name, 0.0):
+            return
+        self._retry_at[collector.name] = now + _ANEW_SECONDS
+        self._drop_kept()
+        _forget(collector, daemon)
+
+
+def _count(part: Part, reason: str, samples: int) -> None:
+    part.left_out[reason] = part.left_out.get(reason, 0) + samples
+
+
+def _forget(collector: Collector, daemon: Daemon) -> None:
+    try:
+        collector.forget(daemon)
+    except Exception:
+        log.exception("collector %s could not forget %s", collector.name, daemon.name)
+
+
+def _lives(view: DaemonView) -> bool:
+    """Whether a daemon that does not answer is the process that did."""
+    pid, start = view.daemon.pid, view.daemon.start
+    return pid is None or process_start(view.host, pid) == start

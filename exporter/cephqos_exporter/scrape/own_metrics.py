@@ -1,0 +1,180 @@
+"""The exporter about itself: what each daemon and collector gave, what it cost, what it is.
+
+What is one for the whole exporter is kept in objects of prometheus_client. What is one for each
+daemon is not: 800 samples on a host with 60 OSDs, which would cost a scrape ten times as much.
+"""
+
+import os
+import platform
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, Metric, PlatformCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from cephqos_base.version import __version__
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText, extend_labels
+from cephqos_exporter.procfs import CLOCK_TICKS
+from cephqos_exporter.scrape.metrics import families_of
+from cephqos_exporter.scrape.part import Part
+
+
+class OwnMetrics:
+    """Families from the parts of a page; process metrics unless switched off."""
+
+    def __init__(self, *, process: bool = True, discovers: bool = True) -> None:
+        own = self._registry = CollectorRegistry()
+        self._extended: dict[tuple[LabelText, str, str], LabelText] = {}
+        self._discovered = (
+            Gauge(
+                "cephqos_discovery_daemons",
+                "Daemons found by their admin sockets. 0: there are none, or the "
+                "exporter's user may not see them.",
+                registry=own,
+            )
+            if discovers
+            else None
+        )
+        self._collector_seconds = Gauge(
+            "cephqos_collector_duration_seconds",
+            "Time that a collector spent in this scrape, over all daemons.",
+            ["collector"],
+            registry=own,
+        )
+        self._host_success = Gauge(
+            "cephqos_collector_host_success",
+            "1: the collector produced its metrics for the host or the cluster in this scrape.",
+            ["collector"],
+            registry=own,
+        )
+        self._seconds = Gauge(
+            "cephqos_exporter_scrape_duration_seconds", "Time that this scrape took.", registry=own
+        )
+        build = Info("cephqos_exporter_build", "Version of the exporter.", registry=own)
+        build.info({"version": __version__, "python_version": platform.python_version()})
+        if process:
+            own.register(ProcessFigures())
+            GCCollector(registry=own)
+            PlatformCollector(registry=own)
+
+    def families(self, parts: Sequence[Part], seconds: float) -> Iterable[Family]:
+        daemons = _by_labels(parts)
+        if self._discovered is not None:
+            self._discovered.set(len(daemons))
+        self._collector_seconds.clear()
+        self._host_success.clear()
+        spent: Counter[str] = Counter()
+        for part in parts:
+            spent.update(part.seconds)
+            if part.labels is None:
+                for name, good in part.success.items():
+                    self._host_success.labels(name).set(good)
+        for name, total in spent.items():
+            self._collector_seconds.labels(name).set(total)
+        self._seconds.set(seconds)
+        yield from self._daemons(daemons)
+        yield from families_of(self._registry.collect())
+
+    def _with(self, labels: LabelText, name: str, value: str) -> LabelText:
+        key = (labels, name, value)
+        if key not in self._extended:
+            if len(self._extended) > 100_000:  # daemons came and went for years
+                self._extended.clear()
+            self._extended[key] = extend_labels(labels, {name: value})
+        return self._extended[key]
+
+    def _daemons(self, daemons: dict[LabelText, Part]) -> Iterable[Family]:
+        up = Family(
+            "cephqos_daemon_up",
+            "gauge",
+            "1: the daemon answered on its admin socket in this scrape. 0: it did not, "
+            "for the reason given.",
+        )
+        seconds = Family(
+            "cephqos_daemon_scrape_duration_seconds",
+            "gauge",
+            "Time until the daemon's replies had arrived or were given up.",
+        )
+        success = Family(
+            "cephqos_collector_success",
+            "gauge",
+            "1: the collector produced its metrics for the daemon in this scrape. "
+            "Absent where it is not meant for the daemon.",
+        )
+        left_out = Family(
+            "cephqos_daemon_samples_left_out",
+            "gauge",
+            "Samples left out of this scrape: invalid (NaN, infinite, a count below 0, bad labels) "
+            "or beyond --scrape.max-series (limit). Absent while there are none.",
+        )
+        for labels, part in sorted(daemons.items()):
+            up.add(self._with(labels, "reason", part.down), not part.down)
+            seconds.add(labels, part.took)
+            for collector, good in part.success.items():
+                success.add(self._with(labels, "collector", collector), good)
+            for reason, samples in part.left_out.items():
+                left_out.add(self._with(labels, "reason", reason), samples)
+        return up, seconds, success, left_out
+
+
+class ProcessFigures(Collector):
+    """The metrics of prometheus_client's ProcessCollector.
+
+    That one lists the open descriptors. This process has thousands, and listing 4,500 takes as long
+    as two OSDs; Linux tells their number as the directory's size from 6.2 on.
+    """
+
+    def __init__(self) -> None:
+        # Once, as it moves with the clock.
+        boot = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._started = round(boot + int(_stat()[19]) / CLOCK_TICKS, 2)
+
+    def collect(self) -> Iterable[Metric]:
+        stat = _stat()
+        yield CounterMetricFamily(
+            "process_cpu_seconds_total",
+            "Total user and system CPU time spent in seconds.",
+            (int(stat[11]) + int(stat[12])) / CLOCK_TICKS,
+        )
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        for name, text, value in (
+            ("open_fds", "Number of open file descriptors.", _open_descriptors()),
+            ("max_fds", "Maximum number of open file descriptors.", limit),
+            (
+                "resident_memory_bytes",
+                "Resident memory size in bytes.",
+                int(stat[21]) * resource.getpagesize(),
+            ),
+            ("virtual_memory_bytes", "Virtual memory size in bytes.", int(stat[20])),
+            (
+                "start_time_seconds",
+                "Start time of the process since unix epoch in seconds.",
+                self._started,
+            ),
+        ):
+            yield GaugeMetricFamily(f"process_{name}", text, value)
+
+
+def _stat() -> list[str]:
+    return Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+
+
+def _open_descriptors() -> int:
+    return os.stat("/proc/self/fd").st_size or len(os.listdir("/proc/self/fd"))  # noqa: PTH116, PTH208
+
+
+def _by_labels(parts: Sequence[Part]) -> dict[LabelText, Part]:
+    """Each daemon once: what answered wins over a stale socket of the same name."""
+    found: dict[LabelText, Part] = {}
+    for part in parts:
+        if part.labels is None:
+            continue
+        other = found.get(part.labels)
+        if other is None or (other.down and (not part.down or other.nameless)):
+            found[part.labels] = part
+    return found

@@ -1,0 +1,21 @@
+"""What a daemon, a source or the host gives to a page, and how that went."""
+
+from dataclasses import dataclass, field
+
+from cephqos_exporter.labels import LabelText
+from cephqos_exporter.scrape.rendering import Rendered
+
+
+@dataclass(slots=True)
+class Part:
+    """The exporter's own metrics tell of all but the lines."""
+
+    rendered: list[Rendered] = field(default_factory=list)
+    success: dict[str, bool] = field(default_factory=dict)  # by collector; absent: not for it
+    seconds: dict[str, float] = field(default_factory=dict)  # by collector
+    # Of a daemon; None: it is about the host or the cluster.
+    labels: LabelText | None = None
+    down: str = ""  # why the daemon is not up; empty if it is
+    nameless: bool = False  # it never told its cluster
+    took: float = 0.0  # seconds until its replies had come or were given up
+    left_out: dict[str, int] = field(default_factory=dict)  # samples, by reason

@@ -1,0 +1,302 @@
+"""Rounds: one daemon asked, its collectors run, for all requests that come meanwhile.
+
+A request joins the round that is under way, or starts one, and waits for it no longer than it may
+since the round began. So a daemon that hangs costs each request its own deadline once, and costs
+those that come while it hangs nothing; how long one of them is ready to wait costs no other.
+"""
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+
+from cephqos_exporter.daemon import Daemon, DaemonView
+from cephqos_exporter.daemon_errors import SourceUnavailable, TimedOut
+from cephqos_exporter.families import Family
+from cephqos_exporter.labels import LabelText, render_labels
+from cephqos_exporter.scrape.collect import DaemonCollectors
+from cephqos_exporter.scrape.fetch import DaemonFetcher
+from cephqos_exporter.scrape.part import Part
+from cephqos_exporter.scrape.rendering import render
+
+log = logging.getLogger(__name__)
+
+# A round that ends at a request's deadline is waited for a moment longer, for its samples.
+_GRACE_SECONDS: Final = 0.1
+# A request that joined later than this does not take over what a round has so far: it may be old.
+_FRESH_SECONDS: Final = 1.0
+# CPU time to read one daemon's replies that is too much: seventy times the usual.
+COSTLY_SECONDS: Final = 0.25
+# A daemon that costs so much twice in a row rests so many times as long.
+_REST: Final = 20.0
+_COSTLY: Final = "costly"
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A request's place in a round."""
+
+    task: "asyncio.Task[Part]"
+    until: float
+    fresh: bool  # whether it came when the round began
+
+    def part(self) -> Part | None:
+        """The whole part of the page, or None if the round goes on."""
+        done = self.task.done() and not self.task.cancelled()
+        return self.task.result() if done else None
+
+
+async def wait_for(waiting: Sequence[Waiting], hurry: "asyncio.Future[None]") -> None:
+    """Wait for each as long as it may take; end at once when `hurry` is done."""
+    loop = asyncio.get_running_loop()
+    pending = {one.task: one.until for one in waiting if not one.task.done()}
+    while pending and not hurry.done():
+        left = min(pending.values()) - loop.time()
+        # One wait for all of them: to be woken by each would cost the square of their number.
+        everyone = asyncio.ensure_future(asyncio.wait(pending, timeout=max(0.0, left)))
+        awaited: list[asyncio.Future[Any]] = [everyone, hurry]
+        try:
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            everyone.cancel()
+        now = loop.time()
+        pending = {task: at for task, at in pending.items() if at > now and not task.done()}
+
+
+class Rounds(ABC):
+    """The rounds of one daemon or source, one at a time."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._task: asyncio.Task[Part] | None = None
+        self._started = 0.0
+
+    def join(self, seconds: float, patience: float) -> Waiting:
+        """Take part in the round under way, or start one, for at most `seconds` since it began."""
+        now = asyncio.get_running_loop().time()
+        if self._task is None or self._task.done():
+            self._started = now
+            deadline = now + max(seconds, patience)
+            self._task = asyncio.create_task(self.round(deadline), name=f"round of {self.name}")
+            self._task.add_done_callback(self._over)
+        until = self._started + seconds + _GRACE_SECONDS
+        return Waiting(self._task, until, now - self._started < _FRESH_SECONDS)
+
+    def _over(self, task: "asyncio.Task[Part]") -> None:
+        """Leave what it gave to those who wait for it."""
+        if self._task is task:
+            self._task = None
+
+    @abstractmethod
+    async def round(self, deadline: float) -> Part:
+        """Ask and collect, by `deadline`."""
+
+    @abstractmethod
+    def so_far(self, waited: Waiting) -> Part:
+        """What the round under way has for a request that can wait no longer."""
+
+    @abstractmethod
+    def failed(self) -> Part:
+        """What stands for a round that ended in a defect of ours."""
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+class Speakers:
+    """Whose samples count where two sockets speak for one daemon, one of them left behind."""
+
+    def __init__(self) -> None:
+        self._by_labels: dict[LabelText, DaemonRounds] = {}
+
+    def speaks(self, rounds: "DaemonRounds") -> bool:
+        speaker = self._by_labels.setdefault(rounds.labels, rounds)
+        if speaker is not rounds and not speaker.up:
+            speaker = self._by_labels[rounds.labels] = rounds
+        return speaker is rounds
+
+    def still_speaks(self, rounds: "DaemonRounds") -> bool:
+        return self._by_labels.get(rounds.labels) is rounds
+
+    def drop(self, rounds: "DaemonRounds") -> None:
+        if self.still_speaks(rounds):
+            del self._by_labels[rounds.labels]
+
+
+class Budget:
+    """What reading a daemon's replies costs, and how long it is left out if that is too much.
+
+    One thread reads for all daemons: who makes it work for a second holds up all others. Twice in a
+    row, as garbage of others may be collected in one daemon's time.
+    """
+
+    def __init__(self) -> None:
+        self.spent = 0.0  # CPU seconds in this round
+        self.rests_until = 0.0
+        self._costly_before = False
+
+    def settle(self, now: float) -> None:
+        """End a round."""
+        costly = self.spent > COSTLY_SECONDS
+        if costly and self._costly_before:
+            self.rests_until = now + self.spent * _REST
+        self._costly_before = costly
+        self.spent = 0.0
+
+
+class DaemonRounds(Rounds):
+    """The rounds of one admin socket, from its appearance to the daemon's restart or end."""
+
+    def __init__(
+        self, fetcher: DaemonFetcher, collectors: DaemonCollectors, speakers: Speakers
+    ) -> None:
+        super().__init__(fetcher.daemon.name)
+        self.up = True  # as of the last round; no doubt before the first
+        self._fetcher = fetcher
+        self._collectors = collectors
+        self._speakers = speakers
+        self._budget = Budget()
+
+    @property
+    def daemon(self) -> Daemon:
+        return self._fetcher.daemon
+
+    @property
+    def labels(self) -> LabelText:
+        return self._fetcher.labels
+
+    async def round(self, deadline: float) -> Part:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._budget.rests_until:
+            return self._down(_COSTLY)
+        try:
+            return await self._round(deadline)
+        finally:
+            self._settle(loop.time())
+
+    def _settle(self, now: float) -> None:
+        self._budget.spent += self._fetcher.take_spent()
+        spent = self._budget.spent
+        self._budget.settle(now)
+        if now < self._budget.rests_until:
+            seconds = self._budget.rests_until - now
+            text = "reading the replies of %s took %.2f s of CPU: it is left out for %.0f s"
+            log.warning(text, self.daemon.name, spent, seconds)
+
+    async def _round(self, deadline: float) -> Part:
+        known = self.daemon if self._fetcher.identified else None
+        down = await self._fetcher.identify(deadline)
+        if not self._fetcher.identified:
+            return self._down(down)
+        if known is not None and self.daemon is not known:  # it was seen without its process
+            self._collectors.forget(known)
+        if not self._speakers.speaks(self):
+            return Part()
+        view = await self._fetcher.fetch(self._collectors.commands(self.daemon), deadline)
+        self.up = not view.down
+        if not self._speakers.still_speaks(self):
+            return Part()  # another socket of the daemon took over meanwhile
+        return self._collect(view)
+
+    def _collect(self, view: DaemonView) -> Part:
+        began = time.thread_time()
+        part = self._collectors.part(view, self._took())
+        self._budget.spent += time.thread_time() - began
+        return part
+
+    def so_far(self, waited: Waiting) -> Part:
+        view = self._fetcher.so_far() if waited.fresh else None
+        if view is None or not self._speakers.still_speaks(self):
+            return self._down(TimedOut.reason)
+        return self._collect(view)
+
+    def failed(self) -> Part:
+        part = self._down("error")
+        if not part.nameless:
+            part.success = self._collectors.all_failed()
+        return part
+
+    async def close(self) -> None:
+        await super().close()
+        await self._fetcher.close()
+
+    def forget(self) -> None:
+        """Drop what collectors know of the daemon."""
+        self._collectors.forget(self.daemon)
+
+    def named(self, part: Part, others: "Iterable[DaemonRounds]") -> Part:
+        """The part of a daemon that never answered, in the cluster of all of its directory."""
+        if not part.nameless or self.daemon.cluster:
+            return part
+        clusters = {
+            other.daemon.cluster
+            for other in others
+            if other.daemon.cluster and other.daemon.socket.parent == self.daemon.socket.parent
+        }
+        if len(clusters) != 1:
+            return part
+        return replace(
+            part, labels=render_labels(replace(self.daemon, cluster=clusters.pop()).labels)
+        )
+
+    def _took(self) -> float:
+        return asyncio.get_running_loop().time() - self._started
+
+    def _down(self, reason: str) -> Part:
+        nameless = not self._fetcher.identified
+        return Part(labels=self.labels, down=reason, nameless=nameless, took=self._took())
+
+
+class PageSource(Protocol):
+    """Something about the cluster rather than a daemon of this host (`--role cluster`).
+
+    `start` is called once, before the first scrape. `collect` is called once per scrape, beside the
+    daemons, and cancelled at the deadline (of the event loop's clock); what it raises costs its own
+    samples only.
+    """
+
+    name: str
+
+    def start(self) -> None: ...
+
+    async def collect(self, deadline: float) -> Iterable[Family]: ...
+
+    async def close(self) -> None: ...
+
+
+class SourceRounds(Rounds):
+    """The rounds of a cluster source."""
+
+    def __init__(self, source: PageSource) -> None:
+        super().__init__(source.name)
+        self.source = source
+
+    async def round(self, deadline: float) -> Part:
+        source = self.source
+        part = self.failed()
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout_at(deadline):
+                rendered = render(await source.collect(deadline))
+        except SourceUnavailable as exc:
+            part.rendered = [render(exc.families)]
+        except TimeoutError:
+            log.warning("cluster source %s gave nothing before the deadline", source.name)
+        except Exception:
+            log.exception("cluster source %s failed", source.name)
+        else:
+            part.success[source.name] = not rendered.left_out
+            part.rendered = [rendered]
+        part.seconds[source.name] = time.perf_counter() - started
+        return part
+
+    def so_far(self, waited: Waiting) -> Part:
+        return self.failed()
+
+    def failed(self) -> Part:
+        return Part(success={self.name: False})

@@ -1,0 +1,191 @@
+"""The scrape: every daemon asked once, concurrently; every failure isolated, every request on time.
+
+Flow: sockets found, the union of the collectors' commands fetched from each daemon, the pure
+collectors run as soon as their daemon has answered (while others still compute), the page put
+together. What one daemon or one collector does wrong costs that daemon's samples of that collector.
+
+What is shared by requests that come at once is the round of one daemon (`rounds.py`), not the whole
+scrape: each request waits for as long as it may, and what has answered by then is its page.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from cephqos_exporter.ceph.discovery import Socket
+from cephqos_exporter.daemon import Collector, Daemon, Host
+from cephqos_exporter.families import Family
+from cephqos_exporter.scrape.collect import DaemonCollectors
+from cephqos_exporter.scrape.exposition import Page
+from cephqos_exporter.scrape.fetch import DaemonFetcher
+from cephqos_exporter.scrape.part import Part
+from cephqos_exporter.scrape.rendering import Renderer, render
+from cephqos_exporter.scrape.rounds import (
+    DaemonRounds,
+    PageSource,
+    Rounds,
+    SourceRounds,
+    Speakers,
+    Waiting,
+    wait_for,
+)
+from cephqos_exporter.scrape.validity import Seen
+
+log = logging.getLogger(__name__)
+
+
+class Reporter(Protocol):
+    """Tells how a scrape went, from the parts of its page."""
+
+    def families(self, parts: Sequence[Part], seconds: float) -> Iterable[Family]: ...
+
+
+class Scraper:
+    """Holds the daemons of this host and answers scrapes.
+
+    `patience`: seconds that a daemon may take before it is left out, even if nobody waits for it
+    that long. `max_series`: of one daemon; what is beyond is left out, by whole collectors.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: Host,
+        find: Callable[[], Sequence[Socket]],
+        collectors: Sequence[Collector],
+        sources: Sequence[PageSource] = (),
+        reporter: Reporter,
+        patience: float,
+        max_series: int,
+    ) -> None:
+        self._host = host
+        self._find = find
+        self._collectors = collectors
+        self._sources = [SourceRounds(source) for source in sources]
+        self._reporter = reporter
+        self._own = Renderer()  # of what it says
+        self._patience = patience
+        self._max_series = max_series
+        self._speakers = Speakers()
+        self._tracked: dict[Socket, DaemonRounds] = {}
+        self._forgotten: set[asyncio.Task[None]] = set()
+        self._hurry: asyncio.Future[None] | None = None
+        self._pages = 0  # under way
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def daemons(self) -> list[Daemon]:
+        """The daemons seen by the last scrape."""
+        return [tracked.daemon for tracked in self._tracked.values()]
+
+    async def page(self, timeout: float) -> Page:  # noqa: ASYNC109 - of this request, not of a round
+        """The page of what has answered within `timeout` seconds."""
+        self._pages += 1
+        self._idle.clear()
+        try:
+            return await self._page(timeout)
+        finally:
+            self._pages -= 1
+            if not self._pages:
+                self._idle.set()
+
+    async def _page(self, timeout: float) -> Page:  # noqa: ASYNC109
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        self._refresh()
+        everyone: list[Rounds] = [*self._tracked.values(), *self._sources]
+        waiting = [rounds.join(timeout, self._patience) for rounds in everyone]
+        await wait_for(waiting, self._end_of_patience())
+        parts = [self._part(*one) for one in zip(everyone, waiting, strict=True)]
+        parts.append(self._of_the_host())
+        page = Page()
+        for part in parts:
+            for rendered in part.rendered:
+                page.add(rendered)
+        page.add(self._own.render(self._report(parts, loop.time() - started), Seen()))
+        return page
+
+    def _report(self, parts: Sequence[Part], seconds: float) -> Iterable[Family]:
+        """The exporter's own figures; a page with some of them is better than none."""
+        try:
+            yield from self._reporter.families(parts, seconds)
+        except OSError as exc:
+            log.warning("some of the exporter's own figures are missing: %s", exc)
+
+    def start(self) -> None:
+        """Let the sources begin with what they do between scrapes."""
+        for rounds in self._sources:
+            rounds.source.start()
+
+    def hurry(self) -> None:
+        """Let the scrapes under way end now, with what has answered."""
+        future = self._end_of_patience()
+        if not future.done():
+            future.set_result(None)
+
+    async def close(self) -> None:
+        """Let the scrapes under way end, then the rounds and probes, and drop all state."""
+        await self._idle.wait()
+        for tracked in self._tracked.values():
+            tracked.forget()
+        everyone: list[Rounds] = [*self._tracked.values(), *self._sources]
+        await asyncio.gather(*self._forgotten, *(rounds.close() for rounds in everyone))
+        await asyncio.gather(*(rounds.source.close() for rounds in self._sources))
+        self._tracked.clear()
+
+    def _end_of_patience(self) -> "asyncio.Future[None]":
+        if self._hurry is None:
+            self._hurry = asyncio.get_running_loop().create_future()
+        return self._hurry
+
+    def _refresh(self) -> None:
+        """Take up sockets that appeared; forget daemons that went or restarted."""
+        try:
+            found = self._find()
+        except OSError as exc:  # such as too few descriptors: go on with what is known
+            log.warning("cannot look for admin sockets: %s", exc)
+            return
+        for socket in set(self._tracked).difference(found):
+            tracked = self._tracked.pop(socket)
+            tracked.forget()
+            self._speakers.drop(tracked)
+            closing = asyncio.create_task(tracked.close(), name="close")
+            self._forgotten.add(closing)
+            closing.add_done_callback(self._forgotten.discard)
+        for socket in found:
+            if socket not in self._tracked:
+                fetcher = DaemonFetcher(socket, self._host)
+                collectors = DaemonCollectors(
+                    self._collectors, max_series=self._max_series, drop_kept=fetcher.drop_kept
+                )
+                self._tracked[socket] = DaemonRounds(fetcher, collectors, self._speakers)
+        self._tracked = {socket: self._tracked[socket] for socket in found}
+
+    def _part(self, rounds: Rounds, waited: Waiting) -> Part:
+        """What a daemon or a source gave, in whole or so far."""
+        try:
+            part = waited.part() or rounds.so_far(waited)
+        except Exception:
+            log.exception("the round of %s failed", rounds.name)
+            part = rounds.failed()
+        if isinstance(rounds, DaemonRounds):  # now that its neighbours have answered
+            part = rounds.named(part, self._tracked.values())
+        return part
+
+    def _of_the_host(self) -> Part:
+        part = Part()
+        for collector in self._collectors:
+            started = time.perf_counter()
+            part.success[collector.name] = False
+            try:
+                rendered = render(collector.finish())
+            except Exception:
+                log.exception("collector %s failed on the host's figures", collector.name)
+            else:
+                part.success[collector.name] = not rendered.left_out
+                part.rendered.append(rendered)
+            part.seconds[collector.name] = time.perf_counter() - started
+        return part
