@@ -157,9 +157,7 @@ async def _running(
     lab: RunningLab, archives: Path, port: int, climax: float
 ) -> AsyncIterator[asyncio.Task[Path]]:
     """The run, which is interrupted when the block ends; the device is set free then."""
-    options = RunOptions(
-        out=archives, lab=lab.paths.name, listen=f"127.0.0.1:{port}", listen_given=True
-    )
+    options = RunOptions(out=archives, lab=lab.paths.name, listen=f"127.0.0.1:{port}")
     scenario = parse(SCENARIO.replace("SQUEEZED", f"{climax + 60:g}s"), "story.yaml")
     run = asyncio.create_task(Runner(scenario, options, Silent()).run())
     try:

@@ -34,12 +34,7 @@ def interval_rows(archive: Archive) -> Iterator[Row]:
                 if figures:
                     yield {
                         **_where(repeat),
-                        "phase": interval.phase,
-                        "client": interval.client,
-                        "job": interval.job,
-                        "depth": interval.depth,
-                        "end_unix_seconds": interval.end_unix_seconds,
-                        "seconds": interval.seconds,
+                        **_fields(interval, "phase client job depth end_unix_seconds seconds"),
                         "op": op,
                         **_figures(figures),
                     }
@@ -52,10 +47,7 @@ def step_rows(archive: Archive) -> Iterator[Row]:
             yield {
                 **_where(repeat),
                 "phase": phase,
-                "depth": step.depth,
-                "start_unix_seconds": step.start_unix_seconds,
-                "end_unix_seconds": step.end_unix_seconds,
-                "seconds": step.seconds,
+                **_fields(step, "depth start_unix_seconds end_unix_seconds seconds"),
                 "op": op,
                 **_figures(figures),
             }
@@ -77,6 +69,10 @@ def phase_rows(archive: Archive) -> Iterator[Row]:
             for figure, value in phase.headline().items():
                 where = {**_where(repeat), "phase": name, "kind": phase.kind}
                 yield {**where, "ended_by": phase.ended_by, "figure": figure, "value": value}
+
+
+def _fields(of: object, names: str) -> Row:
+    return {name: getattr(of, name) for name in names.split()}
 
 
 def _where(repeat: RecordedRepeat) -> Row:
@@ -101,12 +97,9 @@ def _figures(figures: LoadFigures) -> Row:
     """A latency of nothing is none, and not 0."""
     percentiles = figures.latency_percentiles_seconds
     return {
-        "ios": figures.ios,
-        "iops": figures.iops,
-        "bytes_per_second": figures.bytes_per_second,
+        **_fields(figures, "ios iops bytes_per_second"),
         "latency_mean_seconds": figures.latency_mean_seconds if figures.ios else None,
-        "latency_deviation_seconds": figures.latency_deviation_seconds,
-        "latency_max_seconds": figures.latency_max_seconds,
+        **_fields(figures, "latency_deviation_seconds latency_max_seconds"),
         **{f"latency_p{p}_seconds": percentiles.get(p) for p in PERCENTILES},
     }
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN
 from cephqos_loadgen.servers import Address
 
 
@@ -22,8 +21,7 @@ class RunOptions:
     paths: tuple[str, ...] = ()  # devices and files that the scenario may load
     exporters: tuple[Address, ...] = ()  # their pages of metrics
     sockets: Path | None = None
-    listen: str = DEFAULT_LISTEN
-    listen_given: bool = False
+    listen: str | None = None  # None: the default, or another port where that is taken
     take_over: bool = False
     grafana: Address | None = None
     loki: Address | None = None

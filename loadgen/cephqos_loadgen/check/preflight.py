@@ -21,7 +21,7 @@ from cephqos_loadgen.engines.fio_engines import ENGINES
 from cephqos_loadgen.lab import checks
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.paths import labs_dir
-from cephqos_loadgen.live.endpoint import bind
+from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN, bind
 from cephqos_loadgen.plan import model
 from cephqos_loadgen.plan.action import Action
 from cephqos_loadgen.plan.errors import ClusterUnfit, HostLacks
@@ -63,7 +63,7 @@ async def check_plan(plan: model.Plan, options: RunOptions) -> None:
     else:
         _check_lab(plan)
     _writable("--out", options.out)
-    bind(options.listen, fall_back=not options.listen_given).close()
+    bind(options.listen or DEFAULT_LISTEN, fall_back=options.listen is None).close()
     lab_fsid = RunningLab.find(options.lab).state.fsid if options.lab else None
     await named_servers.check(options, options.known_fsid or lab_fsid)
 

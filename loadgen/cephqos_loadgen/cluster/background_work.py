@@ -71,11 +71,11 @@ async def _stop_balancer(cluster: ClusterConnection, journal: undo.Journal) -> N
     written = [e for e in dump if e["section"] == "mgr" and e["name"] == _BALANCER_OPTION]
     remove = undo.command("config rm", who="mgr", name=_BALANCER_OPTION)
     on = undo.command("balancer on", target="mgr")
-    back = undo.undone_by(*([] if written else [remove]), on)
-    await journal.make(undo.Change([undo.ceph("balancer off", target="mgr")], back), cluster)
+    off = undo.ceph("balancer off", target="mgr")
+    await journal.make(undo.Change([off], (on,) if written else (remove, on)), cluster)
 
 
 async def _stop_autoscaling(cluster: ClusterConnection, journal: undo.Journal, pool: str) -> None:
     key = {"pool": pool, "var": "pg_autoscale_mode"}
-    back = undo.undone_by(undo.command("osd pool set", **key, val="on"))
+    back = (undo.command("osd pool set", **key, val="on"),)
     await journal.make(undo.Change([undo.ceph("osd pool set", **key, val="off")], back), cluster)

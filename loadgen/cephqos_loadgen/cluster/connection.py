@@ -31,6 +31,7 @@ _MAP_SECONDS = 0.3
 _STATS_SECONDS = 10.0
 _SOCKET_SECONDS = 5.0
 _ONCE_SECONDS = 5.0
+_SECONDS = 20.0
 _OSD_SECONDS = 60.0
 _DAEMONS = ("osd", "mon", "mgr")
 _NO_ORCHESTRATOR = (
@@ -194,26 +195,17 @@ class ClusterView:
         self._client = client
         self.fsid = fsid
 
-    async def command(
-        self,
-        prefix: Query,
-        *,
-        target: str = "mon",
-        within: float = 20.0,
-        patience: float = PATIENCE,
-        **arguments: Any,
-    ) -> Any:
+    async def command(self, prefix: Query, *, patience: float = PATIENCE, **arguments: Any) -> Any:
         """The reply; CommandFailed if the cluster says no, ClusterAway if it stays away."""
         if prefix not in _QUERIES:
             raise TypeError(f"{prefix} may change the cluster: a Change says how it is undone")
-        arguments |= {"target": target, "within": within}
         return await self._send(prefix, patience, arguments)
 
     async def _send(self, prefix: str, patience: float, arguments: dict[str, Any]) -> Any:
         deadline = time.monotonic() + patience
         while True:
             try:
-                return await self._client.command(prefix, **arguments)
+                return await self._client.command(prefix, **{"within": _SECONDS, **arguments})
             except ClusterUnreachable as error:
                 if time.monotonic() > deadline:
                     away = f"the cluster did not answer for {patience:g} s: {error}"
@@ -328,17 +320,8 @@ class ClusterConnection(ClusterView):
         """Of the child that holds the connection."""
         return self._client.pid
 
-    async def command(
-        self,
-        prefix: str,
-        *,
-        target: str = "mon",
-        within: float = 20.0,
-        patience: float = PATIENCE,
-        **arguments: Any,
-    ) -> Any:
+    async def command(self, prefix: str, *, patience: float = PATIENCE, **arguments: Any) -> Any:
         """Every command sent from here may be sent twice: they set, they do not add."""
-        arguments |= {"target": target, "within": within}
         return await self._send(prefix, patience, arguments)
 
     async def once(self, prefix: str, **arguments: Any) -> Any:

@@ -20,6 +20,7 @@ from cephqos_loadgen.cluster.option_values import OptionInfo, read_info, same_va
 from cephqos_loadgen.plan.errors import RunError, SettingRefused
 
 _VERIFY_SECONDS = 15.0
+_Values = dict[tuple[str, str], str]
 # Options of a manager's modules: the daemon itself does not know them, the monitors do.
 _MODULE_PREFIX = "mgr/"
 
@@ -190,7 +191,7 @@ class ClusterSettings(SettingsReader):
             if option not in at_start:
                 await self._set(option, stored.get((option.section, option.name)))
 
-    async def _stored(self, patience: float = PATIENCE) -> dict[tuple[str, str], str]:
+    async def _stored(self, patience: float = PATIENCE) -> _Values:
         """What the monitors' database says, entries with a mask left out."""
         dump = await self._cluster.command("config dump", patience=patience)
         return {(e["section"], e["name"]): e["value"] for e in dump if not e.get("mask")}
@@ -241,16 +242,20 @@ class ClusterSettings(SettingsReader):
             entry = undo.command("config rm", who=who, name=name)
         else:
             entry = undo.command("config set", who=who, name=name, value=before)
-        back = undo.undone_by(replace(entry, ours=option.value))
+        change = undo.Change([set_option(option)], (replace(entry, ours=option.value),))
         try:
-            await self._journal.make(undo.Change([set_option(option)], back), self._connection)
+            await self._journal.make(change, self._connection)
         except CommandFailed as error:
             raise SettingRefused(f"{who} {name} = {option.value}: {error}") from None
 
+    async def _last_set(self, entries: Sequence[undo.Undo]) -> tuple[_Values, _Values]:
+        """What the run has set last, by section and name; and what the monitors have now."""
+        last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
+        return last, await self._stored(patience=0.0) if last else {}
+
     async def changed_by_others(self, entries: Sequence[undo.Undo]) -> list[str]:
         """Options that the run had set, and that have another value now than it set last."""
-        last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
-        stored = await self._stored(patience=0.0) if last else {}
+        last, stored = await self._last_set(entries)
         found = {key: stored.get(key, ours) for key, ours in last.items()}
         return [
             f"{who} {name} was set to {now} by someone else during the run, which had set it to"
@@ -262,8 +267,7 @@ class ClusterSettings(SettingsReader):
     async def overridden(self, entries: Sequence[undo.Undo]) -> list[str]:
         """Options that OSDs have otherwise than the run has set them last, though the monitors'
         entry is the same: set in the daemon itself, by a more specific section, by a profile."""
-        last = {(e.arguments["who"], e.arguments["name"]): e.ours for e in entries if e.ours}
-        stored = await self._stored(patience=0.0) if last else {}
+        last, stored = await self._last_set(entries)
         kept = {
             (who, name): ours
             for (who, name), ours in last.items()

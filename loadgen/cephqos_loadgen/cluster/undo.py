@@ -55,9 +55,13 @@ def command(prefix: str, **arguments: Any) -> Undo:
     return Undo("command", shown, {"prefix": prefix, **arguments})
 
 
-# Finds the way back from a change, last step first, while nothing is changed yet. It is given what
-# is written down already. Nothing to undo: the cluster is so already, or that is written down.
-WayBack = Callable[[ClusterView, Collection[Undo]], Awaitable[Sequence[Undo]]]
+# The way back from a change, last step first: one step at least, or what finds it while nothing is
+# changed yet. That is given what is written down already. It finds nothing where the cluster is so
+# already, or where the way back is written down.
+WayBack = (
+    tuple[Undo, *tuple[Undo, ...]]
+    | Callable[[ClusterView, Collection[Undo]], Awaitable[Sequence[Undo]]]
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,6 @@ class Change:
 
     commands: Sequence[ClusterCommand]
     undo: WayBack
-
-
-def undone_by(*entries: Undo) -> WayBack:
-    """For changes whose way back is the same whatever the cluster is like."""
-
-    async def known(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
-        return entries
-
-    return known
 
 
 def flag(name: str, *, on: bool) -> Change:
@@ -98,7 +93,8 @@ class Journal:
 
     async def make(self, change: Change, cluster: ClusterConnection) -> None:
         """The change; first what undoes it is written down."""
-        for entry in await change.undo(cluster, self.entries):
+        back = change.undo
+        for entry in back if isinstance(back, tuple) else await back(cluster, self.entries):
             await self.push(entry)
         for step in change.commands:
             await cluster.command(step.prefix, **step.arguments)

@@ -94,3 +94,11 @@ class FioEngine(ABC):
     def host_lacks(self) -> str:
         """Why this host cannot have it at all; empty where it can."""
         return ""
+
+
+class ImageEngine(FioEngine):
+    """An engine that loads the images of a pool."""
+
+    __slots__ = ()
+    needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
+    on_images = True

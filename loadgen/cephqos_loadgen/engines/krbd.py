@@ -1,24 +1,21 @@
 """krbd: images as block devices of the kernel."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 from cephqos_base.errors import CephqosError
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget, Tools
+from cephqos_loadgen.engines.fio_engine import Devices, FioTarget, ImageEngine, Tools
 
 
-class Krbd(FioEngine):
+class Krbd(ImageEngine):
     """The images are mapped before fio starts, and unmapped after it."""
 
     name = "krbd"
     fio_name = "libaio"
     words = "the kernel's RBD"
     programs = ("rbd",)
-    needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
-    on_images = True
 
     def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         device = devices.get(volume, f"/dev/rbd/{target.pool}/volume.{volume}")

@@ -1,20 +1,15 @@
 """librbd: images through Ceph's own library."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
-from cephqos_loadgen.engines.fio_engine import Devices, FioEngine, FioTarget
+from cephqos_loadgen.engines.fio_engine import Devices, FioTarget, ImageEngine
 from cephqos_loadgen.plan.place import ProgramPaths
 
 
-class Rbd(FioEngine):
+class Rbd(ImageEngine):
     """fio links librbd itself."""
 
     name = "rbd"
     fio_name = "rbd"
     words = "librbd"
-    needs: ClassVar[Mapping[str, str]] = {"pool": "the pool of the images"}
-    on_images = True
 
     def options(self, target: FioTarget, client: str, volume: int, devices: Devices) -> list[str]:
         image = [f"--pool={target.pool}", f"--rbdname=volume.{volume}"]

@@ -1,9 +1,12 @@
 """Several steps of one load: a sweep over depths, a search for a latency target."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
-from cephqos_loadgen.results.figures import LoadFigures
+from cephqos_base.yamlfile import Value
+from cephqos_loadgen.plan.reading import read_client_seconds, read_integer
+from cephqos_loadgen.results.figures import PERCENTILES, LoadFigures
 from cephqos_loadgen.results.phase import Step
 
 
@@ -15,6 +18,17 @@ class Sweep:
     dwell: float
     dispersion: float | None = None
     latency: float | None = None
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(("depths", "dwell", "stop"), ("depths", "dwell"))
+        stop = table["stop"].table(("dispersion", "latency")) if "stop" in table else {}
+        return cls(
+            depths=_read_depths(table["depths"]),
+            dwell=read_client_seconds(table["dwell"]),
+            dispersion=stop["dispersion"].number(0.01, 100) if _is_on(stop, "dispersion") else None,
+            latency=stop["latency"].seconds(above_zero=True) if _is_on(stop, "latency") else None,
+        )
 
     @property
     def rules(self) -> list[str]:
@@ -36,6 +50,23 @@ class Search:
     least: int
     most: int
     dwell: float
+
+    @classmethod
+    def read(cls, value: Value) -> Self:
+        table = value.table(
+            ("target", "percentile", "least", "most", "dwell"), ("target", "most", "dwell")
+        )
+        least, most = read_integer(table, "least", 1, 4096), table["most"].integer(1, 4096)
+        if least > most:
+            table["most"].fail(f"at least {least}, the value of `least`")
+        percentile = table["percentile"].choice(PERCENTILES) if "percentile" in table else None
+        return cls(
+            target=table["target"].seconds(above_zero=True),
+            percentile=float(percentile) if percentile else None,
+            least=least,
+            most=most,
+            dwell=read_client_seconds(table["dwell"]),
+        )
 
     @property
     def words(self) -> str:
@@ -106,3 +137,15 @@ def latency_of(spec: Search, total: LoadFigures) -> float:
     if spec.percentile is None:
         return total.latency_mean_seconds
     return total.latency_percentile_seconds(spec.percentile) or 0.0
+
+
+def _is_on(stop: Mapping[str, Value], rule: str) -> bool:
+    """A rule that is there, and not `off`."""
+    return rule in stop and stop[rule].text() != "off"
+
+
+def _read_depths(value: Value) -> tuple[int, ...]:
+    depths = tuple(item.integer(1, 4096) for item in value.items())
+    if not depths or len(set(depths)) < len(depths):
+        value.fail("depths that are different, at least one")
+    return depths

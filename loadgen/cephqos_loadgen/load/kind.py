@@ -26,16 +26,6 @@ class PhaseKind(Action):
 
     __slots__ = ()
 
-    @property
-    def kind(self) -> str:
-        """That of its result."""
-        return str(self.result.kind)
-
-    @property
-    @abstractmethod
-    def result(self) -> type[PhaseResult]:
-        """The class of what `carry_out` returns."""
-
     async def found_in(self, cluster: ClusterView) -> Self:
         """The same, with what only the cluster knows: which OSD is the last, say."""
         return self

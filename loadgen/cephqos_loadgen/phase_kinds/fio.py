@@ -16,11 +16,10 @@ from cephqos_loadgen.engines.fio_options import read_fio_options
 from cephqos_loadgen.load import host_figures
 from cephqos_loadgen.load.clients import ClientProcess, RunTools, run_clients, step_of
 from cephqos_loadgen.load.context import Context
-from cephqos_loadgen.load.curve_reading import read_search, read_sweep
 from cephqos_loadgen.load.curves import Search, Sweep, search, sweep
-from cephqos_loadgen.load.fio_follower import FioFollower, became_steady, check_results
+from cephqos_loadgen.load.followers import FioFollower, became_steady, check_results
 from cephqos_loadgen.load.kind import End, PhaseKind
-from cephqos_loadgen.plan.endings import TOLD, Ending
+from cephqos_loadgen.plan.action import TOLD, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths, pinned, whole_seconds
@@ -139,8 +138,8 @@ class Fio(PhaseKind):
         if engine.on_images and volumes % clients:
             value.fail("as many volumes for each client", f"{volumes} volumes, {clients} clients")
         jobs = read_integer(table, "jobs", 1, 64)
-        steps = read_sweep(table["sweep"]) if "sweep" in table else None
-        target = read_search(table["search"]) if "search" in table else None
+        steps = Sweep.read(table["sweep"]) if "sweep" in table else None
+        target = Search.read(table["search"]) if "search" in table else None
         if steps and target:
             table["search"].fail("sweep or search, not both", "both")
         refuse_unused(table, engine, curve=bool(steps or target))

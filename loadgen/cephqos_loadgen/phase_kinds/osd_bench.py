@@ -8,7 +8,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.cluster.capacity import OBJECT_SIZE, OBJECTS, bench
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
-from cephqos_loadgen.plan.endings import WORK, Ending
+from cephqos_loadgen.plan.action import WORK, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.words import size

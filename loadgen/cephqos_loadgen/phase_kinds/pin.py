@@ -10,8 +10,8 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen import processes
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
+from cephqos_loadgen.plan.action import WORK, Ending
 from cephqos_loadgen.plan.cpu_placement import LSCPU, STRATEGIES, Cpu, parse_lscpu, place_osds
-from cephqos_loadgen.plan.endings import WORK, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
 from cephqos_loadgen.plan.reading import read_cpus, read_integer

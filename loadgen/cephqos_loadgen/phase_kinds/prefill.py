@@ -9,7 +9,7 @@ from cephqos_base.yamlfile import Value
 from cephqos_loadgen.engines.rados_bench import prefill_argv
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
-from cephqos_loadgen.plan.endings import WORK, Ending
+from cephqos_loadgen.plan.action import WORK, Ending
 from cephqos_loadgen.plan.estimate import objects_seconds
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import Objects

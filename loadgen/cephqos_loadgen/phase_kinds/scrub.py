@@ -11,8 +11,7 @@ from cephqos_loadgen.cluster.connection import Query
 from cephqos_loadgen.live.state import LiveScrub
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind
-from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.endings import WORK, Ending
+from cephqos_loadgen.plan.action import WORK, Action, Ending
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.parts import PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths

@@ -1,7 +1,7 @@
 """wait: nothing is done, the cluster is watched."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -10,20 +10,15 @@ from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.place import ProgramPaths
-from cephqos_loadgen.results.phase import PhaseResult
+from cephqos_loadgen.results.phase import PhaseResult, TimedResult
 
 
-@dataclass(frozen=True, slots=True)
-class WaitResult(PhaseResult):
-    """How long was waited."""
+class WaitResult(TimedResult):
+    """Of `wait`."""
 
+    __slots__ = ()
     kind: ClassVar[str] = "wait"
     version: ClassVar[int] = 1
-
-    seconds: float
-
-    def headline(self) -> Mapping[str, float]:
-        return {"seconds": self.seconds}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Literal, Self
 
 from cephqos_base.yamlfile import Value
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.plan.cpu_placement import Cpu
-from cephqos_loadgen.plan.endings import TOLD, Ending
 from cephqos_loadgen.plan.parts import Objects, PlannedPool
 from cephqos_loadgen.plan.place import ProgramPaths
+from cephqos_loadgen.results.phase import PhaseResult
+
+# What can end a phase.
+Ending = Literal["done", "duration", "scrub_done", "recovery_done", "steady_state", "phase"]
+# Kinds that last until they are told to end.
+TOLD: Final[tuple[Ending, ...]] = ("done", "duration", "scrub_done", "recovery_done", "phase")
+# Kinds that end with their work, and that nobody can tell to end before.
+WORK: Final[tuple[Ending, ...]] = ("done",)
 
 
 class Action(ABC):
@@ -27,8 +34,13 @@ class Action(ABC):
 
     @property
     @abstractmethod
+    def result(self) -> type[PhaseResult]:
+        """The class of what it finds."""
+
+    @property
     def kind(self) -> str:
-        """Its key in scenarios."""
+        """Its key in scenarios: that of its result."""
+        return str(self.result.kind)
 
     @classmethod
     @abstractmethod

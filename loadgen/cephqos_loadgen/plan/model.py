@@ -8,8 +8,7 @@ from typing import Literal
 
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.endings import Ending
+from cephqos_loadgen.plan.action import Action, Ending
 from cephqos_loadgen.plan.parts import Capacity, Device, PlannedPool
 
 Event = Literal["recovery_started", "scrub_started"]

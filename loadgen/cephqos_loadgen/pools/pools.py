@@ -1,12 +1,12 @@
 """Pools, images and objects: made and filled, used again when they are the same, removed."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 from cephqos_loadgen import processes
-from cephqos_loadgen.cluster import undo
-from cephqos_loadgen.cluster.connection import ClusterConnection
+from cephqos_loadgen.cluster.connection import ClusterConnection, ClusterView
+from cephqos_loadgen.cluster.undo import Change, Journal, Undo, carry_out, ceph
 from cephqos_loadgen.engines import rados_bench
 from cephqos_loadgen.engines.fio_output import JsonStream, read_status
 from cephqos_loadgen.engines.rbd import write_through_argv
@@ -42,7 +42,7 @@ class Pools:
     def __init__(
         self,
         cluster: ClusterConnection,
-        journal: undo.Journal,
+        journal: Journal,
         start: Start,
         live: Live,
         kept: KeptPools | None = None,
@@ -118,23 +118,25 @@ class Pools:
 
     async def _create(self, pool: PlannedPool) -> None:
         name = pool.name
-        entry = removal(name)
-        if entry not in self._journal.entries:  # a fresh one is created for every repeat
-            await self._journal.push(entry)
-        command = self._cluster.command
-        await command("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num)
-        await command(
-            "osd pool application enable", pool=name, app=APPLICATION, yes_i_really_mean_it=True
-        )
-        await command("osd pool set", pool=name, var="pg_autoscale_mode", val="off")
+        enable = {"app": APPLICATION, "yes_i_really_mean_it": True}
+        steps = [
+            ceph("osd pool create", pool=name, pg_num=pool.pg_num, pgp_num=pool.pg_num),
+            ceph("osd pool application enable", pool=name, **enable),
+            ceph("osd pool set", pool=name, var="pg_autoscale_mode", val="off"),
+        ]
         if pool.size is not None:
-            await self._set_size(pool.name, pool.size)
+            sure = {"yes_i_really_mean_it": True} if pool.size == 1 else {}
+            least = str(max(1, pool.size - 1))
+            steps += [
+                ceph("osd pool set", pool=name, var="size", val=str(pool.size), **sure),
+                ceph("osd pool set", pool=name, var="min_size", val=least),
+            ]
 
-    async def _set_size(self, name: str, size: int) -> None:
-        sure: dict[str, Any] = {"yes_i_really_mean_it": True} if size == 1 else {}
-        await self._cluster.command("osd pool set", pool=name, var="size", val=str(size), **sure)
-        least = str(max(1, size - 1))
-        await self._cluster.command("osd pool set", pool=name, var="min_size", val=least)
+        async def back(cluster: ClusterView, written: Collection[Undo]) -> Sequence[Undo]:
+            """A fresh one is created for every repeat."""
+            return [] if removal(name) in written else [removal(name)]
+
+        await self._journal.make(Change(steps, back), self._cluster)
 
     async def _fill(self, pool: PlannedPool) -> None:
         work: list[Awaitable[None]] = []
@@ -217,7 +219,7 @@ class Pools:
                 raise ChildFailed(f"{name} ended with status {status}: {child.said}")
 
     async def _remove(self, name: str) -> None:
-        await undo.carry_out(removal(name), self._cluster)
+        await carry_out(removal(name), self._cluster)
 
 
 def fill_limit(expected: float) -> float:

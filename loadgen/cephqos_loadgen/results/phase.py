@@ -49,6 +49,16 @@ class PhaseResult(ABC):
 
 
 @dataclass(frozen=True, slots=True)
+class TimedResult(PhaseResult):
+    """How long it took."""
+
+    seconds: float
+
+    def headline(self) -> Mapping[str, float]:
+        return {"seconds": self.seconds}
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """A load at one depth: a whole phase, or one step of a curve.
 

@@ -5,6 +5,7 @@ import secrets
 import shutil
 import textwrap
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -221,25 +222,17 @@ def options_from(arguments: argparse.Namespace) -> RunOptions:
         raise UsageError("--release is for a lab that the run starts: not with --lab or --conf")
     if arguments.conf is None and (arguments.keyring or arguments.known_fsid):
         raise UsageError("--keyring and --i-know-this-cluster need --conf")
-    return RunOptions(
-        out=arguments.out,
-        lab=arguments.lab,
-        conf=arguments.conf.absolute() if arguments.conf else None,
-        keyring=arguments.keyring.absolute() if arguments.keyring else None,
-        user=arguments.user,
-        known_fsid=arguments.known_fsid,
-        python=arguments.python,
-        work=arguments.work.absolute(),
-        paths=tuple(arguments.path),
-        exporters=tuple(Address.of_exporter(url).below("/metrics") for url in arguments.exporter),
-        sockets=arguments.sockets,
-        listen=arguments.listen or DEFAULT_LISTEN,
-        listen_given=arguments.listen is not None,
-        take_over=arguments.take_over,
-        grafana=Address.parse(arguments.grafana, "--grafana", 3000) if arguments.grafana else None,
-        loki=Address.parse(arguments.loki, "--loki", 3100) if arguments.loki else None,
-        resume=arguments.resume,
-    )
+    given = {
+        "conf": arguments.conf and arguments.conf.absolute(),
+        "keyring": arguments.keyring and arguments.keyring.absolute(),
+        "work": arguments.work.absolute(),
+        "paths": tuple(arguments.path),
+        "exporters": tuple(Address.of_exporter(u).below("/metrics") for u in arguments.exporter),
+        "grafana": arguments.grafana and Address.parse(arguments.grafana, "--grafana", 3000),
+        "loki": arguments.loki and Address.parse(arguments.loki, "--loki", 3100),
+    }
+    names = {field.name for field in fields(RunOptions)}
+    return RunOptions(**{name: vars(arguments)[name] for name in names - {*given}}, **given)
 
 
 def place_for(arguments: argparse.Namespace) -> ProgramPaths:

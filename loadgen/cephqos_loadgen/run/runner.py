@@ -22,7 +22,7 @@ from cephqos_loadgen.cluster.connection import Access, ConfAccess, LabAccess
 from cephqos_loadgen.lab.lab import Lab, RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 from cephqos_loadgen.live import terminal
-from cephqos_loadgen.live.endpoint import serve
+from cephqos_loadgen.live.endpoint import DEFAULT_LISTEN, serve
 from cephqos_loadgen.live.forecast import Forecast
 from cephqos_loadgen.live.metrics import LiveMetrics
 from cephqos_loadgen.live.notify import Notifier
@@ -170,10 +170,10 @@ class Runner:
             for run in self.plan.runs:
                 if run not in left:
                     self._forecast.finished(*run, None)
-        fall_back = not self.options.listen_given
+        listen, fall_back = self.options.listen or DEFAULT_LISTEN, self.options.listen is None
         async with AsyncExitStack() as stack:
             url = await stack.enter_async_context(
-                serve(self.options.listen, LiveMetrics(self.live), fall_back=fall_back)
+                serve(listen, LiveMetrics(self.live), fall_back=fall_back)
             )
             self.url = url
             self.progress.note(f"metrics of this run: {url}")

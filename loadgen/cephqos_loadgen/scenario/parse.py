@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -56,6 +56,7 @@ _KEYS = (
 DEFAULT_SCALE = "lab"
 # More would take years.
 MAX_RUNS = 100_000
+_Table = Mapping[str, ScenarioValue]
 # A value that decides nothing: as if its key were not there.
 KEEP = "keep"
 
@@ -195,7 +196,7 @@ def _point(
         flags=tuple(
             flag for layer in layers if "flags" in layer for flag in read_flags(layer["flags"])
         ),
-        devices=_devices(layers),
+        devices=Device(**_read(_tables(layers, "devices", _DEVICE_READERS), _DEVICE_READERS)),
         pools=pools,
         phases=phases,
         lab=lab,
@@ -211,7 +212,7 @@ def _filled(table: Mapping[str, ScenarioValue], variables: Variables) -> dict[st
 # -- layers: later ones win ----------------------------------------------------------------------
 
 
-def _settings(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[CephOption, ...]:
+def _settings(layers: Sequence[_Table]) -> tuple[CephOption, ...]:
     found: dict[tuple[str, str], CephOption] = {}
     for layer in layers:
         if "settings" in layer:
@@ -220,7 +221,7 @@ def _settings(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[CephOption
     return tuple(found.values())
 
 
-def _client(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[tuple[str, str], ...]:
+def _client(layers: Sequence[_Table]) -> tuple[tuple[str, str], ...]:
     # RBD's cache answers writes before any OSD sees them: what it measures is not Ceph.
     found = {"rbd_cache": "false"}
     for layer in layers:
@@ -231,29 +232,18 @@ def _client(layers: Sequence[Mapping[str, ScenarioValue]]) -> tuple[tuple[str, s
     return tuple(found.items())
 
 
-def _devices(layers: Sequence[Mapping[str, ScenarioValue]]) -> Device:
-    found = Device()
-    for layer in layers:
-        if "devices" in layer:
-            table = layer["devices"].table(("scheduler", "nr_requests", "read_ahead_kb"))
-            table = {key: item for key, item in table.items() if not _kept(item)}
-            requests, ahead = table.get("nr_requests"), table.get("read_ahead_kb")
-            found = Device(
-                scheduler=table["scheduler"].choice(IO_SCHEDULERS)
-                if "scheduler" in table
-                else found.scheduler,
-                nr_requests=requests.integer(1, 65536) if requests else found.nr_requests,
-                read_ahead_kb=ahead.integer(0, 1 << 20) if ahead else found.read_ahead_kb,
-            )
-    return found
-
-
 def _kept(value: ScenarioValue) -> bool:
     """`keep`: as if the key were not there, for variables that decide about it."""
     return not (value.is_mapping or value.is_list) and value.text() == KEEP
 
 
-_LAB_READERS: Final[dict[str, Callable[[ScenarioValue], Any]]] = {
+_Readers = Mapping[str, Callable[[ScenarioValue], Any]]
+_DEVICE_READERS: Final[_Readers] = {
+    "scheduler": lambda value: value.choice(IO_SCHEDULERS),
+    "nr_requests": lambda value: value.integer(1, 65536),
+    "read_ahead_kb": lambda value: value.integer(0, 1 << 20),
+}
+_LAB_READERS: Final[_Readers] = {
     "osds": lambda value: value.integer(1, 16),
     "osd_size": lambda value: value.size(MIN_OSD_SIZE),
     "backing": lambda value: value.choice(BACKINGS),
@@ -268,20 +258,26 @@ _LAB_READERS: Final[dict[str, Callable[[ScenarioValue], Any]]] = {
 }
 
 
-def _lab(layers: Sequence[Mapping[str, ScenarioValue]], release: str) -> tuple[LabSpec, bool]:
+def _tables(layers: Sequence[_Table], key: str, keys: Iterable[str]) -> list[_Table]:
+    return [layer[key].table(tuple(keys)) for layer in layers if key in layer]
+
+
+def _read(tables: Sequence[_Table], readers: _Readers) -> dict[str, Any]:
+    """The last value of each key that has one."""
+    table = {key: item for each in tables for key, item in each.items() if not _kept(item)}
+    return {key: read(table[key]) for key, read in readers.items() if key in table}
+
+
+def _lab(layers: Sequence[_Table], release: str) -> tuple[LabSpec, bool]:
     """The lab that the run would start, and whether each repeat has one of its own."""
-    keys = (*_LAB_READERS, "fresh", "settings")
-    labs = [layer["lab"].table(keys) for layer in layers if "lab" in layer]
-    table = {key: item for lab in labs for key, item in lab.items() if not _kept(item)}
-    asked: dict[str, Any] = {"osds": 3, "osd_size": 4 << 30}
-    asked |= {key: read(table[key]) for key, read in _LAB_READERS.items() if key in table}
-    spec = LabSpec(name="run", release=release, settings=_settings(labs), **asked)
-    return spec, "fresh" in table and table["fresh"].boolean()
+    readers = {**_LAB_READERS, "fresh": lambda value: value.boolean()}
+    labs = _tables(layers, "lab", (*readers, "settings"))
+    asked = {"osds": 3, "osd_size": 4 << 30, **_read(labs, readers)}
+    fresh = asked.pop("fresh", False)
+    return LabSpec(name="run", release=release, settings=_settings(labs), **asked), fresh
 
 
-def _lab_axes(
-    layers: Sequence[Mapping[str, ScenarioValue]], variables: Collection[str]
-) -> tuple[str, ...]:
+def _lab_axes(layers: Sequence[_Table], variables: Collection[str]) -> tuple[str, ...]:
     """The keys of `lab` that axes decide: themselves, or through variables of theirs."""
     found: dict[str, None] = {}
     for number, layer in enumerate(layers):

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan import model
-from cephqos_loadgen.plan.action import Action
-from cephqos_loadgen.plan.endings import Ending
+from cephqos_loadgen.plan.action import Action, Ending
 from cephqos_loadgen.plan.reading import NAME, read_client_seconds
 from cephqos_loadgen.scenario.source import ScenarioValue
 
 _PHASE_KEYS = ("name", "start", "until", "at_most", "expect", "may_fail", "against", *KINDS)
-_ENDINGS = ("done", "scrub_done", "recovery_done")
+_ENDINGS: tuple[Ending, ...] = ("done", "scrub_done", "recovery_done")
 # Behind its expected end a phase gets this much before the run is given up.
 _SLACK = 120.0
 _DEFAULT_AT_MOST = 900.0
@@ -156,7 +155,7 @@ def _read_ending(
         kind = until.choice(_ENDINGS)
         if kind == "done" and action.expected_seconds() is None:
             until.fail("scrub_done, recovery_done, a duration, a phase or a steady state")
-        ending = next(ending for ending in ("done", *_ENDINGS[1:]) if ending == kind)
+        ending = next(ending for ending in _ENDINGS if ending == kind)
         return _ending(ending, at_most, expected)
     entry = until.table(("duration", "steady_state", "phase"))
     if len(entry) != 1:
@@ -189,7 +188,7 @@ def _duration(
 
 
 def _ending(
-    kind: str,
+    kind: Ending,
     at_most: float | None,
     expected: float | None,
     phase: str = "",
@@ -199,11 +198,4 @@ def _ending(
         at_most = _DEFAULT_AT_MOST if expected is None else expected * 4 + _SLACK
     if expected is None:
         expected = min(60.0, at_most / 4)
-    known: dict[str, Ending] = {
-        "done": "done",
-        "scrub_done": "scrub_done",
-        "recovery_done": "recovery_done",
-        "phase": "phase",
-        "steady_state": "steady_state",
-    }
-    return model.Until(known[kind], at_most, expected, phase, steady)
+    return model.Until(kind, at_most, expected, phase, steady)

@@ -14,7 +14,7 @@ from tests.fio_said import SaidJob, document
 
 from cephqos_loadgen.live.state import Live, RunPlace
 from cephqos_loadgen.load.clients import step_of
-from cephqos_loadgen.load.fio_follower import FioFollower
+from cephqos_loadgen.load.followers import FioFollower
 from cephqos_loadgen.record.files import read_lines
 from cephqos_loadgen.record.layout import INTERVALS_FILE
 from cephqos_loadgen.record.repeat_folder import RepeatRecorder

@@ -19,7 +19,7 @@ from cephqos_loadgen.load import clients, phase_runner
 from cephqos_loadgen.load.clients import Follower, step_of
 from cephqos_loadgen.load.context import Hands, Marks
 from cephqos_loadgen.load.curves import Search, search
-from cephqos_loadgen.load.fio_follower import FioFollower
+from cephqos_loadgen.load.followers import FioFollower
 from cephqos_loadgen.load.phase_runner import limit_of
 from cephqos_loadgen.phase_kinds.fio import Fio, FioResult
 from cephqos_loadgen.phase_kinds.wait import Wait
