@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self, TypeVar
 
 import yaml
 from yaml.composer import Composer
@@ -51,6 +51,7 @@ _PLAIN_TAGS: Final = frozenset(
 )
 _TRUE: Final = frozenset(("true", "yes", "on"))
 _FALSE: Final = frozenset(("false", "no", "off"))
+Word = TypeVar("Word", bound=str)
 _INTEGER: Final = re.compile(r"[-+]?\d[\d_]*", re.ASCII)
 _NUMBER: Final = re.compile(r"[-+]?(\d[\d_]*(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
@@ -339,11 +340,12 @@ class Value:
             self.fail(allowed)
         return str(self.node.value)
 
-    def choice(self, allowed: Sequence[str]) -> str:
+    def choice(self, allowed: Sequence[Word]) -> Word:
         value = self.text(allowed=f"one of {', '.join(allowed)}")
-        if value not in allowed:
-            self.fail(f"one of {', '.join(allowed)}")
-        return value
+        for word in allowed:
+            if word == value:
+                return word
+        self.fail(f"one of {', '.join(allowed)}")
 
     def integer(self, least: int = 0, most: int = 1 << 40, allowed: str = "") -> int:
         allowed = allowed or f"a whole number from {least} to {most}"

@@ -20,7 +20,8 @@ from cephqos_loadgen.plan.reading import read_cpus, read_pool_name
 from cephqos_loadgen.plan.words import count, size
 from cephqos_loadgen.results.phase import LoadResult, PhaseResult, Step
 
-_WORDS = {"write": "writes", "seq": "sequential reads", "rand": "random reads"}
+_Op = Literal["write", "seq", "rand"]
+_WORDS: dict[_Op, str] = {"write": "writes", "seq": "sequential reads", "rand": "random reads"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class RadosBench(PhaseKind):
     endings: ClassVar[tuple[Ending, ...]] = ("duration",)  # one that is interrupted says nothing
 
     targets: tuple[str, ...]
-    op: Literal["write", "seq", "rand"]
+    op: _Op
     object_size: int
     in_flight: int
     cpus: tuple[int, ...] = ()
@@ -57,13 +58,12 @@ class RadosBench(PhaseKind):
     def read(cls, value: Value) -> Self:
         keys = ("pools", "op", "size", "in_flight")
         table = value.table((*keys, "cpus"), keys)
-        op = table["op"].choice(tuple(_WORDS))
         pools = tuple(read_pool_name(item) for item in table["pools"].items())
         if not pools or len(set(pools)) < len(pools):
             table["pools"].fail("pools that are different, at least one")
         return cls(
             targets=pools,
-            op="write" if op == "write" else "seq" if op == "seq" else "rand",
+            op=table["op"].choice(tuple(_WORDS)),
             object_size=table["size"].size(1),
             in_flight=table["in_flight"].integer(len(pools), 65536),
             cpus=read_cpus(table["cpus"]) if "cpus" in table else (),

@@ -17,12 +17,7 @@ from cephqos_loadgen.results.phase import PhaseResult
 
 def _by_name(*kinds: type[PhaseKind]) -> dict[str, type[PhaseKind]]:
     """A kind that lacks a part is a type error here."""
-    return {str(_result_of(kind).kind): kind for kind in kinds}
-
-
-def _result_of(kind: type[PhaseKind]) -> type[PhaseResult]:
-    found: type[PhaseResult] = kind.__dict__["result"]
-    return found
+    return {str(kind.__dict__["result"].kind): kind for kind in kinds}
 
 
 KINDS = _by_name(
@@ -39,4 +34,6 @@ KINDS = _by_name(
     Wait,
     Pin,
 )
-RESULTS: dict[str, type[PhaseResult]] = {n: _result_of(k) for n, k in KINDS.items()}
+RESULTS: dict[str, type[PhaseResult]] = {
+    name: kind.__dict__["result"] for name, kind in KINDS.items()
+}

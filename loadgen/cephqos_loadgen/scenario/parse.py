@@ -131,8 +131,7 @@ def _order(value: ScenarioValue | None, choices: Choices) -> model.Order:
         return choices.order
     if value is None:
         return "interleaved"
-    name = value.choice(model.ORDERS)
-    return next(order for order in model.ORDERS if order == name)
+    return value.choice(model.ORDERS)
 
 
 def _variables(

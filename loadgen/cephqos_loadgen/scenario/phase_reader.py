@@ -118,10 +118,9 @@ def _read_start(value: ScenarioValue | None, before: Sequence[model.Phase]) -> m
     if kind == "at":
         return model.Start("at", delay=table["at"].seconds() + delay)
     if kind == "when":
-        name = table["when"].choice(model.EVENTS)
+        event = table["when"].choice(model.EVENTS)
         if not before:
-            table["when"].fail("a phase before this one, from whose start the event counts", name)
-        event = next(event for event in model.EVENTS if event == name)
+            table["when"].fail("a phase before this one, from whose start the event counts", event)
         return model.Start("when", event=event, delay=delay)
     names = [phase.name for phase in before]
     phase = table[kind].choice(names) if names else table[kind].fail("a phase before this one")
@@ -155,8 +154,7 @@ def _read_ending(
         kind = until.choice(_ENDINGS)
         if kind == "done" and action.expected_seconds() is None:
             until.fail("scrub_done, recovery_done, a duration, a phase or a steady state")
-        ending = next(ending for ending in _ENDINGS if ending == kind)
-        return _ending(ending, at_most, expected)
+        return _ending(kind, at_most, expected)
     entry = until.table(("duration", "steady_state", "phase"))
     if len(entry) != 1:
         until.fail("one of duration, steady_state, phase", ", ".join(entry) or "none")
