@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-full test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -33,22 +33,33 @@ demo: $(STAMP) ## start a real Ceph cluster under load and show it live until Ct
 	@YES=$(YES) deploy/bootstrap.sh system
 	@exec $(BIN)/cephqos demo
 
-test: $(STAMP) ## run every test, on real Ceph clusters too (root, about three quarters of an hour)
-	@YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
-	@# Built meanwhile; the second call waits for it. What cannot be built fails the tests that need it.
-	@$(BIN)/python -m cephqos_stack.tools >/dev/null 2>&1 &
+SYSTEM = YES=$(YES) deploy/bootstrap.sh system tmux curl openssl systemd-analyze chromium
+BESIDE = -n 3 --dist loadfile --no-loadscope-reorder --durations=25
+
+test: $(STAMP) ## run what guards every change, on real Ceph clusters too (root, about half an hour)
+	@$(SYSTEM)
+	@# Built meanwhile; the second call waits for it, and says what failed.
+	@$(BIN)/cephqos lab trees >/dev/null 2>&1 &
+	$(BIN)/pytest tests/unit -n auto
 	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/unit tests/golden -n auto
-	-@$(BIN)/python -m cephqos_stack.tools
-	$(BIN)/pytest tests/lab tests/stack -m "not alone" -n 3 --dist loadfile --no-loadscope-reorder --durations=25
-	$(BIN)/pytest tests/lab tests/stack -m alone --durations=5
+	$(BIN)/pytest tests/golden tests/promtool -m "not full" -n auto --durations=5
+	$(BIN)/pytest tests/lab tests/stack -m "not alone and not full" $(BESIDE)
+	$(BIN)/pytest tests/lab tests/stack -m "alone and not full" --durations=10
+
+test-full: $(STAMP) ## run what make test leaves for the night: packages, logs, all releases (root, needs Go, about an hour)
+	@$(SYSTEM)
+	$(BIN)/python -m cephqos_stack.tools
+	$(BIN)/cephqos lab trees
+	$(BIN)/pytest tests/golden tests/promtool -m full -n auto
+	$(BIN)/pytest tests/lab tests/stack -m "full and not alone" $(BESIDE)
+	$(BIN)/pytest tests/lab tests/stack -m "full and alone" --durations=10
 
 test-fast: $(STAMP) ## run the tests that need nothing but Python (about two minutes)
 	$(BIN)/pytest tests/unit tests/golden -n auto
 
-test-rules: $(STAMP) ## let promtool evaluate the rules on made-up series (5 minutes)
+test-rules: $(STAMP) ## let promtool of Prometheus 2.53 and 3.5 evaluate the rules on made-up series (about 5 minutes)
 	$(BIN)/cephqos lab trees
-	$(BIN)/pytest tests/stack/test_rules_tools.py tests/stack/test_rules_intervals.py -n auto
+	$(BIN)/pytest tests/promtool -n auto
 
 check: $(STAMP) ## check lint, format, types and generated files
 	$(BIN)/ruff check .
@@ -143,7 +154,8 @@ test-staged: $(STAMP) ## run a dozen situations of make truth on one cluster (ro
 LOOKS = $(filter --list --table --help -h,$(TRUTH))
 truth: $(STAMP) ## stage faults and healthy loads on real clusters; print what the alerts said of each (root, an hour)
 	@$(if $(LOOKS),,YES=$(YES) deploy/bootstrap.sh system ip tc)
-	@# In a network namespace of its own, where links can be slowed down.
+	$(if $(LOOKS),,$(BIN)/cephqos lab trees)
+	@# In a network namespace of its own, where links can be slowed down, and nothing can be downloaded.
 	$(if $(LOOKS),,unshare --net sh -c 'ip link set lo up && exec "$$@"' - )env PYTHONPATH=. $(BIN)/python -m tests.truth $(TRUTH)
 
 study-small: $(STAMP) ## run client-vs-scrub and client-vs-recovery on labs, into docs/internals/study-small (root, 40 minutes)

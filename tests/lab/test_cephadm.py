@@ -10,6 +10,9 @@ import yaml
 from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.trees import tree_path, tree_ready
 
+pytestmark = pytest.mark.full
+
+
 CEPHADM = Path(__file__).parents[2] / "deploy" / "cephadm"
 # As `ceph orch apply` and the manager do it: read, judge, and what goes to the host.
 READ = """

@@ -30,6 +30,9 @@ from .booted_root import Booted, booted
 from .fresh_root import FreshRoot
 from .traced import called_in, lines_of, syscalls
 
+pytestmark = pytest.mark.full
+
+
 ROOT: Final = Path(__file__).parents[2]
 DEPLOY: Final = ROOT / "deploy"
 UNIT: Final = (DEPLOY / "collector" / "cephqos-collector.service").read_text()

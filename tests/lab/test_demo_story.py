@@ -98,6 +98,7 @@ def run_beside(
         print(run.communicate(timeout=30)[0])  # shown where the test fails
 
 
+@pytest.mark.full
 @pytest.mark.alone
 async def test_a_broken_promise_is_seen_in_alert_log_run_and_dashboards(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

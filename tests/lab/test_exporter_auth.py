@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.recorded import RELEASES
 
 from cephqos_exporter.ceph import cluster
 from cephqos_exporter.ceph.monclient import (
@@ -21,7 +20,7 @@ from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
 
 from .cluster_exporter import exporting
-from .conftest import LabPool, lab_name
+from .conftest import RELEASES_IN_TURN, LabPool, lab_name
 
 DOCUMENTS = Path(__file__).parents[2] / "docs" / "install"
 POOL = "guarded"
@@ -45,7 +44,7 @@ async def make_key(lab: RunningLab, entity: str) -> str:
     return keyring
 
 
-@pytest.fixture(scope="module", params=RELEASES)
+@pytest.fixture(scope="module", params=RELEASES_IN_TURN)
 def guarded(request: pytest.FixtureRequest, labs: LabPool) -> Iterator[RunningLab]:
     """A lab with keys; daemons of 18.2 run unprivileged as well."""
     user = "ceph" if request.param == "reef" else None

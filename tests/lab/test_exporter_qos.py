@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.recorded import RELEASES
 from tests.waiting import until
 
 from cephqos_exporter.collectors.histograms import HistogramsCollector
@@ -178,6 +179,7 @@ async def test_reads_cost_one_op_each(lab: RunningLab) -> None:
         assert client == pytest.approx(result.ops, rel=0.05)
 
 
+@pytest.mark.parametrize("release", RELEASES)
 async def test_op_counts_are_those_of_rados(lab: RunningLab) -> None:
     collectors = PerfCollector(), HistogramsCollector(), OpsCollector()
     async with watched(lab, *collectors) as exporter:

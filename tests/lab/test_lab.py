@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.recorded import RELEASES
 from tests.waiting import wait_until
 
 from cephqos_base.errors import UsageError
@@ -117,6 +118,7 @@ asyncio.run(main())
         child.communicate()
 
 
+@pytest.mark.parametrize("release", RELEASES)
 async def test_an_object_written_with_rados_is_read_back(shared_lab: RunningLab) -> None:
     await shared_lab.exec(["ceph", "osd", "pool", "create", "basics", "8"])
     await shared_lab.exec(["rados", "-p", "basics", "put", "greeting", "-"], data="hello, osd")

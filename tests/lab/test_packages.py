@@ -30,6 +30,9 @@ from .fresh_root import FreshRoot
 from .live_exporter import LivePage
 from .traced import called_in, lines_of, syscalls
 
+pytestmark = pytest.mark.full
+
+
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 VERSION = "0.1.0"

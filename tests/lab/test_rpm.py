@@ -18,6 +18,9 @@ from cephqos_stack.tools import find_tool
 from .booted_root import Booted, booted
 from .fresh_root import FreshRoot
 
+pytestmark = pytest.mark.full
+
+
 PACKAGES: Final = Path(__file__).parents[2] / "deploy" / "packages"
 MAKE: Final = (
     "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"

@@ -24,7 +24,7 @@ from .test_scenarios import assert_restored, growth
 from .test_scenarios_faults import assert_free, seconds, started, until_load
 
 
-@pytest.fixture(params=["pacific", "tentacle"])
+@pytest.fixture(params=[pytest.param("pacific", marks=pytest.mark.full), "tentacle"])
 def lab(labs: LabPool, request: pytest.FixtureRequest) -> RunningLab:
     return labs.shared(request.param)
 

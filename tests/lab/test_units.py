@@ -21,6 +21,9 @@ from cephqos_stack.tools import find_tool
 from .booted_root import Booted, booted
 from .fresh_root import FreshRoot
 
+pytestmark = pytest.mark.full
+
+
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 MAKE: Final = (
     "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1]); import build\n"

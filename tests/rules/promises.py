@@ -49,7 +49,7 @@ TARGETS = [
             )
         ),
         moments=(
-            silent(13.5),
+            silent(13),
             firing(
                 14.5,
                 {
@@ -192,7 +192,7 @@ LIMITS = [
         alert=LIMIT,
         series=merged(osd((5, IDLE), (20, _HELD), (10, IDLE), **_LIMITED)),
         moments=(
-            silent(9.5),
+            silent(9),
             firing(10.5, {**OSD0, "severity": "ticket", "cause": "limit"}),
             silent(29),
         ),
@@ -246,7 +246,7 @@ CAPACITY = [
         name="a capacity that the saturated OSD never reached",
         alert=OVERSTATED,
         series=merged(osd((5, IDLE), (20, BUSY), (10, IDLE), **_OVERSTATED)),
-        moments=(silent(9.25), firing(10, _TOO_MUCH), silent(30)),
+        moments=(silent(8.75), firing(10, _TOO_MUCH), silent(30)),
     ),
     RuleCase(
         name="the same OSD's clients are a ticket of cause capacity, not a page",

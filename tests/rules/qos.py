@@ -188,8 +188,16 @@ RESERVATION = [
         series=merged(osd((8, PROVEN), (20, SLOW)), osd((8, PROVEN), (20, SLOW), instance="host2")),
         moments=(firing(23, _SLOW_DEVICE),),
         values=(
-            (6, "sum(osd_class:cephqos_attained_ops:rate{class='client'})", 2000),
-            (6, "sum(instance_class:cephqos_attained_ops:sum{class='client'})", 2000),
+            (
+                6,
+                'round(sum(osd_class:cephqos_attained_ops:rate{class="client",cluster="c1"}))',
+                2000,
+            ),
+            (
+                6,
+                'round(sum(instance_class:cephqos_attained_ops:sum{class="client",cluster="c1"}))',
+                2000,
+            ),
         ),
     ),
     RuleCase(
@@ -294,7 +302,7 @@ RESERVATION = [
             ("cephqos_qos_queue_length", "cephqos_qos_reservation_lag"),
             osd((8, PROVEN), (20, SLOW), (12, PROVEN)),
         ),
-        moments=(silent(13.5), firing(15, _SLOW_DEVICE), silent(32)),
+        moments=(silent(13), firing(15, _SLOW_DEVICE), silent(32)),
     ),
     RuleCase(
         name="without figures of devices the slow one is told by its commits",
@@ -340,7 +348,7 @@ CLUSTER_WIDE = [
         name="half of the OSDs with the same cause are one alert for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((8, PROVEN), (12, SLOW), (8, PROVEN)))),
-        moments=(silent(13.5), firing(14, _MANY), firing(18, _MANY), silent(33)),
+        moments=(silent(13), firing(14, _MANY), firing(18, _MANY), silent(33)),
     ),
     RuleCase(
         name="replica work on all OSDs is one ticket for the cluster",

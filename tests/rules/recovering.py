@@ -59,7 +59,7 @@ CASES = [
         alert=REPLICA,
         series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
         moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="other_class"})', 2),),
+        values=((25, 'count(osd_class:cephqos_main_cause{cluster="c1",cause="other_class"})', 2),),
     ),
     RuleCase(
         name="a target is missed where clients wait for the OSD that a flood of recovery fills",
@@ -108,7 +108,13 @@ CASES = [
             others=WAITS,
         ),
         moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="other_osd",by="osd.1"})', 2),),
+        values=(
+            (
+                25,
+                'count(osd_class:cephqos_main_cause{cluster="c1",cause="other_osd",by="osd.1"})',
+                2,
+            ),
+        ),
     ),
     RuleCase(
         name="an OSD that recovers nothing and has threads that wait for a CPU is paged",
@@ -125,7 +131,13 @@ CASES = [
         alert=REPLICA,
         series=_taking_over(),
         moments=(silent(15), silent(25)),
-        values=((25, 'count(osd_class:cephqos_main_cause{cause="other_osd",by="osd.1"})', 2),),
+        values=(
+            (
+                25,
+                'count(osd_class:cephqos_main_cause{cluster="c1",cause="other_osd",by="osd.1"})',
+                2,
+            ),
+        ),
     ),
     RuleCase(
         name="an OSD that takes over an object every other second and waits for a CPU pages no one",

@@ -17,9 +17,7 @@ from tests.waiting import until
 from cephqos_base.units import GIB
 from cephqos_loadgen.ceph_option import CephOption
 from cephqos_loadgen.lab.lab import RunningLab
-from cephqos_loadgen.lab.releases import find_release
 from cephqos_loadgen.lab.spec import LabSpec
-from cephqos_loadgen.programs import tree_program
 from cephqos_stack.stack import Stack, StackSpec
 
 MEDIA = "ssd"
@@ -39,14 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.lab)
             if item.path.name in ALONE:
                 item.add_marker(pytest.mark.alone)
-
-
-def tool(release: str, name: str) -> list[str]:
-    """A command of a release tree, run with that tree's own libraries; skips without the tree."""
-    argv = tree_program(find_release(release), name)
-    if not argv:
-        pytest.skip(f"no release tree of {release}: run `cephqos lab trees`")
-    return argv
 
 
 @dataclass(frozen=True)

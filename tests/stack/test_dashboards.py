@@ -21,11 +21,10 @@ from tests.board_panels import ShownQuery, fill, other_promql, promql, queries
 from tests.board_story import Told, story, story_lab
 from tests.lab.conftest import LabPool, lab_name
 from tests.recorded import RELEASES
+from tests.release_tools import run, tool
 from tests.waiting import until
 
-from .conftest import tool
 from .log_files import need_tools
-from .test_rules_tools import run
 
 GOLDEN: Final = Path("tests/golden/dashboard_shapes.tsv")
 MOST_SERIES: Final = 50
@@ -101,6 +100,7 @@ def shape(query: ShownQuery, result: Any) -> str:
     return "\t".join([query.uid, query.panel, query.ref, count, " ".join(labels)])
 
 
+@pytest.mark.full
 async def test_every_query_is_answered_with_the_shape_that_its_panel_expects(
     told: Told, request: pytest.FixtureRequest
 ) -> None:
@@ -129,12 +129,14 @@ def _known(text: str) -> list[str]:
     return ["\t".join(it) for it in lines if f"{it[0]}: {it[1]} {it[2]}" not in ABSENT]
 
 
+@pytest.mark.full
 async def test_variables_and_annotations_are_answered(told: Told) -> None:
     for where, expr in other_promql().items():
         filled = fill(expr, told.variables)
         assert ask(told.stack.prometheus_url, "query", query=filled), where
 
 
+@pytest.mark.full
 async def test_logs_of_the_osd_and_events_of_the_run_are_in_loki(told: Told) -> None:
     logs = [query for query in queries() if query.source == "loki"]
     assert {query.panel for query in logs} == {"Log of this OSD", "Events of the run"}
@@ -147,6 +149,7 @@ async def test_logs_of_the_osd_and_events_of_the_run_are_in_loki(told: Told) -> 
         await until(found, f"a line of {filled}", 30)
 
 
+@pytest.mark.full
 async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
     """The home page names the class, the OSD and the cause while the alert fires."""
     by_title = {(query.panel, query.ref): query for query in promql()}

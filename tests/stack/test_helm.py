@@ -22,6 +22,9 @@ from cephqos_exporter.core_options import SOCKETS
 from cephqos_stack.logs import COLLECTOR_CONFIG
 from cephqos_stack.tools import find_tool
 
+pytestmark = pytest.mark.full
+
+
 ROOT = Path(__file__).parents[2]
 HELM = ROOT / "deploy" / "helm"
 CHART = HELM / "cephqos"

@@ -19,6 +19,9 @@ from cephqos_stack.logs import LogSpec
 from .conftest import Watched, lab_spec, watched
 from .log_files import entries, need_tools
 
+pytestmark = pytest.mark.full
+
+
 # A minute between evaluations becomes two seconds.
 _RULES = log_rules(RuleSettings(scrape_interval=0.5, time_scale=1 / 30))
 

@@ -21,6 +21,9 @@ from cephqos_stack.logs import LogSpec
 
 from .log_files import need_tools
 
+pytestmark = pytest.mark.full
+
+
 CLUSTER = "11111111-2222-3333-4444-555555555555"
 _PER_SECOND = 200
 

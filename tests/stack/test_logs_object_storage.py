@@ -23,6 +23,9 @@ from cephqos_stack.tools import find_tool
 
 from .object_store import ObjectStore
 
+pytestmark = pytest.mark.full
+
+
 _LINES = 500
 
 

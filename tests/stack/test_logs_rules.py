@@ -25,6 +25,9 @@ from cephqos_stack.logs import LogSpec
 
 from .log_files import RECORDED, STAMP, entries, need_tools, recorded_to
 
+pytestmark = pytest.mark.full
+
+
 RULES = log_rules(RuleSettings())
 FSID = {name: f"00000000-0000-0000-0000-{number:012}" for number, name in enumerate(RELEASES)}
 REST = "CephQosSlowRequestBurst", "CephQosHeartbeatMissed", "CephQosScrubErrors"

@@ -7,14 +7,13 @@ from typing import Final
 
 import pytest
 import yaml
-from tests.lab.conftest import LabPool
-from tests.recorded import RELEASES
+from tests.lab.conftest import RELEASES_IN_TURN, LabPool
+from tests.release_tools import run, tool
 from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
-from .conftest import lab_spec, tool
-from .test_rules_tools import run
+from .conftest import lab_spec
 
 RUNBOOKS: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 _LATER: Final = " # 18.2 and later"
@@ -52,7 +51,7 @@ async def _manager_knows(lab: RunningLab) -> None:
     await until(knows, "the manager knows the configuration of osd.0", 30)
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", RELEASES_IN_TURN)
 def test_every_command_runs(labs: LabPool, release: str) -> None:
     lab = labs.start(lab_spec(f"runbooks-{release}", release=release, osds=2))
     failed = []

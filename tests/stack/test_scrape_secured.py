@@ -17,7 +17,7 @@ import bcrypt
 import pytest
 import yaml
 from tests.exporter_process import ExporterProcess, exporter, replaying
-from tests.stack.conftest import tool
+from tests.release_tools import tool
 from tests.unit.conftest import certificates  # noqa: F401 - a fixture
 
 from cephqos_exporter.ceph.cluster import tied

@@ -21,6 +21,9 @@ from cephqos_base.units import GIB
 
 from .conftest import Watched, lab_spec
 
+pytestmark = pytest.mark.full
+
+
 # Long enough for a state to be sustained and for a violation to last its hold.
 CALM_SECONDS = 17.0
 CALM = (

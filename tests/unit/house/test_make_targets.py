@@ -1,5 +1,6 @@
 """What the targets of the Makefile run is there, and can be loaded the way they run it."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -22,3 +23,31 @@ def test_what_a_target_runs_can_be_loaded(name: str) -> None:
     argv = [sys.executable, "-c", f"import {name}"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+# What it needs is a Docker engine of its own: make test-compose.
+APART = "tests/compose"
+FOLDERS = sorted({"/".join(it.parts[:2]) for it in Path("tests").rglob("test_*.py")} - {APART})
+
+
+def pytest_lines(target: str) -> list[tuple[list[str], str]]:
+    """The folders and the expression of marks of each pytest that a target runs."""
+    text = Path("Makefile").read_text(encoding="utf-8")
+    recipe = re.findall(rf"^{target}:.*\n((?:\t.*\n)+)", text, re.MULTILINE)[0]
+    found = re.findall(r"/pytest ((?:tests/\w+ ?)+)(?:-m (\w+|\"[^\"]+\"))?", recipe)
+    return [(folders.split(), marks.strip('"') or "True") for folders, marks in found]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_make_test_and_test_full_run_every_test_once(folder: str) -> None:
+    lines = [*pytest_lines("test"), *pytest_lines("test-full")]
+    for alone, full in itertools.product((False, True), repeat=2):
+        marks = {"alone": alone, "full": full}
+        times = sum(folder in folders and eval(it, {}, marks) for folders, it in lines)  # noqa: S307
+        # Only tests with clusters are marked alone.
+        possible = folder in ("tests/lab", "tests/stack") or not alone
+        assert times == 1 or not possible, marks
+
+
+def test_the_night_runs_what_make_test_leaves() -> None:
+    assert "make test-full" in Path(".ci/nightly").read_text(encoding="utf-8")

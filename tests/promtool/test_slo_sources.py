@@ -8,13 +8,11 @@ from typing import Any, Final
 import pytest
 import yaml
 from tests.recorded import RELEASES
+from tests.release_tools import run, tool
 
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo
-
-from .conftest import tool
-from .test_rules_tools import run
 
 RECORDED: Final = json.loads(Path("tests/recordings/slo_sources.json").read_text(encoding="utf-8"))
 HELD: Final = (40, 65)  # seconds

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import yaml
 from tests.recorded import RELEASES
+from tests.release_tools import tool
 
 from cephqos_doctor import prometheus_queries as queries
-
-from .conftest import tool
 
 A, B = "aaaaaaaa-1111-2222-3333-444444444444", "bbbbbbbb-1111-2222-3333-444444444444"
 STEPS = 260  # of 15 s: more than the hour that intervals are taken from

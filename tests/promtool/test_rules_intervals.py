@@ -4,15 +4,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.release_tools import run, tool
 from tests.rules.files import CASES
 from tests.rules.intervals import document_every
 
 from cephqos_alerts.cli import DEFAULT_SLOS, load_slos
 from cephqos_alerts.output.build import build_rules
 from cephqos_alerts.rules.settings import RuleSettings
-
-from .conftest import tool
-from .test_rules_tools import run
 
 # Rates look back four minutes where a scrape comes every 60 s: clients that wanted more until the
 # moment in which an OSD became slow seem to want more for minutes after it.
@@ -27,6 +25,7 @@ NAMES = (
 )
 
 
+@pytest.mark.timeout(1000)
 @pytest.mark.parametrize("seconds", [5, 30, 60])
 def test_the_same_is_found_at_another_scrape_interval(seconds: int, tmp_path: Path) -> None:
     names = [name for name in NAMES if seconds < 60 or name != NOT_AT_60]
@@ -38,4 +37,4 @@ def test_the_same_is_found_at_another_scrape_interval(seconds: int, tmp_path: Pa
     document = document_every(cases, tmp_path, seconds)
     file = tmp_path / "cases.yml"
     file.write_text(yaml.safe_dump(document, width=1000), encoding="utf-8")
-    assert "SUCCESS" in run([*tool("reef", "promtool"), "test", "rules", str(file)])
+    assert "SUCCESS" in run([*tool("reef", "promtool"), "test", "rules", str(file)], within=900)

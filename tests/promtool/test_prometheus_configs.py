@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.recorded import RELEASES
-
-from .conftest import tool
+from tests.release_tools import tool
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
