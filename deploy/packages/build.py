@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from manual import GENERATED
+import manual
 
 from cephqos_base.errors import CephqosError
 from cephqos_base.version import __version__
@@ -46,11 +46,10 @@ def stage(directory: Path) -> None:
             ignore=shutil.ignore_patterns("__pycache__", "*.pyc"),
         )
     shutil.copytree(ROOT / "alerts" / "rules", directory / "rules")
-    man = directory / "man"
-    man.mkdir()
-    for page in GENERATED.glob("*.1"):
-        # No time in it: the same sources give the same bytes.
-        (man / f"{page.name}.gz").write_bytes(gzip.compress(page.read_bytes(), mtime=0))
+    for file in manual.write(directory):
+        if file.suffix == ".1":
+            # No time in it: the same sources give the same bytes.
+            (directory / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes(), mtime=0))
     # As installed, whatever umask this runs with.
     for path in directory.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
