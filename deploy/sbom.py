@@ -1,8 +1,7 @@
 """The bills of materials and the list of licences, into dist/: `make sbom`.
 
-CycloneDX's own programs write the bills: one of this Python environment, one of each folder with a
-go.mod in deploy/tools. What cephqos itself needs is what its root component leads to; the rest of
-the environment is for development.
+CycloneDX's own programs write the bills: one of this Python environment, with what is there for
+development, and one of each folder with a go.mod in deploy/tools.
 """
 
 import json
@@ -59,23 +58,8 @@ def licences(bills: Mapping[str, Bill]) -> str:
 
 
 def _rows(name: str, bill: Bill) -> Iterator[tuple[str, str, str, str]]:
-    needed = _needed(bill)
     for one in bill.get("components", []):
-        where = name if one["bom-ref"] in needed else f"{name}, development"
-        yield where, one["name"], one.get("version", ""), _licence(one)
-
-
-def _needed(bill: Bill) -> set[str]:
-    """References that the root component leads to."""
-    leads_to = {one["ref"]: one.get("dependsOn", []) for one in bill.get("dependencies", [])}
-    needed: set[str] = set()
-    waiting = [bill["metadata"]["component"]["bom-ref"]]
-    while waiting:
-        ref = waiting.pop()
-        if ref not in needed:
-            needed.add(ref)
-            waiting += leads_to.get(ref, [])
-    return needed
+        yield name, one["name"], one.get("version", ""), _licence(one)
 
 
 def _licence(component: Mapping[str, Any]) -> str:

@@ -10,16 +10,13 @@ from .programs import DEPLOY, program
 from .requirements import closure
 
 PYTHON = {
-    "metadata": {"component": {"bom-ref": "root"}},
     "components": [
         {
-            "bom-ref": "a",
             "name": "aiohttp",
             "version": "3",
             "licenses": [{"expression": "Apache-2.0 AND MIT"}],
         },
         {
-            "bom-ref": "b",
             "name": "attrs",
             "version": "26",
             "licenses": [
@@ -27,26 +24,17 @@ PYTHON = {
                 {"license": {"name": "License :: OSI Approved :: MIT License"}},
             ],
         },
-        {"bom-ref": "c", "name": "pytest", "version": "9"},
-    ],
-    "dependencies": [
-        {"ref": "root", "dependsOn": ["a"]},
-        {"ref": "a", "dependsOn": ["b"]},
-        {"ref": "b", "dependsOn": ["a"]},
-        {"ref": "c", "dependsOn": ["b"]},
+        {"name": "pytest", "version": "9"},
     ],
 }
 GO = {
-    "metadata": {"component": {"bom-ref": "root"}},
     "components": [
         {
-            "bom-ref": "m",
             "name": "example.org/m",
             "version": "v1",
             "evidence": {"licenses": [{"license": {"id": "ISC"}}]},
         }
     ],
-    "dependencies": [{"ref": "root", "dependsOn": ["m"]}],
 }
 
 
@@ -56,7 +44,7 @@ def test_a_licence_is_the_declared_one_or_the_one_found_in_files_or_said_to_be_m
         "| go-loki | example.org/m | v1 | ISC |",
         "| python | aiohttp | 3 | Apache-2.0 AND MIT |",
         "| python | attrs | 26 | MIT, MIT License |",
-        "| python, development | pytest | 9 | not found |",
+        "| python | pytest | 9 | not found |",
     ]
 
 
