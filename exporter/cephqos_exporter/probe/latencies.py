@@ -1,12 +1,13 @@
 """What a probe measures: latencies by pool and operation, and what went wrong. Plain data."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+
 from cephqos_base.bounds import OP_BOUNDS
-from cephqos_exporter.families import Family
-from cephqos_exporter.labels import LabelText, render_labels
 
 OPS: Final = ("write", "read")
 
@@ -45,32 +46,28 @@ class Measured:
         key = (pool, op, reason)
         self.failures[key] = self.failures.get(key, 0) + 1
 
-    def families(self, cluster: str) -> Iterable[Family]:
-        latency = Family(
+    def collect(self, cluster: str, up: bool) -> Iterator[Metric]:
+        """As prometheus_client has them. Its Histogram object could not leave out a bucket."""
+        known = {"cluster": cluster} if cluster else {}
+        connected = Metric("cephqos_probe_up", "Whether the probe is connected.", "gauge")
+        connected.add_sample("cephqos_probe_up", known, up)
+        yield connected
+        latency = HistogramMetricFamily(
             "cephqos_probe_latency_seconds",
-            "histogram",
             "What small operations of the probe took, as a client feels it. A failed one counts, "
             "and is in no bucket but +Inf.",
+            labels=("cluster", "pool", "op"),
         )
-        for (pool, op), histogram in self.latencies.items():
-            base = {"cluster": cluster, "pool": pool, "op": op}
-            for bound, count in zip(OP_BOUNDS, histogram.counts, strict=True):
-                latency.add(render_labels({**base, "le": f"{bound:.10g}"}), count, "_bucket")
-            infinite = render_labels({**base, "le": "+Inf"})
-            latency.add(infinite, histogram.total, "_bucket")
-            latency.add(render_labels(base), histogram.total, "_count")
-            latency.add(render_labels(base), histogram.seconds, "_sum")
-        failures = Family(
-            "cephqos_probe_failures_total", "counter", "Operations of the probe that failed."
+        for (pool, op), found in self.latencies.items():
+            counts = (*found.counts, found.total)
+            buckets = zip((*(f"{bound:.10g}" for bound in OP_BOUNDS), "+Inf"), counts, strict=True)
+            latency.add_metric((cluster, pool, op), list(buckets), found.seconds)
+        yield latency
+        failures = CounterMetricFamily(
+            "cephqos_probe_failures",
+            "Operations of the probe that failed.",
+            labels=("cluster", "pool", "op", "reason"),
         )
         for (pool, op, reason), count in self.failures.items():
-            labels = {"cluster": cluster, "pool": pool, "op": op, "reason": reason}
-            failures.add(render_labels(labels), count)
-        return latency, failures
-
-    @staticmethod
-    def up_family(cluster: str, up: bool) -> Family:
-        family = Family("cephqos_probe_up", "gauge", "Whether the probe is connected.")
-        labels = render_labels({"cluster": cluster}) if cluster else LabelText("")
-        family.add(labels, up)
-        return family
+            failures.add_metric((cluster, pool, op, reason), count)
+        yield failures

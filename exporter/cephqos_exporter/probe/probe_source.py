@@ -18,6 +18,7 @@ from cephqos_exporter.families import Family
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.latencies import Measured
 from cephqos_exporter.resting import WhileScraped
+from cephqos_exporter.scrape.metrics import families_of
 
 log = logging.getLogger(__name__)
 
@@ -65,10 +66,7 @@ class ProbeSource:
     async def collect(self, deadline: float) -> Iterable[Family]:
         """What was measured so far; starts measuring."""
         self._probing.go_on()
-        return [
-            self._measured.up_family(self._fsid, self._up),
-            *self._measured.families(self._fsid),
-        ]
+        return list(families_of(self._measured.collect(self._fsid, self._up)))
 
     async def close(self) -> None:
         """Stop, and remove the objects if the cluster lets us."""
