@@ -1,7 +1,7 @@
 """The exporter about itself: what each daemon and collector gave, what it cost, what it is.
 
 What is one for the whole exporter is kept in objects of prometheus_client. What is one for each
-daemon is not: 800 samples on a host with 60 OSDs, which would cost a scrape ten times as much.
+daemon is not: the 720 samples of a host with 60 OSDs would take 10 ms instead of 1.
 """
 
 import os

@@ -147,7 +147,7 @@ class Renderer:
     """Renders what one source gives at every scrape.
 
     What has no form gets one that is kept for as long as its series are the same: that saves a
-    sixth of a scrape's CPU.
+    tenth of a scrape's CPU.
     """
 
     def __init__(self) -> None:
