@@ -246,7 +246,7 @@ TABLE = (
             row(name, "off during the curves", QUIET, flags),
         )
     ),
-    row(E, "CPUs of fio, and of nobody", "fio 4-5, OSDs never 0-1,4-5", cores),
+    row(E, "CPUs of fio, and unused CPUs", "fio 4-5, OSDs never 0-1,4-5", cores),
     row(R, "placement groups of a pool", "32", pool, "client", "pg_num"),
     row(R, "volumes", "8 x 10 GiB", images),
     row(R, "fio jobs of a volume", "1", jobs, "curve"),
