@@ -37,7 +37,7 @@ CASES = [
         silent(60.5),
         firing(61, *_both(("ticket", "3d"))),
         firing(
-            67.5,
+            67,
             *_both(("page", "6h"), ("ticket", "1d"), ("ticket", "3d")),
         ),
         firing(
