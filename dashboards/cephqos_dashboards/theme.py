@@ -105,7 +105,7 @@ KEPT: Final = mapped({"0": ("kept", GOOD)})
 NONE: Final = mapped({"0": ("none", GOOD)})
 DONE: Final = mapped({"0": ("nothing left", QUIET)})
 CAUSE_CODES: Final = mapped(
-    {"-1": ("no promise, or no rules", QUIET), "0": ("kept", GOOD)}
+    {"-1": ("no reservation, or no rules", QUIET), "0": ("not violated", GOOD)}
     | {str(code): (cause.words, cause.colour) for code, cause in enumerate(CAUSES, 1)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})

@@ -138,7 +138,7 @@ def _sent(facts: PrometheusFacts) -> Iterator[Finding]:
     if facts.rules and not facts.alertmanagers and not facts.failure:
         yield Finding(
             "Prometheus",
-            "it sends alerts to no Alertmanager: they fire, and nobody is told",
+            "it sends alerts to no Alertmanager: they fire, and are not sent",
             "alerting:\n  alertmanagers:\n    - static_configs: [{targets: ['HOST:9093']}]",
         )
 

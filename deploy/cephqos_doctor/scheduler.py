@@ -43,7 +43,7 @@ def _no_promise(osd: OsdFacts, facts: HostFacts) -> Iterator[Finding]:
     if osd.queues and osd.queues.scheduler == "wpq" and not facts.policy:
         yield Finding(
             osd.osd,
-            "its scheduler is WPQ, which promises nothing: no promise can be judged",
+            "its scheduler is WPQ, which reserves nothing: no reservation can be judged",
             f"cephqos-exporter --qos.policy=FILE   # targets of your own; or: ceph config set osd"
             f" {_QUEUE} {MCLOCK}, and restart the OSDs",
         )
@@ -100,7 +100,7 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     if total > BOUNDS.oversubscribed:
         yield Finding(
             osd.osd,
-            f"its classes are promised {total:.0%} of its capacity together: not all can be kept",
+            f"its classes have reservations of {total:.0%} of its capacity together: not all can be met",
             "ceph config set osd osd_mclock_profile balanced   # or smaller"
             " osd_mclock_scheduler_*_res",
         )

@@ -151,7 +151,7 @@ def _silent(facts: HostFacts) -> Iterator[Finding]:
         if socket.failure in _LEFT_OVER and socket.osd not in running:
             yield Finding(
                 socket.osd,
-                f"nobody listens on {socket.path}: the OSD does not run",
+                f"no process listens on {socket.path}: the OSD does not run",
                 _state_of(socket),
             )
         elif socket.failure == "descriptors":

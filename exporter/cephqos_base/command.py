@@ -39,11 +39,11 @@ class CommandEntry:
 
 
 COMMANDS: Final = (
-    CommandEntry("demo", "show a real cluster under load, and one broken QoS promise",
+    CommandEntry("demo", "show a real cluster under load, and one violated reservation",
             "cephqos_stack.demo.cli:add_options", extra="top", needs=("textual",)),
     CommandEntry("lab", "start and end real Ceph clusters on loopback",
             "cephqos_loadgen.lab.cli:add_options"),
-    CommandEntry("top", "show live in a terminal whether QoS promises are kept",
+    CommandEntry("top", "show reservations and violations live in a terminal",
             "cephqos_loadgen.top.cli:add_options", extra="top"),
     CommandEntry("run", "run a scenario and record it into an archive",
             "cephqos_loadgen.run.cli:add_run_options"),
@@ -138,7 +138,7 @@ def build_parser(commands: Sequence[CommandEntry] = COMMANDS) -> Parser:
     """The whole command line; what a command takes is added when that command is parsed."""
     parser = Parser(
         prog="cephqos",
-        description="Shows whether Ceph keeps the QoS promises of its OSD scheduler, and produces"
+        description="Shows whether Ceph keeps the reservations of its OSD scheduler, and produces"
         " the load that puts them to the test.",
     )
     parser.add_argument("--version", action="version", version=__version__)

@@ -12,7 +12,7 @@ BLIND: Final = RuleGroup(
         RecordedSeries(
             record=PerCluster.COVERAGE,
             comment="""
-            Of the OSDs that are up in the map; where nobody reads the map, of those of the last
+            Of the OSDs that are up in the map; where the map is not read, of those of the last
             hour.
             """,
             expr=f"""
@@ -63,7 +63,7 @@ BLIND: Final = RuleGroup(
             summary="{{ $labels.instance }}: {{ $value }} OSDs answer, but their work is not known",
             description="""
             {{ $value }} OSDs of cluster {{ $labels.cluster }} at {{ $labels.instance }} answer, and
-            there is no rate of the work that their classes get. Without it no promise can be
+            there is no rate of the work that their classes get. Without it no reservation can be
             judged. The collector mclock may be off or failing, its series may be dropped when
             scraped, or the interval of the scrapes may be too long for the rules.
             """,
@@ -82,7 +82,7 @@ BLIND: Final = RuleGroup(
             description="""
             The counters of an OSD at {{ $labels.instance }} (cluster {{ $labels.cluster }}) began
             at zero {{ $value }} times in the last @hour@: the exporter or the OSD restarts again
-            and again. A promise is not judged for @rate@ after each restart.
+            and again. Reservations are not judged for @rate@ after each restart.
             """,
         ),
         Alert(

@@ -88,7 +88,7 @@ SETTINGS: Final = (
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }} runs both WPQ and mClock",
         description="""
-        Some OSDs of cluster {{ $labels.cluster }} run WPQ and others mClock. WPQ promises
+        Some OSDs of cluster {{ $labels.cluster }} run WPQ and others mClock. WPQ reserves
         nothing, so a client whose data is on both has no reservation.
         """,
     ),

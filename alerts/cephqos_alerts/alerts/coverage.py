@@ -37,8 +37,8 @@ COVERAGE: Final = RuleGroup(
             dashboard="exporter",
             summary="no exporter of cephqos is scraped",
             description="""
-            This Prometheus has these rules, and no target whose job matches @job@. No promise of
-            any OSD is monitored.
+            This Prometheus has these rules, and no target whose job matches @job@. No OSD is
+            monitored.
             """,
         ),
         Alert(
@@ -66,7 +66,7 @@ COVERAGE: Final = RuleGroup(
             summary="{{ $labels.ceph_daemon }} is down in the map",
             description="""
             {{ $labels.ceph_daemon }} is down in the map of cluster {{ $labels.cluster }}. This
-            alert is sent to nobody. It silences the alerts about that OSD.
+            alert is not sent. It silences the alerts about that OSD.
             """,
         ),
         Alert(
@@ -90,8 +90,8 @@ COVERAGE: Final = RuleGroup(
             dashboard="cluster",
             summary="cluster {{ $labels.cluster }}: {{ $labels.flag }} is set",
             description="""
-            The flag {{ $labels.flag }} is set on cluster {{ $labels.cluster }}. This alert goes to
-            nobody: it silences the alerts that the flag causes.
+            The flag {{ $labels.flag }} is set on cluster {{ $labels.cluster }}. This alert is
+            not sent: it silences the alerts that the flag causes.
             """,
         ),
         Alert(
@@ -103,7 +103,7 @@ COVERAGE: Final = RuleGroup(
             summary="test run {{ $labels.run }} ({{ $labels.scenario }}) is running",
             description="""
             The test run {{ $labels.run }} loads cluster {{ $labels.cluster }} on purpose. This
-            alert is sent to nobody. It silences the alerts that the run causes on purpose.
+            alert is not sent. It silences the alerts that the run causes on purpose.
             """,
         ),
         Alert(

@@ -43,7 +43,7 @@ LOGS = RuleGroup(
             ),
             description="""
                 The result of its benchmark is outside of the range that the OSD accepts, so it
-                keeps the capacity that it had, Ceph's default if nobody set one. All reservations
+                keeps the capacity that it had, Ceph's default if none was set. All reservations
                 and limits are shares of that capacity. Measure the device with fio and set
                 osd_mclock_max_capacity_iops_hdd or _ssd of this OSD.
             """,
@@ -65,9 +65,8 @@ LOGS = RuleGroup(
             dashboard="cluster",
             summary="{{ $value }} OSDs took back a change to {{ $labels.option }}",
             description="""
-                mClock sets this option itself. Somebody's change was undone, and a value in the
-                monitors' database was removed. Whoever made the change believes that it is in
-                force. It takes osd_mclock_override_recovery_settings to change it.
+                mClock sets this option itself. A change of it was undone, and the value in the
+                monitors' database was removed. The change is not in force. It takes osd_mclock_override_recovery_settings to change it.
             """,
         ),
         Alert(

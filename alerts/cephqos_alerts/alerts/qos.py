@@ -378,12 +378,12 @@ _LIMIT: Final = (
         """,
         severity="ticket",
         labels={"cause": causes.LIMIT.name},
-        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is held at its limit while the OSD"
+        summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} waits for its limit while the OSD"
         " is idle",
         description=f"""
         {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
         {{{{ $labels.cluster }}}}
-        has been held at its limit of {_look_up(PerClass.LIMIT_OPS, 'printf "%.0f"')}
+        has waited for its limit of {_look_up(PerClass.LIMIT_OPS, 'printf "%.0f"')}
         normalised ops/s for @hold@ (it gets {{{{ $value | printf "%.0f" }}}}). The OSD delivers
         less than half of its capacity and its device has no queue.
         """,

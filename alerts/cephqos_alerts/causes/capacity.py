@@ -19,9 +19,9 @@ or on ({OSD_CLASS}) ({_OVERSTATED})
 
 CAPACITY: Final = CauseEvidence(
     cause=causes.CAPACITY,
-    means="The OSD is promised away as if it could do more than it can.",
+    means="The capacity that reservations are made from is more than the OSD can do.",
     seen="the capacity is more than 1.5 times the most that was delivered in a day, and clients"
-    " wanted more while it was, with no limit that held at any time of five minutes."
+    " had unmet demand at that time, with no limit that held at any time of five minutes."
     ' `by="bandwidth"` if operations cost more than two normalised ops each, or requests of the'
     " device are larger than 32 KiB: then bytes ran out, and the sequential bandwidth is what to"
     " check",

@@ -39,6 +39,6 @@ CPU: Final = CauseEvidence(
     " counts: 95 % busy), or two threads ready to run and waiting for one. Leads only if the OSD"
     " also does less than 40 % of its best day, or clients of other OSDs wait for it; otherwise it"
     f" ranks below {causes.CAPACITY}",
-    other_ranks=f"{BUSY_RANK} where the OSD does its usual work and nobody waits for it",
+    other_ranks=f"{BUSY_RANK} where the OSD does its usual work and no OSD waits for it",
     expr=_EXPR,
 )

@@ -24,7 +24,7 @@ DEVICE: Final = CauseEvidence(
     " waiting for a CPU",
     blind="a device that was slow since before the first scrape, in a cluster of fewer than three"
     " such OSDs; a device that is slow but still does its usual work is not a finding; flash of a"
-    " slower kind whose capacity was never measured looks like a failing device while its promise"
-    " is broken",
+    " slower kind whose capacity was never measured looks like a failing device while its"
+    " reservation is violated",
     expr=ranked(wanting(PerOsd.DEVICE_FAILING), causes.DEVICE.rank),
 )

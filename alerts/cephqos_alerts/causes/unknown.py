@@ -8,7 +8,7 @@ from cephqos_base.recorded import PerClass
 
 UNKNOWN: Final = CauseEvidence(
     cause=causes.UNKNOWN,
-    means="The class wants more than it gets, and nothing that is looked at says why.",
+    means="The class has unmet demand, and none of the evidence says why.",
     seen="none of these",
     blind="never where what is delivered is not known (erasure-coded pools): nothing is left there"
     " that could be unknown",

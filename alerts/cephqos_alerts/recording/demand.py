@@ -173,8 +173,8 @@ DEMAND: Final = RuleGroup(
             Operations that wait for another OSD wait in no queue of their own. They are demand
             where as many are in progress as make a store pile up, where their writes take at least
             as long as those of a slow device, where an OSD or the network is seen to be slow, and
-            where the promise, of the OSD or the cluster, is not kept either; else whoever has
-            little to do, or a fast store of its own, would always want more. Where nothing is
+            where the reservation, of the OSD or the cluster, is not met either; else an OSD with
+            little to do, or a fast store of its own, would always have demand. Where nothing is
             reserved and the cluster's target is missed, an OSD that is slow for having more to do
             than its peers (recovery) keeps them waiting as well. What comes in bursts, in step with
             the scrapes, is no demand. A slow device ends many at once and then none for a while: so

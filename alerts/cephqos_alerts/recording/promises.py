@@ -152,8 +152,8 @@ VIOLATION: Final = RuleGroup(
         RecordedSeries(
             record=PerClass.OWED_OPS,
             comment="""
-            A reservation is promised per shard: a class that wants work done in one shard of eight
-            is owed an eighth of it. Where work piles up behind the scheduler all shards share that
+            A reservation is divided between shards: a class with work in one shard of eight has an
+            eighth of it as its effective reservation. Where work piles up behind the scheduler all shards share that
             fate, and where it waits for another OSD the queues say nothing.
             """,
             expr=f"""
@@ -171,9 +171,9 @@ VIOLATION: Final = RuleGroup(
         RecordedSeries(
             record=PerClass.KEPT,
             comment="""
-            What those that want more get of what they are owed, where that tells of a promise. What
+            What classes with unmet demand get of their effective reservation. What
             is counted for best effort is a lower bound (trimming and the removal of pools are in no
-            counter), so only dmClock's tags tell whether it has its promise. What is counted for
+            counter), so only dmClock's tags say whether it has its reservation. What is counted for
             recovery is estimated: if it waits for its limit, it has had its reservation.
             """,
             expr=f"""

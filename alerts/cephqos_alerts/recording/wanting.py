@@ -23,7 +23,7 @@ WANTING: Final = (
         record=PerClass.LACKS_OPS,
         comment="""
         A class that has its reservation suffers nothing from one that takes what is left over.
-        Clients to whom nothing was promised lack nothing that can be counted, and are short all the
+        Clients without a reservation lack nothing that can be counted, and are short all the
         same.
         """,
         expr=f"""
@@ -48,7 +48,7 @@ WANTING: Final = (
     RecordedSeries(
         record=PerOsd.OVERSTATED,
         comment="""
-        The capacity, in multiples of the most that was delivered while clients wanted more. What an
+        The capacity, in multiples of the most that was delivered while clients had unmet demand. What an
         OSD did in the last day, saturated or not, it can do.
         """,
         expr=f"""

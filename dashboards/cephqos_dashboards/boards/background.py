@@ -30,7 +30,7 @@ def copies_to_recover(width: int) -> AnyPanel:
         About(
             title="Copies to recover",
             reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
-            blind="copies that nobody counts yet while placement groups peer.",
+            blind="copies that Ceph has not counted yet, while placement groups peer.",
             empty="no cluster role",
             width=width,
         ),

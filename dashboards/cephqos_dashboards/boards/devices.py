@@ -107,7 +107,7 @@ _SETTINGS = (
         About(
             title="Settings in use",
             reads="How many devices have each combination. OSDs of one kind should agree.",
-            blind="who set them: udev rules, tuned, or nobody.",
+            blind="what set them: udev rules, tuned, or the kernel.",
             empty=_NO_DISKS,
         ),
         devices.COUNT_BY_SETTING,

@@ -18,7 +18,7 @@ _NOW = (
         About(
             title="Exporters",
             reads="Scrape targets of jobs cephqos*: up and down.",
-            blind="hosts that nobody told Prometheus about.",
+            blind="hosts that are not in Prometheus' scrape configuration.",
             empty="none scraped",
             width=5,
         ),

@@ -1,4 +1,4 @@
-"""One OSD: what each class is promised, gets and is owed, and which resource ran out."""
+"""One OSD: reservation, demand and attained work of each class, and which resource ran out."""
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
@@ -36,12 +36,12 @@ _NOW = (
     ),
     figure(
         About(
-            title="Attained of what is owed",
-            reads="""Of the classes that want more than they get. 100 % or more: the class has what
-            it was promised. Below 90 % the promise is broken.""",
+            title="Attained of the reservation",
+            reads="""Of the classes with unmet demand. 100 % or more: the class has its
+            reservation. Below 90 % the reservation is violated.""",
             blind="""classes without a reservation, best effort (no counter has all of its work),
             and recovery at its limit.""",
-            empty="no demand is known",
+            empty="no unmet demand",
             width=6,
         ),
         osd.ATTAINMENT,
@@ -50,10 +50,10 @@ _NOW = (
     ),
     figure(
         About(
-            title="Who wants more, and why not",
-            reads="The likely cause for each class with demand, broken promise or not.",
+            title="Unmet demand and likely cause",
+            reads="The likely cause for each class with unmet demand, violated or not.",
             blind="causes without evidence; they are unknown.",
-            empty="no demand is known",
+            empty="no unmet demand",
             width=6,
         ),
         osd.CAUSE,
@@ -79,7 +79,7 @@ _NOW = (
             PanelColumn(source="profile", title="Profile"),
             PanelColumn(source="media", title="Media", width=65),
             PanelColumn(source="capacity_origin", title="Capacity", width=90),
-            PanelColumn(source="promise", title="Promise", width=85),
+            PanelColumn(source="promise", title="Source", width=85),
         ),
     ),
 )
@@ -90,7 +90,7 @@ _CLASSES = (
             title="Work by class against reservation, limit and capacity",
             reads="""Stacked: normalised operations per second of each class. Grey is replica
             writes, which no reservation covers. Dashed: reservations, dotted: limits.""",
-            blind="""who waits (owed and missing, to the right). Sizes are estimated except for
+            blind="""who waits (reservation and shortfall, to the right). Sizes are estimated except for
             client reads.""",
             empty=f"The OSD reports no work. {NO_RULES}",
             width=14,
@@ -103,11 +103,11 @@ _CLASSES = (
     ),
     lines(
         About(
-            title="Owed and missing, by class",
-            reads="""Owed: the part of the reservation that the shards with work are promised.
-            Missing: owed and not attained, while the class wants more than it gets.""",
+            title="Effective reservation and shortfall, by class",
+            reads="""Effective reservation: that of the shards that have work for the class.
+            Shortfall: the part of it that is not attained, under demand.""",
             blind="classes without a reservation.",
-            empty=f"No class is owed anything: WPQ, or no reservation. {NO_RULES}",
+            empty=f"No class has a reservation: WPQ, or none is set. {NO_RULES}",
             width=10,
             height=9,
         ),
@@ -130,10 +130,10 @@ _CLASSES = (
     ),
     lines(
         About(
-            title="Reservation lag and limit hold, by class and shard",
+            title="Reservation lag and limit wait, by class and shard",
             reads="""Lag: how far the head of a queue is past the moment its reservation fell due.
-            It is the direct evidence of a broken promise. Hold: how long a limit still holds the
-            head back.""",
+            It is the direct evidence of a violation. Limit wait: how long the head still waits
+            for the limit.""",
             blind="lag between two scrapes.",
             empty="No reservation lagged and no limit held when it was looked at.",
         ),
@@ -328,7 +328,7 @@ _LOGS = (
 BOARD = Board(
     uid=dashboards.OSD,
     title="OSD",
-    about="One OSD: what each class is promised, gets and is owed, and which resource ran out.",
+    about="One OSD: reservation, demand and attained work of each class, and which resource ran out.",
     rows=(
         BoardRow("$osd now", _NOW),
         BoardRow("Classes of $osd", _CLASSES),

@@ -1,4 +1,4 @@
-"""QoS overview, the home page: are promises kept; if not, whose, where, why, since when?"""
+"""QoS overview, the home page: which reservations are violated, where, why, since when?"""
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
@@ -18,12 +18,12 @@ from cephqos_dashboards.theme import Unit
 _TOP = (
     figure(
         About(
-            title="OSDs that break a promise, by class",
-            reads="""For each class with a reservation: the number of OSDs on which it wants more
-            than it gets, and gets less than it was promised. "kept" means on none.""",
-            blind="""classes without a reservation, and OSDs under WPQ: nothing is promised there.
-            Without demand nothing counts as broken.""",
-            empty="no promise is known",
+            title="OSDs with a violated reservation, by class",
+            reads="""For each class with a reservation: the number of OSDs on which it has
+            demand and gets less than its reservation. "none" means on no OSD.""",
+            blind="""classes without a reservation, and OSDs under WPQ: nothing is reserved there.
+            Without demand nothing is violated.""",
+            empty="no reservation",
             width=8,
         ),
         overview.BROKEN,
@@ -33,8 +33,8 @@ _TOP = (
     figure(
         About(
             title="Worst attainment",
-            reads="""Of all classes that want more than they get: the one with the smallest share of
-            what it is owed, and its OSD. Below 90 % the promise is broken. "waits for osd.1": look
+            reads="""Of all classes with unmet demand: the one with the smallest share of its
+            reservation, and its OSD. Below 90 % it is violated. "waits for osd.1": look
             at osd.1.""",
             blind="""how long it has been so (the map below), and classes without a reservation.""",
             empty="no demand is known",
@@ -47,8 +47,8 @@ _TOP = (
     figure(
         About(
             title="Why, on how many OSDs",
-            reads="""The most frequent causes of broken promises: class, cause, and who has the
-            missing work (by).""",
+            reads="""The most frequent causes of violations: class, cause, and which class or OSD
+            took the rest (by).""",
             blind="""causes without evidence: they are counted as unknown. docs/internals/rules.md
             says what each cause rests on.""",
             empty="none is known",
@@ -76,11 +76,11 @@ _TOP = (
 _WHERE = (
     states(
         About(
-            title="Broken promises, by OSD and class, coloured by cause",
-            reads="""One row per OSD and class: the 20 broken longest in this time range. The
+            title="Violated reservations, by OSD and class, coloured by cause",
+            reads="""One row per OSD and class: the 20 violated longest in this time range. The
             colour and the text say the likely cause at that time. Click a row to open the OSD.""",
             blind=f"more than 20 rows. {TOO_LARGE}",
-            empty=f"No OSD has a promise in this time range. {TOO_LARGE}",
+            empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
             width=24,
             height=8,
         ),
@@ -94,7 +94,7 @@ _WHERE = (
         About(
             title="Alerts that fire",
             reads="One row per alert, with the OSD, the class and the likely cause.",
-            blind="alerts that wait for their hold time; silences; more than 40, the oldest first.",
+            blind="alerts that are pending; silences; more than 40, the oldest first.",
             empty=f"No alert fires. {NO_RULES}",
             width=24,
             height=6,
@@ -117,11 +117,11 @@ _WHERE = (
     rows(
         About(
             title="Worst OSDs",
-            reads="""OSDs that others wait for now, then the broken promises with the largest
-            shortfall: what the class gets, what it is owed, how far its reservation lags, the cause
-            and who has the missing work.""",
-            blind=f"promises that were broken before; the map shows them. {TOO_LARGE}",
-            empty=f"No promise is broken now. {NO_RULES}",
+            reads="""OSDs that others wait for now, then the violated reservations with the largest
+            shortfall: what the class gets, its reservation, how far that lags, the cause, and
+            which class or OSD took the rest.""",
+            blind=f"reservations that were violated before; the map shows them. {TOO_LARGE}",
+            empty=f"No reservation is violated now. {NO_RULES}",
             width=24,
             height=6,
         ),
@@ -134,9 +134,9 @@ _WHERE = (
             PanelColumn(source="waited", title="OSDs waiting", unit=Unit.NONE),
             PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
             PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
-            PanelColumn(source="owed", title="Is owed", unit=Unit.OPS),
+            PanelColumn(source="owed", title="Reservation", unit=Unit.OPS),
             PanelColumn(source="lag", title="Lag", unit=Unit.SECONDS),
-            PanelColumn(source="violated", title="Broken in 1 h", unit=Unit.SECONDS),
+            PanelColumn(source="violated", title="Violated in 1 h", unit=Unit.SECONDS),
         ),
         sort=("OSDs waiting", "Missing"),
     ),
@@ -169,7 +169,7 @@ _HOSTS = (
             reads="""Per exporter (one per host): on how many of its OSDs a class is short, on how
             many it has demand, and its sums. On a very large cluster, look here first.""",
             blind="which OSD of the host it is: the map and the table above show that.",
-            empty="No host has an OSD with a broken promise.",
+            empty="No host has an OSD with a violated reservation.",
             width=14,
             height=6,
         ),
@@ -231,10 +231,10 @@ _BACKGROUND = (
 BOARD = Board(
     uid=dashboards.OVERVIEW,
     title="QoS overview",
-    about="Are promises kept; if not, whose, on which OSD, why, and since when?",
+    about="Which reservations are violated, on which OSD, why, and since when?",
     rows=(
-        BoardRow("Are promises kept?", _TOP),
-        BoardRow("Where, since when, and who has the missing work", _WHERE),
+        BoardRow("Is a reservation violated?", _TOP),
+        BoardRow("Where, since when, and what took the rest", _WHERE),
         BoardRow("Who gets what", _WORK),
         BoardRow("Hosts and capacity", _HOSTS),
         BoardRow("Recovery and scrub", _BACKGROUND),

@@ -125,7 +125,7 @@ _AXIS = (
         About(
             title="OSDs: work by class",
             reads="Normalised operations per second of all OSDs, by class.",
-            blind="what each class was promised: see the QoS overview.",
+            blind="the reservation of each class: see the QoS overview.",
             empty=_NO_OSDS,
             width=24,
         ),
@@ -193,7 +193,7 @@ _EVENTS = (
     log_lines(
         About(
             title="Events of the run",
-            reads="What the load generator told Loki: phases, repeats, failures.",
+            reads="What the load generator sent to Loki: phases, repeats, failures.",
             blind="runs without --loki.",
             empty="Loki has no event of this run in this time range.",
             width=24,

@@ -59,7 +59,7 @@ WORK: Final = (
     _class(PerClass.LIMIT_OPS, "{{class}} limit", " > 0"),
 )
 OWED: Final = (
-    _class(PerClass.OWED_OPS, "{{class}} owed"),
+    _class(PerClass.OWED_OPS, "{{class}} effective reservation"),
     PanelQuery(
         f"max by (class) ({PerClass.SHORTFALL_OPS}{_OSD})"
         f" and on (class) {PerClass.DEMAND}{_OSD} == 1",
@@ -76,7 +76,7 @@ LAG: Final = (
     ),
     PanelQuery(
         f"max by (class, shard) ({QosSeries.LIMIT_HOLD_SECONDS}{_OSD}) > 0",
-        "{{class}} {{shard}} held by its limit",
+        "{{class}} {{shard}} waits for its limit",
     ),
 )
 _BUCKETS: Final = _rate(bucket(OpSeries.LATENCY_SECONDS), "le", ', op="write"')

@@ -50,7 +50,7 @@ def add_options(parser: Parser) -> None:
         help="seconds between refreshes (default: %(default)g)",
     )
     parser.add_argument(
-        "--calm", action="store_true", help="do not break a promise; only show the cluster"
+        "--calm", action="store_true", help="provoke no fault; only show the cluster"
     )
     parser.add_argument("--once", action="store_true", help="exit when the story is over")
     parser.add_argument(

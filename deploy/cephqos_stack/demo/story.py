@@ -1,6 +1,6 @@
 """The demo's story: one promise is broken on purpose, and the alert for it comes and goes.
 
-One OSD's device is limited to a few writes per second while clients want more, so that this OSD
+One OSD's device is limited to a few writes per second while clients send more, so that this OSD
 cannot keep its clients' reservation. Then the limit is removed.
 """
 
@@ -109,7 +109,7 @@ async def tell_story(
     await _watch_for(watch, CALM_SECONDS)
     tell(
         f"PROVOKED: the device of osd.{VICTIM} is limited to {WRITES_PER_SECOND} writes/s,"
-        " while clients want more"
+        " while clients send more"
     )
     await lab.faults.throttle(VICTIM, wiops=WRITES_PER_SECOND)
     try:
@@ -153,7 +153,7 @@ async def _delivered(stack: Stack, watch: AlertWatch) -> int:
         raise LabError(
             f"no OSD was saturated within {FULL_LOAD_SECONDS + SATURATED_WITHIN:g} s of full load,"
             " so the capacity could not be measured. Other work keeps this machine busy: try again"
-            " when it has ended, or start with --calm to break no promise"
+            " when it has ended, or start with --calm, which provokes no fault"
         ) from None
     return round(float(found[0]["value"][1]))
 

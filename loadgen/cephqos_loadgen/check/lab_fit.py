@@ -77,7 +77,7 @@ def other_disk(metadata: Metadata, below: tuple[str, bool] | None) -> str:
         return ""
     said = " and ".join(kinds[kind] for kind in sorted(own))
     return (
-        f"the lab's OSDs are told that they have {said}, but their files lie on {below[0]}, which"
+        f"the lab's OSDs are configured to have {said}, but their files lie on {below[0]}, which"
         f" {'rotates' if below[1] else 'does not rotate'}: figures are of that disk"
     )
 

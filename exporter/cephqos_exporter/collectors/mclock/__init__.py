@@ -77,7 +77,7 @@ class _MclockOsd:
 class MclockCollector(
     DaemonCollector[_MclockOsd],
     name="mclock",
-    help="What the scheduler promises, what waits in it and what was done.",
+    help="What the scheduler reserves for each class, what waits in it and what was done.",
 ):
     """Promises, queues, tags and work of an OSD's scheduler.
 

@@ -50,7 +50,7 @@ def _doubt(what: str, above: Sequence[tuple[ReportRow, float]]) -> Iterator[Doub
         yield Doubt(
             "serious",
             f"{what} is slower than what is compared with it in {len(above)} {rows}: it is no"
-            " baseline for them, and no promise was put to the test there.",
+            " baseline for them, and no reservation was tested there.",
             f"Most: {row.key.phase} of {row.key.point} did {with_unit(metrics.IOPS, iops)}, the"
             f" baseline {with_unit(metrics.IOPS, base)}.",
             tuple(found.key for found, _ in above),

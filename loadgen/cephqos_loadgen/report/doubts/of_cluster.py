@@ -104,7 +104,7 @@ def restarts(run: ReportRun) -> Iterator[Doubt]:
         evidence = f"{listed(sorted(set(began)))} restarted. " if began else ""
         evidence += f"{listed(noted)}. " if noted else ""
         if up and min(up) < max(up):
-            evidence += f"{min(up)} of {max(up)} OSDs were up at the least."
+            evidence += f"{min(up)} of {max(up)} OSDs were up at least."
         yield Doubt(
             "serious",
             f"An OSD restarted or went down in {record.point}, repeat {record.repeat}.",
@@ -141,7 +141,7 @@ def capacity(run: ReportRun) -> Iterator[Doubt]:
             "serious",
             f"The capacity that OSDs are configured with was never real in {len(found)} points:"
             f" under demand they delivered less than {_REAL:.0%} of it. Reservations are shares"
-            " of that capacity, so they promise more than the device can give.",
+            " of that capacity, so they are more than the device can give.",
             f"{osd} of {point}: capacity {configured:,.0f}, delivered at most {best:,.0f}"
             " normalised operations/s over 10 s.",
             rows_of(run, *found),

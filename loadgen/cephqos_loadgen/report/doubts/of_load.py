@@ -255,7 +255,7 @@ def never_put_to_the_test(run: ReportRun) -> Iterator[Doubt]:
         yield Doubt(
             "serious",
             f"Nothing was put to the test in {count(len(untested), 'load')}: the clients never"
-            " wanted more than their reservation on any OSD.",
+            " had unmet demand on any OSD.",
             f"{phase} of {point}: at most {attained:,.0f} of {reserved:,.0f} reserved normalised"
             " operations/s on one OSD, and nothing piled up.",
             tuple(row.key for row in run.rows if (row.key.point, row.key.phase) in untested),
@@ -274,7 +274,7 @@ def promises_unknown(run: ReportRun) -> Iterator[Doubt]:
         point, queue = next(iter(unknown.items()))
         yield Doubt(
             "note",
-            f"No OSD reported reservations in {count(len(unknown), 'point')}: whether promises"
+            f"No OSD reported reservations in {count(len(unknown), 'point')}: whether reservations"
             " were kept there is not known.",
             f"Scheduler of {point}: {queue}.",
             tuple(row.key for row in run.rows if row.key.point in unknown),

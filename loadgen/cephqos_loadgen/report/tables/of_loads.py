@@ -190,6 +190,6 @@ def curves_table(subject: Subject) -> Table:
 
 _CURVES_NOTE: Final = (
     "Every step is a row. Figures are means over repeats. Attainment is that of the OSD which gave"
-    " clients the smallest share of their reservation. A small share breaks a promise only where"
-    " clients wanted more: these are the violated seconds, of all OSDs together."
+    " clients the smallest share of their reservation. A small share is a violation only under"
+    " demand: these are the violated seconds, of all OSDs together."
 )

@@ -48,7 +48,7 @@ KEYS: Final = (
     ("? or h", "this help"),
 )
 _STATES: Final = (
-    ("violated", "the rules say: it wants more, and gets less than its reservation"),
+    ("violated", "the rules say: it has demand, and gets less than its reservation"),
     ("behind", "the same, judged from this moment only (no rules)"),
     ("kept", "it gets its reservation, or wants less"),
     ("idle", "it does nothing"),
