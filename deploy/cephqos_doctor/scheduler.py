@@ -100,7 +100,7 @@ def _reserved(osd: OsdFacts, _: HostFacts) -> Iterator[Finding]:
     if total > BOUNDS.oversubscribed:
         yield Finding(
             osd.osd,
-            f"its classes have reservations of {total:.0%} of its capacity together: not all can be met",
+            f"its classes have reservations of {total:.0%} of its capacity: not all can be met",
             "ceph config set osd osd_mclock_profile balanced   # or smaller"
             " osd_mclock_scheduler_*_res",
         )

@@ -66,7 +66,8 @@ LOGS = RuleGroup(
             summary="{{ $value }} OSDs took back a change to {{ $labels.option }}",
             description="""
                 mClock sets this option itself. A change of it was undone, and the value in the
-                monitors' database was removed. The change is not in force. It takes osd_mclock_override_recovery_settings to change it.
+                monitors' database was removed. The change is not in force. It takes
+                osd_mclock_override_recovery_settings to change it.
             """,
         ),
         Alert(

@@ -34,8 +34,8 @@ REPLICA_WRITES: Final = CauseEvidence(
     cause=causes.REPLICA_WRITES,
     means="Replica writes fill the OSD. The scheduler lets them go first.",
     seen="the OSD delivers more than two thirds of its capacity, replica writes are more than 30 %"
-    " of it, and without them the class would have got its effective reservation; its clients do not wait"
-    " elsewhere",
+    " of it, and without them the class would have got its effective reservation; its"
+    " clients do not wait elsewhere",
     blind="never given under WPQ, which has no capacity; pushes of recovery are immediate too in"
     " the early model",
     expr=ranked(_FULL, causes.REPLICA_WRITES.rank),

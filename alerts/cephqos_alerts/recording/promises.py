@@ -153,8 +153,8 @@ VIOLATION: Final = RuleGroup(
             record=PerClass.OWED_OPS,
             comment="""
             A reservation is divided between shards: a class with work in one shard of eight has an
-            eighth of it as its effective reservation. Where work piles up behind the scheduler all shards share that
-            fate, and where it waits for another OSD the queues say nothing.
+            eighth of it as its effective reservation. Where work piles up behind the scheduler all
+            shards share that fate, and where it waits for another OSD the queues say nothing.
             """,
             expr=f"""
             ({PerClass.RESERVED_OPS}{{class="client"}} > 0)

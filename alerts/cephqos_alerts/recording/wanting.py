@@ -48,8 +48,8 @@ WANTING: Final = (
     RecordedSeries(
         record=PerOsd.OVERSTATED,
         comment="""
-        The capacity, in multiples of the most that was delivered while clients had unmet demand. What an
-        OSD did in the last day, saturated or not, it can do.
+        The capacity, in multiples of the most that was delivered while clients had unmet demand.
+        What an OSD did in the last day, saturated or not, it can do.
         """,
         expr=f"""
         {PerOsd.CAPACITY_OPS} / {previously(PerOsd.PROVEN_OPS)} > @overstated@

@@ -1,4 +1,4 @@
-"""One OSD: reservation, demand and attained work of each class, and which resource ran out."""
+"""One OSD: reservation, demand and work of each class, and which resource ran out."""
 
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
@@ -90,8 +90,8 @@ _CLASSES = (
             title="Work by class against reservation, limit and capacity",
             reads="""Stacked: normalised operations per second of each class. Grey is replica
             writes, which no reservation covers. Dashed: reservations, dotted: limits.""",
-            blind="""who waits (reservation and shortfall, to the right). Sizes are estimated except for
-            client reads.""",
+            blind="""who waits (reservation and shortfall, to the right). Sizes are estimated
+            except for client reads.""",
             empty=f"The OSD reports no work. {NO_RULES}",
             width=14,
             height=9,
@@ -328,7 +328,7 @@ _LOGS = (
 BOARD = Board(
     uid=dashboards.OSD,
     title="OSD",
-    about="One OSD: reservation, demand and attained work of each class, and which resource ran out.",
+    about="One OSD: reservation, demand and work of each class, and which resource ran out.",
     rows=(
         BoardRow("$osd now", _NOW),
         BoardRow("Classes of $osd", _CLASSES),

@@ -13,7 +13,7 @@ _PAGE = """<!DOCTYPE html>
 td, th {{ text-align: left; padding-right: 2em }}</style></head>
 <body>
 <h1>cephqos exporter</h1>
-<p>Version {version}. Shows whether the OSDs of this host keep the reservations of their scheduler.</p>
+<p>Version {version}. Shows reservations and work of the OSDs of this host.</p>
 <ul>
 <li><a href="{metrics}">Metrics</a></li>
 <li><a href="/sd">Targets for Prometheus' HTTP service discovery</a></li>
