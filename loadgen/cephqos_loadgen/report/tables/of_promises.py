@@ -67,7 +67,8 @@ _NOTE = (
     " waited in the class's queue, or clients' operations waited before it or piled up in the"
     " store. Violated: of these, seconds in which it got less than 90 % of its effective"
     " reservation over 10 s, or got it later than 0.25 s. Both are sums over the repeats."
-    " Without demand nothing is violated. Classes that an OSD does not report are absent, as is everything with WPQ. "
+    " Without demand nothing is violated. Classes that an OSD does not report are absent, as is"
+    " everything with WPQ. "
 )
 
 _CAUSES = (
