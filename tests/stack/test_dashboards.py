@@ -52,8 +52,8 @@ VARYING: Final[Mapping[str, str]] = {
 # One series or more is a matter of the moment: how many limits hold, and in how many shards, and
 # whether recovery wants more besides clients.
 MOMENTARY: Final = {
-    "cephqos-osd: Attained of what is owed A",
-    "cephqos-osd: Reservation lag and limit hold, by class and shard B",
+    "cephqos-osd: Attained of the reservation A",
+    "cephqos-osd: Reservation lag and limit wait, by class and shard B",
 }
 _SAID: Final = re.compile(r'"(?:class|ceph_daemon|cpus|device|pool|phase)", "([^"]+)", "", ""\)')
 
@@ -159,7 +159,8 @@ async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
         return ask(told.stack.prometheus_url, "query", query=query)
 
     broken = {
-        it["metric"]["class"]: it["value"][1] for it in now("OSDs that break a promise, by class")
+        it["metric"]["class"]: it["value"][1]
+        for it in now("OSDs with a violated reservation, by class")
     }
     assert broken["client"] != "0"
     # What was to be recovered before may still wait behind them.

@@ -262,7 +262,7 @@ def test_what_is_kept_of_a_promise_is_read_and_not_worked_out_again() -> None:
     """The rules know what they do not judge by it: best effort, and recovery at its limit."""
     assert {it.panel for it in promql() if PerClass.KEPT in it.expr} == {
         "Worst attainment",
-        "Attained of what is owed",
+        "Attained of the reservation",
     }
     assert not [it.panel for it in promql() if PerClass.OWED_OPS in it.expr and "/" in it.expr]
 
@@ -272,7 +272,7 @@ def test_colours_and_texts_change_where_rules_do() -> None:
     by_panel = {panel["title"]: _bounds(panel) for uid in UIDS for panel in panels(boards()[uid])}
     of_rules = {
         "Worst attainment": {rules.shortfall},
-        "Attained of what is owed": {rules.shortfall},
+        "Attained of the reservation": {rules.shortfall},
         "Capacity that was never real": {rules.overstated},
     }
     own = {"Error budget left": {0.0001, 0.25}}
@@ -282,7 +282,7 @@ def test_colours_and_texts_change_where_rules_do() -> None:
     }
     for title, figure in (
         ("Worst attainment", f"Below {rules.shortfall:.0%}".replace("%", " %")),
-        ("Attained of what is owed", f"Below {rules.shortfall:.0%}".replace("%", " %")),
+        ("Attained of the reservation", f"Below {rules.shortfall:.0%}".replace("%", " %")),
         ("Capacity that was never real", f"Above {rules.overstated:g}"),
         ("OSDs nearest to a thread's ceiling", f"Above {rules.thread_ceiling * 100:g} %"),
         ("Waiting for a CPU", f"Above {rules.cpu_waiting:g}"),

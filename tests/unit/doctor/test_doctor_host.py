@@ -67,7 +67,7 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
         (
             {"sockets": (answering("refused"),), "processes": ()},
             "osds-answer",
-            "nobody listens",
+            "no process listens",
             "ceph-osd@3",
         ),
         ({"sockets": (answering("timeout"),)}, "osds-answer", "(timeout)", "ceph daemon"),
@@ -104,7 +104,7 @@ def test_nothing_is_found_on_a_host_where_all_is_well() -> None:
                 )
             },
             "reservations-possible",
-            "of its capacity together",
+            "of its capacity: not all",
             "osd_mclock_profile",
         ),
         (

@@ -94,7 +94,7 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
         ({"rules": rule(expr="y")}, "rules-of-this-version", "differ", "rules build"),
         ({"rules": (*rule(), *rule(name="old"))}, "rules-complete", "old", "rules build"),
         ({"expected": (*rule(), *rule(name="new"))}, "rules-complete", "missing: new", ""),
-        ({"alertmanagers": 0}, "alerts-sent", "nobody is told", "alerting:"),
+        ({"alertmanagers": 0}, "alerts-sent", "are not sent", "alerting:"),
         ({"rules": rule(error="many-to-many")}, "rules-work", "many-to-many", "rules build"),
         ({"rules": rule(seconds=20.0)}, "rules-in-time", "20.0 s", "--scrape-interval 30"),
         (

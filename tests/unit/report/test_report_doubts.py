@@ -63,7 +63,7 @@ def test_a_disk_that_osds_share_is_counted_once(tmp_path: Path) -> None:
 
 def test_without_reservations_it_is_said_that_promises_are_not_known(tmp_path: Path) -> None:
     said = texts(tmp_path, Builder(points={"a": STEADY}))
-    assert any("whether promises were kept there is not known" in text for text in said)
+    assert any("whether reservations were kept there is not known" in text for text in said)
 
 
 def test_parts_that_are_in_some_repeats_only_are_a_note(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ OTHERWISE: dict[str, tuple[str, Builder, Builder]] = {
         Builder(points={"a": STEADY}, osds=Osds(attained=501.0)),
     ),
     "reservations are not known": (
-        "whether promises were kept there is not known", Builder(points={"a": STEADY}),
+        "whether reservations were kept there is not known", Builder(points={"a": STEADY}),
         Builder(points={"a": STEADY}, osds=SATURATED),
     ),
     "capacity was never real": (
