@@ -64,7 +64,7 @@ class Measured:
             latency.add_metric((cluster, pool, op), list(buckets), found.seconds)
         yield latency
         failures = CounterMetricFamily(
-            "cephqos_probe_failures",
+            "cephqos_probe_failures_total",
             "Operations of the probe that failed.",
             labels=("cluster", "pool", "op", "reason"),
         )
