@@ -59,11 +59,17 @@ def test_the_probe_needs_the_module(
     assert "No module named 'rados'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["cluster.conf", "cluster.keyring"])
+def test_a_file_that_is_missing_is_named_with_its_option(
+    option: str, conf: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*CHECK, conf, f"--{option}=/nowhere/file"]) == 2
+    assert capsys.readouterr().err == f"cephqos-exporter: no such file: /nowhere/file ({option})\n"
+
+
 @pytest.mark.parametrize(
     ("flag", "named"),
     [
-        ("--cluster.conf=/nowhere/ceph.conf", "cluster.conf"),
-        ("--cluster.keyring=/nowhere/keyring", "cluster.keyring"),
         ("--cluster.name=cephqos", "cluster.name"),
         ("--cluster.python=", "cluster.python"),
         ("--cluster.python='unbalanced", "cluster.python"),

@@ -157,7 +157,7 @@ def test_a_file_that_is_not_there_or_not_yaml_is_refused_in_one_line(tmp_path: P
     for path in (tmp_path / "none.yml", write(tmp_path, "version: [1\n  targets: ]x")):
         with pytest.raises(ConfigError) as caught:
             load_policy(path)
-        assert str(caught.value).startswith(str(path))
+        assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
