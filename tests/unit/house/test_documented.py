@@ -11,6 +11,7 @@ from cephqos_loadgen.phase_kinds.registry import KINDS
 from cephqos_loadgen.plan.place import ProgramPaths
 
 PAGE = Path(__file__).parents[3] / "docs/measure/scenarios.md"
+RAN = Path(__file__).parents[3] / "docs/internals/measure.md"
 ROWS = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")]
 
 # What each engine needs of the action, and what then must stand in fio's command.
@@ -49,7 +50,7 @@ def test_a_kind_of_phase_has_a_row(kind: str) -> None:
     assert any(f"`{kind}`" in row.split("|")[1] for row in ROWS)
 
 
-@pytest.mark.parametrize("page", [PAGE, PAGE.with_name("index.md")], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [PAGE.with_name("index.md"), RAN], ids=lambda page: page.name)
 def test_a_scenario_that_is_shipped_has_a_row(page: Path) -> None:
     shipped = {file.stem for file in Path("loadgen/cephqos_loadgen/scenarios").glob("*.yaml")}
     assert shipped

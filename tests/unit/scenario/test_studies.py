@@ -1,5 +1,5 @@
 """Every published parameter of the studies against the plan at scale study. What differs has its
-reason beside it, here and in docs/measure/studies.md, which holds the same table."""
+reason beside it, here and in docs/internals/studies.md, which holds the same table."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ from .study_readings import (
 )
 
 P = "precondition"
-PAGE = Path("docs/measure/studies.md")
+PAGE = Path("docs/internals/studies.md")
 
 TABLE = (
     # A: recovery
