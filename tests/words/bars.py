@@ -18,8 +18,9 @@ MEDIAN: Final = 14
 LONG: Final = 28
 MOST_LONG_PERCENT: Final = 3.0
 LONGEST: Final = 40
-# Flesch's reading ease, of each page.
+# Flesch's reading ease, of each page that has enough sentences: a few names make a short one hard.
 LEAST_EASE: Final = 50.0
+FEWEST_SENTENCES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +35,24 @@ class Measured:
         return [len(prose.words(text)) for text in self.read.sentences]
 
     @property
-    def ease(self) -> float:
+    def ease(self) -> float | None:
+        """None for a page with too few sentences to measure."""
+        if len(self.read.sentences) < FEWEST_SENTENCES:
+            return None
         return prose.reading_ease(self.read.sentences)
 
     def row(self) -> str:
         lengths = self.lengths or [0]
+        ease = "-" if self.ease is None else f"{self.ease:.0f}"
         return (
             f"{self.page!s:44} {self.read.words:6} {statistics.median(lengths):6.0f}"
-            f" {_long_percent(lengths):5.1f} {max(lengths):4} {self.ease:5.0f}"
+            f" {_long_percent(lengths):5.1f} {max(lengths):4} {ease:>5}"
         )
 
     def faults(self) -> Iterator[str]:
         if self.read.words > MOST_WORDS_OF_A_PAGE:
             yield f"{self.page}: {self.read.words} words, at most {MOST_WORDS_OF_A_PAGE}"
-        if self.ease < LEAST_EASE:
+        if self.ease is not None and self.ease < LEAST_EASE:
             yield f"{self.page}: reading ease {self.ease:.0f}, at least {LEAST_EASE:.0f}"
         for text in self.read.sentences:
             if len(prose.words(text)) > LONGEST:

@@ -81,3 +81,13 @@ def test_each_bar_fails_above_it(tmp_path: Path) -> None:
     assert "a cell above 40 words" in faults
     many = bars.measure(page(tmp_path, (" ".join(["word"] * 30) + ". ") * 1200))
     assert len(list(bars.faults_of_all([many]))) == 3
+
+
+def test_reading_ease_is_measured_from_ten_sentences_on(tmp_path: Path) -> None:
+    hard = "Institutional internationalization necessitates organizational reconceptualization. "
+    few, enough = (bars.measure(page(tmp_path, hard * count)) for count in (9, 10))
+    assert few.ease is None
+    assert list(few.faults()) == []
+    assert few.row().endswith(" -")
+    (fault,) = enough.faults()
+    assert "reading ease" in fault
