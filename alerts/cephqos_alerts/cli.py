@@ -100,13 +100,14 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         "--runbook-url",
         metavar="URL",
         default=default.runbook_url,
-        help="URL of runbooks.md for links in alerts (default: %(default)s)",
+        help="URL of the site's folder operate/runbooks, or of any page with {page} in place of its"
+        " name (default: alerts have no link to a runbook)",
     )
     parser.add_argument(
         "--dashboard-url",
         metavar="URL",
         default=default.dashboard_url,
-        help="Grafana URL before the dashboard uids (default: %(default)s)",
+        help="Grafana URL before the dashboard uids (default: alerts have no link to a dashboard)",
     )
     parser.add_argument(
         "--dashboard-prefix",
@@ -168,7 +169,7 @@ def _settings(arguments: argparse.Namespace) -> RuleSettings:
         ("--runbook-url", arguments.runbook_url),
         ("--dashboard-url", arguments.dashboard_url),
     ):
-        if not _LINK.fullmatch(url):
+        if url and not _LINK.fullmatch(url):
             raise UsageError(f"{option} {url}: expected http://… or https://…, or a path with a /")
     try:
         re.compile(arguments.job)

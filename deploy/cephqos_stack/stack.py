@@ -41,7 +41,8 @@ class StackSpec:
     sockets: str = ""  # pattern of the admin sockets that the exporter reads; all without one
     exporter_options: Sequence[str] = field(default_factory=tuple)
     cluster_role: bool = True
-    dashboard_url: str = "/d"
+    runbook_url: str = ""
+    dashboard_url: str = ""
     dashboard_prefix: str = ""
     rules: bool = True  # whether Prometheus loads them
     targets: Mapping[str, str] = field(default_factory=dict)  # more to scrape: job to host:port
@@ -51,6 +52,7 @@ class StackSpec:
         return RuleSettings(
             scrape_interval=self.scrape_interval,
             time_scale=self.time_scale,
+            runbook_url=self.runbook_url,
             dashboard_url=self.dashboard_url,
             dashboard_prefix=self.dashboard_prefix,
         )

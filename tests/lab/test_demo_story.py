@@ -118,7 +118,7 @@ async def test_a_broken_promise_is_seen_in_alert_log_run_and_dashboards(
     ended = r"RESOLVED after \d+ s: CephQosReservationViolated osd\.1 client"
     course = f"MEASURED: .*PROVOKED: .*{STORY}.*MENDED: .*{ended}.*story is over"
     assert re.search(course, story), story
-    assert "runbooks.md#cephqosreservationviolated" in story
+    assert "runbooks/reservations.md#cephqosreservationviolated" in story
     assert not re.search(r"FIRING \(page\): \S+ osd\.[02]", story), story
     with capsys.disabled():
         print("\nthe story:", *(f"{step} {at:.0f} s" for step, at in told.times.items()), sep="  ")

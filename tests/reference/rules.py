@@ -8,6 +8,8 @@ from typing import Any, Final
 import yaml
 from tests.reference.tables import code, page, table
 
+from cephqos_alerts.rules.runbooks import runbook_page
+
 _FILES: Final = (*sorted(Path("alerts/rules").glob("*.yml")), Path("alerts/loki/fake/logs.yml"))
 
 
@@ -24,12 +26,17 @@ def _named(template: str) -> str:
     return re.sub(r"{{.*?}}", "N", text)
 
 
+def _runbook(alert: str) -> str:
+    """The name, linked to what to do about it."""
+    return f"[{code(alert)}](../operate/runbooks/{runbook_page(alert)}.md#{alert.lower()})"
+
+
 def alerts() -> str:
     parts = []
     for file in dict.fromkeys(name for name, _ in _rules()):
         rows = [
             (
-                code(rule["alert"]),
+                _runbook(rule["alert"]),
                 rule["labels"].get("severity", ""),
                 str(rule.get("for", "at once")),
                 _named(rule["annotations"].get("summary", "")),
@@ -39,7 +46,9 @@ def alerts() -> str:
         ]
         if rows:
             parts.append(f"## {file}\n" + table(("alert", "severity", "for", "summary"), rows))
-    return page("Alerts", "\nWhat to do about each: [runbooks](../operate/runbooks.md).\n", *parts)
+    return page(
+        "Alerts", "\nEach alert links to its [runbook](../operate/runbooks/index.md).\n", *parts
+    )
 
 
 def recorded() -> str:

@@ -9,13 +9,13 @@ import pytest
 import yaml
 from tests.lab.conftest import RELEASES_IN_TURN, LabPool
 from tests.release_tools import run, tool
+from tests.runbooks import TEXT
 from tests.waiting import until
 
 from cephqos_loadgen.lab.lab import RunningLab
 
 from .conftest import lab_spec
 
-RUNBOOKS: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 _LATER: Final = " # 18.2 and later"
 # Refused while there is nothing to lose, which the reply has to say.
 _NOTHING_LOST: Final = "mark_unfound_lost"
@@ -23,13 +23,13 @@ _NOTHING_LOST: Final = "mark_unfound_lost"
 
 def blocks(language: str) -> list[str]:
     """The lines of all blocks of a language, in their order, each once."""
-    found = re.findall(rf"^ *```{language}\n(.*?)^ *```$", RUNBOOKS, re.MULTILINE | re.DOTALL)
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```$", TEXT, re.MULTILINE | re.DOTALL)
     return list(dict.fromkeys(line.strip() for text in found for line in text.splitlines()))
 
 
 def commands() -> list[str]:
     """Those for `ceph`, in blocks and in sentences; what moves data comes last."""
-    plain = re.sub(r"^ *```.*?^ *```$", "", RUNBOOKS, flags=re.MULTILINE | re.DOTALL)
+    plain = re.sub(r"^ *```.*?^ *```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
     found = [*blocks("sh"), *re.findall(r"`(ceph [^`]+)`", plain)]
     known = [line for line in dict.fromkeys(found) if line.startswith("ceph ")]
     return sorted(known, key=lambda line: re.match(r"ceph osd (out|down)", line) is not None)

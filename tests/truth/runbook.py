@@ -6,15 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import psutil
+from tests.runbooks import ENTRIES
 from tests.stack.conftest import Watched
 
 from .judge import Heard
 
-_TEXT: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 _BLOCK: Final = re.compile(r"^ *```promql\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _REPLICA_WRITE: Final = "osd_repop"
 # What is usual takes more than these seconds, only a device that is slow is shown as such, and 16.2
@@ -22,9 +21,9 @@ _REPLICA_WRITE: Final = "osd_repop"
 _MAY_BE_ABSENT: Final = ("median1d", "osd_at:", "reservation_lag")
 NOT_AS_SAID: Final = "not as said: "
 
-# Step 3 of ReservationViolated: where the slowest operations waited, by cause. Without a CPU they
-# wait anywhere, and where other work is in the way (other_class, replica_writes) it may fill the
-# scheduler or the device, here or on other OSDs.
+# In the table of ReservationViolated: where the slowest operations waited, by cause. Without a CPU
+# they wait anywhere, and where other work is in the way (other_class, replica_writes) it may fill
+# the scheduler or the device, here or on other OSDs.
 _SCHEDULER, _OWN, _PEER = "in the scheduler", "for its own device or CPU", "for another OSD"
 _WAITED: Final = {
     "limit": (_SCHEDULER,),
@@ -33,17 +32,16 @@ _WAITED: Final = {
     "other_osd": (_PEER,),
     "network": (_PEER,),
 }
-# Step 1 of ReplicaSlow: many replica writes are in progress, or none or one.
+# The first look of ReplicaSlow: many replica writes are in progress, or none or one.
 _HOLDS: Final = {"device": True, "cpu": True, "network": False}
 _NONE, _MANY = 3, 5
-# Step 2 there: far above the others for want of the device or a CPU, and not for the network.
+# Step 1 there: far above the others for want of the device or a CPU, and not for the network.
 _FAR_ABOVE: Final = 5.0
 
 
 def queries(alert: str, cause: str) -> list[str]:
     """Those to look at first, and those of the cause."""
-    section = _TEXT.split(f"\n## {alert}\n")[1].split("\n## ")[0]
-    general, _, causes = section.partition("**By cause.**")
+    general, _, causes = ENTRIES[alert].partition("**By cause.**")
     bullets = re.split(r"^- \*\*(\w+)\*\*:", causes.split("\n**False alarm")[0], flags=re.MULTILINE)
     of_cause = dict(zip(bullets[1::2], bullets[2::2], strict=True)).get(cause, "")
     blocks = _BLOCK.findall(general) + _BLOCK.findall(of_cause)
@@ -55,7 +53,7 @@ async def shown(on: Watched, heard: Sequence[Heard], commands: bool = True) -> d
     found: dict[str, str] = {}
     for labels in _newest(heard):
         osd, name = labels.get("ceph_daemon", ""), labels["alertname"]
-        if f"## {name}\n" not in _TEXT:
+        if name not in ENTRIES:
             continue
         shows = {}
         if osd:

@@ -5,7 +5,7 @@ labels), so that little is read: warnings, errors and fatal lines of OSDs. The d
 events that a crash writes repeats such lines; it is of severity `debug` and never counted.
 """
 
-from cephqos_alerts.rules.render import render, to_yaml
+from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
 
@@ -157,4 +157,4 @@ LOGS = RuleGroup(
 
 def log_rules(settings: RuleSettings) -> str:
     """The file of rules as Loki's ruler reads it. Windows do not scale: Loki sees lines at once."""
-    return to_yaml(render((LOGS,), settings, for_loki=True))
+    return to_text((LOGS,), settings, for_loki=True)

@@ -14,7 +14,7 @@ from cephqos_alerts.recording.demand import DEMAND
 from cephqos_alerts.recording.failing import FINDINGS
 from cephqos_alerts.recording.promises import HISTORY, PROMISES, VIOLATION, WORK
 from cephqos_alerts.recording.rollups import ROLLUPS
-from cephqos_alerts.rules.render import render, to_yaml
+from cephqos_alerts.rules.render import to_text
 from cephqos_alerts.rules.rule import Alert, RuleGroup, Subject
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.groups import SLO_ALERT, SLO_SUBJECTS, slo_groups
@@ -47,9 +47,9 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
 
 def build_rules(settings: RuleSettings, slos: Sequence[Slo]) -> dict[str, str]:
     """File name to content. The same settings and SLOs give the same bytes."""
-    built = {name: to_yaml(render(groups, settings)) for name, groups in FILES.items()}
+    built = {name: to_text(groups, settings) for name, groups in FILES.items()}
     if slos:
-        built["slo.yml"] = to_yaml(render(slo_groups(slos, settings), settings))
+        built["slo.yml"] = to_text(slo_groups(slos, settings), settings)
     return built
 
 

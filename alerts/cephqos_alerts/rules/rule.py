@@ -48,7 +48,7 @@ class RecordedSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class Alert:
-    """An alert; `hold` in seconds before scaling. Its runbook is the heading of its name."""
+    """An alert; `hold` in seconds before scaling. runbooks.py has the page of its runbook."""
 
     name: str
     about: Sequence[Subject]

@@ -92,8 +92,8 @@ class RuleSettings:
     evaluations_per_scrape: int = 1  # of which the engine keeps one
     time_scale: float = 1.0
     job: str = "cephqos.*"  # regular expression of the scrape jobs of cephqos-exporter
-    runbook_url: str = "docs/operate/runbooks.md"
-    dashboard_url: str = "/d"
+    runbook_url: str = ""  # without one, alerts have no such link
+    dashboard_url: str = ""  # the same
     dashboard_prefix: str = ""  # of the uids
     thresholds: Thresholds = Thresholds()
 

@@ -109,7 +109,8 @@ def _stack_spec(grafana: Grafana | None) -> StackSpec:
     """Alerts link to the dashboards; a `cephqos run` on the demo's cluster is watched too."""
     return StackSpec(
         name="demo",
-        dashboard_url=f"{grafana.url}/d" if grafana else "/d",
+        runbook_url="docs/operate/runbooks/{page}.md",
+        dashboard_url=f"{grafana.url}/d" if grafana else "",
         dashboard_prefix=grafana.prefix if grafana else "",
         targets={"run": DEFAULT_LISTEN},
     )

@@ -186,6 +186,6 @@ def test_outside_of_the_checkout_it_is_asked_where_to_write(
     assert "--out DIR: needed outside of the checkout" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("url", ["https://grafana.example/d", "/d", "alerts/runbooks.md"])
+@pytest.mark.parametrize("url", ["https://grafana.example/d", "/d", "docs/runbooks/{page}.md"])
 def test_links_may_be_urls_or_paths(url: str, tmp_path: Path) -> None:
     assert rules("build", "--dashboard-url", url, "--runbook-url", url, "--out", tmp_path) == 0

@@ -1,18 +1,18 @@
-"""Runbooks begin with three steps. Each is something to run, on every release, and says what its
-output means. `tests/stack/test_runbooks.py` runs them."""
+"""Runbooks begin with five lines; steps follow. The line "Look at this" and each step are something
+to run, on every release, and say what the output means. tests/stack/test_runbooks.py runs them."""
 
 import re
-from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.runbooks import ENTRIES, FIRST, INDEX
 
 from cephqos_alerts.alerts.logs import LOGS
 from cephqos_alerts.rules.rule import Alert
+from cephqos_alerts.rules.runbooks import runbook_page
 
 from .test_rules import NAMES
 
-RUNBOOKS: Final = Path("docs/operate/runbooks.md").read_text(encoding="utf-8")
 # Sent to nobody, or announcements: there is nothing to look at.
 SILENT: Final = {"CephQosOsdDown", "CephQosMaintenance", "CephQosTestRun"}
 ALERTS: Final = [*NAMES, *(rule.name for rule in LOGS.rules if isinstance(rule, Alert))]
@@ -25,19 +25,29 @@ _CHANGES: Final = re.compile(
 )
 
 
-def section(alert: str) -> str:
-    return RUNBOOKS.split(f"\n## {alert}\n")[1].split("\n## ")[0]
+def first_lines(alert: str) -> dict[str, str]:
+    """The list at the beginning, by its bold words."""
+    listed = re.match(r"\n((?:- .+\n)+)\n", ENTRIES[alert])
+    return dict(
+        re.findall(r"^- \*\*([\w ]+)\*\*: (.+)$", listed[1] if listed else "", re.MULTILINE)
+    )
 
 
 def steps(alert: str) -> list[str]:
-    """The numbered steps behind `Look first`."""
-    first = section(alert).partition("**Look first**")[2]
-    listed = re.split(r"^\*\*", first, maxsplit=1, flags=re.MULTILINE)[0]
-    return re.split(r"^\d+\. ", listed, flags=re.MULTILINE)[1:]
+    """The line `Look at this`, and the numbered steps behind `Look further`."""
+    further = ENTRIES[alert].partition("**Look further**")[2]
+    listed = re.split(r"^(?=[^\s\d])", further, maxsplit=1, flags=re.MULTILINE)[0]
+    numbered = re.split(r"^\d+\. ", listed, flags=re.MULTILINE)[1:]
+    return [first_lines(alert)["Look at this"], *numbered]
 
 
 @pytest.mark.parametrize("alert", [name for name in ALERTS if name not in SILENT])
-def test_a_runbook_begins_with_three_steps_that_say_what_their_output_means(alert: str) -> None:
+def test_a_runbook_begins_with_five_lines(alert: str) -> None:
+    assert tuple(first_lines(alert)) == FIRST
+
+
+@pytest.mark.parametrize("alert", [name for name in ALERTS if name not in SILENT])
+def test_a_runbook_has_three_steps_that_say_what_their_output_means(alert: str) -> None:
     found = steps(alert)
     assert len(found) >= 3
     for step in found[:3]:
@@ -58,7 +68,7 @@ def test_what_is_typed_first_changes_nothing(alert: str) -> None:
 
 
 def test_the_index_names_every_alert_once() -> None:
-    index = RUNBOOKS.partition("\n## ")[0]
-    assert sorted(re.findall(r"\]\(#(\w+)\)", index)) == sorted(
-        name.lower() for name in ALERTS if name not in SILENT
+    index = INDEX.partition("\n## ")[0]
+    assert sorted(re.findall(r"\]\((\S+)\)", index)) == sorted(
+        f"{runbook_page(name)}.md#{name.lower()}" for name in ALERTS if name not in SILENT
     )

@@ -1,0 +1,78 @@
+"""On which page of docs/operate/runbooks an alert has its entry."""
+
+from collections.abc import Mapping
+from typing import Final
+
+# Every alert, by page, in the order of the entries.
+RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "reservations": (
+        "CephQosReservationViolated",
+        "CephQosReservationViolatedRepeatedly",
+        "CephQosReplicaSlow",
+        "CephQosReservationViolatedClusterWide",
+        "CephQosPolicyTargetMissed",
+    ),
+    "latency": (
+        "CephQosLatencySloBurn",
+        "CephQosSlowRequestBurst",
+        "CephQosDaemonNotAnswering",
+        "CephQosThreadAtCeiling",
+        "CephQosDeviceSaturated",
+        "CephQosReactorShared",
+        "CephQosHeartbeatMissed",
+    ),
+    "configuration": (
+        "CephQosCapacityOverstated",
+        "CephQosCapacityNeverMeasured",
+        "CephQosBenchmarkRejected",
+        "CephQosHeldAtLimit",
+        "CephQosSettingsDiffer",
+        "CephQosSettingReverted",
+        "CephQosSchedulersMixed",
+        "CephQosReservationsExceedWhole",
+    ),
+    "background": (
+        "CephQosScrubStalled",
+        "CephQosDeepScrubCannotKeepUp",
+        "CephQosScrubsOverdueGrowing",
+        "CephQosScrubErrors",
+        "CephQosRecoveryStalled",
+        "CephQosRecoveryTooSlow",
+        "CephQosObjectsUnfound",
+        "CephQosDaemonCrashed",
+    ),
+    "coverage": (
+        "CephQosExporterDown",
+        "CephQosNothingScraped",
+        "CephQosOsdNotScraped",
+        "CephQosClusterExporterAbsent",
+        "CephQosClusterExporterDoubled",
+        "CephQosScrapeNearDeadline",
+        "CephQosCollectorFailing",
+        "CephQosTooManySeries",
+        "CephQosTooFewSamples",
+        "CephQosFiguresMissing",
+        "CephQosExporterRestarts",
+        "CephQosClusterLabelTaken",
+        "CephQosOsdDown",
+        "CephQosMaintenance",
+        "CephQosTestRun",
+        "Watchdog",
+    ),
+}
+
+_PAGES: Final[Mapping[str, str]] = {
+    name: page for page, names in RUNBOOKS.items() for name in names
+}
+# In a URL: where the name of the page goes. Without it, the pages are files of the built site.
+PAGE: Final = "{page}"
+
+
+def runbook_url(folder: str, alert: str) -> str:
+    """The entry of an alert, in the folder or by the pattern that `--runbook-url` gave."""
+    pattern = folder if PAGE in folder else f"{folder.rstrip('/')}/{PAGE}.html"
+    return f"{pattern.replace(PAGE, runbook_page(alert))}#{alert.lower()}"
+
+
+def runbook_page(alert: str) -> str:
+    return _PAGES[alert]
