@@ -79,7 +79,7 @@ _NOW = (
             PanelColumn(source="profile", title="Profile"),
             PanelColumn(source="media", title="Media", width=65),
             PanelColumn(source="capacity_origin", title="Capacity", width=90),
-            PanelColumn(source="promise", title="Source", width=85),
+            PanelColumn(source="reservations", title="Reservations", width=85),
         ),
     ),
 )

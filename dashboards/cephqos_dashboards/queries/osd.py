@@ -39,7 +39,7 @@ CAUSE: Final = PanelQuery(
     f"max by (class, cause, by) ({PerClass.MAIN_CAUSE}{_OSD})", "{{class}}: {{cause}} {{by}}"
 )
 SCHEDULER: Final = PanelQuery(
-    f"max by (in_force, profile, media, capacity_origin, promise) "
+    f"max by (in_force, profile, media, capacity_origin, reservations) "
     f"({QosSeries.SCHEDULER_INFO}{_OSD})",
     name="info",
 )

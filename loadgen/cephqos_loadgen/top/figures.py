@@ -156,7 +156,7 @@ FIGURES: Final[Mapping[str, TopFigure]] = {
     "up": TopFigure(metric=DaemonSeries.UP, by=(*_OSD, "reason")),
     "version": TopFigure(metric=ExporterSeries.BUILD_INFO, by=("version",), how="sum"),
     "scheduler": TopFigure(
-        metric=QosSeries.SCHEDULER_INFO, by=(*_OSD, "in_force", "profile", "media", "promise")
+        metric=QosSeries.SCHEDULER_INFO, by=(*_OSD, "in_force", "profile", "media", "reservations")
     ),
     # classes
     "attained": TopFigure(

@@ -38,7 +38,7 @@ def test_a_recorded_osd_says_what_runs_and_what_it_promises(release: str) -> Non
         "model": "bandwidth",
         "media": "hdd",
         "capacity_origin": "default",
-        "promise": "config",
+        "reservations": "config",
     }
     best_effort = 0.05 if release == "tentacle" else 0
     assert value(families, CAPACITY) == 315
@@ -114,7 +114,7 @@ def test_a_16_2_osd_under_mclock_promises_but_shows_no_queues() -> None:
 def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
     families = RecordedOsd("pacific").scrape(MclockCollector(interval=0))
     about = info(families)
-    assert (about["in_force"], about["promise"], about["profile"]) == ("wpq", "none", "")
+    assert (about["in_force"], about["reservations"], about["profile"]) == ("wpq", "none", "")
     names = by_name(f for f in families if f.samples)
     for absent in (RESERVED, LIMITED, CAPACITY, LAG, "cephqos_qos_weight"):
         assert absent not in names
@@ -124,7 +124,7 @@ def test_under_wpq_nothing_is_promised_and_no_capacity_believed() -> None:
 
 def test_under_wpq_a_policy_is_the_promise() -> None:
     families = RecordedOsd("pacific").scrape(policy({**OSD_TARGET, "baseline": 400}))
-    assert info(families)["promise"] == "policy"
+    assert info(families)["reservations"] == "policy"
     assert values(families, RESERVED) == {
         f'ceph_daemon="osd.3",cluster="{OSD.cluster}",class="client"': 200
     }
@@ -135,7 +135,7 @@ def test_under_wpq_a_policy_is_the_promise() -> None:
 
 def test_under_mclock_a_policy_is_a_target_beside_the_promise() -> None:
     families = RecordedOsd("reef").scrape(policy({**OSD_TARGET, "reservation": 0.8}))
-    assert info(families)["promise"] == "config"
+    assert info(families)["reservations"] == "config"
     assert value(families, RESERVED, class_="client") == 157.5
     target = "cephqos_qos_target_reservation_normalised_ops_per_second"
     assert value(families, target, class_="client") == pytest.approx(0.8 * 315)
@@ -143,7 +143,7 @@ def test_under_mclock_a_policy_is_a_target_beside_the_promise() -> None:
 
 def test_a_target_for_other_osds_changes_nothing() -> None:
     families = RecordedOsd("pacific").scrape(policy({**OSD_TARGET, "osds": [1, 2]}))
-    assert info(families)["promise"] == "none"
+    assert info(families)["reservations"] == "none"
 
 
 def test_a_cluster_target_is_said_once_per_cluster() -> None:
