@@ -149,7 +149,9 @@ MIXES: list[list[Job]] = [
 
 
 async def test_attained_work_is_what_fio_did_at_every_size(lab: RunningLab) -> None:
-    async with watched(lab, MclockCollector(), HistogramsCollector()) as exporter:
+    async with watched(
+        lab, MclockCollector(interval=0), HistogramsCollector(interval=0)
+    ) as exporter:
         for jobs in MIXES:
             before = await exporter.scrape()
             work = asyncio.create_task(fio(lab, "randwrite", jobs))
@@ -170,7 +172,7 @@ async def test_attained_work_is_what_fio_did_at_every_size(lab: RunningLab) -> N
 
 
 async def test_reads_cost_one_op_each(lab: RunningLab) -> None:
-    async with watched(lab, MclockCollector()) as exporter:
+    async with watched(lab, MclockCollector(interval=0)) as exporter:
         await fio(lab, "randwrite", [(64, MIB)])
         before = await exporter.scrape()
         result = await fio(lab, "randread", [(500, 64 * KIB)])
@@ -181,7 +183,7 @@ async def test_reads_cost_one_op_each(lab: RunningLab) -> None:
 
 @pytest.mark.parametrize("release", RELEASES)
 async def test_op_counts_are_those_of_rados(lab: RunningLab) -> None:
-    collectors = PerfCollector(), HistogramsCollector(), OpsCollector()
+    collectors = PerfCollector(), HistogramsCollector(interval=0), OpsCollector()
     async with watched(lab, *collectors) as exporter:
         before = await exporter.scrape()
         bench = ["rados", "--conf", str(lab.paths.conf), "bench", "3", "write"]
@@ -198,7 +200,7 @@ async def test_op_counts_are_those_of_rados(lab: RunningLab) -> None:
 
 
 async def test_latency_quantiles_agree_with_fios_to_a_bucket(lab: RunningLab) -> None:
-    async with watched(lab, HistogramsCollector()) as exporter:
+    async with watched(lab, HistogramsCollector(interval=0)) as exporter:
         before = (await exporter.scrape()).buckets(LATENCY, op="write")
         # One at a time: what fio measures beyond the OSD's own time is small and steady.
         result = await fio(lab, "randwrite", [(700, 4 * KIB)], depth=1)
@@ -260,14 +262,14 @@ async def check_capacity_change(lab: RunningLab, exporter: LiveExporter) -> None
 async def test_a_change_of_capacity_is_seen_at_once_and_no_counter_jumps(
     lab: RunningLab,
 ) -> None:
-    async with watched(lab, MclockCollector()) as exporter:
+    async with watched(lab, MclockCollector(interval=0)) as exporter:
         await check_capacity_change(lab, exporter)
 
 
 @pytest.mark.parametrize("release", ["reef", "tentacle"])
 async def test_a_change_of_profile_is_seen_at_once(lab: RunningLab) -> None:
     name = "cephqos_qos_reservation_ratio"
-    async with watched(lab, MclockCollector()) as exporter:
+    async with watched(lab, MclockCollector(interval=0)) as exporter:
         assert set((await exporter.scrape()).values(name, class_="client")) == {0.5}
         try:
             await ceph(lab, "config", "set", "osd", "osd_mclock_profile", "high_client_ops")
@@ -286,7 +288,7 @@ async def test_a_change_of_profile_is_seen_at_once(lab: RunningLab) -> None:
 async def test_the_lag_is_nothing_when_idle_and_grows_when_there_is_too_much_to_do(
     lab: RunningLab,
 ) -> None:
-    async with watched(lab, MclockCollector(), OpsCollector()) as exporter:
+    async with watched(lab, MclockCollector(interval=0), OpsCollector()) as exporter:
         await asyncio.sleep(1)
         idle = await exporter.scrape()
         assert idle.values(LAG, class_="client")
@@ -320,7 +322,7 @@ async def test_an_early_mclock_tells_what_it_promises(labs: LabPool) -> None:
     lab = labs.start(spec)
     try:
         await make_pool(lab)
-        async with watched(lab, MclockCollector()) as exporter:
+        async with watched(lab, MclockCollector(interval=0)) as exporter:
             page = await exporter.scrape()
             about = page.labels("cephqos_qos_scheduler_info")[0]
             assert about["in_force"] == about["configured"] == "mclock_scheduler"

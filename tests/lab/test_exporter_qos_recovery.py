@@ -88,7 +88,7 @@ async def test_recovery_work_is_what_the_scheduler_charged(labs: LabPool, releas
     try:
         await make_pool(lab)
         await degrade(lab)
-        async with LiveExporter(lab, [MclockCollector()]) as exporter:
+        async with LiveExporter(lab, [MclockCollector(interval=0)]) as exporter:
             before, log = await exporter.scrape(), SchedulerLog(lab)
             work = asyncio.create_task(recover(lab))
             while not work.done():

@@ -65,7 +65,9 @@ async def test_who_waits_for_a_slow_osd_is_told_from_the_slow_one(lab: RunningLa
     await settled(lab)
     bound = "cephqos_qos_delivered_is_lower_bound"
     ops = OpsCollector(sample_interval=1)
-    async with LiveExporter(lab, [MclockCollector(), ops, NetworkCollector()]) as exporter:
+    async with LiveExporter(
+        lab, [MclockCollector(interval=0), ops, NetworkCollector()]
+    ) as exporter:
         before = await exporter.scrape()
         await lab.faults.throttle(1, wiops=150)
         page = await watch(lab, POOLS[0], exporter, 20)
@@ -94,7 +96,7 @@ async def test_erasure_coded_pools_make_what_is_delivered_a_lower_bound(lab: Run
     await ceph(lab, "osd", "pool", "create", POOLS[0], "8", "8")
     await make_erasure_coded_pool(lab)
     ops = OpsCollector(sample_interval=1)
-    async with LiveExporter(lab, [MclockCollector(), ops]) as exporter:
+    async with LiveExporter(lab, [MclockCollector(interval=0), ops]) as exporter:
         before = await exporter.scrape()
         await lab.faults.throttle(1, wiops=100)
         page = await watch(lab, POOLS[1], exporter, 15)
