@@ -61,12 +61,13 @@ test-rules: $(STAMP) ## let promtool of Prometheus 2.53 and 3.5 evaluate the rul
 	$(BIN)/cephqos lab trees
 	$(BIN)/pytest tests/promtool -n auto
 
-check: $(STAMP) ## check lint, format, types and generated files
+check: $(STAMP) ## check lint, format, types, generated files and the words of texts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/cephqos rules check
 	$(BIN)/cephqos dashboards check
+	PYTHONPATH=. $(BIN)/python -m tests.words
 
 SITE := $(VENV)/.site
 $(SITE): $(STAMP) deploy/requirements-docs.txt
