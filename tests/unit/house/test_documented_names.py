@@ -297,3 +297,15 @@ def test_make_and_contributing_tell_the_same_time_for_a_target() -> None:
     rows += re.findall(rf"^make (test-fast|test-full|test) .*?({times})", page, re.MULTILINE)
     assert len(rows) >= 10
     assert {name: time for name, time in rows if time not in helps[name]} == {}
+
+
+@pytest.mark.parametrize("page", [it for it in PAGES if it.parts[0] == "docs"], ids=str)
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four(page: Path) -> None:
+    """With less, the site ends the list there: the next item would be text of a paragraph."""
+    lines = prose(page).splitlines()
+    lost = [
+        line
+        for before, line in itertools.pairwise(lines)
+        if not before and re.match(r" {1,3}\S", line)
+    ]
+    assert lost == []
