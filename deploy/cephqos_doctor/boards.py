@@ -16,19 +16,24 @@ _MEND: Final = "cephqos dashboards install DIR   # and let Grafana's provisionin
 
 def _what_counts(dashboard: Mapping[str, Any]) -> str:
     """Panels and queries. Grafana counts ids and versions as it likes, and a user sets times."""
-    kept = {key: dashboard.get(key) for key in ("title", "panels", "templating")}
-    return json.dumps(_without_choice(kept), sort_keys=True)
+    kept = {key: _without_ids(dashboard.get(key)) for key in ("title", "panels", "templating")}
+    variables = kept["templating"].get("list") if isinstance(kept["templating"], dict) else None
+    for variable in variables if isinstance(variables, list) else ():
+        if isinstance(variable, dict):
+            for chosen in ("current", "options"):  # filled in by Grafana
+                variable.pop(chosen, None)
+    return json.dumps(kept, sort_keys=True)
 
 
-def _without_choice(value: Any) -> Any:
-    """Without the ids of panels, and what is chosen in variables at the moment."""
+def _without_ids(value: Any) -> Any:
+    """A copy without the numbers of panels. What is called by an id has a text there."""
     if isinstance(value, dict):
         return {
-            key: _without_choice(inner)
+            key: _without_ids(inner)
             for key, inner in value.items()
-            if key not in ("id", "current", "options") or not isinstance(inner, int | dict | list)
+            if key != "id" or not isinstance(inner, int)
         }
-    return [_without_choice(inner) for inner in value] if isinstance(value, list) else value
+    return [_without_ids(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _grafana(facts: PrometheusFacts) -> Iterator[Finding]:

@@ -152,6 +152,38 @@ def test_a_dashboard_with_another_query_differs_and_one_with_other_ids_does_not(
     assert finding.problem.endswith(uid)
 
 
+def _first(held: Any, key: str) -> Any:
+    """The first value under this key at any depth."""
+    for name, inner in held.items() if isinstance(held, dict) else enumerate(held):
+        if name == key and inner:
+            return inner
+        if isinstance(inner, dict | list) and (found_below := _first(inner, key)):
+            return found_below
+    return None
+
+
+@pytest.mark.parametrize("of", ["panel", "mappings", "transformations"])
+def test_a_dashboard_with_other_options_of_its_panels_differs(of: str) -> None:
+    held = json.loads(json.dumps(prometheus().dashboards))
+    uid = next(uid for uid in held if of == "panel" or _first(held[uid], of))
+    [panel, *_] = [it for it in held[uid]["panels"] if it.get("options")]
+    changed = panel if of == "panel" else _first(held[uid], of)[0]
+    changed["options"] = {"nonsense": True}
+    [finding] = found(boards.CHECKS, prometheus(dashboards=held))["dashboards-of-this-version"]
+    assert finding.problem.endswith(uid)
+
+
+def test_what_grafana_fills_into_the_variables_of_a_dashboard_does_not_count() -> None:
+    held = json.loads(json.dumps(prometheus().dashboards))
+    chosen = {"text": "a", "value": "a"}
+    for dashboard in held.values():
+        for variable in dashboard["templating"]["list"]:
+            variable |= {"current": chosen, "options": [chosen]}
+    assert found(boards.CHECKS, prometheus(dashboards=held)) == {}
+    held[dashboards.OVERVIEW]["templating"]["list"][0]["query"] = "another"
+    assert "dashboards-of-this-version" in found(boards.CHECKS, prometheus(dashboards=held))
+
+
 def test_rules_are_made_for_the_interval_at_which_most_are_evaluated() -> None:
     slow = rule(group="cephqos-history", interval=60.0)
     facts = prometheus(rules=(*rule(), *slow), expected=(*rule(), *slow))
