@@ -64,7 +64,7 @@ class ClusterFacts:
     bindings_missing: bool = False
     denied: tuple[str, ...] = ()  # caps that are missing
     powers: tuple[str, ...] = ()  # what the key can do besides
-    unasked: tuple[str, ...] = ()  # of these powers, since nobody was there to ask
+    unasked: tuple[str, ...] = ()  # of these powers: nobody to ask, or a silent monitor
     unanswered: str = ""  # the command to the manager that had no answer in time
     status: Mapping[str, Any] = field(default_factory=dict)
 
@@ -116,7 +116,8 @@ def _up(osds: Any) -> Iterator[str]:
 async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) -> bool | None:
     """Whether the key has it; None where nobody can be asked.
 
-    No answer is a no: OSDs and managers drop what is not allowed.
+    OSDs and managers drop what is not allowed: their silence is a no. A monitor says that it denies
+    a command, so its silence tells nothing.
     """
     target, within = power.target, _SECONDS
     if target == "mgr" and facts.unanswered:
@@ -131,5 +132,5 @@ async def _may(client: MonClient, power: Power, facts: ClusterFacts, osds: Any) 
     except CommandFailed as exc:
         return exc.code not in (*_DENIED, *(_GONE if power.target == "osd" else ()))
     except ClusterSilent:
-        return False
+        return None if power.target == "mon" else False
     return True

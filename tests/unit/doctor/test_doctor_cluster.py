@@ -121,6 +121,22 @@ async def test_a_manager_that_is_active_and_silent_is_a_hang_or_a_key_without_a_
     assert "ceph mgr fail" in finding.mend
 
 
+async def test_a_monitor_that_falls_silent_leaves_open_whether_the_key_can_do_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would say that it denies a command."""
+
+    def answer(target: str, prefix: str) -> Any:
+        if prefix == "auth ls":
+            raise ClusterSilent(f"{prefix}: no answer before the deadline")
+        return a_minimal_key(target, prefix)
+
+    facts, _ = await looked_at(monkeypatch, answer)
+    assert facts.unasked == ("read keys",)
+    [minimal] = [check for check in CLUSTER_CHECKS if check.name == "caps-minimal"]
+    assert minimal.skip(facts) == "whether the key can read keys"
+
+
 async def test_monitors_that_do_not_answer_are_one_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(target: str, prefix: str) -> Any:
         raise ClusterSilent(f"{prefix}: no answer before the deadline")
