@@ -99,7 +99,9 @@ async def _install(arguments: argparse.Namespace) -> int:
     for option in ("prometheus", "loki"):
         url = getattr(arguments, option)
         refuse_login(f"--{option}", url, _LOGIN)
-        if url and not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
+        if option == "loki" and not url:  # none
+            continue
+        if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", url):
             raise UsageError(f"--{option} {url}: expected a URL such as http://host:9090")
     if not 0.1 <= arguments.scrape_interval <= 300:
         raise UsageError(f"--scrape-interval {arguments.scrape_interval}: expected 0.1 to 300")
