@@ -7,7 +7,7 @@ the cluster for whoever finds it changed by a run that died.
 import shlex
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from cephqos_base.errors import CephqosError
 from cephqos_exporter.ceph.monclient import CommandFailed
@@ -70,6 +70,10 @@ class Change:
 
     commands: Sequence[ClusterCommand]
     undo: WayBack
+
+
+# Data that one of these holds back moves when it is cleared.
+HOLDING_DATA: Final = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
 
 
 def flag(name: str, *, on: bool) -> Change:

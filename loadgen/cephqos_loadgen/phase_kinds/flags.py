@@ -5,15 +5,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from cephqos_base.yamlfile import Value
-from cephqos_loadgen.cluster.undo import Change, flag
+from cephqos_loadgen.cluster.undo import HOLDING_DATA, Change, flag
 from cephqos_loadgen.load.context import Context
 from cephqos_loadgen.load.kind import End, PhaseKind, wait_for
 from cephqos_loadgen.plan.model import Phase
 from cephqos_loadgen.plan.reading import read_flags
 from cephqos_loadgen.results.phase import PhaseResult
-
-# Data that one of these holds back moves when it is cleared.
-_HOLDING = frozenset({"norecover", "nobackfill", "norebalance", "noin", "noout"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class Flags(PhaseKind):
 
     @property
     def moves_data(self) -> bool:
-        return not _HOLDING.isdisjoint(self.clear)
+        return not HOLDING_DATA.isdisjoint(self.clear)
 
     def describe(self) -> str:
         return ", ".join([f"set {name}" for name in self.set] + [f"unset {f}" for f in self.clear])

@@ -340,8 +340,7 @@ def scheduler_of(queue_dump: Any) -> str:
 
 def _moves_data(entry: undo.Undo) -> bool:
     prefix, key = entry.arguments.get("prefix"), entry.arguments.get("key")
-    held_back = ("norecover", "nobackfill", "norebalance", "noin")
-    return prefix in ("osd in", "osd unset-group") or key in held_back
+    return prefix in ("osd in", "osd unset-group") or key in undo.HOLDING_DATA
 
 
 def _settings_of(plan: Plan) -> list[CephOption]:

@@ -37,6 +37,7 @@ class Cluster:
 
     async def wait_for_pgs(self, **_: object) -> None:
         """They are clean."""
+        self.asked.append("wait_for_pgs")
 
     async def pids(self) -> dict[str, int]:
         return {"osd.0": 10}
@@ -198,6 +199,21 @@ async def test_what_someone_else_set_is_said_before_it_is_set_back(
     await run.end()
     said = [event["text"] for event in events if event["event"] == "changed_by_others"]
     assert said == ["osd osd_max_backfills was set to 9 by someone else"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "moves"), [*((name, True) for name in sorted(undo.HOLDING_DATA)), ("noscrub", False)]
+)
+async def test_a_flag_that_held_data_back_is_waited_for_once_it_is_cleared(
+    cluster: Cluster, flag: str, moves: bool
+) -> None:
+    """With noout, an OSD that went down may go out only now."""
+    run = a_session([])
+    await run.begin()
+    cluster.asked.clear()
+    await run.journal.push(undo.command("osd unset", key=flag))
+    await run.roll_back(0)
+    assert ("wait_for_pgs" in cluster.asked) is moves
 
 
 async def test_at_the_end_of_a_repeat_osds_are_asked_too(
