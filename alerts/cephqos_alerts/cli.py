@@ -2,12 +2,14 @@
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from cephqos_alerts.alerts.logs import log_rules
 from cephqos_alerts.output.alertmanager import DEFAULT_WEBHOOK, alertmanager_config, parse_receivers
 from cephqos_alerts.output.build import build_rules
+from cephqos_alerts.rules.render import MARK
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_alerts.slo.spec import Slo, check_names, parse_slos
 from cephqos_base import textfile, yamlfile
@@ -227,23 +229,40 @@ def _alertmanager(settings: RuleSettings, arguments: argparse.Namespace) -> str:
     return alertmanager_config(settings, webhook, receivers)
 
 
+def _left_over(built: Mapping[Path, str], out: Path) -> list[Path]:
+    """Rule files that were generated once and are not any more; Prometheus would still load them.
+
+    Only what carries the mark is ours; other rules may lie beside it.
+    """
+    return [
+        file
+        for file in sorted(out.glob("*.yml"))
+        if file not in built and file.is_file() and textfile.begins_with(file, MARK)
+    ]
+
+
 async def _build(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
-    _, alertmanager = _places(arguments)
+    out, alertmanager = _places(arguments)
     for file, text in built.items():
         secrets = arguments.receivers if file == alertmanager else None
         textfile.write(file, text, rights_of=secrets)
     say("wrote", *(f"  {file}" for file in built))
+    if left := _left_over(built, out):
+        for file in left:
+            textfile.remove(file)
+        say("removed, as nothing gives them any more", *(f"  {file}" for file in left))
     return 0
 
 
 async def _check(arguments: argparse.Namespace) -> int:
     built = _built(arguments)
-    stale = textfile.differing(built)
+    out, _ = _places(arguments)
+    stale = textfile.differing(built) + [str(file) for file in _left_over(built, out)]
     if stale:
         raise RulesOutOfDate(
             f"not what cephqos and the SLOs give: {', '.join(stale)}"
-            " (`cephqos rules build` with the same options writes them)"
+            " (`cephqos rules build` with the same options writes or removes them)"
         )
     say("up to date", *(f"  {file}" for file in built))
     return 0

@@ -59,6 +59,23 @@ def differing(files: Mapping[Path, str]) -> list[str]:
     return [str(file) for file, text in files.items() if _read(file) != text]
 
 
+def begins_with(file: Path, text: str) -> bool:
+    """Whether a file begins so, whatever else is in it."""
+    wanted = text.encode()
+    try:
+        with regular(file).open("rb") as opened:
+            return opened.read(len(wanted)) == wanted
+    except OSError as exc:
+        raise UsageError(f"{file}: cannot be read: {why(exc)}") from exc
+
+
+def remove(file: Path) -> None:
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as exc:
+        raise UsageError(f"{file}: cannot be removed: {why(exc)}") from exc
+
+
 def _read(file: Path) -> str | None:
     try:
         return regular(file).read_text(encoding="utf-8")

@@ -90,6 +90,28 @@ def test_what_is_missing_or_was_changed_is_named_and_the_status_is_1(
     assert said.count("\n") == 1
 
 
+def test_a_file_that_nothing_gives_any_more_is_out_of_date_and_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prometheus reads `*.yml`. Rules and a configuration of someone else stay."""
+    assert rules("build", "--out", tmp_path) == 0
+    own, other = tmp_path / "own.yml", tmp_path / "alertmanager.yml"
+    own.write_text("groups: []\n")
+    assert rules("build", "--out", tmp_path, "--alertmanager", other) == 0
+    (tmp_path / "binary.yml").write_bytes(b"\xff\xfe")
+    capsys.readouterr()
+    argv = ("--no-slo", "--out", tmp_path)
+    assert rules("check", *argv) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"cephqos: not what cephqos and the SLOs give: {tmp_path}/slo.yml (")
+    assert rules("build", *argv) == 0
+    assert f"  {tmp_path}/slo.yml\n" in capsys.readouterr().out
+    assert not (tmp_path / "slo.yml").exists()
+    assert rules("check", *argv) == 0
+    assert own.exists()
+    assert other.exists()
+
+
 def test_rules_that_are_evaluated_more_often_say_the_same(tmp_path: Path, slos: Path) -> None:
     once, often = tmp_path / "once", tmp_path / "often"
     assert rules("build", "--slo", slos, "--out", once) == 0
