@@ -3,7 +3,12 @@
 Where the recording rules run, their verdict counts (`PerClass.DEMAND`, `PerClass.VIOLATED`). This
 is for places without rules: `top` on an exporter, and reports from archives. The rules take their
 bounds from here and say the same in PromQL; a test compares the two. The rules see more besides:
-bursts in step with the scrapes, restarts, and clients that wait for another OSD.
+bursts in step with the scrapes, and clients that wait for another OSD.
+
+A window in which the OSD or its exporter restarted is evidence of nothing: counters began at 0, and
+work was held up. The rules leave it out of the violations (`unless … resets(...) > 0`). For reports
+what it shows is UNKNOWN: neither demand nor a violation. `top` has no window and cannot tell: it
+may show `behind` for a moment.
 """
 
 import math

@@ -22,7 +22,7 @@ from cephqos_loadgen.report.figures.analysis import Key, ReportRow, ReportRun, a
 from cephqos_loadgen.report.figures.bins import Bins
 from cephqos_loadgen.report.figures.cost import thread_groups
 from cephqos_loadgen.report.figures.observe import WHOLE, LoadPart
-from cephqos_loadgen.report.figures.promises import promises
+from cephqos_loadgen.report.figures.promises import hold_of, promises
 from cephqos_loadgen.report.figures.samples import Samples, Series, read_samples
 from cephqos_loadgen.report.figures.statistics import change
 from cephqos_loadgen.results.phase import RecoveryFigures
@@ -152,6 +152,78 @@ def test_an_osd_that_did_not_answer_at_the_end_of_a_load_is_judged_by_what_is_kn
     (promise,) = promises(samples, 0.4, 30.4)
     assert (promise.attained, promise.seconds) == pytest.approx((300.0, 20.6))
     assert promise.attainment == pytest.approx(0.75)
+
+
+_OSD = {"ceph_daemon": "osd.0"}
+_SECONDS = np.arange(0.0, 41.0)
+
+
+def _short_of_its_reservation(work: str, *, restart_at: int | None) -> Samples:
+    """A class gets 300 of 400 operations a second, and ten wait for all of the time."""
+    of_class = _OSD | {"class": work}
+
+    def counter(name: str, rate: float, labels: dict[str, str] = _OSD) -> Series:
+        at = restart_at or 99
+        return Series(name, labels, _SECONDS, (_SECONDS - np.where(at > _SECONDS, -9, at)) * rate)
+
+    def gauge(name: str, value: float, labels: dict[str, str] = _OSD) -> Series:
+        return Series(name, labels, _SECONDS, np.full(len(_SECONDS), value))
+
+    every = (
+        counter(QosSeries.OPS, 300.0, of_class),
+        counter(QosSeries.DELIVERED_OPS, 300.0),
+        counter(QosSeries.CLIENT_WAIT_SECONDS, 10.0),
+        gauge(QosSeries.CLIENT_OPS_IN_PROGRESS, 10.0),
+        gauge(QosSeries.QUEUE_LENGTH, 10.0, of_class),
+        gauge(QosSeries.RESERVATION_OPS, 400.0, of_class),
+    )
+    return Samples({it.name: [it] for it in every})
+
+
+@pytest.mark.parametrize("work", ["client", "background_recovery"])
+def test_windows_in_which_an_osd_restarted_are_neither_demand_nor_a_violation(work: str) -> None:
+    (steady,) = promises(_short_of_its_reservation(work, restart_at=None), 0.0, 40.0)
+    assert (steady.demand_seconds, steady.violated_seconds) == (31.0, 31.0)
+    (restarted,) = promises(_short_of_its_reservation(work, restart_at=20), 0.0, 40.0)
+    assert (restarted.demand_seconds, restarted.violated_seconds) == (21.0, 21.0)
+    assert not restarted.wanted_at(np.array([20.0, 29.0])).any()
+    assert restarted.wanted_at(np.array([19.0, 30.0])).all()
+    assert restarted.attained_most == pytest.approx(300.0)
+
+
+def test_a_counter_that_fell_counts_from_zero_wherever_a_rate_is_read() -> None:
+    """BlueStore's counters alone began again, as after `perf reset`."""
+    values = np.where(_SECONDS < 20, 1000.0 + 8 * _SECONDS, 8 * (_SECONDS - 20))
+    found = Samples({QosSeries.STORE_SECONDS: [Series("s", _OSD, _SECONDS, values)]})
+    hold = hold_of(found, "osd.0", "client", np.array([15.0, 25.0, 35.0]), np.zeros(3))
+    assert list(hold.store_seconds) == pytest.approx([8.0, 7.2, 8.0])
+
+
+def test_a_counter_that_begins_late_has_no_rate_before() -> None:
+    """Nothing is known of it before two samples: it did not stand still, and did not count yet."""
+    late = Series("s", _OSD, _SECONDS[20:], 8 * _SECONDS[20:])
+    used = Series("u", _OSD | {"throttle": "bluestore"}, _SECONDS, np.full(len(_SECONDS), 0.5))
+    found = Samples(
+        {
+            QosSeries.STORE_SECONDS: [late],
+            QosSeries.STORE_TRANSACTIONS: [late],
+            QosSeries.THROTTLE_USED_RATIO: [used],
+        }
+    )
+    hold = hold_of(found, "osd.0", "client", np.array([10.0, 20.0, 25.0]), np.zeros(3))
+    assert np.isnan(hold.store_seconds[:2]).all()
+    assert hold.store_seconds[2] == pytest.approx(8.0)
+    assert list(hold.piling_up) == [False, False, True]
+
+
+def test_counters_that_add_up_count_as_far_as_they_are_known() -> None:
+    early = Series("a", _OSD, _SECONDS, 3 * _SECONDS)
+    late = Series("b", _OSD, _SECONDS[20:], 5 * _SECONDS[20:])
+    found = Samples(
+        {QosSeries.CLIENT_WAIT_SECONDS: [early], QosSeries.THROTTLE_WAIT_SECONDS: [late]}
+    )
+    hold = hold_of(found, "osd.0", "client", np.array([10.0, 40.0]), np.zeros(2))
+    assert list(hold.waiting) == pytest.approx([3.0, 8.0])
 
 
 def test_what_a_counter_grew_before_and_after_a_load_is_not_that_of_the_load() -> None:

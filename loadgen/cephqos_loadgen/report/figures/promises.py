@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cephqos_base.judge import UNKNOWN, Hold
 from cephqos_base.series import CLIENT, SCHEDULED, QosSeries
@@ -136,16 +137,52 @@ def window_rates(
 ) -> tuple[Floats, Floats]:
     """Ends of the windows that lie within, and the counter's rate over each."""
     kept = (series.times >= start) & (series.times <= end)
-    times, values = series.times[kept], series.values[kept]
+    within = Series(series.name, series.labels, series.times[kept], series.values[kept])
+    times = within.times
     if len(times) < 2:
-        return times[:0], values[:0]
-    steps = np.diff(values)
-    grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, values[1:]))])
-    first = np.searchsorted(times, times - window - 0.5, side="left")
-    whole = times - times[first] >= min(window, float(times[-1] - times[0])) - 0.5
-    whole &= times > times[first]
-    span = times[whole] - times[first[whole]]
-    return times[whole], (grown[whole] - grown[first[whole]]) / span
+        return times[:0], times[:0]
+    rates = _rates_at(within, times, window)
+    first, last, _ = _windows(within, times, window)
+    whole = times[last] - times[first] >= min(window, float(times[-1] - times[0])) - 0.5
+    whole &= ~np.isnan(rates)
+    return times[whole], rates[whole]
+
+
+def _windows(
+    series: Series, times: Floats, window: float
+) -> tuple[NDArray[np.intp], NDArray[np.intp], Mask]:
+    """First and last sample of the windows that end at these times, and in which there are two."""
+    last = np.searchsorted(series.times, times, side="right") - 1
+    first = np.searchsorted(series.times, times - window - 0.5, side="left")
+    seen: Mask = last > first  # before its first sample, last is -1
+    return first, last, seen
+
+
+def _rates_at(counter: Series, times: Floats, window: float) -> Floats:
+    """Its rate over the window that ends at each time; UNKNOWN without two samples there."""
+    first, last, seen = _windows(counter, times, window)
+    first, last, grown = first[seen], last[seen], counter.grown()
+    found = np.full(len(times), UNKNOWN)
+    found[seen] = (grown[last] - grown[first]) / (counter.times[last] - counter.times[first])
+    return found
+
+
+def _added(rates: Sequence[Floats], times: Floats) -> Floats:
+    """The sum of what is known; UNKNOWN where nothing is."""
+    found = np.full(len(times), UNKNOWN)
+    for rate in rates:
+        found = np.where(np.isnan(found), rate, found + np.nan_to_num(rate))
+    return found
+
+
+def _restarted(counters: Sequence[Series], times: Floats, window: float) -> Mask:
+    """In which windows that end at these times one of the counters began again."""
+    found: Mask = np.zeros(len(times), np.bool_)
+    for counter in counters:
+        first, last, seen = _windows(counter, times, window)
+        falls = np.concatenate([[0], np.cumsum(np.diff(counter.values) < 0)])
+        found[seen] |= falls[last[seen]] > falls[first[seen]]
+    return found
 
 
 def hold_of(
@@ -156,17 +193,25 @@ def hold_of(
     attained: Floats,
     window: float = WINDOW,
 ) -> Hold:
-    """What a class of an OSD shows in each window that ends at one of these times."""
+    """What a class of an OSD shows in each window that ends at one of these times.
+
+    Nothing, if the OSD restarted in it: as with the rules, that is neither demand nor a violation.
+    """
     own = {"ceph_daemon": osd}
 
     def of(family: str, **labels: str) -> list[Series]:
         return samples.of(family, **own, **labels)
 
+    restarted = _restarted(of(QosSeries.DELIVERED_OPS), times, window)
+
     def rate(*families: str) -> Floats:
-        return _rates_at([s for family in families for s in of(family)], times, window)
+        counters = [s for family in families for s in of(family)]
+        rates = _added([_rates_at(it, times, window) for it in counters], times)
+        return np.where(restarted, UNKNOWN, rates)
 
     def least(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
-        return _extreme(np.minimum, together(gauges, fold), times, window)
+        found = _extreme(np.minimum, together(gauges, fold), times, window)
+        return np.where(restarted, UNKNOWN, found)
 
     of_class = {"class": work}
     queues = of(QosSeries.QUEUE_LENGTH, **of_class)
@@ -202,18 +247,6 @@ def _shards_wanting(
         if shards and queue.values.any():
             wanting += _extreme(np.maximum, [queue], times, long) > 0
     return np.where(wanting, wanting / count, 1.0)
-
-
-def _rates_at(counters: Sequence[Series], times: Floats, window: float) -> Floats:
-    """The rate of all counters together over the window that ends at each time."""
-    found = np.full(len(times), 0.0 if counters else UNKNOWN)
-    for counter in counters:
-        last = np.searchsorted(counter.times, times, side="right") - 1
-        first = np.maximum(0, np.searchsorted(counter.times, times - window, side="right") - 1)
-        span = counter.times[last] - counter.times[first]
-        grown = np.maximum(0.0, counter.values[last] - counter.values[first])
-        found += np.where(span > 0, grown / np.maximum(span, 1e-9), 0.0)
-    return found
 
 
 def together(gauges: Sequence[Series], fold: np.ufunc = np.add) -> list[Series]:

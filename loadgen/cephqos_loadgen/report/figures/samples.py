@@ -35,16 +35,21 @@ class Series:
         there = index >= 0 and self.times[index] >= since
         return float(self.values[index]) if there else None
 
+    def grown(self) -> Floats:
+        """What a counter grew by from its first sample to each; where it fell it restarted at 0."""
+        steps = np.diff(self.values)
+        since = np.cumsum(np.where(steps >= 0, steps, self.values[1:]))
+        return np.concatenate([np.zeros(min(1, len(self.values))), since])
+
     def growth(self, start: float, end: float) -> float:
         """What a counter grew by; where it fell it restarted. Between two samples it grows evenly:
         what came before the start, or after the end, does not count."""
         first = max(0, int(np.searchsorted(self.times, start, side="right")) - 1)
         last = int(np.searchsorted(self.times, end, side="left")) + 1
-        times, values = self.times[first:last], self.values[first:last]
+        times = self.times[first:last]
         if len(times) < 2:
             return 0.0
-        steps = np.diff(values)
-        grown = np.concatenate([[0.0], np.cumsum(np.where(steps >= 0, steps, values[1:]))])
+        grown = Series(self.name, self.labels, times, self.values[first:last]).grown()
         return float(np.interp(end, times, grown) - np.interp(start, times, grown))
 
     def covered(self, start: float, end: float) -> float:
