@@ -19,6 +19,8 @@ from cephqos_alerts.rules.render import render
 from cephqos_alerts.rules.rule import Alert, RuleGroup
 from cephqos_alerts.rules.settings import RuleSettings
 from cephqos_base import yamlfile
+from cephqos_base.recorded import PerClass, PerClusterClass, PerOsd
+from cephqos_base.series import DaemonSeries
 
 ALERTS = Path("alerts")
 EXAMPLES = sorted((ALERTS / "alertmanager" / "examples").glob("*.yml"))
@@ -78,6 +80,85 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
     )
     argv = [*tool(release, "promtool"), "test", "rules", "test.yml"]
     assert "SUCCESS" in run(argv, cwd=tmp_path)
+
+
+_OF_OSD = {"cluster": "c1", "ceph_daemon": "osd.3"}
+_LABELS = _OF_OSD | {"class": "client", "cause": "limit", "by": "", "instance": "h:1"}
+# What a description looks up, and the value that it finds.
+_LOOKED_UP = {
+    f'{PerClass.ATTAINMENT}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 0.5,
+    f'{PerClass.VIOLATED_SECONDS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 600,
+    f'{PerClass.LIMIT_OPS}{{cluster="c1",ceph_daemon="osd.3",class="client"}}': 320,
+    f'{PerClass.MAIN_CAUSE}{{cluster="c1",ceph_daemon="osd.3",class="client",cause="cpu"}}': 1,
+    f'{PerClusterClass.MAIN_CAUSE}{{cluster="c1",class="client",cause="cpu",by="osd.4"}}': 1,
+    f'{PerOsd.REPLICA_WRITE_SECONDS}{{cluster="c1",ceph_daemon="osd.3"}}': 2,
+    f'{PerOsd.REPLICA_SLOWNESS}{{cluster="c1",ceph_daemon="osd.3"}}': 40,
+    f'{DaemonSeries.UP}{{cluster="c1",ceph_daemon="osd.3",instance="h:1",reason="hangs"}}': 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "not_known"),
+    [
+        (
+            "CephQosReservationViolated",
+            "reservation: it is 300 normalised ops/s short. It gets 50% of its reservation."
+            " Violated for 10m 0s of the last 1h. Likely cause: limit.",
+            "reservation. Likely cause: limit.",
+        ),
+        (
+            "CephQosReplicaSlow",
+            "or not. A replica write takes 2s on it, 40 times the median of its peers. Neither",
+            "or not. Neither",
+        ),
+        (
+            "CephQosReservationViolatedRepeatedly",
+            "alert of their own. Likely cause: cpu.",
+            "alert of their own.",
+        ),
+        (
+            "CephQosHeldAtLimit",
+            "its limit of 320 normalised ops/s for 5m. It gets 300 normalised ops/s.",
+            "its limit for 5m. It gets 0 normalised ops/s.",
+        ),
+        ("CephQosDaemonNotAnswering", "at h:1: hangs. Its clients", "at h:1. Its clients"),
+        (
+            "CephQosLatencySloBurn",
+            "times too fast. Likely cause of client waits, on most OSDs: cpu by osd.4.",
+            "times too fast.",
+        ),
+    ],
+)
+def test_what_is_not_known_is_left_out_of_a_description(
+    name: str, known: str, not_known: str, tmp_path: Path
+) -> None:
+    files = [yaml.safe_load(file.read_text()) for file in (ALERTS / "rules").glob("*.yml")]
+    rules = [rule for file in files for group in file["groups"] for rule in group["rules"]]
+    rule = next(rule for rule in rules if rule.get("alert") == name)
+    text = {"text": rule["annotations"]["description"]}
+    told = {"alert": name, "expr": "told", "annotations": text}
+    (tmp_path / "rules.yml").write_text(
+        yaml.safe_dump({"groups": [{"name": "told", "rules": [told]}]})
+    )
+    labels = ",".join(f'{key}="{value}"' for key, value in _LABELS.items())
+    shown = []
+    for looked_up, value in ((_LOOKED_UP, 300), ({}, 0)):
+        case = {
+            "interval": "15s",
+            "input_series": [
+                {"series": series, "values": f"{figure}x9"}
+                for series, figure in {f"told{{{labels}}}": value, **looked_up}.items()
+            ],
+            "alert_rule_test": [{"eval_time": "1m", "alertname": name, "exp_alerts": []}],
+        }
+        document = {"rule_files": ["rules.yml"], "tests": [case]}
+        (tmp_path / "test.yml").write_text(yaml.safe_dump(document))
+        argv = [*tool("tentacle", "promtool"), "test", "rules", "test.yml"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        shown.append(done.stdout + done.stderr)
+    assert known in shown[0]
+    assert not_known in shown[1]
+    assert "known" not in shown[1]
 
 
 @pytest.mark.parametrize("release", RELEASES)

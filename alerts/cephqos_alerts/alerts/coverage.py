@@ -9,7 +9,7 @@ from cephqos_base.series import OSD, ClusterSeries, DaemonSeries, ExporterSeries
 _REASONS: Final = (
     f'{{{{ with printf "{DaemonSeries.UP}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
     'instance=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.instance | query }}'
-    "{{ with . | first }}{{ .Labels.reason }}{{ end }}{{ end }}"
+    "{{ with . | first }}{{ with .Labels.reason }}: {{ . }}{{ end }}{{ end }}{{ end }}"
 )
 
 COVERAGE: Final = RuleGroup(
@@ -53,7 +53,7 @@ COVERAGE: Final = RuleGroup(
             summary="{{ $labels.ceph_daemon }} does not answer",
             description=f"""
             {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} does not answer on
-            its admin socket at {{{{ $labels.instance }}}}: {_REASONS}. Its clients are probably
+            its admin socket at {{{{ $labels.instance }}}}{_REASONS}. Its clients are probably
             waiting too.
             """,
         ),

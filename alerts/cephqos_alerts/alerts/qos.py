@@ -69,34 +69,20 @@ def _violated(*selectors: str, lasting: str = PerClass.VIOLATED_LASTING) -> str:
     """
 
 
-_OF_OSD: Final = (
-    '{{ with printf "%s{cluster=\\"%s\\",ceph_daemon=\\"%s\\",class=\\"%s\\"}"'
-    ' "SERIES" $labels.cluster $labels.ceph_daemon $labels.class | query }}'
-    "{{ . | first | value | FORMAT }}{{ else }}an unknown share{{ end }}"
-)
-
-
-def _look_up(series: str, formatted: str) -> str:
-    """A figure of the same OSD and class, put into a description."""
-    return _OF_OSD.replace("SERIES", series).replace("FORMAT", formatted)
-
-
-def _of_osd(series: str, formatted: str) -> str:
-    """A figure of the same OSD, put into a description."""
-    return (
-        _OF_OSD.replace(',class=\\"%s\\"', "")
-        .replace(" $labels.class", "")
-        .replace("SERIES", series)
-        .replace("FORMAT", formatted)
-        .replace("an unknown share", "an unknown time")
-    )
+def _known(series: str, text: str, *, of_class: bool = True) -> str:
+    """Text with FIGURE, a figure of the same OSD and class; nothing where it is not known."""
+    labels = ["cluster", "ceph_daemon", *(["class"] if of_class else [])]
+    selector = ",".join(f'{label}=\\"%s\\"' for label in labels)
+    arguments = " ".join(f"$labels.{label}" for label in labels)
+    told = text.replace("FIGURE", ". | first | value")
+    return f'{{{{ with printf "{series}{{{selector}}}" {arguments} | query }}}}{told}{{{{ end }}}}'
 
 
 _MAIN_CAUSE: Final = (
     f'{{{{ with printf "{PerClass.MAIN_CAUSE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\",'
     'class=\\"%s\\"}" $labels.cluster $labels.ceph_daemon $labels.class | query }}'
-    "{{ with . | first }}{{ .Labels.cause }}{{ with .Labels.by }} by {{ . }}{{ end }}{{ end }}"
-    "{{ else }}not known at this moment{{ end }}"
+    "{{ with . | first }} Likely cause: {{ .Labels.cause }}"
+    "{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}{{ end }}"
 )
 # Other causes that have lasted as well.
 _ALSO: Final = (
@@ -110,12 +96,20 @@ _SHORT_SUMMARY: Final = (
     "{{ $labels.ceph_daemon }}: {{ $labels.class }} does not get its reservation"
     f" (cause: {{{{ $labels.cause }}}}{_BY})"
 )
+# 0 where it is late, or what it is short of has no figure.
+_SHORT: Final = (
+    '{{ if gt $value 0.0 }}: it is {{ $value | printf "%.0f" }} normalised ops/s short{{ end }}'
+)
+_GETS: Final = _known(
+    PerClass.ATTAINMENT, " It gets {{ FIGURE | humanizePercentage }} of its reservation."
+)
+_VIOLATED_FOR: Final = _known(
+    PerClass.VIOLATED_SECONDS, " Violated for {{ FIGURE | humanizeDuration }} of the last @hour@."
+)
 _SHORT_DESCRIPTION: Final = f"""
 {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}} has
-unmet demand and is {{{{ $value | printf "%.0f" }}}} normalised ops/s short of its reservation. It
-gets {_look_up(PerClass.ATTAINMENT, "humanizePercentage")} of its
-reservation. Violated for
-{_look_up(PerClass.VIOLATED_SECONDS, "humanizeDuration")} of the last @hour@.
+unmet demand and does not get its
+reservation{_SHORT}.{_GETS}{_VIOLATED_FOR}
 Likely cause: {{{{ $labels.cause }}}}{_BY}.{_ALSO}
 """
 
@@ -147,6 +141,17 @@ _SEEN_OF_IT: Final = _if_seen(
     ),
 )
 
+_SLOWNESS: Final = _known(
+    PerOsd.REPLICA_SLOWNESS,
+    ', {{ FIGURE | printf "%.0f" }} times the median of its peers',
+    of_class=False,
+)
+_REPLICA_WRITE_TAKES: Final = _known(
+    PerOsd.REPLICA_WRITE_SECONDS,
+    f" A replica write takes {{{{ FIGURE | humanizeDuration }}}} on it{_SLOWNESS}.",
+    of_class=False,
+)
+
 # The one lasts; those that wait for it have little to do meanwhile, so they want more now and then.
 _REPLICA_SLOW: Final = Alert(
     name="CephQosReplicaSlow",
@@ -168,9 +173,8 @@ _REPLICA_SLOW: Final = Alert(
     summary="{{ $labels.ceph_daemon }}: clients of {{ $value }} other OSDs wait for it",
     description=f"""
     Writes of {{{{ $value }}}} other OSDs of cluster {{{{ $labels.cluster }}}} have waited for
-    {{{{ $labels.ceph_daemon }}}} for @hold@, whether it has clients of its own or not. A replica
-    write takes {_of_osd(PerOsd.REPLICA_WRITE_SECONDS, "humanizeDuration")} on it,
-    {_of_osd(PerOsd.REPLICA_SLOWNESS, 'printf "%.0f"')} times the median of its peers.
+    {{{{ $labels.ceph_daemon }}}} for @hold@, whether it has clients of its own or
+    not.{_REPLICA_WRITE_TAKES}
     {_SEEN_OF_IT}
     """,
 )
@@ -207,7 +211,7 @@ _REPEATED: Final = Alert(
     description=f"""
     The reservation of {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
     {{{{ $labels.cluster }}}} was violated for {{{{ $value | humanizeDuration }}}} of the last
-    @hour@, in pieces that are too short for an alert of their own. Likely cause: {_MAIN_CAUSE}.
+    @hour@, in pieces that are too short for an alert of their own.{_MAIN_CAUSE}
     """,
 )
 
@@ -352,6 +356,8 @@ def _cluster_wide(severity: Severity, *selectors: str) -> Alert:
     )
 
 
+_OF_OPS: Final = _known(PerClass.LIMIT_OPS, ' of {{ FIGURE | printf "%.0f" }} normalised ops/s')
+
 _LIMIT: Final = (
     RecordedSeries(
         # Best effort is meant to be slow: removing a pool is held at its limit until it is done.
@@ -383,8 +389,8 @@ _LIMIT: Final = (
         description=f"""
         {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
         {{{{ $labels.cluster }}}}
-        has waited for its limit of {_look_up(PerClass.LIMIT_OPS, 'printf "%.0f"')}
-        normalised ops/s for @hold@ (it gets {{{{ $value | printf "%.0f" }}}}). The OSD delivers
+        has waited for its limit{_OF_OPS} for @hold@. It gets
+        {{{{ $value | printf "%.0f" }}}} normalised ops/s. The OSD delivers
         less than half of its capacity and its device has no queue.
         """,
     ),

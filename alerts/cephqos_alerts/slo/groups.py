@@ -118,8 +118,9 @@ def _errors(slo: Slo, seconds: float) -> str:
 # Not a label: an alert whose cause changes is still the same alert.
 _CAUSE: Final = (
     f'{{{{ with printf "{PerClusterClass.MAIN_CAUSE}{{class=\\"client\\",cluster=\\"%s\\"}}"'
-    " $labels.cluster | query }}{{ with . | first }}{{ .Labels.cause }}"
-    "{{ with .Labels.by }} by {{ . }}{{ end }}{{ end }}{{ else }}unknown{{ end }}"
+    " $labels.cluster | query }}{{ with . | first }}"
+    " Likely cause of client waits, on most OSDs: {{ .Labels.cause }}"
+    "{{ with .Labels.by }} by {{ . }}{{ end }}.{{ end }}{{ end }}"
 )
 
 
@@ -153,6 +154,6 @@ def _alert(slo: Slo, burn: Burn, settings: RuleSettings) -> Alert:
         Objective: {objective}, over {duration(slo.window)}. In the last
         {duration(settings.window(burn.long))}, {{{{ $value | humanizePercentage }}}} took longer
         (cluster {{{{ $labels.cluster }}}}). The error budget burns at least {burn.factor(slo):g}
-        times too fast. Likely cause of client waits, on most OSDs: {_CAUSE}.
+        times too fast.{_CAUSE}
         """,
     )
