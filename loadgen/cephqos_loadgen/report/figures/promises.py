@@ -132,6 +132,11 @@ def _level(found: Sequence[Series], time: float) -> float | None:
     return found[0].at(time) if found else None
 
 
+def _figure(found: Sequence[Series], time: float) -> float:
+    level = _level(found, time)
+    return UNKNOWN if level is None else level
+
+
 def window_rates(
     series: Series, start: float, end: float, window: float = WINDOW
 ) -> tuple[Floats, Floats]:
@@ -167,10 +172,11 @@ def _rates_at(counter: Series, times: Floats, window: float) -> Floats:
     return found
 
 
-def _added(rates: Sequence[Floats], times: Floats) -> Floats:
-    """The sum of what is known; UNKNOWN where nothing is."""
+def _rates_together(counters: Sequence[Series], times: Floats, window: float) -> Floats:
+    """The sum of the rates that are known; UNKNOWN where none is."""
     found = np.full(len(times), UNKNOWN)
-    for rate in rates:
+    for counter in counters:
+        rate = _rates_at(counter, times, window)
         found = np.where(np.isnan(found), rate, found + np.nan_to_num(rate))
     return found
 
@@ -193,21 +199,18 @@ def hold_of(
     attained: Floats,
     window: float = WINDOW,
 ) -> Hold:
-    """What a class of an OSD shows in each window that ends at one of these times.
-
-    Nothing, if the OSD restarted in it: as with the rules, that is neither demand nor a violation.
-    """
+    """What a class of an OSD shows in each window that ends at one of these times."""
     own = {"ceph_daemon": osd}
 
     def of(family: str, **labels: str) -> list[Series]:
         return samples.of(family, **own, **labels)
 
+    # As with the rules, neither demand nor a violation.
     restarted = _restarted(of(QosSeries.DELIVERED_OPS), times, window)
 
     def rate(*families: str) -> Floats:
         counters = [s for family in families for s in of(family)]
-        rates = _added([_rates_at(it, times, window) for it in counters], times)
-        return np.where(restarted, UNKNOWN, rates)
+        return np.where(restarted, UNKNOWN, _rates_together(counters, times, window))
 
     def least(gauges: Sequence[Series], fold: np.ufunc = np.add) -> Floats:
         found = _extreme(np.minimum, together(gauges, fold), times, window)
@@ -216,13 +219,11 @@ def hold_of(
     of_class = {"class": work}
     queues = of(QosSeries.QUEUE_LENGTH, **of_class)
     there = of(QosSeries.CLIENT_OPS_IN_PROGRESS)
-    limit = _level(of(QosSeries.LIMIT_OPS, **of_class), times[-1])
-    reserved = _level(of(QosSeries.RESERVATION_OPS, **of_class), times[-1])
     return Hold(
         work=work,
         attained=attained,
-        reserved=UNKNOWN if reserved is None else reserved,
-        limit=UNKNOWN if limit is None else limit,
+        reserved=_figure(of(QosSeries.RESERVATION_OPS, **of_class), times[-1]),
+        limit=_figure(of(QosSeries.LIMIT_OPS, **of_class), times[-1]),
         queued=least(queues),
         lag=least(of(QosSeries.RESERVATION_LAG_SECONDS, **of_class), np.maximum),
         shards_wanting=_shards_wanting(queues, of(QosSeries.SHARDS), times, window),
