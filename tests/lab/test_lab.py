@@ -54,11 +54,10 @@ def traces(name: str) -> dict[str, list[str]]:
     mounts = [
         line for line in Path("/proc/self/mountinfo").read_text().splitlines() if prefix in line
     ]
-    loops = [
-        backing
-        for file in Path("/sys/block").glob("loop*/loop/backing_file")
-        if (backing := file.read_text().strip()).startswith(prefix)
-    ]
+    loops = []
+    for file in Path("/sys/block").glob("loop*/loop/backing_file"):
+        with contextlib.suppress(OSError):  # detached since it was listed
+            loops += [it for it in [file.read_text().strip()] if it.startswith(prefix)]
     files = [str(path) for path in (paths.dir, paths.lock) if path.exists()]
     cgroups = [str(path) for path in Path("/sys/fs/cgroup").glob(f"*/cephqos-{name}-*")]
     found = {
