@@ -36,7 +36,7 @@ def _long_device_seconds(place: DevicePlace) -> RecordedSeries:
     return RecordedSeries(
         record=PerOsdPlace.DEVICE_SECONDS,
         labels={"at": place.at},
-        comment="What is short is no failure, however many times longer than usual it takes.",
+        comment="A short time is no failure, even if it is many times the usual one.",
         expr=f"({place.seconds} > @device_floor@) * on ({OSD}) group_left (media) {PerOsd.MEDIA}"
         f"{unless}",
     )
