@@ -1,8 +1,8 @@
 """Sixty OSDs of which four hang: the other 56 keep their pace, and nothing piles up."""
 
-import os
 import re
 from pathlib import Path
+from statistics import median
 
 import psutil
 from tests.bench.exporter.processes import waited_seconds
@@ -21,14 +21,14 @@ def assert_whole(page: str) -> None:
 
 
 def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_path: Path) -> None:
-    """The wall times allow for a busy machine: a hang that cost anything would cost 2 s."""
+    """What a hang costs is 2 s: no scrape may take half of that, even on a busy machine."""
     hang = ("--faulty", str(HUNG), "--fault", "hang")
     with (
         replaying(tmp_path / "run", ["reef/load"], ALL, *hang) as sockets,
         exporter(f"--discovery.sockets={sockets}", f"--scrape.timeout={DEADLINE}") as running,
     ):
         seconds, page = _timed(running)
-        assert seconds < DEADLINE + 0.2 * _slowness()
+        assert seconds < DEADLINE * 1.5
         assert_whole(page)
         process = psutil.Process(running.process.pid)
         took = []
@@ -40,7 +40,8 @@ def test_four_of_sixty_that_hang_cost_one_deadline_once_and_then_nothing(tmp_pat
             resident.append(process.memory_info().rss)
             descriptors.append(process.num_fds())
             threads.append(process.num_threads())
-    assert max(took) < 0.5 * _slowness(), f"{max(took):.3f} s"
+    assert max(took) < DEADLINE / 2, f"{max(took):.3f} s"
+    assert median(took) < DEADLINE / 8, f"{median(took):.3f} s"
     assert max(descriptors[10:]) <= max(descriptors[:10]) + 1
     assert max(threads[10:]) <= max(threads[:10]) + 1
     assert max(resident) - resident[10] < 4e6
@@ -57,11 +58,6 @@ def _waited() -> float:
     """Seconds for which this process and those that it started were ready and had no CPU."""
     this = psutil.Process()
     return sum(waited_seconds(it) for it in (this, *this.children(recursive=True)))
-
-
-def _slowness() -> float:
-    """How much slower than alone we are: the load per core, 1 at least."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def test_the_default_stays_within_700_series_per_osd(tmp_path: Path) -> None:
