@@ -72,6 +72,7 @@ class PrometheusFacts:
     doubled_counters: Sequence[Labels] = ()
     doubled_clusters: Sequence[Labels] = ()
     label_taken: Sequence[Labels] = ()
+    not_understood: Sequence[Labels] = ()  # what the exporters cannot read of Ceph's replies
     alertmanagers: int | None = None  # that get its alerts; None: it does not say
     rules: Sequence[LoadedRule] = ()
     expected: Sequence[LoadedRule] = ()
@@ -138,6 +139,7 @@ async def _prometheus(api: JsonApi, wanted: Sequence[LoadedRule] | None) -> dict
         "doubled_counters": await _vector(api, queries.DOUBLED_COUNTERS),
         "doubled_clusters": await _vector(api, queries.DOUBLED_CLUSTERS),
         "label_taken": await _vector(api, queries.LABEL_TAKEN),
+        "not_understood": await _vector(api, queries.NOT_UNDERSTOOD),
         "alertmanagers": await _alertmanagers(api),
         "recorded": bool(await _vector(api, f"group({RECORDED})")),
         "rules": await _as_printed(api, rules) if prints else rules,

@@ -37,6 +37,12 @@ DOUBLED_COUNTERS: Final = (
     f" or ({_MINE} and on (ceph_daemon) ({_OF_SOME}))"
 )
 
+# Ten minutes: a single odd reply is not a newer release.
+NOT_UNDERSTOOD: Final = (
+    "sum by (cluster, ceph_daemon, instance, collector, what)"
+    f" (increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[10m])) > 0"
+)
+
 LABEL_TAKEN: Final = (
     f'count by (job, instance) ({DaemonSeries.UP}{{exported_cluster!=""}}'
     f' or {DaemonSeries.UP}{{exported_ceph_daemon!=""}})'

@@ -164,6 +164,18 @@ def _label_taken(facts: PrometheusFacts) -> Iterator[Finding]:
         )
 
 
+def _not_understood(facts: PrometheusFacts) -> Iterator[Finding]:
+    for labels in facts.not_understood:
+        yield Finding(
+            labels.get("ceph_daemon") or labels.get("instance", ""),
+            f"the collector {labels.get('collector', '')} does not understand a"
+            f" {labels.get('what', '')} in its replies, so metrics are absent: this Ceph is"
+            " probably newer than this cephqos",
+            "journalctl -u cephqos-exporter | grep 'does not understand'"
+            "   # says what it was: install a newer cephqos, or report it",
+        )
+
+
 CHECKS: Final = (
     Check("prometheus-reachable", _reachable),
     Check("prometheus-version", _version, _other_engine),
@@ -173,4 +185,5 @@ CHECKS: Final = (
     Check("scrape-interval", _interval),
     Check("nothing-twice", _doubled),
     Check("label-cluster-free", _label_taken),
+    Check("replies-understood", _not_understood),
 )

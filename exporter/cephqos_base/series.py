@@ -46,6 +46,7 @@ class ExporterSeries:
     """The exporter itself, and what it has found."""
 
     COLLECTOR_DURATION_SECONDS: Final = "cephqos_collector_duration_seconds"
+    COLLECTOR_NOT_UNDERSTOOD: Final = "cephqos_collector_not_understood_total"
     COLLECTOR_SUCCESS: Final = "cephqos_collector_success"
     BUILD_INFO: Final = "cephqos_exporter_build_info"
 

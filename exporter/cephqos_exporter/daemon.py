@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText
+from cephqos_exporter.not_understood import NotUnderstood
 
 
 class Command(NamedTuple):
@@ -78,6 +79,7 @@ class DaemonView:
     time: float  # wall clock when the replies came
     host: Host
     down: str = ""  # why the daemon is not up; empty if it is
+    not_understood: NotUnderstood = field(default_factory=NotUnderstood)
 
     def reply(self, prefix: str) -> Any:
         """The parsed reply, or ReplyMissing with the reason."""

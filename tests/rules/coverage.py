@@ -19,6 +19,8 @@ def _daemon_up(values: str, reason: str, instance: str = "host1") -> Series:
 
 
 _COLLECTOR = {**AT, "collector": "mclock"}
+_NOT_UNDERSTOOD = "cephqos_collector_not_understood_total"
+_ODD = {"collector": "mclock", "what": "class"}
 
 CASES = [
     case(
@@ -183,6 +185,21 @@ CASES = [
         flat("cephqos_collector_success", "1x20 0 1x100", **_COLLECTOR),
         silent(11),
         silent(25),
+    ),
+    case(
+        "CephQosReplyNotUnderstood",
+        "a class of work that is read at every scrape and never understood",
+        flat(_NOT_UNDERSTOOD, "0+8x120 stale", instance="host1", **AT, **_ODD),
+        silent(10),
+        firing(12, {"cluster": CLUSTER, "instance": "host1", **_ODD, **TICKET}),
+        silent(37),
+    ),
+    case(
+        "CephQosReplyNotUnderstood",
+        "one reply that was odd",
+        flat(_NOT_UNDERSTOOD, "3x20 4x100", instance="host1", **AT, **_ODD),
+        silent(12),
+        silent(29),
     ),
     case(
         "CephQosTooManySeries",

@@ -191,6 +191,25 @@ SLOW_COVERAGE: Final = RuleGroup(
             """,
         ),
         Alert(
+            name="CephQosReplyNotUnderstood",
+            about=(),
+            expr=f"""
+            sum by (cluster, instance, collector, what) (
+              increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[@hold@])
+            ) > 0
+            """,
+            severity="ticket",
+            hold=600,
+            dashboard="exporter",
+            summary="{{ $labels.instance }}: this Ceph is newer than this cephqos",
+            description="""
+            The collector {{ $labels.collector }} at {{ $labels.instance }} does not understand a
+            {{ $labels.what }} in the replies of Ceph (cluster {{ $labels.cluster }}). Metrics that
+            need it are absent, and alerts that need those cannot fire. The exporter's log says what
+            it was. Most often this Ceph is newer than this cephqos.
+            """,
+        ),
+        Alert(
             name="CephQosTooManySeries",
             about=(),
             expr=f"""

@@ -49,6 +49,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
         "CephQosClusterExporterDoubled",
         "CephQosScrapeNearDeadline",
         "CephQosCollectorFailing",
+        "CephQosReplyNotUnderstood",
         "CephQosTooManySeries",
         "CephQosTooFewSamples",
         "CephQosFiguresMissing",

@@ -21,6 +21,7 @@ from cephqos_exporter.cluster.scrub import done_families, running_families
 from cephqos_exporter.daemon_errors import SourceUnavailable
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels, LabelText, render_labels
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.resting import WhileScraped
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class ClusterSource:
         clock: Callable[[], float] = time.time,
         most_pools: int = MOST_POOLS_SHOWN,
     ) -> None:
+        self.not_understood = NotUnderstood()
         self._make = make
         self._clock = clock
         self._most_pools = most_pools
@@ -81,6 +83,7 @@ class ClusterSource:
         """The poller, started if it is not; it stops by itself when scrapes do."""
         if self._poller is None:
             self._poller = self._make()
+            self.not_understood = self._poller.not_understood
         if self._polling.go_on():
             self._waited = False
         return self._poller

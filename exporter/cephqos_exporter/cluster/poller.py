@@ -40,6 +40,7 @@ from cephqos_exporter.cluster.replies import (
 from cephqos_exporter.cluster.rotation import Rotation
 from cephqos_exporter.cluster.schedule import OPTIONS, Schedule, make_schedule
 from cephqos_exporter.cluster.scrub import ScrubProgress
+from cephqos_exporter.not_understood import NotUnderstood
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +129,7 @@ class Poller:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.reader = reader
+        self.not_understood = NotUnderstood()
         self.state: ClusterState | None = None
         self.failure: Failure | None = None
         self.poll_seconds = 0.0
@@ -172,6 +174,7 @@ class Poller:
             # A reply that no release is known to give: shown, and tried again.
             log.exception("could not make sense of the cluster's replies")
             what = f"{type(error).__name__}: {error}"
+            self.not_understood.add("reply", what)
             self._fail("malformed", f"a reply that is not as expected ({what})")
         finally:
             self.poll_seconds = loop.time() - started

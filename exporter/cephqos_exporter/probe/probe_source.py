@@ -15,6 +15,7 @@ from typing import Final
 
 from cephqos_exporter.ceph.monclient import ClusterAccess, EndedChildren
 from cephqos_exporter.families import Family
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.probe.child import ProbeChild, ProbeSilent
 from cephqos_exporter.probe.latencies import Measured
 from cephqos_exporter.resting import WhileScraped
@@ -52,6 +53,7 @@ class ProbeSource:
     name = "probe"
 
     def __init__(self, connection: ClusterAccess, spec: ProbeSpec) -> None:
+        self.not_understood = NotUnderstood()  # nothing: it reads no replies of Ceph
         self._connection = connection
         self._spec = spec
         self._measured = Measured()

@@ -9,6 +9,7 @@ from typing import Final
 from cephqos_exporter.ceph.pids import process_start
 from cephqos_exporter.daemon import Collector, Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.daemon_errors import ConnectionRefused, SocketGone, UnknownCommand
+from cephqos_exporter.not_understood import NotUnderstoodTotals
 from cephqos_exporter.scrape.part import Part
 from cephqos_exporter.scrape.rendering import Rendered, Renderer
 from cephqos_exporter.scrape.validity import Seen
@@ -22,6 +23,8 @@ _ALIVE = Command("version")
 _BYTES_PER_SERIES: Final = 512
 # A collector that fails on a daemon starts again with it, so often at most.
 _ANEW_SECONDS: Final = 30.0
+# What a reply of another shape raises in a reader.
+MISREAD: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # Reasons that say that nobody listens at the socket.
 _DEAD: Final = frozenset({ConnectionRefused.reason, SocketGone.reason})
 
@@ -38,8 +41,10 @@ class DaemonCollectors:
         *,
         max_series: int,
         drop_kept: Callable[[], None],
+        not_understood: NotUnderstoodTotals,
     ) -> None:
         self._collectors = collectors
+        self._not_understood = not_understood
         self._max_series = max_series
         self._drop_kept = drop_kept
         self._renderers = {collector.name: Renderer() for collector in collectors}
@@ -61,6 +66,7 @@ class DaemonCollectors:
     def part(self, view: DaemonView, took: float) -> Part:
         """The daemon's part of a page, of bounded size, each series once."""
         part = Part(labels=view.labels, down=view.down, took=took)
+        part.not_understood = self._not_understood
         if view.down in _DEAD or (view.down and not _lives(view)):
             # Its process number is another's by now, or may be.
             part.success = self.all_failed()
@@ -69,6 +75,8 @@ class DaemonCollectors:
         for collector in self._collectors:
             started = time.perf_counter()
             self._collect(collector, view, part, seen)
+            if view.not_understood.found:
+                self._not_understood.take(collector.name, view.daemon.name, view.not_understood)
             part.seconds[collector.name] = time.perf_counter() - started
         return part
 
@@ -88,8 +96,10 @@ class DaemonCollectors:
             if exc.reason != UnknownCommand.reason:
                 part.success[name] = False
                 log.debug("collector %s: %s: %s", name, view.daemon.name, exc)
-        except Exception:
+        except Exception as exc:
             part.success[name] = False
+            if isinstance(exc, MISREAD):
+                view.not_understood.add("reply", repr(exc))
             # With its traceback the first time, not at every scrape for as long as it lasts.
             level = logging.DEBUG if name in self._failing else logging.ERROR
             self._failing.add(name)

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Gauge, GCCollector, Info, Metri
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from cephqos_base.series import ExporterSeries
 from cephqos_base.version import __version__
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText, extend_labels
@@ -78,6 +79,7 @@ class OwnMetrics:
             self._collector_seconds.labels(name).set(total)
         self._seconds.set(seconds)
         yield from self._daemons(daemons)
+        yield _not_understood([*daemons.values(), *(p for p in parts if p.labels is None)])
         yield from families_of(self._registry.collect())
 
     def _with(self, labels: LabelText, name: str, value: str) -> LabelText:
@@ -120,6 +122,20 @@ class OwnMetrics:
             for reason, samples in part.left_out.items():
                 left_out.add(self._with(labels, "reason", reason), samples)
         return up, seconds, success, left_out
+
+
+def _not_understood(parts: Iterable[Part]) -> Family:
+    family = Family(
+        ExporterSeries.COLLECTOR_NOT_UNDERSTOOD,
+        "counter",
+        "How often the collector found something in a reply of Ceph that it does not understand. "
+        "What needs it is absent. The log says what it was, once. Absent while all is understood.",
+    )
+    for part in parts:
+        for collector, what, total in part.not_understood or ():
+            own = {"collector": collector, "what": what}
+            family.add(extend_labels(part.labels or LabelText(""), own), total)
+    return family
 
 
 class ProcessFigures(Collector):

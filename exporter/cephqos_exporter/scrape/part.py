@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from cephqos_exporter.labels import LabelText
+from cephqos_exporter.not_understood import NotUnderstoodTotals
 from cephqos_exporter.scrape.rendering import Rendered
 
 
@@ -19,3 +20,4 @@ class Part:
     nameless: bool = False  # it never told its cluster
     took: float = 0.0  # seconds until its replies had come or were given up
     left_out: dict[str, int] = field(default_factory=dict)  # samples, by reason
+    not_understood: NotUnderstoodTotals | None = None  # since the exporter knows the daemon

@@ -17,6 +17,7 @@ from cephqos_exporter.daemon import Daemon, DaemonView
 from cephqos_exporter.daemon_errors import SourceUnavailable, TimedOut
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import LabelText, render_labels
+from cephqos_exporter.not_understood import NotUnderstood, NotUnderstoodTotals
 from cephqos_exporter.scrape.collect import DaemonCollectors
 from cephqos_exporter.scrape.fetch import DaemonFetcher
 from cephqos_exporter.scrape.part import Part
@@ -261,6 +262,7 @@ class PageSource(Protocol):
     """
 
     name: str
+    not_understood: NotUnderstood
 
     def start(self) -> None: ...
 
@@ -272,9 +274,10 @@ class PageSource(Protocol):
 class SourceRounds(Rounds):
     """The rounds of a cluster source."""
 
-    def __init__(self, source: PageSource) -> None:
+    def __init__(self, source: PageSource, not_understood: NotUnderstoodTotals) -> None:
         super().__init__(source.name)
         self.source = source
+        self._not_understood = not_understood
 
     async def round(self, deadline: float) -> Part:
         source = self.source
@@ -293,10 +296,11 @@ class SourceRounds(Rounds):
             part.success[source.name] = not rendered.left_out
             part.rendered = [rendered]
         part.seconds[source.name] = time.perf_counter() - started
+        self._not_understood.take(source.name, source.name, source.not_understood)
         return part
 
     def so_far(self, waited: Waiting) -> Part:
         return self.failed()
 
     def failed(self) -> Part:
-        return Part(success={self.name: False})
+        return Part(success={self.name: False}, not_understood=self._not_understood)

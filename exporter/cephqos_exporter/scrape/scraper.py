@@ -17,6 +17,7 @@ from typing import Protocol
 from cephqos_exporter.ceph.discovery import Socket
 from cephqos_exporter.daemon import Collector, Daemon, Host
 from cephqos_exporter.families import Family
+from cephqos_exporter.not_understood import NotUnderstoodTotals, What
 from cephqos_exporter.scrape.collect import DaemonCollectors
 from cephqos_exporter.scrape.exposition import Page
 from cephqos_exporter.scrape.fetch import DaemonFetcher
@@ -63,7 +64,10 @@ class Scraper:
         self._host = host
         self._find = find
         self._collectors = collectors
-        self._sources = [SourceRounds(source) for source in sources]
+        self._told: set[tuple[str, What]] = set()  # what the log has of what was not understood
+        self._sources = [
+            SourceRounds(source, NotUnderstoodTotals(self._told)) for source in sources
+        ]
         self._reporter = reporter
         self._own = Renderer()  # of what it says
         self._patience = patience
@@ -159,7 +163,10 @@ class Scraper:
             if socket not in self._tracked:
                 fetcher = DaemonFetcher(socket, self._host)
                 collectors = DaemonCollectors(
-                    self._collectors, max_series=self._max_series, drop_kept=fetcher.drop_kept
+                    self._collectors,
+                    max_series=self._max_series,
+                    drop_kept=fetcher.drop_kept,
+                    not_understood=NotUnderstoodTotals(self._told),
                 )
                 self._tracked[socket] = DaemonRounds(fetcher, collectors, self._speakers)
         self._tracked = {socket: self._tracked[socket] for socket in found}

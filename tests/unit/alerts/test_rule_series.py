@@ -16,12 +16,15 @@ from cephqos_alerts.slo.spec import Slo
 from cephqos_exporter.cluster.cluster_source import ClusterSource
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
+from cephqos_exporter.not_understood import NotUnderstood, NotUnderstoodTotals
 from cephqos_exporter.probe.latencies import Measured
+from cephqos_exporter.scrape.own_metrics import OwnMetrics
+from cephqos_exporter.scrape.part import Part
 from cephqos_loadgen.live.metrics import LiveMetrics
 
 from ..collectors.test_cluster_poller import Clock, RecordedReader, poller
 from ..mclock_osds import CLUSTER_TARGET, OSD_TARGET, policy
-from ..osd_views import RecordedOsd
+from ..osd_views import OSD, RecordedOsd
 from ..scenario.test_scenario_live import live
 
 README: Final = Path("docs/operate/alerts.md").read_text(encoding="utf-8")
@@ -66,6 +69,16 @@ def _families(families: Iterable[Family]) -> Iterable[tuple[str, str]]:
             yield family.name + suffix, labels
 
 
+def _puzzled() -> Iterable[Family]:
+    """What the exporter says of itself after a reply that it does not understand."""
+    part = Part(labels=render_labels(OSD.labels), not_understood=NotUnderstoodTotals())
+    assert part.not_understood is not None
+    odd = NotUnderstood()
+    odd.add("class", "7")
+    part.not_understood.take("mclock", "osd.3", odd)
+    return OwnMetrics(process=False).families([part], 0.1)
+
+
 async def _cluster() -> Iterable[tuple[str, str]]:
     """What the cluster role shows while a cluster rests, scrubs and recovers."""
     reader, clock = RecordedReader("reef"), Clock()
@@ -85,6 +98,7 @@ def shown() -> Mapping[str, set[str]]:
     found: Shown = {name: set(TARGET) for name in PROMETHEUS}
     _add(found, re.findall(r"^(\w+)(\{.*\})? ", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     targets = policy({**OSD_TARGET, "baseline": 400}, CLUSTER_TARGET)
+    _add(found, _families(_puzzled()))
     _add(found, _families(RecordedOsd("pacific").scrape(targets)))
     _add(found, _families(targets.finish()))
     _add(found, asyncio.run(_cluster()))

@@ -168,6 +168,7 @@ UNMEASURED = {
     *("CephQosCapacityNeverMeasured", "CephQosSchedulersMixed", "CephQosExporterDown"),
     *("CephQosOsdNotScraped", "CephQosClusterExporterAbsent", "CephQosCollectorFailing"),
     *("CephQosClusterLabelTaken", "CephQosDaemonNotAnswering", "CephQosNothingScraped"),
+    "CephQosReplyNotUnderstood",
 }
 
 

@@ -31,6 +31,7 @@ _COMMANDS = [
     "cephqos-exporter",
     "chronyc",
     "curl",
+    "journalctl",
     "kubectl",
     "ls",
     "promtool",

@@ -89,6 +89,12 @@ def test_nothing_is_found_where_a_prometheus_is_as_it_should_be() -> None:
         ({"doubled_counters": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "double", "drop"),
         ({"doubled_osds": ({"ceph_daemon": "osd.1"},)}, "nothing-twice", "osd.1", "remove"),
         ({"doubled_clusters": ({"cluster": "c"},)}, "nothing-twice", "role cluster", "disable"),
+        (
+            {"not_understood": ({"ceph_daemon": "osd.3", "collector": "ops", "what": "event"},)},
+            "replies-understood",
+            "newer than this cephqos",
+            "journalctl",
+        ),
         ({"label_taken": ({"job": "cephqos"},)}, "label-cluster-free", "hides", "labeldrop"),
         ({"rules": ()}, "rules-complete", "not loaded", "cephqos rules build"),
         ({"rules": rule(expr="y")}, "rules-of-this-version", "differ", "rules build"),

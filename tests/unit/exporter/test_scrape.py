@@ -12,6 +12,7 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import render_labels
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.scrape import fetch, rounds
 from cephqos_exporter.scrape.rendering import Rendered
 
@@ -323,6 +324,7 @@ class WaitingSource:
     name = "cluster"
 
     def __init__(self, seconds: float = 0.0, error: Exception | None = None) -> None:
+        self.not_understood = NotUnderstood()
         self._seconds = seconds
         self._error = error
         self.closed = self.started = False

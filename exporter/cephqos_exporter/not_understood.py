@@ -1,0 +1,87 @@
+"""What a reader found in a reply and did not understand.
+
+It leaves the figure out and says so; a 0 in its place would look like health.
+
+    view.not_understood.add("class", name)
+
+The scrape counts it as cephqos_collector_not_understood_total{collector,what}, and logs each kind
+once. What a daemon said goes to the log only: no label has it.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+log = logging.getLogger(__name__)
+
+# The values of the label `what`: all there are, whatever a daemon says.
+What = Literal[
+    "class",  # of work, in the queues
+    "counter",  # missing, renamed or of another shape
+    "event",  # of an operation
+    "operation",  # its kind
+    "option",  # missing, or with a value that has another form
+    "profile",  # of mClock
+    "reply",  # as a whole: another shape than any release is known to give
+    "state",  # of a placement group, a scrub or a reservation
+    "unit",
+]
+
+_LONGEST: Final = 200  # characters in the log
+
+
+class NotUnderstood:
+    """What was not understood in one scrape, by kind: how often, and the first of it as text."""
+
+    __slots__ = ("found",)
+
+    def __init__(self) -> None:
+        self.found: dict[What, tuple[int, str]] = {}
+
+    def add(self, what: What, found: object, times: int = 1) -> None:
+        """`found`: what the reply said, for the log."""
+        before = self.found.get(what)
+        if before is None:
+            self.found[what] = times, _text(found)
+        else:
+            self.found[what] = before[0] + times, before[1]
+
+    def include(self, other: "NotUnderstood") -> None:
+        """Say again what was found when something was derived that is kept between scrapes."""
+        for what, (times, text) in other.found.items():
+            before, first = self.found.get(what, (0, text))
+            self.found[what] = before + times, first
+
+    def take(self) -> Iterable[tuple[What, tuple[int, str]]]:
+        """All of it, once."""
+        taken, self.found = self.found, {}
+        return taken.items()
+
+
+def _text(found: object) -> str:
+    text = found if isinstance(found, str) else repr(found)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+@dataclass(slots=True)
+class NotUnderstoodTotals:
+    """Counts it for a daemon or a source. `told`: kinds that are in the log, shared by all."""
+
+    told: set[tuple[str, What]] = field(default_factory=set)
+    totals: dict[tuple[str, What], int] = field(default_factory=dict)
+
+    def take(self, collector: str, who: str, found: NotUnderstood) -> None:
+        for what, (times, text) in found.take():
+            kind = (collector, what)
+            self.totals[kind] = self.totals.get(kind, 0) + times
+            if kind not in self.told:
+                self.told.add(kind)
+                log.warning(
+                    "%s: the collector %s does not understand this %s: %s; what needs it is left"
+                    " out. Is this Ceph newer than this cephqos?",
+                    *(who, collector, what, text),
+                )
+
+    def __iter__(self) -> Iterator[tuple[str, What, int]]:
+        return ((collector, what, total) for (collector, what), total in self.totals.items())
