@@ -70,7 +70,7 @@ SETTINGS: Final = (
         " schedulers or profiles",
         description="""
         The {{ $labels.media }} OSDs of cluster {{ $labels.cluster }} use {{ $value }} different
-        combinations of scheduler and profile. Clients get what the least generous of them gives.
+        combinations of scheduler and profile. Clients get the weakest of these settings.
         This alert is silent for @hour@ after an OSD restart, as in a rolling upgrade.
         """,
     ),

@@ -38,8 +38,8 @@ LOGS = RuleGroup(
             """,
             severity="ticket",
             summary=(
-                "{{ $labels.ceph_daemon }} measured {{ $value | printf `%.0f` }} IOPS when it"
-                " started and did not believe it"
+                "{{ $labels.ceph_daemon }} rejected its benchmark:"
+                " {{ $value | printf `%.0f` }} IOPS is out of range"
             ),
             description="""
                 The result of its benchmark is outside of the range that the OSD accepts, so it

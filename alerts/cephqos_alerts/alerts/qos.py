@@ -206,12 +206,12 @@ _REPEATED: Final = Alert(
       unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     """,
     severity="ticket",
-    summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is broken again and"
-    " again",
+    summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is violated again"
+    " and again",
     description=f"""
     The reservation of {{{{ $labels.class }}}} on {{{{ $labels.ceph_daemon }}}} of cluster
     {{{{ $labels.cluster }}}} was violated for {{{{ $value | humanizeDuration }}}} of the last
-    @hour@, in pieces that are too short for an alert of their own.{_MAIN_CAUSE}
+    @hour@, in several violations shorter than @hold@ each.{_MAIN_CAUSE}
     """,
 )
 

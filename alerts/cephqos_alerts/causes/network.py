@@ -48,7 +48,7 @@ NETWORK: Final = CauseEvidence(
     means="Writes wait for the network between this OSD and others.",
     seen="client writes are away from the OSD's own store as for"
     f" {causes.OTHER_OSD}, and heartbeats to the peer `by` take longer than the bound. `by` is the"
-    " OSD itself where more of its peers are slow than of the peer's: it is its own link. Goes"
+    " OSD itself where more of its peers are slow than of the peer's: suspect its own link. Goes"
     f" before {causes.OTHER_OSD} if neither the device nor the CPU of `by` shows anything, and"
     " no other OSD whose device or CPU does is waited for",
     blind="heartbeat times are averages of a minute: the page of CephQosReplicaSlow comes first",

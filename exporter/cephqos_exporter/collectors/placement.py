@@ -302,8 +302,8 @@ def _sharing_family(osds: Sequence[_PlacementOsd], topology: Topology, scan: _Sc
     family = Family(
         "cephqos_placement_reactors_shared",
         "gauge",
-        "Reactors of an OSD whose CPU is also: reactor, another reactor's; sibling, a hardware "
-        "thread beside another reactor's; thread, used by a thread that is no reactor.",
+        "Reactors of an OSD that share a CPU. by: reactor, with another reactor; sibling, they use "
+        "hardware threads of one core; thread, with a thread that is no reactor.",
     )
     homes = Counter(cpu for osd in osds for cpu, _ in osd.reactors.values())
     for osd in osds:
