@@ -3,8 +3,11 @@
 import asyncio
 import re
 import sys
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import pytest
 from tests.waiting import until
@@ -18,6 +21,7 @@ from cephqos_loadgen.lab.cli import faults_in_words
 from cephqos_loadgen.lab.isolation import cgroups
 from cephqos_loadgen.lab.lab import RunningLab
 from cephqos_loadgen.lab.spec import LabSpec
+from cephqos_loadgen.record.host import parse_diskstats
 
 from .conftest import LabPool, lab_name
 
@@ -92,6 +96,56 @@ async def test_a_throttled_device_writes_no_faster_than_told(lab: RunningLab) ->
     # Size 2: each client write is at least one device write on both.
     assert held <= 40 * 1.2
     assert free > held * 3
+
+
+async def test_a_throttled_device_looks_slow_and_busy_where_the_kernel_counts(
+    lab: RunningLab, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a disk does that cannot do more: what proves the cause must prove it."""
+    await lab.exec(["ceph", "osd", "pool", "create", "shown", "8"])
+    await until(lambda: _pgs_are_clean(lab), "all PGs are clean", 30)
+    await lab.faults.throttle(1, wiops=40)
+    try:
+        before, begin = [_counted(lab, osd) for osd in (0, 1)], time.monotonic()
+        await _writes_per_second(lab, 5, "shown")
+        seconds = time.monotonic() - begin
+        after = [_counted(lab, osd) for osd in (0, 1)]
+    finally:
+        await lab.faults.throttle(1)
+    free, held = (
+        DeviceUse.between(was, now, seconds) for was, now in zip(before, after, strict=True)
+    )
+    with capsys.disabled():
+        print(f"\n  device of osd.0: {free}\n  device of osd.1, throttled: {held}")
+    assert held.milliseconds > 3 * free.milliseconds
+    assert held.busy > 0.5 and held.busy > free.busy
+    assert held.depth > free.depth
+
+
+def _counted(lab: RunningLab, osd: int) -> dict[str, int]:
+    disks = parse_diskstats(Path("/proc/diskstats").read_text())
+    return disks[Path(lab.state.devices[f"osd.{osd}.block"]).name]
+
+
+@dataclass(frozen=True)
+class DeviceUse:
+    """What the kernel counted of a device."""
+
+    milliseconds: float  # per write
+    busy: float
+    depth: float
+
+    @classmethod
+    def between(cls, was: dict[str, int], now: dict[str, int], seconds: float) -> Self:
+        grown = {key: now[key] - was[key] for key in was}
+        return cls(
+            grown["write_ms"] / max(1, grown["writes"]),
+            grown["busy_ms"] / 1000 / seconds,
+            grown["queue_ms"] / 1000 / seconds,
+        )
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds:.1f} ms per write, {self.busy:.0%} busy, {self.depth:.1f} deep"
 
 
 def test_devices_that_a_lab_limits_stay_limited_through_faults_and_restarts(
@@ -232,8 +286,8 @@ async def _health_lacks(lab: RunningLab, check: str) -> bool:
     return check not in await _health(lab)
 
 
-async def _writes_per_second(lab: RunningLab, seconds: int) -> float:
-    argv = ["rados", "-p", "slow", "bench", str(seconds), "write", "-b", "4096", "-t", "16"]
+async def _writes_per_second(lab: RunningLab, seconds: int, pool: str = "slow") -> float:
+    argv = ["rados", "-p", pool, "bench", str(seconds), "write", "-b", "4096", "-t", "16"]
     done = await lab.exec([*argv, "--format=json"], within=120)
     # What 18.2 prints as JSON is not quite JSON: a comma is missing behind the series.
     found = re.search(r'"average_iops":"([0-9.]+)"', done.stdout)

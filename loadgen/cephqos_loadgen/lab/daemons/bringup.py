@@ -5,6 +5,7 @@ import os
 import shlex
 import uuid
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from cephqos_base.errors import UsageError
@@ -14,7 +15,7 @@ from cephqos_loadgen.lab.checks import check_disk
 from cephqos_loadgen.lab.daemons.ceph_conf import mon_addresses, render_conf
 from cephqos_loadgen.lab.daemons.keyrings import write_keyrings
 from cephqos_loadgen.lab.handle import LabHandle
-from cephqos_loadgen.lab.isolation import cgroups
+from cephqos_loadgen.lab.isolation import cgroups, loopdev
 from cephqos_loadgen.lab.isolation.namespaces import IN_TREE
 from cephqos_loadgen.lab.spec import osds_in_words
 from cephqos_loadgen.processes import how_it_ended
@@ -204,8 +205,8 @@ class BringUp:
         pid = (await self.lab.pids()).get(f"osd.{osd}")
         if pid is None:
             raise LabError(f"osd.{osd} is not running")
-        rdev = os.stat(device).st_rdev  # noqa: PTH116 - the number is all that is wanted
-        cgroups.throttle(self.paths.name, osd, pid, rdev, limits)
+        below = loopdev.lower_rdev(Path(device))
+        cgroups.throttle(self.paths.name, osd, pid, below, limits)
 
     def _user(self) -> list[str]:
         return ["--setuser", _CEPH_USER, "--setgroup", _CEPH_USER] if self.spec.setuser else []

@@ -3,6 +3,10 @@
 A loop device made with the autoclear flag detaches when its last user closes it, so a crash leaves
 none behind. losetup(8) cannot set that flag, so this calls the kernel itself (LOOP_CONFIGURE,
 Linux 5.8).
+
+Each is a pair: the device that is used lies on a second loop device, and that one on the file. A
+control group holds requests back before the kernel counts them. A limit on the lower device makes
+requests wait inside the upper one, so that it looks as slow as a slow disk does.
 """
 
 import errno
@@ -33,6 +37,7 @@ class LoopDevice:
     backing: Path
     # queue settings from before: the kernel keeps them per device number, not per file
     before: dict[str, str]
+    lower: "LoopDevice | None" = None
 
     @property
     def path(self) -> Path:
@@ -50,9 +55,31 @@ class LoopDevice:
         for key, value in self.before.items():
             _write_queue(self.queue, key, value)
         os.close(self.fd)
+        if self.lower is not None:
+            self.lower.restore_and_close()
 
 
 def attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
+    """Attach a file to a pair of devices, and set the queue of the upper one up."""
+    lower = _attach(backing, "none", rotational=False)
+    try:
+        device = _attach(lower.path, scheduler, rotational=rotational)
+    except LabError:
+        lower.restore_and_close()
+        raise
+    device.lower = lower
+    return device
+
+
+def lower_rdev(device: Path, sys: Path = Path("/sys")) -> int:
+    """The number of the device below: what to limit, so that this device becomes slow."""
+    block = sys / "block"
+    below = Path(_read(block / device.name / "loop" / "backing_file")).name
+    major, _, minor = _read(block / below / "dev").partition(":")
+    return os.makedev(int(major), int(minor))
+
+
+def _attach(backing: Path, scheduler: str, *, rotational: bool) -> LoopDevice:
     """Attach a file with direct I/O and autoclear, and set its queue up."""
     number, fd = _configure(backing)
     queue = Path(f"/sys/block/loop{number}/queue")
