@@ -21,6 +21,7 @@ _OSD_LINK: Final = (
     "&var-osd=OSD&${__url_time_range}"
 )
 OSD_OF_SERIES: Final = _OSD_LINK.replace("OSD", "${__field.labels.ceph_daemon}")
+OSD_OF_CULPRIT: Final = _OSD_LINK.replace("OSD", "${__field.labels.culprit}")
 OSD_OF_ROW: Final = _OSD_LINK.replace("OSD", "${__data.fields.OSD}")
 
 

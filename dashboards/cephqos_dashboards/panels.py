@@ -1,6 +1,6 @@
 """Panels of every kind that the dashboards use, each with what a panel must have.
 
-A panel says how it is read, what it cannot show, and why it is empty when it is.
+A panel says how it is read, and why it is empty when it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -59,18 +59,22 @@ _P = TypeVar(
 
 @dataclass(frozen=True, kw_only=True)
 class About:
-    """What a panel says of itself. `reads`: how to read it; `blind`: what it cannot show."""
+    """What a panel says of itself. `reads`: how to read it.
+
+    `blind`: what it cannot show, only where a reader would take it for shown.
+    """
 
     title: str
     reads: str
-    blind: str
     empty: str  # shown instead of data where there is none: why
     width: int = 12
     height: int | None = None  # of its kind, without one
+    blind: str = ""
 
     @property
     def description(self) -> str:
-        return f"{_plain(self.reads)}\n\nIt cannot show: {_plain(self.blind)}"
+        cannot = f"\n\nIt cannot show: {_plain(self.blind)}" if self.blind else ""
+        return _plain(self.reads) + cannot
 
 
 # The reason is for a panel without any data; a gap in a table or on an axis stays blank. Nothing
@@ -244,12 +248,12 @@ def states(about: About, *queries: PanelQuery, look: Look) -> AnyPanel:
     """States over time, one row each."""
     panel = _dress(statetimeline.Panel(), about, look)
     _query(panel, queries, instant=False, form=PromQueryFormat.TIME_SERIES)
-    panel.show_value(VisibilityMode.AUTO).merge_values(True)
+    # A text that does not fit would be cut: the legend and the tooltip name the colours.
+    panel.show_value(VisibilityMode.NEVER).merge_values(True)
     panel.row_height(0.9).line_width(0).fill_opacity(80)
-    panel.align_value(kinds.TimelineValueAlignment.LEFT)
     # By thresholds, Grafana would show their bounds instead of the mapped text.
     colour = dashboard.FieldColor().mode(FieldColorModeId.FIXED).fixed_color(theme.QUIET)
-    return panel.color_scheme(colour).legend(common.VizLegendOptions().show_legend(False))
+    return panel.color_scheme(colour).legend(_legend(values=False))
 
 
 def heat(about: About, query: PanelQuery, *, unit: str) -> AnyPanel:
@@ -275,6 +279,7 @@ class PanelColumn:
     thresholds: Sequence[Threshold] = ()
     link: str = ""
     width: int | None = None
+    words: Mapping[str, str] = field(default_factory=dict)  # shown instead of values
 
     def values(self) -> list[DynamicConfigValue]:
         found: list[DynamicConfigValue] = []
@@ -288,6 +293,9 @@ class PanelColumn:
         if self.link:
             links = [{"title": "Open the OSD", "url": self.link}]
             found.append(DynamicConfigValue(id_val="links", value=links))
+        if self.words:
+            texts = {value: (text, "") for value, text in self.words.items()}
+            found.append(DynamicConfigValue(id_val="mappings", value=theme.mapped(texts)))
         if self.width:
             found.append(DynamicConfigValue(id_val="custom.width", value=self.width))
         return found

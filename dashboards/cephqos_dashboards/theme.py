@@ -3,7 +3,8 @@ cephqos_base/causes.py for causes.
 
 The colours have a contrast of at least 3 to the panels of Grafana's light and dark theme. Those of
 one palette stay apart for people with protanopia, deuteranopia and tritanopia. A test computes
-both. Where a palette has more colours than anyone can tell apart (causes), the text is shown too.
+both. Where a palette has more colours than anyone can tell apart (causes), a legend and the tooltip
+name them.
 """
 
 from collections.abc import Mapping
@@ -39,6 +40,7 @@ BAD: Final = "#DB2B4E"
 QUIET: Final = "#8A8F98"  # nothing to judge: no promise, no demand, no data
 STATES: Final = {"good": GOOD, "warn": WARN, "bad": BAD}
 
+BOUND: Final = "alert above this line"
 SECOND_RUN: Final = "second run: "  # what the names of its series begin with
 # Threads that do most of an OSD's work. Others take Grafana's colours, which repeat after ten.
 THREADS: Final[Mapping[str, str]] = {
@@ -62,6 +64,7 @@ class Unit:
     COUNT = "short"
     SINCE = "dateTimeFromNow"
     NONE = "none"
+    OSDS = "suffix:OSDs"
     CPUS = "suffix:CPUs"
     THREADS = "suffix:threads"
 
@@ -76,6 +79,7 @@ ZERO_IS_GOOD: Final = steps((None, GOOD), (1, BAD))
 ZERO_IS_USUAL: Final = steps((None, GOOD), (1, WARN))
 ATTAINMENT: Final = steps((None, BAD), (BOUNDS.shortfall, WARN), (1, GOOD))
 BUDGET: Final = steps((None, BAD), (0.0001, WARN), (0.25, GOOD))
+CULPRIT: Final = steps((None, QUIET), (0, GOOD), (1, BAD))
 UP: Final = steps((None, BAD), (1, GOOD))
 
 
@@ -105,7 +109,11 @@ KEPT: Final = mapped({"0": ("kept", GOOD)})
 NONE: Final = mapped({"0": ("none", GOOD)})
 DONE: Final = mapped({"0": ("nothing left", QUIET)})
 CAUSE_CODES: Final = mapped(
-    {"-1": ("no reservation, or no rules", QUIET), "0": ("not violated", GOOD)}
+    {
+        "-2": ("not enough data yet", QUIET),
+        "-1": ("no reservation, or no rules", QUIET),
+        "0": ("not violated", GOOD),
+    }
     | {str(code): (cause.words, cause.colour) for code, cause in enumerate(CAUSES, 1)}
 )
 YES_NO: Final = mapped({"0": ("no", BAD), "1": ("yes", GOOD)})
@@ -149,10 +157,20 @@ def promise_overrides() -> list[DashboardFieldConfigSourceOverrides]:
     dashed = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
     dotted = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dot", "dash": [2, 5]})
     return [
-        _override("/reservation$/", *line, dashed),
-        _override("/limit$/", *line, dotted),
-        _override("/^capacity$/", *line, fixed(BAD)),
+        _override("/reservation \\(dashed\\)$/", *line, dashed),
+        _override("/limit \\(dotted\\)$/", *line, dotted),
+        _override("/^capacity/", *line, fixed(BAD)),
+        _override(
+            "/shortfall$/", *line[1:2], DynamicConfigValue(id_val="custom.fillOpacity", value=35)
+        ),
     ]
+
+
+def bound_overrides() -> list[DashboardFieldConfigSourceOverrides]:
+    """The value above which an alert fires."""
+    dashed = DynamicConfigValue(id_val="custom.lineStyle", value={"fill": "dash", "dash": [8, 6]})
+    width = DynamicConfigValue(id_val="custom.lineWidth", value=2)
+    return [_override(f"/^{BOUND}$/", fixed(BAD), width, dashed)]
 
 
 def urgency_overrides() -> list[DashboardFieldConfigSourceOverrides]:

@@ -159,6 +159,7 @@ class PerSlo:
     """Recorded per SLO."""
 
     BUDGET_LEFT: Final = "cephqos_slo:budget_left:ratio"
+    BURN_BOUND: Final = "cephqos_slo:burn_bound:ratio"
     ERRORS: Final = "cephqos_slo:errors:ratio"
     GOOD: Final = "cephqos_slo:good:rate"
     OBJECTIVE: Final = "cephqos_slo:objective:ratio"

@@ -186,9 +186,9 @@ async def _seen(told: Told, watchers: Watchers, linked: dict[str, str]) -> None:
 
     worst = await labels("cephqos-overview: Worst OSDs A", "ceph_daemon", "class")
     assert ("osd.1", "client") in worst
-    firing = await labels("cephqos-overview: Alerts that fire A", "alertname")
+    firing = await labels("cephqos-overview: Firing alerts A", "alertname")
     assert ("CephQosReservationViolated",) in firing
-    assert await labels("cephqos-run: Where the run is A", "scenario") == {("beside",)}
+    assert await labels("cephqos-run: Running now A", "scenario") == {("beside",)}
     told.done("dashboards")
     for panel in ("cephqos-osd: Log of this OSD A", "cephqos-run: Events of the run A"):
         assert await _answered(watchers.lines, asked[panel])

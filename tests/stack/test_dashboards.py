@@ -45,14 +45,14 @@ ABSENT: Final[Mapping[str, str]] = {
 
 # What has other series in each run, and why.
 VARYING: Final[Mapping[str, str]] = {
-    "cephqos-overview: Alerts that fire A": "any\tthose of the alerts that happen to fire",
+    "cephqos-overview: Firing alerts A": "any\tthose of the alerts that happen to fire",
     # Whether recovery is short beside clients differs from run to run.
     **{f"cephqos-overview: Worst hosts {ref}": "any\tclass instance" for ref in "ABCDE"},
 }
 # One series or more is a matter of the moment: how many limits hold, and in how many shards, and
 # whether recovery wants more besides clients.
 MOMENTARY: Final = {
-    "cephqos-osd: Attained of the reservation A",
+    "cephqos-osd: Each class gets A",
     "cephqos-osd: Reservation lag and limit wait, by class and shard B",
 }
 _SAID: Final = re.compile(r'"(?:class|ceph_daemon|cpus|device|pool|phase)", "([^"]+)", "", ""\)')
@@ -158,19 +158,16 @@ async def test_what_is_wrong_is_said_at_first_sight(told: Told) -> None:
         query = by_title[panel, ref].filled(told.variables)
         return ask(told.stack.prometheus_url, "query", query=query)
 
-    broken = {
-        it["metric"]["class"]: it["value"][1]
-        for it in now("OSDs with a violated reservation, by class")
-    }
+    broken = {it["metric"]["class"]: it["value"][1] for it in now("Reservations are violated on")}
     assert broken["client"] != "0"
     # What was to be recovered before may still wait behind them.
-    worst = now("Worst attainment")[0]["metric"]["class"]
+    worst = now("The worst class gets")[0]["metric"]["class"]
     assert worst in ("client", "background_recovery")
     assert ("osd.1", "client") in {
         (it["metric"]["ceph_daemon"], it["metric"]["class"]) for it in now("Worst OSDs")
     }
     assert "CephQosReservationViolated" in {
-        it["metric"]["alertname"] for it in now("Alerts that fire")
+        it["metric"]["alertname"] for it in now("Firing alerts")
     }
 
 

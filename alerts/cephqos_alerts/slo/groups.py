@@ -84,11 +84,19 @@ def _rules(slo: Slo, settings: RuleSettings) -> list[Rule]:
             labels={"slo": slo.name},
         )
     )
-    # What a burn rate is a multiple of: dashboards divide by it.
+    # What dashboards draw a burn rate with: what it is a multiple of, and where alerts begin.
     objective = RecordedSeries(
         record=PerSlo.OBJECTIVE, expr=f"vector({slo.objective:.10g})", labels=own
     )
-    return [*rules, objective, *(_alert(slo, burn, settings) for burn in BURNS)]
+    bounds = [
+        RecordedSeries(
+            record=PerSlo.BURN_BOUND,
+            expr=f"vector({burn.factor(slo):g})",
+            labels={"slo": slo.name, "window": duration(burn.long)},
+        )
+        for burn in BURNS
+    ]
+    return [*rules, objective, *bounds, *(_alert(slo, burn, settings) for burn in BURNS)]
 
 
 def _rate(slo: Slo, *, good: bool) -> str:

@@ -30,7 +30,6 @@ def copies_to_recover(width: int) -> AnyPanel:
         About(
             title="Copies to recover",
             reads="Object copies that are missing (degraded) or not where they belong (misplaced).",
-            blind="copies that Ceph has not counted yet, while placement groups peer.",
             empty="no cluster role",
             width=width,
         ),
@@ -58,7 +57,6 @@ def overdue_for_a_scrub(width: int) -> AnyPanel:
         About(
             title="Overdue for a scrub",
             reads="Placement groups whose last scrub is so old that Ceph warns.",
-            blind="how old the oldest is: its schedule, by pool, shows it.",
             empty="no cluster role",
             width=width,
         ),
@@ -73,8 +71,8 @@ _NOW = (
     figure(
         About(
             title="Unfound objects",
-            reads="Objects of which no OSD that is up has the newest version.",
-            blind="which objects they are: `ceph health detail` lists them.",
+            reads="""Objects of which no OSD that is up has the newest version. `ceph health detail`
+            lists them.""",
             empty="no cluster role",
             width=4,
         ),
@@ -85,7 +83,6 @@ _NOW = (
         About(
             title="Scrubs that run",
             reads="Placement groups that are scrubbed now, by level.",
-            blind="those that wait for a slot on a replica.",
             empty="no cluster role",
             width=4,
         ),
@@ -98,7 +95,6 @@ _NOW = (
         About(
             title="Flags that are set",
             reads="Cluster flags that are set, such as noscrub or norecover.",
-            blind="flags of single pools or OSDs.",
             empty="no flag is set",
             width=4,
         ),
@@ -138,7 +134,6 @@ _RECOVERY = (
         About(
             title="Copies left to recover, by pool",
             reads="Should fall. Degraded copies are at risk; misplaced ones are not.",
-            blind="more than ten pools of each kind.",
             empty=f"Nothing is degraded or misplaced. {_OR_NO_CLUSTER}",
         ),
         *background.REMAINING,
@@ -147,7 +142,6 @@ _RECOVERY = (
         About(
             title="Copies recovered per second, by pool",
             reads="The rate of the last minute. 0 while copies are left: recovery stands still.",
-            blind="what limits it: see the slots, and the OSDs' classes.",
             empty=_NO_CLUSTER,
         ),
         background.RECOVERY_RATE,
@@ -167,7 +161,6 @@ _RECOVERY = (
             title="Recovery slots of all OSDs",
             reads="""In progress against the limit. Local: an OSD recovers its own groups; remote:
             it takes part in another's.""",
-            blind=f"which OSD is full. {TOO_LARGE}",
             empty=f"No OSD reports slots. {TOO_LARGE}",
         ),
         *background.RECOVERY_SLOTS,
@@ -180,7 +173,6 @@ _SCRUB = (
         About(
             title="Scrubs that run: objects done and left",
             reads="Done rises and left falls until a scrub ends; then both restart from zero.",
-            blind="16.2, which does not say how far a scrub is.",
             empty=f"No scrub is running. {_OR_NO_CLUSTER}",
         ),
         *background.SCRUB_PROGRESS,
@@ -199,7 +191,6 @@ _SCRUB = (
         About(
             title="Schedule: placement groups on time, due and overdue",
             reads="Due: the interval is over. Overdue: so old that Ceph warns. Overdue must fall.",
-            blind="data older than the schedule's age (see cephqos itself).",
             empty=_NO_CLUSTER,
         ),
         background.SCHEDULE,
@@ -211,7 +202,6 @@ _SCRUB = (
             title="Scrub slots of all OSDs",
             reads="""Scrubs that OSDs take part in, as primary (local) or replica (remote), and
             how many they may (osd_max_scrubs).""",
-            blind=f"which OSD is full. {TOO_LARGE}",
             empty=f"No OSD reports slots. {TOO_LARGE}",
         ),
         *background.SCRUB_SLOTS,
@@ -222,7 +212,6 @@ _SCRUB = (
             title="Schedule by pool",
             reads="""How long ago the oldest scrub of a pool was, the pool's interval, the age at
             which Ceph warns, objects that are due, and whether scrubs may begin.""",
-            blind="single placement groups: `ceph pg dump` lists their stamps.",
             empty=_NO_CLUSTER,
             width=16,
         ),
@@ -243,7 +232,6 @@ _SCRUB = (
             title="What goes wrong, per second",
             reads="""Scrubs put off because no replica had a slot, client writes that waited for a
             scrub, chunks that a scrub gave up for a client.""",
-            blind="releases before 20.2, which do not count this.",
             empty=f"Counted from 20.2 on, once a scrub has run. {TOO_LARGE}",
             width=8,
         ),

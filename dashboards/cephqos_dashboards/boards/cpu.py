@@ -19,7 +19,6 @@ _TIME = (
         About(
             title="CPU by thread group, all OSDs",
             reads="CPUs that the threads of a group use together, over all OSDs.",
-            blind="groups below the ten largest, and other processes of the hosts.",
             empty=_NO_THREADS,
         ),
         cpu.GROUPS,
@@ -39,7 +38,6 @@ _TIME = (
         About(
             title="OSDs nearest to a thread's ceiling",
             reads="The OSD's busiest thread or reactor. Above 95 % the cause is cpu.",
-            blind=f"which thread it is: see the busiest threads. {TOO_LARGE}",
             empty=f"No OSD has a figure. {NO_RULES}",
         ),
         cpu.CEILING,
@@ -50,7 +48,6 @@ _TIME = (
             title="Waiting for a CPU",
             reads="""Threads of an OSD that are ready to run and have no CPU, on average. Above 2
             the cause of a violation is cpu.""",
-            blind="what has the CPUs instead.",
             empty=f"No OSD has a figure. {NO_RULES}",
         ),
         cpu.WAITING,
@@ -61,7 +58,6 @@ _TIME = (
             title="CPU time per normalised operation",
             reads="What an OSD spends on a unit of work. One that costs more than others is placed "
             "badly, or does something else.",
-            blind="OSDs that do nearly nothing.",
             empty=f"No OSD does more than 1 normalised op/s. {NO_RULES}",
         ),
         cpu.PER_OP,
@@ -72,7 +68,6 @@ _TIME = (
             title="Context switches per second",
             reads="""Involuntary: a thread was moved off its CPU while it had work. Voluntary: it
             waited for something.""",
-            blind="changes within two minutes: switches are read every 30 s.",
             empty=_NO_THREADS,
         ),
         cpu.SWITCHES,
@@ -86,7 +81,6 @@ _PLACES = (
             title="Threads of OSDs by NUMA node",
             reads="""One column per NUMA node: threads that last ran there. An OSD pinned to one
             node has all of them in one column.""",
-            blind="where its memory and its device are; more than 20 OSDs.",
             empty=f"The collector placement is off. {TOO_LARGE}",
             width=8,
             height=6,
@@ -101,7 +95,6 @@ _PLACES = (
             title="CPUs that OSDs may use and use",
             reads="""Allowed: by affinity and cgroup. Used: CPUs on which a thread last ran. Many
             used and few allowed: threads compete.""",
-            blind="how busy these CPUs are. More than 20 OSDs.",
             empty=f"The collector placement is off. {TOO_LARGE}",
             width=10,
             height=6,
@@ -120,7 +113,6 @@ _PLACES = (
         About(
             title="Hosts by placement strategy",
             reads="Hosts by how their OSDs look placed. Hosts of one cluster should agree.",
-            blind="why: affinity, cgroups and systemd units decide it.",
             empty="collector is off",
             width=6,
             height=6,
@@ -135,7 +127,6 @@ _CRIMSON = (
         About(
             title="Reactor utilisation",
             reads="A reactor's own account of being busy. At 100 % it is at its ceiling.",
-            blind="classic OSDs, which have threads.",
             empty=_NO_CRIMSON,
             width=8,
         ),
@@ -146,7 +137,6 @@ _CRIMSON = (
         About(
             title="Reactors: time stolen",
             reads="The reactor wanted to run and something else had its CPU.",
-            blind="what it was.",
             empty=_NO_CRIMSON,
             width=8,
         ),
@@ -157,7 +147,6 @@ _CRIMSON = (
         About(
             title="Reactors that share a CPU",
             reads="With another reactor, its hardware sibling, or a thread that is no reactor.",
-            blind="sharing between two scrapes.",
             empty="No reactor shares its CPU, or there is no Crimson OSD.",
             width=8,
         ),

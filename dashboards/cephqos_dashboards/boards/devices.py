@@ -28,7 +28,6 @@ _SLOWEST = (
         About(
             title="Requests in progress, deepest devices",
             reads="Mean depth of the queue. Deep and slow: the device is full.",
-            blind="peaks between two scrapes.",
             empty=_NO_DISKS,
         ),
         devices.DEPTH,
@@ -48,7 +47,6 @@ _SLOWEST = (
         About(
             title="Bytes per request, largest",
             reads="Small requests cost a hard disk a seek each; merged ones are larger.",
-            blind="the spread: this is a mean.",
             empty=_IDLE,
         ),
         devices.SIZE,
@@ -59,7 +57,6 @@ _SLOWEST = (
             title="Devices with the most requests in progress",
             reads="""Now: mean requests in progress, requests per second, time per request, busy,
             and the settings of the queue.""",
-            blind="more than 20 devices.",
             empty=_NO_DISKS,
             width=24,
             height=7,
@@ -97,7 +94,6 @@ _SETTINGS = (
         About(
             title="Bytes per request, by I/O scheduler and nr_requests",
             reads="A scheduler that merges gives larger requests.",
-            blind="requests merged above the device's own queue.",
             empty=_IDLE,
         ),
         devices.SIZE_BY_SETTING,
@@ -107,7 +103,6 @@ _SETTINGS = (
         About(
             title="Settings in use",
             reads="How many devices have each combination. OSDs of one kind should agree.",
-            blind="what set them: udev rules, tuned, or the kernel.",
             empty=_NO_DISKS,
         ),
         devices.COUNT_BY_SETTING,
@@ -125,7 +120,6 @@ _SETTINGS = (
         About(
             title="Share of requests that were merged",
             reads="Requests that were merged with one in the queue, as a share of all.",
-            blind="merging by the disk itself.",
             empty=_IDLE,
         ),
         devices.MERGED,
@@ -138,7 +132,6 @@ _ALL = (
         About(
             title="Requests per second, all devices of OSDs",
             reads="Requests that were completed, by kind.",
-            blind="single devices: see above.",
             empty=_NO_DISKS,
         ),
         devices.OPS,
@@ -149,7 +142,6 @@ _ALL = (
         About(
             title="Bytes per second, all devices of OSDs",
             reads="By kind of request. Replication and the store's own writes are in it.",
-            blind="single devices: see above.",
             empty=_NO_DISKS,
         ),
         devices.BYTES,

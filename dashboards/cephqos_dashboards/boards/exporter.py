@@ -18,7 +18,6 @@ _NOW = (
         About(
             title="Exporters",
             reads="Scrape targets of jobs cephqos*: up and down.",
-            blind="hosts that are not in Prometheus' scrape configuration.",
             empty="none scraped",
             width=5,
         ),
@@ -29,7 +28,6 @@ _NOW = (
         About(
             title="Daemons",
             reads="OSDs that answered at the last scrape, and those that did not.",
-            blind="OSDs of hosts without an exporter (alert CephQosOsdNotScraped).",
             empty="none found",
             width=5,
         ),
@@ -40,7 +38,6 @@ _NOW = (
         About(
             title="Failing collectors",
             reads="Pairs of daemon and collector that gave nothing at the last scrape.",
-            blind="why: the exporter's log says it once.",
             empty="none scraped",
             width=4,
         ),
@@ -52,7 +49,6 @@ _NOW = (
             title="Series",
             reads="""Of all exporters, after relabelling. An alert fires above 750 for each OSD of
             an exporter, not counting 500 for host and cluster.""",
-            blind="series of other jobs.",
             empty="none scraped",
             width=4,
         ),
@@ -62,7 +58,6 @@ _NOW = (
         About(
             title="Alerting",
             reads="yes: the Watchdog alert fires, as it always should. no: no alert can fire.",
-            blind="the way from Alertmanager to people.",
             empty="no rules",
             width=3,
         ),
@@ -73,7 +68,6 @@ _NOW = (
         About(
             title="Versions",
             reads="Exporters by version. More than one outside an upgrade: one was forgotten.",
-            blind="versions of the rules.",
             empty="none scraped",
             width=3,
         ),
@@ -87,7 +81,6 @@ _MISSING = (
         About(
             title="Exporters over time",
             reads="One row per scrape target; those that are down come first.",
-            blind="more than 20 targets.",
             empty=_NONE,
             width=12,
             height=7,
@@ -101,7 +94,6 @@ _MISSING = (
         About(
             title="Daemons that do not answer",
             reads="With the reason that the exporter gives.",
-            blind="daemons whose socket is gone: they are no longer found.",
             empty="Every daemon that was found answers.",
             width=6,
             height=7,
@@ -116,7 +108,6 @@ _MISSING = (
         About(
             title="Collectors that fail",
             reads="By daemon. What is derived from them is absent, and alerts on it stay silent.",
-            blind="why: the exporter's log says it once.",
             empty="Every collector works.",
             width=6,
             height=7,
@@ -134,7 +125,6 @@ _COST = (
         About(
             title="Scrape time, slowest targets",
             reads="Must stay well below the scrape timeout (10 s by default).",
-            blind="scrapes that failed.",
             empty=_NONE,
             width=8,
         ),
@@ -145,7 +135,6 @@ _COST = (
         About(
             title="Scrape time by collector, worst host",
             reads="Time in each collector over all daemons of a host.",
-            blind="time that daemons took to answer: see beside.",
             empty=_NONE,
             width=8,
         ),
@@ -156,7 +145,6 @@ _COST = (
         About(
             title="Daemons that answer most slowly",
             reads="Time until the daemon's replies had come.",
-            blind="which command took long.",
             empty=_NONE,
             width=8,
         ),
@@ -167,7 +155,6 @@ _COST = (
         About(
             title="CPU of exporters",
             reads="CPUs that an exporter uses, the highest ten.",
-            blind="what the daemons spend to answer.",
             empty=_NONE,
             width=8,
         ),
@@ -178,7 +165,6 @@ _COST = (
         About(
             title="Memory of exporters",
             reads="Resident memory, the highest ten.",
-            blind="memory of helper processes.",
             empty=_NONE,
             width=8,
         ),
@@ -189,7 +175,6 @@ _COST = (
         About(
             title="Series by target",
             reads="The highest ten. Steady, apart from new daemons.",
-            blind="which metric grows: /metrics of the target shows it.",
             empty=_NONE,
             width=8,
         ),
@@ -202,7 +187,6 @@ _CLUSTER = (
         About(
             title="Cluster role",
             reads="Whether the cluster answered the exporter's last poll.",
-            blind="why not: the label reason and the log say it.",
             empty="no cluster role",
             width=4,
             height=8,
@@ -215,7 +199,6 @@ _CLUSTER = (
         About(
             title="Age of what is shown of the cluster",
             reads="Totals, states by pool, the oldest stamp of the schedule.",
-            blind="the five seconds that OSDs take to report to the manager.",
             empty="No exporter has the role cluster.",
             width=10,
         ),
@@ -226,7 +209,6 @@ _CLUSTER = (
         About(
             title="Time spent on commands to the cluster",
             reads="Seconds per second, by command.",
-            blind="commands of others.",
             empty="No exporter has the role cluster.",
             width=10,
         ),
@@ -240,7 +222,6 @@ _RULES = (
         About(
             title="Evaluation time of rule groups",
             reads="Must stay below the groups' interval (15 s by default).",
-            blind="groups of others.",
             empty=_SELF,
         ),
         exporter.RULES,
@@ -251,7 +232,6 @@ _RULES = (
         About(
             title="Evaluations missed or failed",
             reads="Anything above 0 means that alerts are late or silent.",
-            blind="which rule it was: Prometheus' page of rules says that.",
             empty=_SELF,
         ),
         *exporter.RULES_MISSED,
@@ -264,7 +244,6 @@ _LOGS = (
         About(
             title="Log lines that Loki received",
             reads="Lines per second, of all sources.",
-            blind="which daemon they are of.",
             empty=_LOKI,
         ),
         exporter.LOKI_LINES,
@@ -274,7 +253,6 @@ _LOGS = (
         About(
             title="Log lines that Loki discarded",
             reads="Anything above 0 is lost: too old, too large, or too many at once.",
-            blind="lines that never reached Loki.",
             empty=_LOKI,
         ),
         exporter.LOKI_LOST,

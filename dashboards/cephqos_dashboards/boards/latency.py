@@ -16,8 +16,8 @@ _NO_OPS = f"No operation of this kind was completed in this time range. {TOO_LAR
 _BUDGET = (
     figure(
         About(
-            title="p99 now, as OSDs measure it",
-            reads="99 of 100 operations were faster, over the last minute, over all OSDs.",
+            title="99 of 100 operations are faster than",
+            reads="The 99th percentile over the last minute, over all OSDs.",
             blind="network and client: OSDs start the clock when they receive an operation.",
             empty="no operations now",
             width=8,
@@ -32,7 +32,7 @@ _BUDGET = (
             reads="""The share of the error budget of the SLO's whole window (30 days by default)
             that is not spent. 0 or less: the objective is missed.""",
             blind="what was before Prometheus began to record.",
-            empty="no SLO has data",
+            empty="not enough data yet",
             width=8,
             height=5,
         ),
@@ -44,7 +44,6 @@ _BUDGET = (
         About(
             title="Operations per second",
             reads="Client operations that OSDs completed as primary, by kind.",
-            blind="operations that wait and are not completed.",
             empty=_NO_OPS,
             width=8,
             height=5,
@@ -54,21 +53,19 @@ _BUDGET = (
     ),
     lines(
         About(
-            title="Burn rate: how many times faster than the budget allows",
-            reads="""1 spends the budget exactly in the SLO's window. An alert needs a long
-            and a short window above its bound: 14.4 over 1 h and 5 m is a page.""",
-            blind="SLOs without operations in the window; the windows of 30 m, 2 h and 1 d.",
-            empty=f"No SLO has data. {NO_RULES}",
+            title="Burn rate of the error budget, last hour",
+            reads="""At 1 the budget lasts exactly as long as the SLO's window. Red dashed line: an
+            alert fires when both lines of an SLO are above it.""",
+            empty=f"Not enough data yet: fewer than 100 operations. {NO_RULES}",
         ),
-        latency.BURN,
-        look=Look(unit=Unit.NONE, decimals=1),
+        *latency.BURN_FAST,
+        look=Look(unit=Unit.NONE, decimals=1, overrides=theme.bound_overrides()),
     ),
     lines(
         About(
             title="Share of operations that are too slow",
             reads="Operations of the last minute that took longer than the SLO's threshold.",
-            blind="how much slower they were: see the heat maps.",
-            empty=f"No SLO has data. {NO_RULES}",
+            empty=f"Not enough data yet. {NO_RULES}",
         ),
         latency.TOO_SLOW,
         look=Look(unit=Unit.RATIO, minimum=0),
@@ -83,7 +80,6 @@ def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
                 title=f"{name}: percentiles",
                 reads="""Latency as OSDs measure it, over all OSDs. Logarithmic axis. Percentiles
                 are exact to the width of a bucket (a factor of 2).""",
-                blind="which OSD is slow: see the slowest OSDs below.",
                 empty=_NO_OPS,
                 height=9,
             ),
@@ -96,7 +92,6 @@ def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
                 title=f"{name}: how they spread",
                 reads="""Operations per second in each bucket of latency. Two bands
                 are two kinds of operations, for example hits and misses of a cache.""",
-                blind="buckets without operations; they stay empty.",
                 empty=_NO_OPS,
                 height=9,
             ),
@@ -104,6 +99,22 @@ def _of(op: str, name: str) -> tuple[AnyPanel, ...]:
             unit=Unit.SECONDS,
         ),
     )
+
+
+_SLOW_BURN = (
+    lines(
+        About(
+            title="Burn rate of the error budget, last days",
+            reads="""The windows of the alerts that can wait. Red dashed line: an alert fires when
+            both lines of an SLO are above it.""",
+            blind="anything before Prometheus has data for the whole window.",
+            empty=f"Not enough data yet. {NO_RULES}",
+            width=24,
+        ),
+        *latency.BURN_SLOW,
+        look=Look(unit=Unit.NONE, decimals=1, overrides=theme.bound_overrides()),
+    ),
+)
 
 
 def _views(op: str) -> AnyPanel:
@@ -127,7 +138,6 @@ _WHO = (
         About(
             title="Slowest OSDs, mean of all operations",
             reads="The OSDs with the highest mean latency. A slow one among fast ones stands out.",
-            blind=f"why an OSD is slow: a click opens it. {TOO_LARGE}",
             empty=_NO_OPS,
         ),
         latency.SLOWEST,
@@ -137,7 +147,6 @@ _WHO = (
         About(
             title="OSDs with blocked operations",
             reads="Operations in progress for longer than osd_op_complaint_time (30 s by default).",
-            blind="operations that were slow and have ended.",
             empty=f"No operation is blocked. {TOO_LARGE}",
         ),
         latency.SLOW_OPS,
@@ -147,7 +156,6 @@ _WHO = (
         About(
             title="The probe's failures",
             reads="Operations of the probe that failed or timed out, by pool and reason.",
-            blind="clients' own failures.",
             empty="No operation of a probe failed, or no exporter has the role probe.",
             width=24,
             height=6,
@@ -163,6 +171,7 @@ BOARD = Board(
     about="How long do clients wait, and how much of the error budget is left?",
     rows=(
         BoardRow("Objectives", _BUDGET),
+        BoardRow("Error budget over days", _SLOW_BURN, collapsed=True),
         BoardRow("As OSDs measure it", (*_of("write", "Writes"), *_of("read", "Reads"))),
         BoardRow("As clients see it", (_views("write"), _views("read"))),
         BoardRow("Where it is slow", _WHO),

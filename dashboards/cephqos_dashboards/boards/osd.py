@@ -24,9 +24,8 @@ _LOAD = "In this time range the OSD had nothing of this to do."
 _NOW = (
     figure(
         About(
-            title="Answers",
+            title="OSD answers",
             reads="Whether the OSD answered on its admin socket at the last scrape.",
-            blind="whether the cluster counts it as up: see the alerts.",
             empty="not seen",
             width=3,
         ),
@@ -36,9 +35,9 @@ _NOW = (
     ),
     figure(
         About(
-            title="Attained of the reservation",
-            reads="""Of the classes with unmet demand. 100 % or more: the class has its
-            reservation. Below 90 % the reservation is violated.""",
+            title="Each class gets",
+            reads="""Share of its reservation, for classes with unmet demand. 100 % or more: a class
+            has its reservation. Below 90 % the reservation is violated.""",
             blind="""classes without a reservation, best effort (no counter has all of its work),
             and recovery at its limit.""",
             empty="no unmet demand",
@@ -52,7 +51,6 @@ _NOW = (
         About(
             title="Unmet demand and likely cause",
             reads="The likely cause for each class with unmet demand, violated or not.",
-            blind="causes without evidence; they are unknown.",
             empty="no unmet demand",
             width=6,
         ),
@@ -67,8 +65,8 @@ _NOW = (
         About(
             title="Scheduler",
             reads="""The scheduler in force, its profile, the kind of device it assumes, and where
-            its capacity and its reservations come from.""",
-            blind="single options: `ceph config show osd.N` lists them.",
+            capacity and reservations come from. Measured or set: in the monitors' configuration
+            (ceph config dump), by the OSD's benchmark or by a person.""",
             empty=_SILENT,
             width=9,
             height=4,
@@ -77,9 +75,28 @@ _NOW = (
         columns=(
             PanelColumn(source="in_force", title="Scheduler", width=140),
             PanelColumn(source="profile", title="Profile"),
-            PanelColumn(source="media", title="Media", width=65),
-            PanelColumn(source="capacity_origin", title="Capacity", width=90),
-            PanelColumn(source="reservations", title="Reservations", width=85),
+            PanelColumn(source="media", title="Media", width=70),
+            PanelColumn(
+                source="capacity_origin",
+                title="Capacity is",
+                width=150,
+                words={
+                    "default": "Ceph's default",
+                    "mon": "measured or set",
+                    "local": "set on this host",
+                    "": "not used",
+                },
+            ),
+            PanelColumn(
+                source="reservations",
+                title="Reservations are",
+                width=150,
+                words={
+                    "config": "mClock's",
+                    "policy": "of your policy file",
+                    "none": "none",
+                },
+            ),
         ),
     ),
 )
@@ -87,9 +104,9 @@ _NOW = (
 _CLASSES = (
     lines(
         About(
-            title="Work by class against reservation, limit and capacity",
-            reads="""Stacked: normalised operations per second of each class. Grey is replica
-            writes, which no reservation covers. Dashed: reservations, dotted: limits.""",
+            title="Work, reservation and limit by class",
+            reads="""Stacked: normalised operations per second of each class. Grey: replica
+            writes, which no reservation covers. Dashed: reservations. Dotted: limits.""",
             blind="""who waits (reservation and shortfall, to the right). Sizes are estimated
             except for client reads.""",
             empty=f"The OSD reports no work. {NO_RULES}",
@@ -103,10 +120,9 @@ _CLASSES = (
     ),
     lines(
         About(
-            title="Effective reservation and shortfall, by class",
+            title="Effective reservation, and shortfall",
             reads="""Effective reservation: that of the shards that have work for the class.
-            Shortfall: the part of it that is not attained, under demand.""",
-            blind="classes without a reservation.",
+            Filled: the shortfall, the part of it that the class does not get.""",
             empty=f"No class has a reservation: WPQ, or none is set. {NO_RULES}",
             width=10,
             height=9,
@@ -134,7 +150,6 @@ _CLASSES = (
             reads="""Lag: how far the head of a queue is past the moment its reservation fell due.
             It is the direct evidence of a violation. Limit wait: how long the head still waits
             for the limit.""",
-            blind="lag between two scrapes.",
             empty="No reservation lagged and no limit held when it was looked at.",
         ),
         *osd.LAG,
@@ -149,7 +164,6 @@ _STAGES = (
         About(
             title="Client writes",
             reads="Latency of client writes on this OSD as primary, replicas included.",
-            blind="the network to the client.",
             empty=_LOAD,
             width=8,
         ),
@@ -159,7 +173,7 @@ _STAGES = (
     ),
     lines(
         About(
-            title="Where the time goes, mean",
+            title="Where the time goes",
             reads="""Waiting before the scheduler lets an operation go, time in the store, one
             key-value commit, one request at the device. The largest is the bottleneck.""",
             blind="time on other OSDs, and on the network.",
@@ -172,10 +186,9 @@ _STAGES = (
     ),
     lines(
         About(
-            title="How many are there at once",
+            title="Operations in progress",
             reads="""Client operations in progress, those that wait, and transactions in the store.
             Many in the store: work piles up behind the scheduler.""",
-            blind="peaks between two scrapes.",
             empty=_LOAD,
             width=8,
         ),
@@ -183,9 +196,8 @@ _STAGES = (
     ),
     lines(
         About(
-            title="Throttles: how full",
+            title="Throttles: share in use",
             reads="At 100 % operations wait.",
-            blind="which client fills it.",
             empty=_SILENT,
             width=8,
         ),
@@ -196,7 +208,6 @@ _STAGES = (
         About(
             title="Throttles: operations waiting on average",
             reads="Above 1, operations queue in front of the throttle.",
-            blind="the longest wait.",
             empty=_SILENT,
             width=8,
         ),
@@ -206,8 +217,8 @@ _STAGES = (
     lines(
         About(
             title="Slow operations",
-            reads="Operations blocked for longer than osd_op_complaint_time, and slow per minute.",
-            blind="what they wait for: `ceph daemon osd.N dump_blocked_ops` says that.",
+            reads="""Operations blocked for longer than osd_op_complaint_time, and slow per minute.
+            `ceph daemon osd.N dump_blocked_ops` says what they wait for.""",
             empty="The collector ops is off, or this release does not count them.",
             width=8,
         ),
@@ -246,7 +257,6 @@ _PEERS = (
         About(
             title="Network: heartbeat pings to other OSDs",
             reads="Mean round trip over a minute, to the worst peer and to the median peer.",
-            blind="the network to clients.",
             empty="No pings yet (an OSD's first minute), no peers, or an older exporter.",
             width=7,
         ),
@@ -261,7 +271,6 @@ _RESOURCES = (
         About(
             title="CPU by thread group",
             reads="CPUs that the threads of a group use together.",
-            blind="other processes of the host.",
             empty=_SILENT,
         ),
         osd.THREADS,
@@ -271,7 +280,6 @@ _RESOURCES = (
         About(
             title="Busiest thread of each group",
             reads="At 100 % that thread is at its ceiling, however many CPUs idle.",
-            blind="bursts shorter than a scrape interval.",
             empty=_SILENT,
         ),
         osd.BUSIEST,
@@ -281,7 +289,6 @@ _RESOURCES = (
         About(
             title="Device: time per request",
             reads="Queueing in the kernel included, by kind of request.",
-            blind="the time within the disk alone.",
             empty=_LOAD,
             width=8,
         ),
@@ -292,7 +299,6 @@ _RESOURCES = (
         About(
             title="Device: requests per second",
             reads="Requests that were completed, by kind.",
-            blind="sizes: see the devices' dashboard.",
             empty=_LOAD,
             width=8,
         ),
@@ -303,7 +309,6 @@ _RESOURCES = (
         About(
             title="Device: requests in progress, mean",
             reads="The depth of the queue. Deep and slow: the device is full.",
-            blind="what other OSDs on the same disk do.",
             empty=_LOAD,
             width=8,
         ),
@@ -316,7 +321,6 @@ _LOGS = (
         About(
             title="Log of this OSD",
             reads="Lines of the OSD's log in this time range, the newest first; 500 at most.",
-            blind="lines that were not shipped to Loki.",
             empty="Loki has no line of this OSD in this time range.",
             width=24,
             height=12,

@@ -15,44 +15,49 @@ from cephqos_dashboards.queries import background, overview
 from cephqos_dashboards.queries.common import NO_RULES, TOO_LARGE
 from cephqos_dashboards.theme import Unit
 
+_HEIGHT = 5  # of the first row
+
 _TOP = (
     figure(
         About(
-            title="OSDs with a violated reservation, by class",
+            title="Reservations are violated on",
             reads="""For each class with a reservation: the number of OSDs on which it has
-            demand and gets less than its reservation. "none" means on no OSD.""",
+            demand and gets less than its reservation.""",
             blind="""classes without a reservation, and OSDs under WPQ: nothing is reserved there.
             Without demand nothing is violated.""",
             empty="no reservation",
-            width=8,
+            width=4,
+            height=_HEIGHT,
         ),
         overview.BROKEN,
-        look=Look(unit=Unit.NONE, thresholds=theme.ZERO_IS_GOOD, mappings=theme.KEPT),
+        look=Look(unit=Unit.OSDS, thresholds=theme.ZERO_IS_GOOD, mappings=theme.KEPT),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     figure(
         About(
-            title="Worst attainment",
-            reads="""Of all classes with unmet demand: the one with the smallest share of its
-            reservation, and its OSD. Below 90 % it is violated. "waits for osd.1": look
-            at osd.1.""",
-            blind="""how long it has been so (the map below), and classes without a reservation.""",
-            empty="no demand is known",
-            width=5,
+            title="Look here first",
+            reads="""The OSD that explains most of these violations, and its own likely cause. Other
+            OSDs may wait for it. Click it to open the OSD.""",
+            empty="no reservation",
+            width=8,
+            height=_HEIGHT,
         ),
-        overview.WORST,
-        look=Look(unit=Unit.RATIO, thresholds=theme.ATTAINMENT, decimals=0),
-        text=BigValueTextMode.VALUE_AND_NAME,
+        overview.CULPRIT,
+        look=Look(
+            unit=Unit.NONE,
+            thresholds=theme.CULPRIT,
+            link=frame.OSD_OF_CULPRIT,
+        ),
+        text=BigValueTextMode.NAME,
     ),
     figure(
         About(
-            title="Why, on how many OSDs",
-            reads="""The most frequent causes of violations: class, cause, and which class or OSD
-            took the rest (by).""",
-            blind="""causes without evidence: they are counted as unknown. docs/internals/rules.md
-            says what each cause rests on.""",
-            empty="none is known",
-            width=6,
+            title="Likely causes",
+            reads="""The most frequent causes of violations, and on how many OSDs and classes.
+            Unknown: there is no evidence for any cause.""",
+            empty="no violation",
+            width=4,
+            height=_HEIGHT,
         ),
         overview.WHY,
         look=Look(unit=Unit.NONE, thresholds=theme.steps((None, theme.BAD))),
@@ -60,12 +65,26 @@ _TOP = (
     ),
     figure(
         About(
-            title="Firing alerts",
-            reads="""Pages wake someone, tickets wait for the morning. Those that other alerts
-            inhibit are counted, too.""",
-            blind="silences and inhibition, which only Alertmanager knows.",
+            title="The worst class gets",
+            reads="""Of all classes with unmet demand: the one with the smallest share of its
+            reservation. Below 90 % it is violated. It suffers; the OSD to look at is to the
+            left.""",
+            empty="no unmet demand",
+            width=4,
+            height=_HEIGHT,
+        ),
+        overview.WORST,
+        look=Look(unit=Unit.RATIO, thresholds=theme.ATTAINMENT, decimals=0),
+        text=BigValueTextMode.VALUE_AND_NAME,
+    ),
+    figure(
+        About(
+            title="Alerts fire",
+            reads="""Pages wake someone, tickets wait for the morning. Silenced and inhibited alerts
+            are counted, too.""",
             empty="no rule is known",
-            width=5,
+            width=4,
+            height=_HEIGHT,
         ),
         *overview.FIRING,
         look=Look(thresholds=theme.ZERO_IS_GOOD, mappings=theme.NONE),
@@ -76,10 +95,9 @@ _TOP = (
 _WHERE = (
     states(
         About(
-            title="Violated reservations, by OSD and class, coloured by cause",
+            title="Violated reservations over time, coloured by likely cause",
             reads="""One row per OSD and class: the 20 violated longest in this time range. The
-            colour and the text say the likely cause at that time. Click a row to open the OSD.""",
-            blind=f"more than 20 rows. {TOO_LARGE}",
+            colour is the likely cause at that time. Click a row to open the OSD.""",
             empty=f"No OSD has a reservation in this time range. {TOO_LARGE}",
             width=24,
             height=8,
@@ -92,9 +110,8 @@ _WHERE = (
     ),
     rows(
         About(
-            title="Alerts that fire",
+            title="Firing alerts",
             reads="One row per alert, with the OSD, the class and the likely cause.",
-            blind="alerts that are pending; silences; more than 40, the oldest first.",
             empty=f"No alert fires. {NO_RULES}",
             width=24,
             height=6,
@@ -120,7 +137,6 @@ _WHERE = (
             reads="""OSDs that others wait for now, then the violated reservations with the largest
             shortfall: what the class gets, its reservation, how far that lags, the cause, and
             which class or OSD took the rest.""",
-            blind=f"reservations that were violated before; the map shows them. {TOO_LARGE}",
             empty=f"No reservation is violated now. {NO_RULES}",
             width=24,
             height=6,
@@ -146,9 +162,8 @@ _WORK = (
     lines(
         About(
             title="Work of the cluster by class",
-            reads="""Normalised operations per second, stacked by class. Grey is the work of
-            replicas, which no reservation covers. Dashed: what is reserved; capacity: what the
-            OSDs believe they can do together.""",
+            reads="""Normalised operations per second, stacked by class. Grey: replica writes, which
+            no reservation covers. Dashed: reservations. Red line: the capacity of all OSDs.""",
             blind="""who has work to do and waits; scrub work on releases that do not count it.
             Sums hide a single bad OSD: see the map.""",
             empty=f"No OSD reports work. {NO_RULES}",
@@ -166,9 +181,8 @@ _HOSTS = (
     rows(
         About(
             title="Worst hosts",
-            reads="""Per exporter (one per host): on how many of its OSDs a class is short, on how
-            many it has demand, and its sums. On a very large cluster, look here first.""",
-            blind="which OSD of the host it is: the map and the table above show that.",
+            reads="""Per exporter (one per host): on how many of its OSDs a reservation is violated,
+            on how many the class has demand, and its sums. In a very large cluster, start here.""",
             empty="No host has an OSD with a violated reservation.",
             width=14,
             height=6,
@@ -177,17 +191,17 @@ _HOSTS = (
         columns=(
             PanelColumn(source="instance", title="Exporter", width=125),
             PanelColumn(source="class", title="Class", width=140),
-            PanelColumn(source="violated", title="OSDs short", width=95),
+            PanelColumn(source="violated", title="OSDs violated", width=95),
             PanelColumn(source="demand", title="In demand", width=90),
             PanelColumn(source="shortfall", title="Missing", unit=Unit.OPS),
             PanelColumn(source="attained", title="Gets", unit=Unit.OPS),
             PanelColumn(source="reserved", title="Reserved", unit=Unit.OPS),
         ),
-        sort="OSDs short",
+        sort="OSDs violated",
     ),
     rows(
         About(
-            title="Capacity that was never real",
+            title="Capacity set too high",
             reads="""Configured capacity against the most that the OSD delivered under saturation
             in the last day. Above 1.5, reservations and limits are too large by that factor.""",
             blind="OSDs that were never saturated in the last day: what they can do is not known.",
@@ -205,7 +219,7 @@ _HOSTS = (
                 thresholds=theme.steps((None, theme.GOOD), (1.5, theme.BAD)),
             ),
             PanelColumn(source="capacity", title="Configured", unit=Unit.OPS),
-            PanelColumn(source="proven", title="Delivered at most", unit=Unit.OPS),
+            PanelColumn(source="proven", title="Most delivered", unit=Unit.OPS),
         ),
         sort="Times too high",
     ),
@@ -217,7 +231,7 @@ _BACKGROUND = (
     overdue_for_a_scrub(width=6),
     figure(
         About(
-            title="Scrubs that are due are done in",
+            title="Due scrubs are done in",
             reads="At the rate of the last minute, by level.",
             blind="pools in which nothing is scrubbed now: they have no rate.",
             empty="no scrub is due",
@@ -233,7 +247,7 @@ BOARD = Board(
     title="QoS overview",
     about="Which reservations are violated, on which OSD, why, and since when?",
     rows=(
-        BoardRow("Is a reservation violated?", _TOP),
+        BoardRow("Is a reservation violated, on which OSD, and why?", _TOP),
         BoardRow("Where, since when, and what took the rest", _WHERE),
         BoardRow("Who gets what", _WORK),
         BoardRow("Hosts and capacity", _HOSTS),

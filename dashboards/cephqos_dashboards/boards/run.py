@@ -17,21 +17,19 @@ _NO_OSDS = "No exporter's series of this run's cluster in this time range."
 _NOW = (
     figure(
         About(
-            title="Where the run is",
+            title="Running now",
             reads="Scenario, point of the matrix, repeat.",
-            blind="a run that has ended: its series are gone a few minutes later.",
             empty="no run now",
             width=10,
         ),
         run.WHERE,
-        look=Look(mappings=theme.mapped({"1": ("now", theme.QUIET)})),
+        look=Look(mappings=theme.mapped({"1": ("running", theme.GOOD)})),
         text=BigValueTextMode.VALUE_AND_NAME,
     ),
     bars(
         About(
             title="Repeats done",
             reads="Of all repeats of all points of the matrix.",
-            blind="how far the repeat is that goes on: see the phases.",
             empty="no run now",
             width=5,
             height=4,
@@ -47,10 +45,9 @@ _NOW = (
     ),
     figure(
         About(
-            title="To the end",
+            title="Time left",
             reads="Estimated from the repeats that are done.",
-            blind="phases that wait for the cluster, such as recovery.",
-            empty="no run now",
+            empty="not known",
             width=4,
         ),
         run.REMAINING,
@@ -58,10 +55,9 @@ _NOW = (
     ),
     bars(
         About(
-            title="Pools that are filled",
+            title="Pools being filled",
             reads="How much of a pool's prefill is written.",
-            blind="pools that need no filling.",
-            empty="none now",
+            empty="no pool",
             width=5,
             height=4,
         ),
@@ -77,14 +73,15 @@ _NOW = (
         About(
             title="Phases",
             reads="One row per phase. The same phases are marked in every panel below.",
-            blind="phases shorter than a scrape interval.",
             empty=_NO_RUN,
             width=24,
             height=7,
         ),
         run.PHASES,
         look=Look(
-            mappings=theme.mapped({"0": ("no run", theme.QUIET), "1": ("runs", theme.GOOD)}),
+            mappings=theme.mapped(
+                {"0": ("no run in this time range", theme.QUIET), "1": ("phase runs", theme.GOOD)}
+            ),
         ),
     ),
 )
@@ -95,10 +92,9 @@ _SECOND = (theme.second_run_override(),)
 _AXIS = (
     lines(
         About(
-            title="Clients: I/Os per second",
+            title="Clients: operations per second",
             reads="By load and kind, as the load generator counts it. A second run is moved so "
             "that both begin at the same place.",
-            blind="other clients of the cluster.",
             empty=_NO_RUN,
             width=24,
         ),
@@ -125,7 +121,6 @@ _AXIS = (
         About(
             title="OSDs: work by class",
             reads="Normalised operations per second of all OSDs, by class.",
-            blind="the reservation of each class: see the QoS overview.",
             empty=_NO_OSDS,
             width=24,
         ),
@@ -136,10 +131,9 @@ _AXIS = (
     ),
     lines(
         About(
-            title="OSDs: latency of client operations",
+            title="OSDs: latency",
             reads="Mean over all OSDs and kinds of operations. The client's minus this is network "
             "and client.",
-            blind="the slowest OSD: see Client latency & SLO.",
             empty=_NO_OSDS,
             width=24,
             height=7,
@@ -152,7 +146,6 @@ _AXIS = (
         About(
             title="Devices: time per request",
             reads="Mean over all devices of OSDs.",
-            blind="the slowest device: see Devices & I/O schedulers.",
             empty=_NO_OSDS,
             width=24,
             height=7,
@@ -163,9 +156,8 @@ _AXIS = (
     ),
     lines(
         About(
-            title="CPU of all OSDs, and the busiest thread",
+            title="CPU: all OSDs, and the busiest thread",
             reads="CPUs that all OSDs use together; 1 is a thread at its ceiling.",
-            blind="the load generator's own CPU.",
             empty=_NO_OSDS,
             width=24,
             height=7,
@@ -179,7 +171,6 @@ _AXIS = (
         About(
             title="Scrub and recovery of this run",
             reads="Objects that the run's scrub and recovery phases have left.",
-            blind="background work that the run did not ask for.",
             empty="This run neither scrubs nor recovers at this time.",
             width=24,
             height=7,
@@ -194,7 +185,6 @@ _EVENTS = (
         About(
             title="Events of the run",
             reads="What the load generator sent to Loki: phases, repeats, failures.",
-            blind="runs without --loki.",
             empty="Loki has no event of this run in this time range.",
             width=24,
             height=10,

@@ -40,6 +40,17 @@ TOO_LARGE: Final = (
 )
 
 
+# Rates and holds look back over several evaluations: before that, causes are guesses. Counted, and
+# not timed, as the demo's rules evaluate fifteen times as often.
+_FIRST_EVALUATIONS: Final = 12
+ENOUGH: Final = f"count_over_time({PerCluster.OSDS}{{{CLUSTER}}}[15m]) >= {_FIRST_EVALUATIONS}"
+
+
+def in_words(expr: str, label: str) -> str:
+    """The value of a label without underscores."""
+    return f'label_replace({expr}, "{label}", "$1 $2", "{label}", "(.+)_(.+)")'
+
+
 def rate_once(selector: str, series: str, by: str, more: str = "") -> str:
     """A rate in which two exporters that see the same count once; `more`: further matchers."""
     return f"max by ({by}) (rate({series}{{{selector}{more}}}[$__rate_interval]))"

@@ -6,6 +6,7 @@ from cephqos_base.recorded import PerSlo
 from cephqos_base.series import ClientSeries, OpSeries, OpsSeries, ProbeSeries, bucket, count, total
 from cephqos_dashboards.panels import PanelQuery
 from cephqos_dashboards.queries.common import CLUSTER, DETAIL, quantiles, rate_once, top
+from cephqos_dashboards.theme import BOUND
 
 SHARES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 OPS: Final = ("read", "write", "rw")
@@ -35,13 +36,24 @@ BUDGET: Final = PanelQuery(
     f"min by (slo, pool, load) ({PerSlo.BUDGET_LEFT}{{{CLUSTER}}})",
     "{{slo}} {{pool}} {{load}}",
 )
-BURN: Final = PanelQuery(
-    f"""
-    max by (slo, window) ({PerSlo.ERRORS}{{{CLUSTER}, window=~"5m|1h|6h|3d"}})
+
+
+def _burn(windows: str) -> tuple[PanelQuery, PanelQuery]:
+    """The burn rate over these windows, and the bound of their alert."""
+    return (
+        PanelQuery(
+            f"""
+    max by (slo, window) ({PerSlo.ERRORS}{{{CLUSTER}, window=~"{windows}"}})
     / on (slo) group_left () (1 - max by (slo) ({PerSlo.OBJECTIVE}))
     """,
-    "{{slo}} over {{window}}",
-)
+            "{{slo}} over {{window}}",
+        ),
+        PanelQuery(f'min({PerSlo.BURN_BOUND}{{window=~"{windows}"}})', BOUND),
+    )
+
+
+BURN_FAST: Final = _burn("5m|1h")
+BURN_SLOW: Final = _burn("6h|3d")
 TOO_SLOW: Final = PanelQuery(
     f"""
     1 - sum by (slo) ({PerSlo.GOOD}{{{CLUSTER}}})

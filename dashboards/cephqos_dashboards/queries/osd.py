@@ -55,15 +55,15 @@ WORK: Final = (
         "immediate (replica writes)",
     ),
     PanelQuery(f"max({PerOsd.CAPACITY_OPS}{_OSD})", "capacity"),
-    _class(PerClass.RESERVED_OPS, "{{class}} reservation", " > 0"),
-    _class(PerClass.LIMIT_OPS, "{{class}} limit", " > 0"),
+    _class(PerClass.RESERVED_OPS, "{{class}} reservation (dashed)", " > 0"),
+    _class(PerClass.LIMIT_OPS, "{{class}} limit (dotted)", " > 0"),
 )
 OWED: Final = (
-    _class(PerClass.OWED_OPS, "{{class}} effective reservation"),
+    _class(PerClass.OWED_OPS, "{{class}} effective reservation (dashed)"),
     PanelQuery(
         f"max by (class) ({PerClass.SHORTFALL_OPS}{_OSD})"
         f" and on (class) {PerClass.DEMAND}{_OSD} == 1",
-        "{{class}} missing",
+        "{{class}} shortfall",
     ),
 )
 QUEUES: Final = PanelQuery(
@@ -104,7 +104,7 @@ STAGES: Final = (
         f"{_rate(QosSeries.CLIENT_WAIT_SECONDS, 'ceph_daemon')}"
         " / on (ceph_daemon) (sum by (ceph_daemon)"
         f" ({_rate(count(OpSeries.LATENCY_SECONDS), 'ceph_daemon, op')}) > 0)",
-        "before the scheduler lets it go, per operation",
+        "waiting before the scheduler, per operation",
     ),
 )
 STORE: Final = (

@@ -5,7 +5,15 @@ from typing import Final
 from cephqos_base.causes import CAUSES, OTHER_OSD
 from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerHostClass, PerOsd
 from cephqos_dashboards.panels import PanelQuery
-from cephqos_dashboards.queries.common import ALL_OF, CLUSTER, DETAIL, ROWS, or_say
+from cephqos_dashboards.queries.common import (
+    ALL_OF,
+    CLUSTER,
+    DETAIL,
+    ENOUGH,
+    ROWS,
+    in_words,
+    or_say,
+)
 
 _VIOLATED: Final = f"{PerClass.VIOLATED}{{{DETAIL}}}"
 _IN_DEMAND: Final = f"{PerClass.DEMAND}{{{DETAIL}}} == 1"
@@ -14,32 +22,49 @@ _CAUSE: Final = f"{PerClass.MAIN_CAUSE}{{{DETAIL}}}"
 BROKEN: Final = PanelQuery(
     f"max by (class) ({PerClusterClass.VIOLATED_OSDS}{{{CLUSTER}}})", "{{class}}"
 )
-# Who waits for another OSD is the worst off, and not the one to look at.
-_WAITS_FOR: Final = f"""
-      label_replace(
-        max by (ceph_daemon, class, by)
-          ({PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}}),
-        "by", "waits for $1", "by", "(.+)"
-      )
-      or on (ceph_daemon, class) max by (ceph_daemon, class) ({_IN_DEMAND})
-"""
 WORST: Final = PanelQuery(
     f"""
     bottomk(1,
       max by (ceph_daemon, class) ({PerClass.KEPT}{{{DETAIL}}})
-      * on (ceph_daemon, class) group_left (by) ({_WAITS_FOR.rstrip()}
-      )
+      and on (ceph_daemon, class) max by (ceph_daemon, class) ({_IN_DEMAND})
     )
     """,
-    "{{ceph_daemon}} {{class}} {{by}}",
+    "{{ceph_daemon}} {{class}}",
 )
+_NOW: Final = f"and on ({ALL_OF}) {_VIOLATED} == 1"
+_OWN_CAUSE: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause!="{OTHER_OSD}"}} {_NOW}'
+_WAITS: Final = f'{PerClass.MAIN_CAUSE}{{{DETAIL}, cause="{OTHER_OSD}"}} {_NOW}'
 WHY: Final = PanelQuery(
     f"""
     topk(3,
-      count by (class, cause, by) ({_CAUSE} and on ({ALL_OF}) ({_VIOLATED} == 1))
-    )
+      {in_words(f"count by (cause) ({_CAUSE} {_NOW})", "cause")}
+    ) and on () ({ENOUGH})
     """,
-    "{{class}}: {{cause}} {{by}}",
+    "{{cause}}",
+)
+# The OSD that others wait for, or the violated one itself: the one that explains most.
+_CULPRIT: Final = f"""
+      topk(1, count by (culprit) (
+        label_replace({_OWN_CAUSE}, "culprit", "$1", "ceph_daemon", "(.+)")
+        or label_replace({_WAITS}, "culprit", "$1", "by", "(.+)")
+      ))
+"""
+_CULPRIT_WITH_CAUSE: Final = f"""
+      {_CULPRIT.strip()} * on (culprit) group_left (cause) topk by (culprit) (1,
+        max by (culprit, cause) (
+          label_replace({_OWN_CAUSE}, "culprit", "$1", "ceph_daemon", "(.+)")
+        )
+      )
+      or on (culprit) label_replace({_CULPRIT.strip()}, "cause", "others wait for it", "", "")
+"""
+CULPRIT: Final = PanelQuery(
+    f"""
+    label_replace(vector(-1) unless on () ({ENOUGH}), "says", "not enough data yet", "", "")
+    or on () label_join({in_words(_CULPRIT_WITH_CAUSE.strip(), "cause")},
+      "says", ": ", "culprit", "cause")
+    or on () label_replace(0 * max({_VIOLATED}), "says", "no violation", "", "")
+    """,
+    "{{says}}",
 )
 _FIRING: Final = f'ALERTS{{{CLUSTER}, alertstate="firing", severity="SEVERITY"}}'
 # It fires wherever our rules are loaded: without them nothing is said of alerts.
@@ -72,7 +97,7 @@ WORK: Final = (
     PanelQuery(f"max({PerCluster.CAPACITY_OPS}{{{CLUSTER}}})", "capacity"),
     PanelQuery(
         f"max by (class) ({PerClusterClass.RESERVED_OPS}{{{CLUSTER}}} > 0)",
-        "{{class}} reservation",
+        "{{class}} reservation (dashed)",
     ),
 )
 
@@ -95,12 +120,16 @@ def _map() -> str:
       and on ({key}) ({_VIOLATED} == 1)
       or {len(CAUSES)} * max by ({key}) ({_VIOLATED})
     )
+    and on () ({ENOUGH})
     and on ({key}) topk({ROWS},
       sum by ({key}) (sum_over_time({_VIOLATED}[$__range] @ end()))
     )
     or label_replace(
       vector(-1) unless on () count(last_over_time({_VIOLATED}[$__range] @ end())),
       "ceph_daemon", "all OSDs", "", ""
+    )
+    or label_replace(
+      vector(-2) unless on () ({ENOUGH}), "ceph_daemon", "all OSDs", "", ""
     )
     """
 

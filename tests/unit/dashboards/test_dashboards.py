@@ -85,17 +85,51 @@ def test_every_alert_links_with_its_time_range() -> None:
 
 
 @pytest.mark.parametrize("uid", UIDS)
-def test_every_panel_says_how_it_is_read_what_it_cannot_show_and_why_it_is_empty(uid: str) -> None:
+def test_every_panel_says_how_it_is_read_and_why_it_is_empty(uid: str) -> None:
     for panel in panels(boards()[uid]):
-        reads, _, blind = panel["description"].partition("\n\nIt cannot show: ")
+        reads, marked, blind = panel["description"].partition("\n\nIt cannot show: ")
         assert len(reads) > 20, panel["title"]
-        assert len(blind) > 10, panel["title"]
+        assert bool(marked) == (len(blind) > 10), panel["title"]
         empty = panel["fieldConfig"]["defaults"]["noValue"]
         if panel["type"] in ("stat", "bargauge"):
             assert len(empty) <= 20, f"too long to be read in {panel['title']}"
         else:
             assert empty.endswith((".", ".)")), panel["title"]
         assert "no data" not in empty.lower(), panel["title"]
+
+
+def test_what_a_panel_cannot_show_is_said_where_a_reader_would_be_misled() -> None:
+    """Said everywhere, the few that matter are not read."""
+    every = [panel["description"] for uid in UIDS for panel in panels(boards()[uid])]
+    said = sum("It cannot show:" in description for description in every)
+    assert 0 < said < len(every) / 4
+
+
+def test_the_biggest_tile_of_the_first_row_names_the_osd_to_look_at() -> None:
+    tiles = [it for it in panels(boards()["cephqos-overview"]) if it["type"] == "stat"][:5]
+    biggest = max(tiles, key=lambda it: it["gridPos"]["w"] * it["gridPos"]["h"])
+    assert biggest["title"] == "Look here first"
+    assert biggest["options"]["textMode"] == "name", "the name is what is large"
+    assert len({(it["gridPos"]["y"], it["gridPos"]["h"]) for it in tiles}) == 1
+    assert sum(it["gridPos"]["w"] for it in tiles) == 24
+
+
+def test_a_legend_tells_dashed_from_dotted() -> None:
+    """And a pattern of lines is never all that tells two of them apart."""
+    shown = [it for uid in UIDS for panel in panels(boards()[uid]) for it in _styles(panel)]
+    assert ("dash", "reservation (dashed)") in shown
+    assert ("dot", "limit (dotted)") in shown
+
+
+def _styles(panel: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    """Kind of line, and the end of the names of the series that have it."""
+    for override in panel["fieldConfig"]["overrides"]:
+        for it in override["properties"]:
+            if it["id"] == "custom.lineStyle":
+                pattern = override["matcher"]["options"].strip("/").replace("\\", "").rstrip("$")
+                for target in panel["targets"]:
+                    if target.get("legendFormat", "").endswith(pattern):
+                        yield it["value"]["fill"], pattern
 
 
 @pytest.mark.parametrize("uid", UIDS)
@@ -261,8 +295,8 @@ def _bounds(panel: Mapping[str, Any]) -> set[float]:
 def test_what_is_kept_of_a_promise_is_read_and_not_worked_out_again() -> None:
     """The rules know what they do not judge by it: best effort, and recovery at its limit."""
     assert {it.panel for it in promql() if PerClass.KEPT in it.expr} == {
-        "Worst attainment",
-        "Attained of the reservation",
+        "The worst class gets",
+        "Each class gets",
     }
     assert not [it.panel for it in promql() if PerClass.OWED_OPS in it.expr and "/" in it.expr]
 
@@ -271,9 +305,9 @@ def test_colours_and_texts_change_where_rules_do() -> None:
     rules = Thresholds()
     by_panel = {panel["title"]: _bounds(panel) for uid in UIDS for panel in panels(boards()[uid])}
     of_rules = {
-        "Worst attainment": {rules.shortfall},
-        "Attained of the reservation": {rules.shortfall},
-        "Capacity that was never real": {rules.overstated},
+        "The worst class gets": {rules.shortfall},
+        "Each class gets": {rules.shortfall},
+        "Capacity set too high": {rules.overstated},
     }
     own = {"Error budget left": {0.0001, 0.25}}
     assert {title: found for title, found in by_panel.items() if found} == of_rules | own
@@ -281,9 +315,9 @@ def test_colours_and_texts_change_where_rules_do() -> None:
         panel["title"]: panel["description"] for uid in UIDS for panel in panels(boards()[uid])
     }
     for title, figure in (
-        ("Worst attainment", f"Below {rules.shortfall:.0%}".replace("%", " %")),
-        ("Attained of the reservation", f"Below {rules.shortfall:.0%}".replace("%", " %")),
-        ("Capacity that was never real", f"Above {rules.overstated:g}"),
+        ("The worst class gets", f"Below {rules.shortfall:.0%}".replace("%", " %")),
+        ("Each class gets", f"Below {rules.shortfall:.0%}".replace("%", " %")),
+        ("Capacity set too high", f"Above {rules.overstated:g}"),
         ("OSDs nearest to a thread's ceiling", f"Above {rules.thread_ceiling * 100:g} %"),
         ("Waiting for a CPU", f"Above {rules.cpu_waiting:g}"),
         ("Series", f"above {rules.series_per_osd:g} for each OSD"),
