@@ -28,7 +28,7 @@ class Question:
 
 
 def _clicks(cell: str) -> tuple[str, ...]:
-    return tuple(text.strip() for text in cell.split("›"))
+    return tuple(text.strip() for text in cell.split(" > "))
 
 
 def target(page: Path, link: str) -> tuple[Path, str]:

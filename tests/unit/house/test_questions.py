@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from tests.questions import LINK, Question, anchors, read, target
 
 QUESTIONS = list(read())
