@@ -39,6 +39,7 @@ class RecordedOsd:
         self.host = host
         self.asked: list[list[str]] = []
         self.time = 1_000_000_000.0
+        self.not_understood: set[str] = set()  # kinds, in the last scrape
 
     def scrape(self, collector: Collector) -> list[Family]:
         """What the collector makes of the replies to the commands that it asks for."""
@@ -52,7 +53,9 @@ class RecordedOsd:
             time=self.time,
             host=self.host,
         )
-        return list(collector.collect(view))
+        families = list(collector.collect(view))
+        self.not_understood = set(view.not_understood.found)
+        return families
 
     def counters(self, logger: str) -> dict[str, Any]:
         """The counters of a logger, to read or to change; in both forms of the dump."""

@@ -6,7 +6,7 @@ the cluster's own figures (`--role cluster`) tell what placement groups do.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from cephqos_exporter.collectors.base import DaemonCollector
 from cephqos_exporter.collectors.counters import LABELLED
@@ -14,6 +14,7 @@ from cephqos_exporter.collectors.interval import SLOWLY
 from cephqos_exporter.daemon import Command, Daemon, DaemonView
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 RESERVATIONS: Final = "dump_scrub_reservations"
 QUEUE: Final = "dump_scrubs"
@@ -23,43 +24,73 @@ QUEUE_TTL_SECONDS: Final = 15.0
 
 _UNDECIDED: Final = "either"
 
+# What urgency of 20.x is which state of the queue. The others are told by time.
+_PERIODIC: Final = "periodic-regular"
+_URGENT: Final = {
+    "operator-requested": "requested",
+    "must-repair": "requested",
+    "must-scrub": "must-scrub",
+    "after-repair": "after-repair",
+    "repairing": "repairing",
+}
+_USUAL_STATES: Final = ("requested", "late", "due", "waiting")
+_NOT_LATE: Final = ("requested", "due", "waiting")
+
 # Erasure-coded pools show from the OSD's first scrub of one on: most OSDs hold none.
 _REPLICATED: Final = "replicated"
 _ERASURE_CODED: Final = "ec"
+_POOL_TYPES: Final = (_REPLICATED, _ERASURE_CODED)
+_STARTED: Final = "num_scrubs_started"
+
+
+class _Total(NamedTuple):
+    """A counter: in the logger osd by pool type, and in the labelled sets of 19.2."""
+
+    key: str
+    in_sets: str | None  # None: 19.2 does not count it
+    name: str
+    help: str
+
+
 _TOTALS: Final = (
-    (
+    _Total(
         "scrub_{}_read_bytes",
+        None,
         "cephqos_scrub_read_bytes_total",
         "Bytes read by deep scrubs, as the primary and as a replica.",
     ),
-    (
+    _Total(
         "scrub_{}_read_cnt",
+        None,
         "cephqos_scrub_reads_total",
         "Reads by deep scrubs, as the primary and as a replica.",
     ),
-    (
+    _Total(
         "num_scrubs_started_{}",
+        _STARTED,
         "cephqos_scrub_started_total",
         "Scrubs that this OSD began as the primary; some end without a reservation.",
     ),
-    (
+    _Total(
         "scrub_{}_reservation_process_failure",
+        "reservation_process_failure",
         "cephqos_scrub_reservation_failures_total",
         "Scrubs put off because a replica had no reservation to give.",
     ),
 )
 _RESULTS: Final = (
-    ("successful_scrubs_{}_elapsed", "success"),
-    ("failed_scrubs_{}_elapsed", "failure"),
+    ("successful_scrubs_{}_elapsed", "successful_scrubs_elapsed", "success"),
+    ("failed_scrubs_{}_elapsed", "failed_scrubs_elapsed", "failure"),
 )
 
 # The labelled sets, and what of them tells how scrubs and clients got in each other's way.
 _SETS: Final = ("osd_scrub_sh_repl", "osd_scrub_sh_ec", "osd_scrub_dp_repl", "osd_scrub_dp_ec")
+_GONE: Final = "write_blocked_by_scrub"  # 21.x does not count it by level any more
 _LEVELLED: Final = (
     (
-        "write_blocked_by_scrub",
+        _GONE,
         "cephqos_scrub_writes_blocked_total",
-        "Client writes that waited because a scrub held their objects.",
+        "Client writes that waited because a scrub held their objects. Absent on 21.x.",
     ),
     (
         "preemptions",
@@ -85,63 +116,99 @@ class ScrubCollector(
         return Labels(view.labels)
 
     def families(self, view: DaemonView, state: Labels) -> Iterable[Family]:
+        odd = view.not_understood
         reservations, entries = view.reply(RESERVATIONS), view.reply(QUEUE)
+        families = [*_reservations(reservations, state, odd)]
         old = (entries and "level" not in entries[0]) or "scrubs_remote" in reservations
-        levels = (_UNDECIDED,) if old else ("shallow", "deep")
-        families = [*_reservations(reservations, state)]
-        families.append(_queue(entries, levels, state, view.time))
+        families.append(_queue(entries, old, state, view.time, odd))
         osd = self.counters.loggers(view).required("osd")
-        ec = osd.get(f"num_scrubs_started_{_ERASURE_CODED}") or osd.get("scrub_ec_read_cnt")
-        pool_types = (_REPLICATED, _ERASURE_CODED) if ec else (_REPLICATED,)
-        families += _totals(osd, pool_types, state)
-        if self.counters.kind(view) == LABELLED:
-            families += _levelled(view.reply("counter dump"), pool_types, state)
+        labelled = self.counters.kind(view) == LABELLED
+        sets = _labelled_sets(view.reply("counter dump"), odd) if labelled else ()
+        counted = _Counted(osd, sets, odd)
+        families += counted.totals(state)
+        if sets:
+            families += _levelled(sets, counted.pool_types, state, odd)
         return families
 
 
-def _reservations(reply: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
+def _reservations(reply: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
     held = Family(
         "cephqos_scrub_reservations",
         "gauge",
         ("Scrubs that this OSD takes part in. local: as the primary; remote: as a replica."),
     )
     remote = reply.get("scrubs_remote")
-    if remote is None:  # 20.x keeps them as it keeps those of recovery
-        remote = len(reply["remote_scrub_reservations"]["in_progress"])
-    held.add(labels.of("side", "local"), reply["scrubs_local"])
-    held.add(labels.of("side", "remote"), remote)
+    if remote is None:
+        remote = _remote(reply.get("remote_scrub_reservations"))
+    for side, count in (("local", reply.get("scrubs_local")), ("remote", remote)):
+        if isinstance(count, int):
+            held.add(labels.of("side", side), count)
+        else:
+            odd.add("reply", f"{RESERVATIONS}: {side}")
     most = Family(
         "cephqos_scrub_reservations_max",
         "gauge",
         ("Most scrubs that this OSD takes part in at once, on each side (osd_max_scrubs)."),
     )
-    most.add(labels.base, reply["osd_max_scrubs"])
+    if "osd_max_scrubs" in reply:
+        most.add(labels.base, reply["osd_max_scrubs"])
+    else:
+        odd.add("reply", f"{RESERVATIONS}: no osd_max_scrubs")
     return held, most
 
 
+def _remote(reserver: Any) -> int | None:
+    """Those in progress of a reserver, as 19.2 and later keep them; None if it is no reserver.
+
+    19.2.0 writes an array without names: most allowed, least priority, queues, in progress.
+    """
+    if isinstance(reserver, list) and len(reserver) == 4:
+        reserver = {"in_progress": reserver[3]}
+    held = reserver.get("in_progress") if isinstance(reserver, dict) else None
+    return len(held) if isinstance(held, list) else None
+
+
 def _queue(
-    entries: Sequence[Mapping[str, Any]], levels: Sequence[str], labels: Labels, now: float
+    entries: Sequence[Mapping[str, Any]],
+    old: bool,
+    labels: Labels,
+    now: float,
+    odd: NotUnderstood,
 ) -> Family:
+    """Of the new form, deadlines are not told: what is late there is due."""
     family = Family(
         "cephqos_scrub_queue_pgs",
         "gauge",
         "Placement groups that this OSD has to scrub as the primary. state: requested "
         "by a user, due, late (past the deadline after which load and hours no longer "
-        "matter), waiting until due. Before 20.x the level is decided when the scrub "
-        "begins, and is either until then.",
+        "matter; absent on 20.2), waiting until due; and on 20.2 must-scrub (the last scrub is not "
+        "known), after-repair, repairing, while there are any. Before 20.x the level is decided "
+        "when the scrub begins, and is either until then.",
     )
+    levels = (_UNDECIDED,) if old else ("shallow", "deep")
     counts: dict[tuple[str, str], int] = {}
     for entry in entries:
-        key = (str(entry.get("level", _UNDECIDED)), _queue_state(entry, now))
-        counts[key] = counts.get(key, 0) + 1
+        level, state = entry.get("level", _UNDECIDED), _queue_state(entry, now)
+        if level not in levels or state is None:
+            odd.add("state", f"{QUEUE}: {level}, {entry.get('urgency')}")
+            continue
+        counts[level, state] = counts.get((level, state), 0) + 1
+    usual = _USUAL_STATES if old or (entries and "deadline" in entries[0]) else _NOT_LATE
     for level in levels:
-        for state in ("requested", "late", "due", "waiting"):
+        for state in usual:
             family.add(labels.of("level", level, "state", state), counts.get((level, state), 0))
+    for (level, state), count in sorted(counts.items()):
+        if state not in usual:
+            family.add(labels.of("level", level, "state", state), count)
     return family
 
 
-def _queue_state(entry: Mapping[str, Any], now: float) -> str:
-    if entry["forced"] or not entry.get("urgency", "periodic").startswith("periodic"):
+def _queue_state(entry: Mapping[str, Any], now: float) -> str | None:
+    """None for an urgency that is not known."""
+    urgency = entry.get("urgency", _PERIODIC)
+    if urgency != _PERIODIC:
+        return _URGENT.get(urgency)
+    if entry["forced"]:
         return "requested"
     if _seconds(entry["sched_time"]) > now:
         return "waiting"
@@ -157,45 +224,87 @@ def _seconds(stamp: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def _totals(
-    counters: Mapping[str, Any], pool_types: Sequence[str], labels: Labels
-) -> Iterable[Family]:
-    for key, name, text in _TOTALS:
-        family = Family(name, "counter", text)
-        for pool_type in pool_types:
-            value = counters.get(key.format(pool_type))
-            if value is not None:
-                family.add(labels.of("pool_type", pool_type), value)
+LabelledSet = tuple[str, str, Mapping[str, Any]]  # level, pool type, counters
+
+
+def _labelled_sets(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[LabelledSet]:
+    found: list[LabelledSet] = []
+    for name in _SETS:
+        for entry in reply.get(name, ()):
+            level, pool_type = (entry["labels"].get(key) for key in ("level", "pooltype"))
+            if level in ("shallow", "deep") and pool_type in _POOL_TYPES:
+                found.append((level, pool_type, entry["counters"]))
+            else:
+                odd.add("counter", f"{name}: {entry['labels']}")
+    return found
+
+
+class _Counted:
+    """What an OSD counts of its scrubs, where its release has it; None where it does not."""
+
+    def __init__(
+        self, osd: Mapping[str, Any], sets: Sequence[LabelledSet], odd: NotUnderstood
+    ) -> None:
+        self._osd = osd
+        self._odd = odd
+        self._by_pool = f"{_STARTED}_{_REPLICATED}" in osd  # 20.x
+        # 19.2: by level and pool type, in one set each.
+        self._sets = sets if any(_STARTED in counters for _, _, counters in sets) else ()
+        ec = self._values("num_scrubs_started_{}", _STARTED, _ERASURE_CODED)
+        reads = osd.get("scrub_ec_read_cnt")
+        self.pool_types = _POOL_TYPES if any(ec) or reads else (_REPLICATED,)
+
+    def totals(self, labels: Labels) -> Iterable[Family]:
+        if not (self._by_pool or self._sets):
+            return
+        for key, in_sets, name, text in _TOTALS:
+            family = Family(name, "counter", text)
+            for pool_type in self.pool_types:
+                values = self._values(key, in_sets, pool_type)
+                if values:
+                    family.add(labels.of("pool_type", pool_type), sum(values))
+            if family.samples:
+                yield family
+        family = Family(
+            "cephqos_scrub_duration_seconds",
+            "summary",
+            "Scrubs that this OSD led as the primary, and how long they took.",
+        )
+        for key, in_sets, result in _RESULTS:
+            for pool_type in self.pool_types:
+                found = self._values(key, in_sets, pool_type)
+                if found:
+                    label = labels.of("pool_type", pool_type, "result", result)
+                    family.add(label, sum(value["sum"] for value in found), "_sum")
+                    family.add(label, sum(value["avgcount"] for value in found), "_count")
         if family.samples:
             yield family
-    family = Family(
-        "cephqos_scrub_duration_seconds",
-        "summary",
-        "Scrubs that this OSD led as the primary, and how long they took.",
-    )
-    for key, result in _RESULTS:
-        for pool_type in pool_types:
-            value = counters.get(key.format(pool_type))
-            if value is not None:
-                label = labels.of("pool_type", pool_type, "result", result)
-                family.add(label, value["sum"], "_sum")
-                family.add(label, value["avgcount"], "_count")
-    if family.samples:
-        yield family
+
+    def _values(self, key: str, in_sets: str | None, pool_type: str) -> list[Any]:
+        """What adds up to a counter; nothing, and said so, where a part of it is missing."""
+        if self._by_pool:
+            found = [self._osd.get(key.format(pool_type))]
+        elif in_sets is None:
+            return []
+        else:
+            found = [counters.get(in_sets) for _, of, counters in self._sets if of == pool_type]
+        if None in found:
+            self._odd.add("counter", key.format(pool_type))
+            return []
+        return found
 
 
 def _levelled(
-    reply: Mapping[str, Any], pool_types: Sequence[str], labels: Labels
+    sets: Sequence[LabelledSet], pool_types: Sequence[str], labels: Labels, odd: NotUnderstood
 ) -> Iterable[Family]:
-    sets = [entry for name in _SETS for entry in reply.get(name, ())]
-    if not sets:
-        return
     for key, name, text in _LEVELLED:
         family = Family(name, "counter", text)
-        for entry in sets:
-            found = entry["labels"]
-            if found["pooltype"] not in pool_types:
+        for level, pool_type, counters in sets:
+            if pool_type not in pool_types:
                 continue
-            label = labels.of("level", found["level"], "pool_type", found["pooltype"])
-            family.add(label, entry["counters"][key])
+            value = counters.get(key)
+            if value is not None:
+                family.add(labels.of("level", level, "pool_type", pool_type), value)
+            elif key != _GONE:
+                odd.add("counter", key)
         yield family

@@ -93,7 +93,8 @@ def test_an_empty_queue_is_zeros_and_not_absent() -> None:
         osd = scrubbing_osd(release)
         osd.replies["dump_scrubs"] = []
         found = values(osd.scrape(ScrubCollector()), "cephqos_scrub_queue_pgs")
-        assert len(found) == 4 * levels
+        states = 4 if release == "reef" else 3  # 20.2 does not say what is late
+        assert len(found) == states * levels
         assert set(found.values()) == {0}
 
 
@@ -130,6 +131,142 @@ def test_erasure_coded_pools_show_once_one_was_scrubbed() -> None:
     after = osd.scrape(ScrubCollector())
     assert value(after, "cephqos_scrub_started_total", pool_type="ec") == 3
     assert value(after, "cephqos_scrub_chunks_total", pool_type="ec", level="deep") == 0
+
+
+def squid_osd() -> RecordedOsd:
+    """As 19.2 counts: in labelled sets only, by the sources of 19.2."""
+    osd = RecordedOsd("tentacle")
+    counters = osd.counters("osd")
+    for key in [key for key in counters if "scrub" in key]:
+        del counters[key]
+    average = {"avgcount": 2, "sum": 3.5, "avgtime": 1.75}
+    for name in ("sh_repl", "sh_ec", "dp_repl", "dp_ec"):
+        [entry] = osd.replies["counter dump"][f"osd_scrub_{name}"]
+        entry["counters"] |= {
+            "num_scrubs_started": 5,
+            "successful_scrubs_elapsed": average,
+            "failed_scrubs_elapsed": {"avgcount": 1, "sum": 0.5, "avgtime": 0.5},
+            "reservation_process_failure": 4,
+        }
+    return osd
+
+
+def test_19_2_counts_scrubs_in_labelled_sets_which_add_up() -> None:
+    osd = squid_osd()
+    families = osd.scrape(ScrubCollector())
+    for pool_type in ("replicated", "ec"):
+        of = {"pool_type": pool_type}
+        assert value(families, "cephqos_scrub_started_total", **of) == 10
+        assert value(families, "cephqos_scrub_reservation_failures_total", **of) == 8
+        duration = "cephqos_scrub_duration_seconds"
+        assert value(families, f"{duration}_sum", result="success", **of) == 7
+        assert value(families, f"{duration}_count", result="failure", **of) == 2
+    assert not values(families, "cephqos_scrub_read_bytes_total")  # 19.2 does not count them
+    assert not osd.not_understood
+
+
+def test_a_part_of_a_sum_that_is_missing_makes_it_absent() -> None:
+    osd = squid_osd()
+    [entry] = osd.replies["counter dump"]["osd_scrub_dp_ec"]
+    del entry["counters"]["num_scrubs_started"]
+    families = osd.scrape(ScrubCollector())
+    started = values(families, "cephqos_scrub_started_total")
+    assert len(started) == 1 and sum(started.values()) == 10
+    assert value(families, "cephqos_scrub_reservation_failures_total", pool_type="replicated") == 8
+    assert osd.not_understood == {"counter"}
+
+
+def test_remote_reservations_of_19_2_0_are_the_fourth_of_an_array() -> None:
+    osd = squid_osd()
+    held = [{"item": "2.1", "prio": 1, "can_preempt": False}] * 2
+    reply = {"scrubs_local": 1, "osd_max_scrubs": 3, "remote_scrub_reservations": [3, 0, [], held]}
+    osd.replies["dump_scrub_reservations"] = reply
+    families = osd.scrape(ScrubCollector())
+    assert value(families, "cephqos_scrub_reservations", side="remote") == 2
+    assert value(families, "cephqos_scrub_reservations", side="local") == 1
+    assert not osd.not_understood
+
+
+@pytest.mark.parametrize("remote", [[], [1, 2], {"held": []}, {"in_progress": 2}, None, "none"])
+def test_reservations_of_an_unknown_shape_are_absent_and_the_rest_is_there(remote: object) -> None:
+    osd = RecordedOsd("tentacle")
+    reply = {"scrubs_local": 1, "osd_max_scrubs": 3, "remote_scrub_reservations": remote}
+    osd.replies["dump_scrub_reservations"] = reply
+    families = osd.scrape(ScrubCollector())
+    assert not values(families, "cephqos_scrub_reservations", {"side": "remote"})
+    assert value(families, "cephqos_scrub_reservations", side="local") == 1
+    assert values(families, "cephqos_scrub_started_total")
+    assert osd.not_understood == {"reply"}
+
+
+def test_21_x_without_writes_blocked_by_level_lacks_that_one_family() -> None:
+    osd = RecordedOsd("tentacle")
+    for name in ("sh_repl", "sh_ec", "dp_repl", "dp_ec"):
+        [entry] = osd.replies["counter dump"][f"osd_scrub_{name}"]
+        del entry["counters"]["write_blocked_by_scrub"]
+    before = RecordedOsd("tentacle").scrape(ScrubCollector())
+    families = osd.scrape(ScrubCollector())
+    names = {family.name for family in families if family.samples}
+    assert {f.name for f in before if f.samples} - names == {"cephqos_scrub_writes_blocked_total"}
+    assert not osd.not_understood  # known to be so
+
+
+@pytest.mark.parametrize("key", ["preemptions", "chunk_selected"])
+def test_another_counter_of_a_labelled_set_that_is_missing_is_counted(key: str) -> None:
+    osd = RecordedOsd("tentacle")
+    for entry in osd.replies["counter dump"]["osd_scrub_dp_repl"]:
+        del entry["counters"][key]
+    families = osd.scrape(ScrubCollector())
+    assert value(families, "cephqos_scrub_started_total", pool_type="replicated") == 0
+    assert osd.not_understood == {"counter"}
+
+
+@pytest.mark.parametrize(
+    ("urgency", "state"),
+    [
+        ("operator-requested", "requested"),
+        ("must-repair", "requested"),
+        ("must-scrub", "must-scrub"),
+        ("after-repair", "after-repair"),
+        ("repairing", "repairing"),
+    ],
+)
+def test_an_urgent_scrub_is_what_it_is(urgency: str, state: str) -> None:
+    osd = RecordedOsd("tentacle")
+    for forced in (True, False):
+        osd.replies["dump_scrubs"] = [
+            {"sched_time": "1.0", "forced": forced, "level": "deep", "urgency": urgency}
+        ]
+        found = values(osd.scrape(ScrubCollector()), "cephqos_scrub_queue_pgs")
+        shown = [labels for labels, count in found.items() if count]
+        assert len(shown) == 1 and f'level="deep",state="{state}"' in shown[0]
+        assert not osd.not_understood
+
+
+@pytest.mark.parametrize("odd", [{"urgency": "whenever"}, {"level": "sideways"}])
+def test_an_urgency_or_level_that_is_not_known_is_counted_and_not_shown(
+    odd: dict[str, str],
+) -> None:
+    osd = RecordedOsd("tentacle")
+    known = {"sched_time": "1.0", "forced": False, "level": "deep", "urgency": "periodic-regular"}
+    osd.replies["dump_scrubs"] = [known, known | odd]
+    families = osd.scrape(ScrubCollector())
+    assert sum(values(families, "cephqos_scrub_queue_pgs").values()) == 1
+    assert osd.not_understood == {"state"}
+
+
+def test_what_is_late_is_absent_where_no_deadline_is_told() -> None:
+    families = scrubbing_osd("tentacle").scrape(ScrubCollector())
+    assert not values(families, "cephqos_scrub_queue_pgs", {"state": "late"})
+    families = scrubbing_osd("reef").scrape(ScrubCollector())
+    assert values(families, "cephqos_scrub_queue_pgs", {"state": "late"})
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
+    for osd in (RecordedOsd(release), scrubbing_osd(release)):
+        osd.scrape(ScrubCollector())
+        assert not osd.not_understood
 
 
 @pytest.mark.parametrize("release", RELEASES)
