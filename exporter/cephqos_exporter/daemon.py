@@ -60,12 +60,16 @@ class Host:
 
 
 class ReplyMissing(Exception):
-    """A reply that a collector needs did not come; `reason` is one of the daemon_up reasons."""
+    """A reply that a collector needs did not come; `reason` is one of the daemon_up reasons.
 
-    def __init__(self, command: str, reason: str) -> None:
+    `families`: what it has without that reply.
+    """
+
+    def __init__(self, command: str, reason: str, families: Sequence[Family] = ()) -> None:
         super().__init__(f"{command}: {reason}")
         self.command = command
         self.reason = reason
+        self.families = families
 
 
 @dataclass(frozen=True, slots=True)

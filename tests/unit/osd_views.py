@@ -37,6 +37,7 @@ class RecordedOsd:
         self.replies: dict[str, Any] = {k: json.loads(v) for k, v in bodies.items()}
         self.daemon = daemon
         self.host = host
+        self.errors: dict[str, str] = {}  # of commands that fail
         self.asked: list[list[str]] = []
         self.time = 1_000_000_000.0
         self.not_understood: set[str] = set()  # kinds, in the last scrape
@@ -49,7 +50,9 @@ class RecordedOsd:
             daemon=self.daemon,
             labels=render_labels(self.daemon.labels),
             replies={p: copy.deepcopy(self.replies[p]) for p in wanted if p in self.replies},
-            errors={p: "unknown_command" for p in wanted if p not in self.replies},
+            errors={
+                p: self.errors.get(p, "unknown_command") for p in wanted if p not in self.replies
+            },
             time=self.time,
             host=self.host,
         )

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.not_understood import NotUnderstood
 
 LABELLED = "counter"
 PLAIN = "perf"
@@ -55,6 +56,19 @@ class CounterCommands:
         """The unlabelled counters of a daemon."""
         kind = self.kind(view)
         return Loggers(view.reply(f"{kind} dump"), labelled=kind == LABELLED)
+
+
+def figure(
+    counters: Mapping[str, Any], key: str, odd: NotUnderstood, part: str = ""
+) -> float | None:
+    """A counter, or a part of an average (`sum`, `avgcount`); None, and said so, without it."""
+    found = counters.get(key)
+    if part and isinstance(found, dict):
+        found = found.get(part)
+    if isinstance(found, int | float):
+        return found
+    odd.add("counter", f"{key} {part}".rstrip())
+    return None
 
 
 class Loggers:

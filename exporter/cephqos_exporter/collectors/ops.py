@@ -13,11 +13,14 @@ from itertools import pairwise
 from typing import Any, Final
 
 from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import SLOWLY, ReadInterval
 from cephqos_exporter.config import integer, number
-from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.daemon_errors import ErrorReply
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.waits import WaitMeter
 
 _OPS: Final = "ops"
@@ -34,6 +37,19 @@ _SLOW_TTL_SECONDS: Final = 60.0
 _PARTICULARS: Final = re.compile(r"( from | at | \[|\().*|\d.*", re.DOTALL)
 _NOT_NAME: Final = re.compile(r"[^a-z]+")
 _MOST_STAGES: Final = 40
+
+_BLOCKED_FIGURES: Final = (
+    (
+        "num_blocked_ops",
+        "cephqos_ops_blocked",
+        "Operations in progress for longer than cephqos_ops_blocked_after_seconds. Absent on 16.2.",
+    ),
+    (
+        "complaint_time",
+        "cephqos_ops_blocked_after_seconds",
+        "Age at which the OSD calls an operation blocked (osd_op_complaint_time). Absent on 16.2.",
+    ),
+)
 
 # Ages above are negative ones in 32 bits without a sign.
 _NEGATIVE_AGE: Final = 2.0**31
@@ -116,22 +132,24 @@ class OpsCollector(
         return _OpsOsd(Labels(view.labels), ReadInterval(self.sample_interval))
 
     def families(self, view: DaemonView, state: _OpsOsd) -> Iterable[Family]:
+        odd = view.not_understood
         loggers = self.counters.loggers(view)
         counters = loggers.required("osd")
-        in_progress: float = counters["op_wip"]
-        found = [
-            Family(
-                "cephqos_ops_in_progress",
-                "gauge",
-                "Client operations in progress on the OSD as primary.",
-                [("", view.labels, in_progress)],
-            ),
-            *_blocked(view),
-            *_oldest(view, state, idle=in_progress == 0),
-            *self._waits(view, state, counters, in_progress),
-        ]
-        tracked = loggers.get("trackedop") or {}
-        found += _slow(view, state, tracked.get("slow_ops_count"))
+        in_progress = figure(counters, "op_wip", odd)
+        found: list[Family] = []
+        if in_progress is not None:
+            text = "Client operations in progress on the OSD as primary."
+            found.append(single("cephqos_ops_in_progress", "gauge", text, view.labels, in_progress))
+        if _is_not_tracking(view):
+            # Its counts of slow and blocked operations stay at 0, whatever happens.
+            raise ReplyMissing(_SLOW, "osd_enable_op_tracker is off", found)
+        found += _blocked(view)
+        if in_progress is not None:
+            found += _oldest(view, state, idle=in_progress == 0)
+            found += self._waits(view, state, counters, in_progress)
+        tracked = loggers.get("trackedop")  # 16.2 has none
+        slow = None if tracked is None else figure(tracked, "slow_ops_count", odd)
+        found += _slow(view, state, slow)
         return found
 
     def _waits(
@@ -140,12 +158,14 @@ class OpsCollector(
         """Take in the list of operations if it came, and decide whether it is wanted next."""
         ops = view.replies.get(_OPS)
         if ops is not None and osd.interval.due:
-            osd.waits.sample(ops["ops"], view.time)
+            osd.waits.sample(ops["ops"], view.time, view.not_understood)
             osd.interval.scraped(view.time, read=True)
         else:
             osd.interval.scraped(view.time, read=False)
+        # These decide whether to look, and are no figures: without one, the others do.
         blocked = view.replies.get(_BLOCKED, {}).get("num_blocked_ops", 0)
-        replicas = osd.replicas.in_progress(counters["subop_w_latency"]["sum"], view.time)
+        seconds = figure(counters, "subop_w_latency", view.not_understood, "sum")
+        replicas = 0.0 if seconds is None else osd.replicas.in_progress(seconds, view.time)
         busy = max(clients + replicas, blocked)
         if not busy and osd.interval.due:
             osd.waits.idle(view.time)
@@ -168,8 +188,8 @@ def _wait_families(osd: _OpsOsd) -> Iterable[Family]:
         "own store), subops (for other OSDs, after the own commit), reply. peer: the "
         "OSD that subops wait for; the worst few have series, the rest is other. Where "
         "Ceph does not name the OSD, the time is divided between the possible ones. "
-        "Absent until operations were sampled; does not grow while more than "
-        "--collector.ops.sample-at-most are in progress.",
+        "Absent until operations were sampled, and where the OSD tracks none; does not grow while "
+        "more than --collector.ops.sample-at-most are in progress.",
     )
     for (kind, event, peer), seconds in osd.waits.seconds.items():
         pairs = ("peer", peer) if peer else ()
@@ -191,24 +211,16 @@ def _blocked(view: DaemonView) -> Iterable[Family]:
     reply = view.replies.get(_BLOCKED)
     if reply is None:  # before 17.2
         return
-    yield Family(
-        "cephqos_ops_blocked",
-        "gauge",
-        (
-            "Operations in progress for longer than cephqos_ops_blocked_after_seconds. "
-            "Absent on 16.2."
-        ),
-        [("", view.labels, reply["num_blocked_ops"])],
-    )
-    yield Family(
-        "cephqos_ops_blocked_after_seconds",
-        "gauge",
-        (
-            "Age at which the OSD calls an operation blocked (osd_op_complaint_time). "
-            "Absent on 16.2."
-        ),
-        [("", view.labels, reply["complaint_time"])],
-    )
+    for key, name, text in _BLOCKED_FIGURES:
+        if key in reply:
+            yield single(name, "gauge", text, view.labels, reply[key])
+        else:
+            view.not_understood.add("reply", f"{_BLOCKED}: no {key}")
+
+
+def _is_not_tracking(view: DaemonView) -> bool:
+    """Whether the OSD refuses to tell of operations: it does not track any."""
+    return any(view.errors.get(command) == ErrorReply.reason for command in (_BLOCKED, _SLOW))
 
 
 def _oldest(view: DaemonView, osd: _OpsOsd, *, idle: bool) -> Iterable[Family]:
@@ -248,8 +260,9 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
             [("", view.labels, count)],
         )
     reply = view.replies.get(_SLOW)
-    if reply is not None:
-        _count_stages(osd, reply)
+    record = None if reply is None else _recorded(reply, view.not_understood)
+    if record is not None:
+        _count_stages(osd, record)
         osd.slow_count = count
     osd.slow_due = count is None or count != osd.slow_count
     if not osd.stages:
@@ -266,12 +279,12 @@ def _slow(view: DaemonView, osd: _OpsOsd, count: float | None) -> Iterable[Famil
     yield family
 
 
-def _count_stages(osd: _OpsOsd, reply: Mapping[str, Any]) -> None:
+def _count_stages(osd: _OpsOsd, ops: Sequence[Mapping[str, Any]]) -> None:
     """Count the operations that the record did not hold at the last look.
 
     What it holds at the first look happened before, at times nobody knows.
     """
-    record = {(op["description"], op["initiated_at"]): op for op in _recorded(reply)}
+    record = {(op["description"], op["initiated_at"]): op for op in ops}
     if osd.looked:
         for key in record.keys() - osd.seen:
             stage = longest_stage(record[key])
@@ -282,9 +295,13 @@ def _count_stages(osd: _OpsOsd, reply: Mapping[str, Any]) -> None:
     osd.looked = True
 
 
-def _recorded(reply: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = reply.get("Ops") or reply.get("ops") or ()
-    return found
+def _recorded(reply: Mapping[str, Any], odd: NotUnderstood) -> Sequence[Mapping[str, Any]] | None:
+    for name in ("Ops", "ops"):
+        if name in reply:
+            found: Sequence[Mapping[str, Any]] = reply[name]
+            return found
+    odd.add("reply", f"{_SLOW}: {', '.join(reply)}")
+    return None
 
 
 def longest_stage(op: Mapping[str, Any]) -> str:

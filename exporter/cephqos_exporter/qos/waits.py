@@ -11,15 +11,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from cephqos_exporter.not_understood import NotUnderstood
+
+OTHER: Final = "other"
+
 # Kinds of operations, by how their description begins.
 _KINDS: Final = (
     ("client", re.compile(r"osd_op\(")),
     ("replica", re.compile(r"osd_repop")),
     ("ec", re.compile(r"MOSDECSub")),
-    ("recovery", re.compile(r"MOSDPG(Push|Pull|Scan|Backfill|Recovery)|pg_(scan|backfill)")),
-    ("scrub", re.compile(r".*scrub", re.IGNORECASE)),
+    (
+        "recovery",
+        re.compile(
+            r"MOSDPG(Push|Pull|Scan|Backfill|Recovery)|pg_(scan|backfill)|backfill_remove\("
+        ),
+    ),
+    ("scrub", re.compile(r"[^(]*scrub", re.IGNORECASE)),
+    (OTHER, re.compile(r"osd_(backoff|pg_create)\b|pg_(update_log_missing|pct)\w*\(")),
 )
-OTHER: Final = "other"
+_NAME: Final = re.compile(r"\w*")  # of an operation; what follows may be up to a client
 
 RECEIVE: Final = "receive"
 QUEUE: Final = "queue"
@@ -35,8 +45,17 @@ _AFTER: Final[Mapping[str, str]] = {
     "queued_for_pg": QUEUE,
     "reached_pg": EXECUTE,
     "started": EXECUTE,
-    "sub_op_started": COMMIT,
-    "sub_op_applied": COMMIT,
+    # FileStore's journal.
+    **dict.fromkeys(
+        (
+            "commit_queued_for_journal_write",
+            "write_thread_in_journal_buffer",
+            "journaled_completion_queued",
+        ),
+        COMMIT,
+    ),
+    "op_commit": COMMIT,  # without replicas
+    **dict.fromkeys(("sub_op_started", "sub_op_applied", "op_applied"), COMMIT),
     "sub_op_committed": REPLY,
     **dict.fromkeys(("commit_sent", "sub_op_done", "done"), REPLY),
 }
@@ -47,6 +66,9 @@ _PEERS_TEXT: Final = 100  # characters: there are as many as a pool has replicas
 _ANSWERED: Final = re.compile(r"sub_op_(?:commit|applied)_rec(?: from (?:osd\.)?(\d+))?")
 # At the beginning: the name of an object, which is up to a client, follows.
 _EC_GROUP: Final = re.compile(r"osd_op\(\S+ \d+\.[0-9a-f]+s\d+ ")
+# At the end, for the same reason: the operation's flags, and the epoch of its map.
+_WRITES: Final = re.compile(r"\bwrite\b\S* e\d+\)\Z")
+_FLAGS_TEXT: Final = 200  # characters
 
 UNKNOWN_PEER: Final = "unknown"
 
@@ -59,26 +81,37 @@ class OperationWait(NamedTuple):
     peers: Sequence[str] = ()
 
 
-def wait_of(op: Mapping[str, Any]) -> OperationWait:
-    """What an operation from the list of those in progress waits for."""
+def wait_of(op: Mapping[str, Any], odd: NotUnderstood) -> OperationWait | None:
+    """What an operation from the list of those in progress waits for; None if that is not known."""
     description: str = op["description"]
-    kind = next((name for name, start in _KINDS if start.match(description)), OTHER)
+    kind = next((name for name, start in _KINDS if start.match(description)), None)
     events = [str(event["event"]) for event in op["type_data"]["events"]]
-    if not events:
-        return OperationWait(kind, OTHER)
+    if kind is None:
+        found = _NAME.match(description)
+        odd.add("operation", found[0] if found else "")
+        return None
     for at, event in enumerate(events):
         if event.startswith(_SENT):
             return _replicated(kind, event.removeprefix(_SENT), events[at + 1 :])
-    last = events[-1]
-    event = _AFTER.get(last, BLOCKED if "wait" in last or "delayed" in last else OTHER)
-    if kind == "client":
-        if _EC_GROUP.match(description) and (
-            last == "sub_op_committed" or (last == "started" and "+read" in description)
-        ):
+    last = events[-1] if events else "no event"
+    if kind == "client" and _EC_GROUP.match(description):
+        if last == "sub_op_committed" or (last == "started" and "+read" in description):
             return OperationWait(kind, SUBOPS, (UNKNOWN_PEER,))  # Ceph does not say from which
-    elif last == "started":
-        event = COMMIT  # a replica write has nothing else to do
-    return OperationWait(kind, event)
+    # A write that sends nothing to replicas, or comes from a primary, has nothing else to do.
+    elif last == "started" and (kind != "client" or _WRITES.search(description[-_FLAGS_TEXT:])):
+        return OperationWait(kind, COMMIT)
+    after = _AFTER.get(last) or _delayed(last, op["type_data"])
+    if after is None:
+        odd.add("event", last)
+        return None
+    return OperationWait(kind, after)
+
+
+def _delayed(last: str, data: Mapping[str, Any]) -> str | None:
+    """Releases word delays differently; the flag point of a delayed operation is its last event."""
+    if "wait" in last or last in ("delayed", data.get("flag_point")):
+        return BLOCKED
+    return None
 
 
 def _replicated(kind: str, peers: str, later: Sequence[str]) -> OperationWait:
@@ -140,10 +173,10 @@ class WaitMeter:
         """Nothing was in progress."""
         self._last = now
 
-    def sample(self, ops: Iterable[Mapping[str, Any]], now: float) -> None:
+    def sample(self, ops: Iterable[Mapping[str, Any]], now: float, odd: NotUnderstood) -> None:
         """Take in a list of operations in progress; the first sample is the start of the sums."""
         since, self._last = self._last, now
-        waits = [wait_of(op) for op in ops]
+        waits = [wait for op in ops if (wait := wait_of(op, odd)) is not None]
         for wait in waits:
             self.sampled[wait.kind] = self.sampled.get(wait.kind, 0) + 1
         # A time for which nobody looked is not what one sample saw.

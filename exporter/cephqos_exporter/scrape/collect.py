@@ -94,8 +94,9 @@ class DaemonCollectors:
         except ReplyMissing as exc:
             # A command that this release does not have: the collector is not for this daemon.
             if exc.reason != UnknownCommand.reason:
-                part.success[name] = False
                 log.debug("collector %s: %s: %s", name, view.daemon.name, exc)
+                self._take(part, self._renderers[name].render(exc.families, seen))
+                part.success[name] = False
         except Exception as exc:
             part.success[name] = False
             if isinstance(exc, MISREAD):

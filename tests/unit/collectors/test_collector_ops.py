@@ -6,7 +6,7 @@ import pytest
 from tests.recorded import RELEASES
 
 from cephqos_exporter.collectors.ops import OpsCollector, longest_stage
-from cephqos_exporter.daemon import Daemon
+from cephqos_exporter.daemon import Daemon, ReplyMissing
 
 from ..osd_views import OSD, RecordedOsd, by_name, recorded_ops, value, values
 
@@ -257,3 +257,68 @@ def test_a_daemon_that_is_no_osd_is_not_asked() -> None:
     osd = RecordedOsd("reef", daemon=Daemon("mon", "a", OSD.cluster, OSD.socket))
     assert osd.scrape(OpsCollector()) == []
     assert osd.asked == [[]]
+
+
+def test_an_osd_that_tracks_no_operations_is_a_failure_and_not_an_osd_without_slow_ones() -> None:
+    """With osd_enable_op_tracker off it refuses the commands, and counts none as slow."""
+    osd, collector = idle(), OpsCollector()
+    osd.counters("osd")["op_wip"] = 15
+    for command in ("ops", "dump_blocked_ops_count", "dump_historic_slow_ops"):
+        osd.replies.pop(command, None)
+        osd.errors[command] = "failed"
+    for _ in range(3):
+        with pytest.raises(ReplyMissing, match="osd_enable_op_tracker is off") as failure:
+            osd.scrape(collector)
+        assert value(failure.value.families, "cephqos_ops_in_progress") == 15
+        assert len(failure.value.families) == 1
+    for command in ("ops", "dump_blocked_ops_count", "dump_historic_slow_ops"):
+        osd.replies[command] = idle().replies.get(command, {"ops": []})
+    assert value(osd.scrape(collector), "cephqos_ops_slow_total") == 0
+
+
+@pytest.mark.parametrize(
+    ("logger", "counter", "lost"),
+    [
+        ("osd", "op_wip", {"cephqos_ops_in_progress", OLDEST}),
+        ("osd", "subop_w_latency", set()),
+        ("trackedop", "slow_ops_count", {"cephqos_ops_slow_total"}),
+    ],
+)
+def test_a_counter_that_is_missing_costs_its_own_figure(
+    logger: str, counter: str, lost: set[str]
+) -> None:
+    osd = idle()
+    del osd.counters(logger)[counter]
+    before, after = by_name(idle().scrape(OpsCollector())), by_name(osd.scrape(OpsCollector()))
+    assert before.keys() - after.keys() == lost
+    assert osd.not_understood == {"counter"}
+
+
+@pytest.mark.parametrize(
+    ("command", "reply"),
+    [
+        ("dump_blocked_ops_count", {"blocked": 4, "complaint_time": 30}),
+        ("dump_historic_slow_ops", {"num to keep": 20, "operations": [QUEUED]}),
+    ],
+)
+def test_a_reply_with_another_shape_is_counted_and_not_taken_for_nothing(
+    command: str, reply: dict[str, Any]
+) -> None:
+    osd = idle()
+    osd.replies[command] = reply
+    families = osd.scrape(OpsCollector())
+    assert osd.not_understood == {"reply"}
+    assert not values(families, "cephqos_ops_blocked") or command != "dump_blocked_ops_count"
+    assert value(families, "cephqos_ops_in_progress") == 0
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("moment", ["slow_replica", "ec_slow", "ec_read"])
+def test_all_of_a_recorded_osd_is_understood(release: str, moment: str) -> None:
+    osd, collector = idle(release), OpsCollector()
+    osd.counters("osd")["op_wip"] = 16
+    osd.replies["ops"] = recorded_ops(release, moment, 0)
+    for _ in range(3):
+        osd.scrape(collector)
+        osd.time += 15
+        assert not osd.not_understood

@@ -11,6 +11,7 @@ from tests.replay.daemons import Fault, RecordedDaemon, ReplayedHost
 from cephqos_exporter.ceph import asok
 from cephqos_exporter.ceph.replies import decode_reply
 from cephqos_exporter.daemon_errors import Malformed, TooLarge
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.tags import read_queue_dump
 from cephqos_exporter.qos.waits import wait_of
 from cephqos_exporter.scrape import fetch
@@ -39,8 +40,8 @@ def operation(name: str, event: str = "started") -> dict[str, object]:
         lambda: decode_reply(b'"' + b"[" * 200 + b"a" * (8 * MIB) + b'"'),
         lambda: queue_dump("record:{ ClientRec:: client:{ class_id:1" * 2500),
         lambda: queue_dump("record:{ ClientRec:: client:{ class_id:" + "1" * 100_000),
-        lambda: [wait_of(operation("(" * 2048)) for _ in range(512)],
-        lambda: wait_of(operation("(" * 100_000)),
+        lambda: [wait_of(operation("(" * 2048), NotUnderstood()) for _ in range(512)],
+        lambda: wait_of(operation("(" * 100_000), NotUnderstood()),
         lambda: [valid_name("é" * MIB) for _ in range(50)],
     ],
     ids=["brackets", "a bracket", "records", "a class", "objects", "an object", "names"],
@@ -76,7 +77,8 @@ def test_more_osds_than_have_replicas_are_not_waited_for() -> None:
             ]
         },
     }
-    assert len(wait_of(waiting).peers) <= 51
+    wait = wait_of(waiting, NotUnderstood())
+    assert wait is not None and len(wait.peers) <= 51
 
 
 async def test_who_a_daemon_is_takes_few_bytes(tmp_path: Path) -> None:

@@ -6,14 +6,23 @@ from collections.abc import Iterable
 import pytest
 from tests.replay.daemons import RecordedDaemon, ReplayedHost
 
-from cephqos_exporter.daemon import DaemonView
+from cephqos_exporter.daemon import DaemonView, ReplyMissing
 from cephqos_exporter.families import Family
 from cephqos_exporter.not_understood import NotUnderstood, NotUnderstoodTotals
 
-from .scraping import FSID, REPLIES, StatusCollector, scraping, text
+from .scraping import FSID, REPLIES, StatusCollector, names, scraping, text
 from .test_scrape import WaitingSource
 
 SERIES = "cephqos_collector_not_understood_total"
+
+
+class HalfCollector(StatusCollector):
+    """Has something to show although a reply that it needs did not come."""
+
+    name = "half"
+
+    def collect(self, view: DaemonView) -> Iterable[Family]:
+        raise ReplyMissing("status", "failed", list(super().collect(view)))
 
 
 class PuzzledCollector(StatusCollector):
@@ -72,6 +81,16 @@ async def test_a_reply_of_another_shape_that_fails_a_whole_collector_counts_too(
     labels = f'ceph_daemon="osd.2",cluster="{FSID}",collector="status"'
     assert lines(page) == [f'{SERIES}{{{labels},what="reply"}} 1']
     assert f"cephqos_collector_success{{{labels}}} 0" in page
+
+
+async def test_what_a_collector_has_without_a_missing_reply_is_shown_beside_its_failure(
+    host: ReplayedHost,
+) -> None:
+    async with scraping(host, [HalfCollector()]) as scraper:
+        page = await text(scraper)
+    assert len(names(page, "cephqos_test_pgs", "9")) == 4
+    assert len(names(page, "cephqos_collector_success", "0")) == 4
+    assert not lines(page)
 
 
 async def test_a_cluster_source_counts_as_well(host: ReplayedHost) -> None:
