@@ -172,7 +172,7 @@ async def _running(
 def _alert() -> str:
     return (
         'ALERTS{alertname="CephQosReservationViolated", alertstate="firing", class="client",'
-        f' severity="page", ceph_daemon="osd.{VICTIM}"}}'
+        f' severity="critical", ceph_daemon="osd.{VICTIM}"}}'
     )
 
 

@@ -157,7 +157,7 @@ def osd_variable() -> dashboard.QueryVariable:
     return query_variable(OSD, common.OSDS_OF_CLUSTER, label="OSD")
 
 
-def pages(*, shown: bool = False) -> Annotation:
-    """When alerts that wake someone fired; a switch above the panels shows or hides it."""
+def critical_alerts(*, shown: bool = False) -> Annotation:
+    """When critical alerts fired; a switch above the panels shows or hides it."""
     title = "{{alertname}} {{ceph_daemon}} {{class}}"
-    return Annotation("Pages", common.PAGES, title, theme.BAD, enabled=shown)
+    return Annotation("Critical alerts", common.CRITICAL_ALERTS, title, theme.BAD, enabled=shown)

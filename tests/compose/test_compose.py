@@ -92,7 +92,7 @@ def test_an_alert_travels_to_the_webhook(stack: ComposeStack, silence: str) -> N
         stack.compose(*fault, "continue", "--osd=1")
     print(f"from a frozen OSD to its page: {received - frozen:.1f} s")
     said = stack.compose("logs", "webhook")
-    assert "firing CephQosDaemonNotAnswering to page: osd.1 does not answer" in said
+    assert "firing CephQosDaemonNotAnswering to critical: osd.1 does not answer" in said
 
 
 def test_log_lines_of_daemons_and_runs_arrive_in_loki(stack: ComposeStack) -> None:

@@ -16,11 +16,11 @@ from cephqos_alerts.rules.settings import RuleSettings
 # moment in which an OSD became slow seem to want more for minutes after it.
 NOT_AT_60 = "who waits for a slower OSD and gets what was promised wakes nobody"
 NAMES = (
-    "OSDs that wait for a slow one are tickets that name it, beside its own page",
-    "a slow OSD is paged though no queue of those that wait for it shows their waiting",
+    "OSDs that wait for a slow one are warnings that name it, beside its critical alert",
+    "a slow OSD is critical though no queue of those that wait for it shows their waiting",
     NOT_AT_60,
     "three OSDs at their end, one of them twice as slow as the others, are no finding",
-    "recovery that takes more than its share is named and pages",
+    "recovery that takes more than its share is named and is critical",
     "a class at its limit on a busy OSD is what limits are for",
 )
 

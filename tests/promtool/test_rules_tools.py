@@ -56,7 +56,7 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
     release: str, tmp_path: Path
 ) -> None:
     alert = Alert(
-        name="Linked", about=(), expr="up == 0", severity="page", summary="", description=""
+        name="Linked", about=(), expr="up == 0", severity="critical", summary="", description=""
     )
     group = RuleGroup(name="links", rules=[alert])
     document = render([group], RuleSettings(dashboard_url="https://grafana/d"))
@@ -67,7 +67,7 @@ def test_the_link_of_an_alert_opens_its_cluster_and_osd_an_hour_before_and_half_
         "dashboard_url": f"https://grafana/d/cephqos-osd?var-cluster=c1&var-osd=osd.3&{around}",
     }
     labels = {"cluster": "c1", "ceph_daemon": "osd.3"}
-    expected = {"exp_labels": labels | {"severity": "page"}, "exp_annotations": annotations}
+    expected = {"exp_labels": labels | {"severity": "critical"}, "exp_annotations": annotations}
     case = {
         "interval": "15s",
         "input_series": [{"series": 'up{cluster="c1",ceph_daemon="osd.3"}', "values": "0x500"}],
@@ -193,7 +193,7 @@ def test_texts_of_the_examples_are_rendered_by_alertmanagers_own_templates(
     _, text = with_receivers(example, tmp_path)
     data = tmp_path / "data.json"
     data.write_text(json.dumps(_notification("firing", 2)), encoding="utf-8")
-    page = next(it for it in yaml.safe_load(text)["receivers"] if it["name"] == "page")
+    page = next(it for it in yaml.safe_load(text)["receivers"] if it["name"] == "critical")
     argv = [*tool("reef", "amtool"), "template", "render", f"--template.data={data}"]
     said = "".join(
         run([*argv, "--template.glob=/dev/null", f"--template.text={template}"])
@@ -235,23 +235,26 @@ def _notification(status: str, count: int) -> dict[str, Any]:
         }
         for i in range(count)
     ]
-    common = {"severity": "page", "cause": "device"}
-    return {"receiver": "page", "status": status, "alerts": alerts, "commonLabels": common}
+    common = {"severity": "critical", "cause": "device"}
+    return {"receiver": "critical", "status": status, "alerts": alerts, "commonLabels": common}
 
 
 @pytest.mark.parametrize(
     ("labels", "receiver"),
     [
-        ({"alertname": "CephQosReservationViolated", "severity": "page"}, "page"),
-        ({"alertname": "CephQosLatencySloBurn", "severity": "page", "slo": "ssd-write"}, "page"),
-        ({"alertname": "CephQosLatencySloBurn", "severity": "ticket"}, "ticket"),
+        ({"alertname": "CephQosReservationViolated", "severity": "critical"}, "critical"),
+        (
+            {"alertname": "CephQosLatencySloBurn", "severity": "critical", "slo": "ssd-write"},
+            "critical",
+        ),
+        ({"alertname": "CephQosLatencySloBurn", "severity": "warning"}, "warning"),
         ({"alertname": "CephQosTestRun", "severity": "none"}, "nobody"),
         ({"alertname": "CephQosOsdDown", "severity": "none"}, "nobody"),
-        ({"alertname": "CephQosReservationViolated", "severity": "ticket"}, "ticket"),
+        ({"alertname": "CephQosReservationViolated", "severity": "warning"}, "warning"),
         ({"alertname": "CephQosTooManySeries", "severity": "info"}, "info"),
         ({"alertname": "CephQosMaintenance", "severity": "none"}, "nobody"),
         ({"alertname": "Watchdog", "severity": "none"}, "watchdog"),
-        ({"alertname": "SomebodyElses"}, "ticket"),
+        ({"alertname": "SomebodyElses"}, "warning"),
     ],
     ids=json.dumps,
 )

@@ -61,7 +61,7 @@ def _alerts(slo: Slo, *burns: tuple[str, str]) -> list[dict[str, Any]]:
 
 def _checks(slo: Slo) -> list[dict[str, Any]]:
     firing = f'ALERTS{{alertstate="firing", slo="{slo.name}"}}'
-    every = (("page", "1h"), ("page", "6h"), ("ticket", "1d"), ("ticket", "3d"))
+    every = (("critical", "1h"), ("critical", "6h"), ("warning", "1d"), ("warning", "3d"))
     # An hour is a minute here, and rates look back for 20 s, which smooths what they see.
     seen = f'sum(cephqos_slo:errors:ratio{{slo="{slo.name}", window="1h"}})'
     expected = _bad(slo, 5, 65)

@@ -29,12 +29,12 @@ WAITS = replace(
 )
 HOLDS_UP = replace(IDLE, replica_writes=60, replica_latency=0.5, kv_commit=0.3, device_latency=0.2)
 _FOR_OSD_1 = {"ceph_daemon": "osd.1", "by": "osd.1", "cluster": CLUSTER, "cause": "other_osd"}
-SLOW_1 = {**_FOR_OSD_1, "severity": "page"}
+SLOW_1 = {**_FOR_OSD_1, "severity": "critical"}
 
 
 def waiting(number: int) -> dict[str, str]:
     osd = {"ceph_daemon": f"osd.{number}"}
-    return {**CLIENT, **osd, "severity": "ticket", "cause": "other_osd", "by": "osd.1"}
+    return {**CLIENT, **osd, "severity": "warning", "cause": "other_osd", "by": "osd.1"}
 
 
 def three(*before: tuple[float, State], culprit: State, others: State, **changes: Any) -> Series:
@@ -66,18 +66,18 @@ def with_more(number: int, name: str, value: float | str, **labels: str) -> Seri
 
 
 BUSY_CORE = replace(BUSY, client=100, replica_writes=60, replica_latency=0.5, cpu_waiting=12)
-_CPU_1 = {**violated("page", "cpu"), "ceph_daemon": "osd.1"}
-PAGE_1 = {**violated("page", "device"), "ceph_daemon": "osd.1"}
+_CPU_1 = {**violated("critical", "cpu"), "ceph_daemon": "osd.1"}
+CRITICAL_1 = {**violated("critical", "device"), "ceph_daemon": "osd.1"}
 
 REPLICAS = [
     RuleCase(
-        name="OSDs that wait for a slow one are tickets that name it, beside its own page",
+        name="OSDs that wait for a slow one are warnings that name it, beside its critical alert",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=WAITS),
         moments=(
             silent(14),
-            firing(22, PAGE_1),
-            firing(28, PAGE_1, waiting(0), waiting(2)),
+            firing(22, CRITICAL_1),
+            firing(28, CRITICAL_1, waiting(0), waiting(2)),
         ),
     ),
     RuleCase(
@@ -88,7 +88,7 @@ REPLICAS = [
             culprit=CULPRIT,
             others=replace(WAITS, client=400, immediate=1000),
         ),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="who spends a third of the time on its own store waits for the slow OSD all the same",
@@ -101,13 +101,13 @@ REPLICAS = [
         moments=(firing(22, _CPU_1), firing(28, _CPU_1, waiting(0), waiting(2))),
     ),
     RuleCase(
-        name="a slow OSD that holds replicas only is paged though it has no clients",
+        name="a slow OSD that holds replicas only is critical though it has no clients",
         alert=REPLICA,
         series=merged(three((10, replace(WELL, client=700)), culprit=HOLDS_UP, others=WAITS)),
         moments=(silent(13), firing(15, SLOW_1)),
     ),
     RuleCase(
-        name="a slow OSD is paged though no queue of those that wait for it shows their waiting",
+        name="a slow OSD is critical though no queue of those that wait for it shows their waiting",
         alert=REPLICA,
         series=three(
             (10, replace(WELL, client=700)),
@@ -127,7 +127,7 @@ REPLICAS = [
         moments=(silent(13), silent(18), silent(29)),
     ),
     RuleCase(
-        name="a slow OSD is paged though those that wait for it want more only most of the time",
+        name="a slow OSD is critical though those that wait for it want more only most of the time",
         alert=REPLICA,
         series=merged(
             *(
@@ -158,10 +158,10 @@ REPLICAS = [
         name="who waits for an OSD whose device has failed is not accused of its own busy CPU",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=replace(WAITS, cpu_waiting=3)),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
     ),
     RuleCase(
-        name="the page of a slow OSD that others wait for ends with the waiting",
+        name="the critical alert of a slow OSD that others wait for ends with the waiting",
         alert=REPLICA,
         series=merged(
             *(
@@ -186,8 +186,8 @@ REPLICAS = [
         moments=(
             firing(
                 28,
-                PAGE_1,
-                {**PAGE_1, "ceph_daemon": "osd.3"},
+                CRITICAL_1,
+                {**CRITICAL_1, "ceph_daemon": "osd.3"},
                 waiting(4),
                 {**waiting(0), "by": "osd.3"},
                 {**waiting(2), "by": "osd.3"},
@@ -195,13 +195,13 @@ REPLICAS = [
         ),
     ),
     RuleCase(
-        name="who waits elsewhere for nobody that can be told is a ticket after a quarter of an"
+        name="who waits elsewhere for nobody that can be told is a warning after a quarter of an"
         " hour",
         alert=VIOLATED,
         series=merged(
             *(replace(osd((10, WELL), (25, WELL if i else WAITS)), id=i) for i in range(3))
         ),
-        moments=(silent(20), silent(24), firing(28, violated("ticket", "other_osd"))),
+        moments=(silent(20), silent(24), firing(28, violated("warning", "other_osd"))),
     ),
     RuleCase(
         name="replica work that fills an OSD is not what its clients wait for elsewhere",
@@ -218,10 +218,10 @@ REPLICAS = [
                 for i in range(3)
             )
         ),
-        moments=(silent(20), silent(24), firing(28, violated("ticket", "other_osd"))),
+        moments=(silent(20), silent(24), firing(28, violated("warning", "other_osd"))),
     ),
     RuleCase(
-        name="an OSD that is slow to its peers for having most of the work pages nobody",
+        name="an OSD that is slow to its peers for having most of the work is not critical",
         alert=REPLICA,
         series=three(
             (10, WELL),
@@ -252,13 +252,13 @@ def _slow_link(number: int, worst: str, slow: int = 1) -> Series:
 
 NETWORK = [
     RuleCase(
-        name="a slow link to another OSD pages with the peer",
+        name="a slow link to another OSD is critical with the peer",
         alert=VIOLATED,
         series=merged(
             *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(3)),
             _slow_link(0, worst="osd.2"),
         ),
-        moments=(silent(14), firing(18, violated("page", "network", by="osd.2"))),
+        moments=(silent(14), firing(18, violated("critical", "network", by="osd.2"))),
     ),
     RuleCase(
         name="who waits for an OSD whose device has failed is not told of a slow link to another",
@@ -267,10 +267,10 @@ NETWORK = [
             three((10, WELL), culprit=CULPRIT, others=WAITS),
             _slow_link(0, worst="osd.2"),
         ),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
     ),
     RuleCase(
-        name="a slow link to an OSD that holds replica writes for that reason pages as network",
+        name="a slow link to an OSD that holds replica writes for that reason has cause network",
         alert=VIOLATED,
         series=merged(
             three(
@@ -284,7 +284,7 @@ NETWORK = [
             firing(
                 25,
                 *(
-                    {**violated("page", "network", by="osd.1"), "ceph_daemon": f"osd.{i}"}
+                    {**violated("critical", "network", by="osd.1"), "ceph_daemon": f"osd.{i}"}
                     for i in (0, 2)
                 ),
             ),
@@ -304,7 +304,7 @@ NETWORK = [
             firing(
                 18,
                 *(
-                    {**violated("page", "network", by="osd.1"), "ceph_daemon": f"osd.{i}"}
+                    {**violated("critical", "network", by="osd.1"), "ceph_daemon": f"osd.{i}"}
                     for i in range(3)
                 ),
             ),
@@ -334,7 +334,7 @@ NETWORK = [
             with_more(0, "cephqos_network_slow_peers", 1, **_SLOW_LINK),
             with_more(0, "cephqos_network_worst_peer_info", 1, peer="osd.2", **_SLOW_LINK),
         ),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
     ),
 ]
 
@@ -343,13 +343,13 @@ _ON_AND_OFF = ((4, SHORT), (1.25, PROVEN)) * 11
 
 AGAIN = [
     RuleCase(
-        name="a promise that is broken for four of every five minutes is a ticket",
+        name="a promise that is broken for four of every five minutes is a warning",
         alert=REPEATED,
         series=merged(osd((8, PROVEN), *_ON_AND_OFF, (60, IDLE))),
         moments=(
             silent(22),
             silent(29),
-            firing(31, {**OSD0, "severity": "ticket"}),
+            firing(31, {**OSD0, "severity": "warning"}),
             silent(118),
         ),
     ),

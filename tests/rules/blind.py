@@ -8,7 +8,7 @@ from .qos import TARGET_OSDS, osd, without
 from .series import CLUSTER, IDLE, Series, State, flat, merged, osds
 
 _TARGET: Final = {"job": "cephqos", "instance": "host1"}
-_TICKET: Final = {"severity": "ticket"}
+_TICKET: Final = {"severity": "warning"}
 _HOST: Final = {"cluster": CLUSTER, "instance": "host1"}
 FEW = "CephQosTooFewSamples"
 MISSING = "CephQosFiguresMissing"

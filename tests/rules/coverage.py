@@ -60,7 +60,7 @@ CASES = [
         "a daemon that hangs",
         merged(_daemon_up("1x20 stale", ""), _daemon_up("_x21 0x40 _x100", "timeout")),
         silent(7),
-        firing(8, {**AT, "instance": "host1", "severity": "page"}),
+        firing(8, {**AT, "instance": "host1", "severity": "critical"}),
         silent(21),
     ),
     case(

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CULPRIT, HOLDS_UP, PAGE_1, REPLICA, SLOW_1, WAITS, WELL, three, with_more
+from .across import CRITICAL_1, CULPRIT, HOLDS_UP, REPLICA, SLOW_1, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated, without
 from .series import BUSY, IDLE, Series, State, merged
@@ -38,10 +38,10 @@ _STARVES = replace(_QUIET, client=100, replica_writes=60, replica_latency=0.09, 
 
 DEVICES = [
     RuleCase(
-        name="a device that turns slow on a cluster that was never busy pages, by its peers",
+        name="a device that turns slow on a cluster that was never busy is critical, by its peers",
         alert=VIOLATED,
         series=three((10, _QUIET), culprit=CULPRIT, others=_FAST_ELSEWHERE),
-        moments=(firing(25, PAGE_1),),
+        moments=(firing(25, CRITICAL_1),),
     ),
     RuleCase(
         name="who waits for a slow OSD, on a device that takes longer than usual, is not accused",
@@ -51,10 +51,10 @@ DEVICES = [
             culprit=CULPRIT,
             others=replace(WAITS, device_latency=0.03, store_latency=0.03),
         ),
-        moments=(silent(14), *(firing(minute, PAGE_1) for minute in range(16, 24))),
+        moments=(silent(14), *(firing(minute, CRITICAL_1) for minute in range(16, 24))),
     ),
     RuleCase(
-        name="a device that turns slow where all capacities are overstated pages all the same",
+        name="a device that turns slow where all capacities are overstated is critical too",
         alert=VIOLATED,
         series=merged(
             *(
@@ -69,47 +69,47 @@ DEVICES = [
                 for i in range(3)
             )
         ),
-        moments=(firing(25, PAGE_1),),
+        moments=(firing(25, CRITICAL_1),),
     ),
     RuleCase(
-        name="a device that is slower than those of idle peers, for having all the work, pages"
+        name="a device that is slower than those of idle peers, for all its work, is critical"
         " nobody",
         alert=VIOLATED,
         series=merged(
             osd((10, PROVEN), (20, replace(SHORT, kv_commit=0.03))),
             *(replace(osd((30, _QUIET)), id=i) for i in (1, 2)),
         ),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
     ),
     RuleCase(
-        name="commits that take long because their thread waits for a CPU page as cpu",
+        name="commits that take long because their thread waits for a CPU are critical, cause cpu",
         alert=VIOLATED,
         series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.9),
-        moments=(firing(25, violated("page", "cpu")),),
+        moments=(firing(25, violated("critical", "cpu")),),
     ),
     RuleCase(
-        name="commits that take long because all threads of the store wait for a CPU page as cpu",
+        name="commits that take long as all threads of the store wait for a CPU have cause cpu",
         alert=VIOLATED,
         series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.35, bstore_aio=0.3),
-        moments=(firing(25, violated("page", "cpu")),),
+        moments=(firing(25, violated("critical", "cpu")),),
     ),
     RuleCase(
-        name="an OSD without CPU that makes replica writes three times as slow is paged",
+        name="an OSD without CPU that makes replica writes three times as slow is critical",
         alert=REPLICA,
         series=three((10, WELL), culprit=_STARVES, others=_SLOWER),
         moments=(silent(13), firing(18, SLOW_1), firing(25, SLOW_1)),
     ),
     RuleCase(
-        name="one of OSDs without CPU that makes replica writes three times as slow is not paged",
+        name="one of OSDs without CPU that makes replica writes thrice as slow is not critical",
         alert=REPLICA,
         series=three((10, WELL), culprit=_STARVES, others=replace(_SLOWER, cpu_waiting=5)),
         moments=(silent(18), silent(25)),
     ),
     RuleCase(
-        name="commits that wait for a CPU for a fifth of their time page as device",
+        name="commits that wait for a CPU for a fifth of their time are critical, cause device",
         alert=VIOLATED,
         series=_wait_for_cpu(_SLOW_COMMITS, bstore_kv_sync=0.1, bstore_aio=0.1),
-        moments=(firing(25, violated("page", "device")),),
+        moments=(firing(25, violated("critical", "device")),),
     ),
     RuleCase(
         name="what an OSD did without being at its end proves its capacity as well",
@@ -117,35 +117,35 @@ DEVICES = [
         series=merged(
             osd((10, replace(_QUIET, client=1900)), (20, replace(SHORT, client=300))),
         ),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
         only=True,
     ),
     RuleCase(
-        name="a device that reads slowly pages by what reads wait",
+        name="a device that reads slowly is critical by what reads wait",
         alert=VIOLATED,
         series=_wait_for_cpu(_SLOW_READS),
-        moments=(firing(25, violated("page", "device")),),
+        moments=(firing(25, violated("critical", "device")),),
     ),
     RuleCase(
-        name="reads that take long because their threads wait for a CPU page as cpu",
+        name="reads that take long because their threads wait for a CPU are critical, cause cpu",
         alert=VIOLATED,
         series=_wait_for_cpu(replace(_SLOW_READS, cpu_waiting=8)),
-        moments=(firing(25, violated("page", "cpu")),),
+        moments=(firing(25, violated("critical", "cpu")),),
     ),
     RuleCase(
-        name="reads that take long while threads wait for a CPU now and then page as device",
+        name="reads that take long while threads wait for a CPU now and then have cause device",
         alert=VIOLATED,
         series=_wait_for_cpu(replace(_SLOW_READS, cpu_waiting=4)),
-        moments=(firing(25, violated("page", "device")),),
+        moments=(firing(25, violated("critical", "device")),),
     ),
     RuleCase(
-        name="a device that turns slow while backfill has a part of the work pages as device",
+        name="a device that turns slow while backfill has a part of the work has cause device",
         alert=VIOLATED,
         series=merged(osd((10, PROVEN), (20, replace(SLOW, client=100, recovery=18)))),
-        moments=(firing(25, violated("page", "device")),),
+        moments=(firing(25, violated("critical", "device")),),
     ),
     RuleCase(
-        name="a disk that seeks, at its usual work, pages nobody",
+        name="a disk that seeks, at its usual work, is not critical",
         alert=VIOLATED,
         series=merged(
             osd(
@@ -160,10 +160,10 @@ DEVICES = [
                 reserved={"client": 250},
             )
         ),
-        moments=(firing(20, violated("ticket", "unknown")),),
+        moments=(firing(20, violated("warning", "unknown")),),
     ),
     RuleCase(
-        name="large writes at the bandwidth of their device page nobody, however long they take",
+        name="large writes at the bandwidth of their device are never critical, however slow",
         alert=VIOLATED,
         series=merged(
             osd(
@@ -171,7 +171,7 @@ DEVICES = [
                 (20, replace(SHORT, client=700, kv_commit=0.1, device_bytes=5e8)),
             )
         ),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
     ),
 ]
 
@@ -216,13 +216,13 @@ CPU = [
         moments=(silent(13), silent(25)),
     ),
     RuleCase(
-        name="an OSD that leads twice as many writes, and is slower than these explain, is paged",
+        name="an OSD that leads twice as many writes, and is too slow for that, is critical",
         alert=REPLICA,
         series=_leads_twice_as_many(7),
         moments=(silent(13), firing(25, SLOW_1)),
     ),
     RuleCase(
-        name="an OSD that lacks the CPU that its peers have is paged at three times their time",
+        name="an OSD that lacks the CPU that its peers have is critical at three times their time",
         alert=REPLICA,
         series=three((10, WELL), culprit=_SHORT_OF_CPU, others=WAITS),
         moments=(silent(13), firing(25, SLOW_1)),
@@ -269,13 +269,13 @@ COUNTED = [
         moments=(silent(20), silent(29)),
     ),
     RuleCase(
-        name="a thread at its ceiling on an OSD that does far less than it did pages there too",
+        name="a thread at its ceiling on an OSD that does far less than it did is critical too",
         alert=VIOLATED,
         series=merged(
             osd((10, PROVEN), (20, replace(SHORT, client=100, thread=0.98))),
             with_more(0, _EC, 1),
         ),
-        moments=(firing(23, violated("page", "cpu")),),
+        moments=(firing(23, violated("critical", "cpu")),),
     ),
     RuleCase(
         name="clients that wait in queues are seen though no waits at throttles are shown",
@@ -284,19 +284,19 @@ COUNTED = [
             ("cephqos_qos_throttle_wait",),
             osd((10, PROVEN), (20, replace(SHORT, store=1, store_latency=0.001))),
         ),
-        moments=(silent(14), firing(25, violated("ticket", "unknown"))),
+        moments=(silent(14), firing(25, violated("warning", "unknown"))),
     ),
     RuleCase(
-        name="a device that fails under an erasure-coded pool pages",
+        name="a device that fails under an erasure-coded pool is critical",
         alert=VIOLATED,
         series=merged(osd((10, PROVEN), (20, SLOW)), with_more(0, _EC, 1)),
-        moments=(firing(25, violated("page", "device")),),
+        moments=(firing(25, violated("critical", "device")),),
     ),
     RuleCase(
-        name="a target that is a reservation as well leaves the page a page",
+        name="a target that is a reservation as well leaves a critical alert critical",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SLOW), target={"client": 1000})),
-        moments=(firing(23, violated("page", "device")),),
+        moments=(firing(23, violated("critical", "device")),),
     ),
     RuleCase(
         name="queues that are seen now and then owe the same all the time",
@@ -311,7 +311,7 @@ COUNTED = [
                 * 7,
             )
         ),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
     ),
     RuleCase(
         name="an exporter that restarts every minute breaks no promise",
@@ -331,7 +331,7 @@ COUNTED = [
             osd((8, PROVEN), (20, SLOW)),
             osd((8, PROVEN), (20, SLOW), instance="host2", media="hdd"),
         ),
-        moments=(firing(23, violated("page", "device")),),
+        moments=(firing(23, violated("critical", "device")),),
     ),
 ]
 

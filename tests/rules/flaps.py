@@ -10,7 +10,7 @@ from .qos import PROVEN, SHORT, SLOW, VIOLATED, osd, violated
 from .series import BUSY, Series, State, merged
 
 _NOBODY: State = replace(SLOW, in_progress=(0,), queue=(0, 0, 0, 0))
-_SLOW_DEVICE = violated("page", "device")
+_SLOW_DEVICE = violated("critical", "device")
 # The OSDs of one host, of which another one is the worst each minute.
 _HOST = (1, 2, 3)
 # Too little CPU. It delivers a third of what it did, or, as noise has it, more than that, of which
@@ -89,8 +89,8 @@ CASES = [
         series=merged(osd((8, PROVEN), (7, _STARVED), (30, _LESS_STARVED))),
         moments=(
             silent(12),
-            *_all_the_time(15, 28, violated("page", "cpu")),
-            firing(40, violated("ticket", "replica_writes", by="immediate")),
+            *_all_the_time(15, 28, violated("critical", "cpu")),
+            firing(40, violated("warning", "replica_writes", by="immediate")),
         ),
     ),
     RuleCase(
@@ -118,7 +118,7 @@ CASES = [
         ),
         moments=(
             silent(12),
-            *_all_the_time(18, 30, violated("ticket", "replica_writes", by="immediate")),
+            *_all_the_time(18, 30, violated("warning", "replica_writes", by="immediate")),
         ),
     ),
     RuleCase(
@@ -128,7 +128,7 @@ CASES = [
         | _slow_links(60),
         moments=(
             silent(14),
-            *_all_the_time(17, 29, violated("page", "network", by="osd.3")),
+            *_all_the_time(17, 29, violated("critical", "network", by="osd.3")),
         ),
     ),
     RuleCase(

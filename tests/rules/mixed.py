@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from .across import CULPRIT, PAGE_1, REPEATED, REPLICA, WAITS, WELL, three, with_more
+from .across import CRITICAL_1, CULPRIT, REPEATED, REPLICA, WAITS, WELL, three, with_more
 from .cases import RuleCase, firing, silent
 from .nights import HDD, several
 from .qos import OSD0, PROVEN, SHORT, VIOLATED, WIDE, osd, violated
@@ -51,7 +51,7 @@ BACKGROUND = [
             best_effort(0, **_HELD),
             best_effort(2, **_HELD),
         ),
-        moments=(silent(14), firing(22, PAGE_1)),
+        moments=(silent(14), firing(22, CRITICAL_1)),
     ),
     RuleCase(
         name="trimming that no counter shows has its reservation if its tags are in time",
@@ -64,7 +64,7 @@ BACKGROUND = [
         only=True,
     ),
     RuleCase(
-        name="best effort that is behind its tags is a ticket",
+        name="best effort that is behind its tags is a warning",
         alert=VIOLATED,
         series=merged(osd((30, PROVEN)), best_effort(0, queue="0x40 30x200", lag="0x40 3x200")),
         moments=(
@@ -72,7 +72,7 @@ BACKGROUND = [
             firing(
                 20,
                 {
-                    **violated("ticket", "other_class", by="client"),
+                    **violated("warning", "other_class", by="client"),
                     "class": "background_best_effort",
                 },
             ),
@@ -102,14 +102,14 @@ _RECOVERS = replace(WELL, recovery=480, recovery_queue=8)
 _RECOVERY_WAITS = {
     **OSD0,
     "class": "background_recovery",
-    "severity": "ticket",
+    "severity": "warning",
     "cause": "other_osd",
     "by": "osd.1",
 }
 
 BACKGROUND += [
     RuleCase(
-        name="recovery that runs into a failed device elsewhere is a ticket that names it, later",
+        name="recovery that runs into a failed device elsewhere is a warning that names it, later",
         alert=VIOLATED,
         series=three(
             (10, _RECOVERS),
@@ -118,14 +118,14 @@ BACKGROUND += [
         ),
         moments=(
             silent(14),
-            firing(22, PAGE_1),
+            firing(22, CRITICAL_1),
             firing(
                 29,
-                PAGE_1,
+                CRITICAL_1,
                 *({**_RECOVERY_WAITS, "ceph_daemon": f"osd.{number}"} for number in (0, 2)),
                 *(
                     {
-                        **violated("ticket", "other_osd", by="osd.1"),
+                        **violated("warning", "other_osd", by="osd.1"),
                         "ceph_daemon": f"osd.{number}",
                     }
                     for number in (0, 2)
@@ -162,7 +162,7 @@ NETWORK = [
             *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(4)),
             _interfaces({"back": "osd.1", "front": "osd.3"}),
         ),
-        moments=(silent(14), firing(18, violated("page", "network", by="osd.1"))),
+        moments=(silent(14), firing(18, violated("critical", "network", by="osd.1"))),
     ),
     RuleCase(
         name="the peer on the slow network is named, also where its number is the higher one",
@@ -171,7 +171,7 @@ NETWORK = [
             *(replace(osd((10, WELL), (20, WELL if i else WAITS)), id=i) for i in range(4)),
             _interfaces({"back": "osd.3", "front": "osd.1"}),
         ),
-        moments=(silent(14), firing(18, violated("page", "network", by="osd.3"))),
+        moments=(silent(14), firing(18, violated("critical", "network", by="osd.3"))),
     ),
 ]
 
@@ -224,7 +224,7 @@ _SLOWER = replace(
     kv_commit=0.009,
     device_latency=0.006,
 )
-_LARGER: dict[str, Any] = {"cluster": CLUSTER, "class": "client", "severity": "page"}
+_LARGER: dict[str, Any] = {"cluster": CLUSTER, "class": "client", "severity": "critical"}
 
 HARDWARE = [
     RuleCase(
@@ -233,7 +233,7 @@ HARDWARE = [
         series=several(*[((10, _IN_SEQUENCE), (20, _SEEKING))] * 4, **HDD),
         moments=(
             silent(14),
-            firing(25, {**_LARGER, "severity": "ticket", "cause": "unknown"}),
+            firing(25, {**_LARGER, "severity": "warning", "cause": "unknown"}),
         ),
     ),
     RuleCase(
@@ -256,7 +256,7 @@ HARDWARE = [
                 20,
                 *(
                     {
-                        **violated("ticket", "replica_writes", by="immediate"),
+                        **violated("warning", "replica_writes", by="immediate"),
                         "ceph_daemon": f"osd.{number}",
                     }
                     for number in (5, 6)
@@ -272,7 +272,7 @@ HARDWARE = [
             culprit=replace(CULPRIT, device_bytes=9e6, device_ops=90),
             others=WAITS,
         ),
-        moments=(silent(14), firing(22, PAGE_1)),
+        moments=(silent(14), firing(22, CRITICAL_1)),
     ),
     RuleCase(
         name="a disk with nearly all of the work, at the end of what a disk does, has not failed",
@@ -323,8 +323,8 @@ CODED = [
     ),
 ]
 
-# A device that fails for one of every two minutes: too briefly for a page.
-_AGAIN_1 = {**OSD0, "ceph_daemon": "osd.1", "severity": "ticket"}
+# A device that fails for one of every two minutes: too briefly for a critical alert.
+_AGAIN_1 = {**OSD0, "ceph_daemon": "osd.1", "severity": "warning"}
 
 AGAIN = [
     RuleCase(
@@ -381,13 +381,13 @@ SEVERAL = [
         name="of two clusters with the same numbers the one with the slow device is named",
         alert=VIOLATED,
         series=merged(_OF_C2, three((10, WELL), culprit=WELL, others=WELL)),
-        moments=(silent(14), firing(22, {**PAGE_1, "cluster": "c2"})),
+        moments=(silent(14), firing(22, {**CRITICAL_1, "cluster": "c2"})),
     ),
     RuleCase(
         name="a slow device is told once where two jobs scrape the same OSDs",
         alert=VIOLATED,
         series=merged(_OF_C2, _of_another_job(_OF_C2)),
-        moments=(silent(14), firing(22, {**PAGE_1, "cluster": "c2"})),
+        moments=(silent(14), firing(22, {**CRITICAL_1, "cluster": "c2"})),
     ),
 ]
 

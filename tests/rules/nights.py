@@ -162,7 +162,7 @@ HEALTHY = [
         ),
         moments=(
             silent(14),
-            firing(25, {**violated("ticket", "unknown"), "ceph_daemon": "osd.1"}),
+            firing(25, {**violated("warning", "unknown"), "ceph_daemon": "osd.1"}),
         ),
     ),
     RuleCase(
@@ -172,12 +172,12 @@ HEALTHY = [
         moments=(
             firing(
                 25,
-                {**violated("ticket", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
+                {**violated("warning", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
             ),
         ),
     ),
     _left_alone(
-        "a disk at its end that has more of the data than its peers pages nobody",
+        "a disk at its end that has more of the data than its peers is not critical",
         one_of(6, _NIGHT, _LARGE_DISK, _WAIT_A_LITTLE, **HDD),
     ),
     _left_alone(
@@ -192,13 +192,13 @@ HEALTHY = [
         name="trimming of snapshots, which is counted nowhere, is no failure of devices",
         alert=VIOLATED,
         series=several(((10, replace(PROVEN, device_bytes=4e8)), (20, _TRIMMING))),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
     ),
     RuleCase(
         name="disks that took small writes one after the other and now seek have not failed",
         alert=VIOLATED,
         series=several(((10, _WRITES), (20, _SEEKS)), **HDD),
-        moments=(firing(25, violated("ticket", "unknown")),),
+        moments=(firing(25, violated("warning", "unknown")),),
     ),
     _left_alone(
         "nobody waits for an OSD that is dead where writes end within milliseconds",
@@ -242,7 +242,7 @@ _ONE_MIB = replace(
 
 FAULTS = [
     RuleCase(
-        name="a network that is slow between all OSDs pages though no queue shows the waiting",
+        name="a network slow between all OSDs is critical though no queue shows the waiting",
         alert=VIOLATED,
         series=several(*[((10, WELL), (20, _WAITS_IN_NO_QUEUE))] * 4)
         | {key: it for i in range(4) for key, it in _slow_to(i, (i + 2) % 4).items()},
@@ -252,7 +252,7 @@ FAULTS = [
                 20,
                 *(
                     {
-                        **violated("page", "network", by=f"osd.{(i + 2) % 4}"),
+                        **violated("critical", "network", by=f"osd.{(i + 2) % 4}"),
                         "ceph_daemon": f"osd.{i}",
                     }
                     for i in range(4)
@@ -267,7 +267,7 @@ FAULTS = [
             osd((8, PROVEN), (20, SLOW)),
             _restarts(osd((28, SLOW), instance="host2").series()),
         ),
-        moments=(silent(12), firing(16, violated("page", "device"))),
+        moments=(silent(12), firing(16, violated("critical", "device"))),
     ),
     RuleCase(
         name="a daemon that does not answer, for one reason and then for another",
@@ -297,7 +297,7 @@ FAULTS = [
                     "cluster": CLUSTER,
                     "ceph_daemon": "osd.0",
                     "instance": "host1",
-                    "severity": "page",
+                    "severity": "critical",
                 },
             ),
         ),
@@ -306,7 +306,7 @@ FAULTS = [
         name="large writes show that bytes ran out, though mClock takes each for a small one",
         alert=VIOLATED,
         series=several(((8, State()), (20, _ONE_MIB)), capacity=100, reserved={"client": 50}),
-        moments=(firing(20, violated("ticket", "capacity", by="bandwidth")),),
+        moments=(firing(20, violated("warning", "capacity", by="bandwidth")),),
     ),
     RuleCase(
         name="two slow OSDs that hold replicas only are both told of, by who was seen to wait",
@@ -329,7 +329,7 @@ FAULTS = [
                         "ceph_daemon": f"osd.{i}",
                         "by": f"osd.{i}",
                         "cause": "other_osd",
-                        "severity": "page",
+                        "severity": "critical",
                     }
                     for i in (1, 4)
                 ),
@@ -352,19 +352,19 @@ FAULTS = [
                     "ceph_daemon": "osd.1",
                     "by": "osd.1",
                     "cause": "other_osd",
-                    "severity": "page",
+                    "severity": "critical",
                 },
             ),
         ),
     ),
     RuleCase(
-        name="a device that fails again a while after it was well pages again",
+        name="a device that fails again a while after it was well is critical again",
         alert=VIOLATED,
         series=several(((8, PROVEN), (12, SLOW), (10, PROVEN), (12, SLOW))),
         moments=(
-            firing(18, violated("page", "device")),
+            firing(18, violated("critical", "device")),
             silent(28),
-            firing(38, violated("page", "device")),
+            firing(38, violated("critical", "device")),
         ),
     ),
 ]

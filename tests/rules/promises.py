@@ -24,7 +24,7 @@ CLUSTER_TARGET = flat(
 )
 CLUSTER_MISSED = {
     **CLIENT,
-    "severity": "ticket",
+    "severity": "warning",
     "scope": "cluster",
     "cause": "other_class",
     "by": "background_recovery",
@@ -54,7 +54,7 @@ TARGETS = [
                 14.5,
                 {
                     **OSD0,
-                    "severity": "ticket",
+                    "severity": "warning",
                     "scope": "osd",
                     "cause": "other_class",
                     "by": "background_recovery",
@@ -193,7 +193,7 @@ LIMITS = [
         series=merged(osd((5, IDLE), (20, _HELD), (10, IDLE), **_LIMITED)),
         moments=(
             silent(9),
-            firing(10.5, {**OSD0, "severity": "ticket", "cause": "limit"}),
+            firing(10.5, {**OSD0, "severity": "warning", "cause": "limit"}),
             silent(29),
         ),
         only=True,
@@ -205,7 +205,7 @@ LIMITS = [
             ("cephqos_qos_limit_hold",),
             osd((5, IDLE), (20, replace(_HELD, client=95)), **_LIMITED),
         ),
-        moments=(firing(20, {**OSD0, "severity": "ticket", "cause": "limit"}),),
+        moments=(firing(20, {**OSD0, "severity": "warning", "cause": "limit"}),),
     ),
     RuleCase(
         name="a class at its limit while the device is busy with something else",
@@ -225,7 +225,7 @@ _OVERSTATED = {"capacity": 21500, "reserved": {"client": 10750}}
 _TOO_MUCH = {
     "ceph_daemon": "osd.0",
     "cluster": CLUSTER,
-    "severity": "ticket",
+    "severity": "warning",
     "cause": "capacity",
 }
 
@@ -249,10 +249,10 @@ CAPACITY = [
         moments=(silent(8.75), firing(10, _TOO_MUCH), silent(30)),
     ),
     RuleCase(
-        name="the same OSD's clients are a ticket of cause capacity, not a page",
+        name="the same OSD's clients are a warning of cause capacity, not critical",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, BUSY), **_OVERSTATED)),
-        moments=(firing(20, violated("ticket", "capacity")),),
+        moments=(firing(20, violated("warning", "capacity")),),
     ),
     RuleCase(
         name="a limit that holds now and then proves nothing about the capacity",
@@ -292,7 +292,7 @@ CAPACITY = [
                     "ceph_daemon": "osd.0",
                     "cluster": CLUSTER,
                     "media": "hdd",
-                    "severity": "ticket",
+                    "severity": "warning",
                 },
             ),
             silent(26),
@@ -307,7 +307,7 @@ CAPACITY = [
     ),
 ]
 
-_MEDIA = {"cluster": CLUSTER, "media": "ssd", "severity": "ticket"}
+_MEDIA = {"cluster": CLUSTER, "media": "ssd", "severity": "warning"}
 
 SETTINGS = [
     RuleCase(
@@ -369,7 +369,7 @@ SETTINGS = [
                 in_force="mclock_scheduler",
             ),
         ),
-        moments=(silent(14), firing(16, {"cluster": CLUSTER, "severity": "ticket"}), silent(26)),
+        moments=(silent(14), firing(16, {"cluster": CLUSTER, "severity": "warning"}), silent(26)),
     ),
     RuleCase(
         name="WPQ beside mClock for as long as OSDs are restarted one after the other",
@@ -402,7 +402,7 @@ SETTINGS = [
         ),
         moments=(
             silent(4),
-            firing(6, {"ceph_daemon": "osd.0", "cluster": CLUSTER, "severity": "ticket"}),
+            firing(6, {"ceph_daemon": "osd.0", "cluster": CLUSTER, "severity": "warning"}),
             silent(16),
         ),
     ),

@@ -43,11 +43,11 @@ def violated(severity: str, cause: str, **more: str) -> dict[str, str]:
     return {**OSD0, "severity": severity, "cause": cause, **more}
 
 
-_SLOW_DEVICE = violated("page", "device")
+_SLOW_DEVICE = violated("critical", "device")
 
 RESERVATION = [
     RuleCase(
-        name="a device that became slow pages after five minutes and resolves when it is well",
+        name="a device that became slow is critical after five minutes and ends when it is well",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SLOW), (12, PROVEN))),
         moments=(
@@ -59,7 +59,7 @@ RESERVATION = [
         ),
     ),
     RuleCase(
-        name="a device that ends its work in bursts pages",
+        name="a device that ends its work in bursts is critical",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), *((1, _AT_ONCE), (1.5, _HARDLY)) * 8, (12, PROVEN))),
         moments=(
@@ -72,7 +72,7 @@ RESERVATION = [
         ),
     ),
     RuleCase(
-        name="a device that ends nothing any more pages, and not who waits for it",
+        name="a device that ends nothing any more is critical, and not who waits for it",
         alert=VIOLATED,
         series=merged(
             osd((8, PROVEN), (20, STALLED), (12, PROVEN)),
@@ -82,36 +82,36 @@ RESERVATION = [
         only=True,
     ),
     RuleCase(
-        name="replica work that fills an OSD is a ticket",
+        name="replica work that fills an OSD is a warning",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, SIZE3), (10, IDLE))),
         moments=(
             silent(9.5),
-            firing(13, violated("ticket", "replica_writes", by="immediate")),
+            firing(13, violated("warning", "replica_writes", by="immediate")),
             silent(29),
         ),
         only=True,
     ),
     RuleCase(
-        name="recovery that takes more than its share is named and pages",
+        name="recovery that takes more than its share is named and is critical",
         alert=VIOLATED,
         series=merged(osd((5, IDLE), (20, RECOVERING))),
-        moments=(firing(20, violated("page", "other_class", by="background_recovery")),),
+        moments=(firing(20, violated("critical", "other_class", by="background_recovery")),),
     ),
     RuleCase(
-        name="a thread at its ceiling pages",
+        name="a thread at its ceiling is critical",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(SHORT, thread=0.98)))),
-        moments=(firing(23, violated("page", "cpu")),),
+        moments=(firing(23, violated("critical", "cpu")),),
     ),
     RuleCase(
-        name="what cannot be explained is a ticket of cause unknown",
+        name="what cannot be explained is a warning of cause unknown",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, SHORT))),
-        moments=(firing(23, violated("ticket", "unknown")),),
+        moments=(firing(23, violated("warning", "unknown")),),
     ),
     RuleCase(
-        name="a reservation above the limit pages with cause limit",
+        name="a reservation above the limit is critical with cause limit",
         alert=VIOLATED,
         series=merged(
             osd(
@@ -120,10 +120,10 @@ RESERVATION = [
                 limit={"client": 300},
             )
         ),
-        moments=(firing(23, violated("page", "limit")),),
+        moments=(firing(23, violated("critical", "limit")),),
     ),
     RuleCase(
-        name="one shard that starves while the others idle pages with cause one_shard",
+        name="one shard that starves while the others idle is critical with cause one_shard",
         alert=VIOLATED,
         series=merged(
             osd(
@@ -141,7 +141,7 @@ RESERVATION = [
                 ),
             )
         ),
-        moments=(firing(35, violated("page", "one_shard")),),
+        moments=(firing(35, violated("critical", "one_shard")),),
     ),
     RuleCase(
         name="a shard that starves is told so though nearly all time is spent in its queue",
@@ -163,10 +163,10 @@ RESERVATION = [
                 ),
             )
         ),
-        moments=(firing(35, violated("page", "one_shard")),),
+        moments=(firing(35, violated("critical", "one_shard")),),
     ),
     RuleCase(
-        name="recovery that waits past its reservation is a ticket",
+        name="recovery that waits past its reservation is a warning",
         alert=VIOLATED,
         series=merged(osd((8, PROVEN), (20, replace(PROVEN, recovery_queue=8, recovery_lag=2)))),
         moments=(
@@ -175,7 +175,7 @@ RESERVATION = [
                 {
                     **OSD0,
                     "class": "background_recovery",
-                    "severity": "ticket",
+                    "severity": "warning",
                     "cause": "other_class",
                     "by": "client",
                 },
@@ -293,7 +293,7 @@ RESERVATION = [
         name="an OSD that has just come into sight is told after as long as any other",
         alert=VIOLATED,
         series=merged(osd((8, replace(SHORT, scrape=False)), (20, SHORT))),
-        moments=(silent(11.5), firing(20, violated("ticket", "capacity"))),
+        moments=(silent(11.5), firing(20, violated("warning", "capacity"))),
     ),
     RuleCase(
         name="an OSD of 16.2, which shows neither queues nor lag, is told by what it attains",
@@ -341,7 +341,7 @@ RESERVATION = [
     ),
 ]
 
-_MANY = {"class": "client", "cluster": CLUSTER, "severity": "page", "cause": "device"}
+_MANY = {"class": "client", "cluster": CLUSTER, "severity": "critical", "cause": "device"}
 
 CLUSTER_WIDE = [
     RuleCase(
@@ -351,14 +351,14 @@ CLUSTER_WIDE = [
         moments=(silent(13), firing(14, _MANY), firing(18, _MANY), silent(33)),
     ),
     RuleCase(
-        name="replica work on all OSDs is one ticket for the cluster",
+        name="replica work on all OSDs is one warning for the cluster",
         alert=WIDE,
         series=merged(*osds(4, ((5, IDLE), (20, SIZE3)))),
         moments=(
             silent(9.5),
             firing(
                 13,
-                {**_MANY, "severity": "ticket", "cause": "replica_writes", "by": "immediate"},
+                {**_MANY, "severity": "warning", "cause": "replica_writes", "by": "immediate"},
             ),
         ),
     ),

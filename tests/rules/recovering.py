@@ -5,9 +5,9 @@ from typing import Any
 
 from .across import (
     BUSY_CORE,
+    CRITICAL_1,
     CULPRIT,
     HOLDS_UP,
-    PAGE_1,
     REPLICA,
     SLOW_1,
     WAITS,
@@ -55,7 +55,7 @@ def _short_while_it_takes_over(replica_latency: float) -> Series:
 
 CASES = [
     RuleCase(
-        name="a flood of recovery that slows replica writes pages no OSD",
+        name="a flood of recovery that slows replica writes is not critical",
         alert=REPLICA,
         series=three((10, WELL), culprit=_HOLDS_SOME, others=_FLOODED),
         moments=(silent(15), silent(25)),
@@ -90,7 +90,7 @@ CASES = [
                 minute,
                 *(
                     {
-                        **violated("page", "other_class", by="background_recovery"),
+                        **violated("critical", "other_class", by="background_recovery"),
                         "ceph_daemon": f"osd.{i}",
                     }
                     for i in (0, 2)
@@ -100,7 +100,7 @@ CASES = [
         ),
     ),
     RuleCase(
-        name="an OSD that recovers itself, with threads that wait for a CPU, pages no one",
+        name="an OSD that recovers itself, with threads that wait for a CPU, is not critical",
         alert=REPLICA,
         series=three(
             (10, WELL),
@@ -117,7 +117,7 @@ CASES = [
         ),
     ),
     RuleCase(
-        name="an OSD that recovers nothing and has threads that wait for a CPU is paged",
+        name="an OSD that recovers nothing and has threads that wait for a CPU is critical",
         alert=REPLICA,
         series=three(
             (10, WELL),
@@ -127,7 +127,7 @@ CASES = [
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
-        name="an OSD that takes over a placement group slowly and waits for a CPU pages no one",
+        name="an OSD that takes over a placement group slowly and waits for a CPU is not critical",
         alert=REPLICA,
         series=_taking_over(),
         moments=(silent(15), silent(25)),
@@ -140,13 +140,13 @@ CASES = [
         ),
     ),
     RuleCase(
-        name="an OSD that takes over an object every other second and waits for a CPU pages no one",
+        name="an OSD that takes over an object in two seconds and waits for a CPU is not critical",
         alert=REPLICA,
         series=_taking_over(recovery=0.5),
         moments=(silent(15), silent(25)),
     ),
     RuleCase(
-        name="an OSD that waits to recover, or removes placement groups, is paged without CPU",
+        name="an OSD that waits to recover, or removes placement groups, is critical without CPU",
         alert=REPLICA,
         series=merged(
             three((10, WELL), culprit=_TAKES_OVER, others=WAITS),
@@ -156,42 +156,42 @@ CASES = [
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
-        name="an OSD that may recover and recovers nothing is paged without CPU",
+        name="an OSD that may recover and recovers nothing is critical without CPU",
         alert=REPLICA,
         series=_taking_over(recovery=0),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
-        name="an OSD that recovers a little is paged where it is far slower than that explains",
+        name="an OSD that recovers a little is critical where it is far slower than that explains",
         alert=REPLICA,
         series=_taking_over(replica_latency=0.5),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
-        name="an OSD that recovers a little is paged where it does not wait for a CPU",
+        name="an OSD that recovers a little is critical where it does not wait for a CPU",
         alert=REPLICA,
         series=_taking_over(cpu_waiting=0.5),
         moments=(firing(25, SLOW_1),),
     ),
     RuleCase(
-        name="an OSD without CPU whose clients get too little is paged while it takes over",
+        name="an OSD without CPU whose clients get too little is critical while it takes over",
         alert=VIOLATED,
         series=_short_while_it_takes_over(0.5),
-        moments=(firing(22, {**violated("page", "cpu"), "ceph_daemon": "osd.1"}),),
+        moments=(firing(22, {**violated("critical", "cpu"), "ceph_daemon": "osd.1"}),),
     ),
     RuleCase(
-        name="one that is no slower than taking over explains is a ticket, as it holds replicas",
+        name="one that is no slower than taking over explains is a warning, as it holds replicas",
         alert=VIOLATED,
         series=_short_while_it_takes_over(0.06),
         moments=(
             firing(
                 22,
-                {**violated("ticket", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
+                {**violated("warning", "replica_writes", by="immediate"), "ceph_daemon": "osd.1"},
             ),
         ),
     ),
     RuleCase(
-        name="an OSD whose device has failed is paged while it takes over a placement group",
+        name="an OSD whose device has failed is critical while it takes over a placement group",
         alert=REPLICA,
         series=merged(three((10, WELL), culprit=HOLDS_UP, others=WAITS), _reserved("in_progress")),
         moments=(firing(25, SLOW_1),),
@@ -200,7 +200,7 @@ CASES = [
         name="who recovers and waits for an OSD whose device has failed is told so",
         alert=VIOLATED,
         series=three((10, WELL), culprit=CULPRIT, others=_FLOODED),
-        moments=(firing(22, PAGE_1), firing(28, PAGE_1, waiting(0), waiting(2))),
+        moments=(firing(22, CRITICAL_1), firing(28, CRITICAL_1, waiting(0), waiting(2))),
     ),
     RuleCase(
         name="a failed device is waited for in a flood of recovery too",
@@ -227,7 +227,7 @@ CASES = [
                 25,
                 *(
                     {
-                        **violated("page", "other_class", by="background_recovery"),
+                        **violated("critical", "other_class", by="background_recovery"),
                         "ceph_daemon": f"osd.{i}",
                     }
                     for i in range(3)

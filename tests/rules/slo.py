@@ -21,7 +21,7 @@ def _burn(severity: str, window: str, op: str = "write") -> dict[str, str]:
     }
 
 
-_TICKETS = (("ticket", "1d"), ("ticket", "3d"))
+_WARNINGS = (("warning", "1d"), ("warning", "3d"))
 
 
 def _both(*burns: tuple[str, str]) -> list[dict[str, str]]:
@@ -32,26 +32,26 @@ def _both(*burns: tuple[str, str]) -> list[dict[str, str]]:
 CASES = [
     case(
         "CephQosLatencySloBurn",
-        "half of the operations too slow pages after eight minutes and ends soon after",
+        "half of the operations too slow is critical after eight minutes and ends soon after",
         merged(SimulatedOsd(((60, _FINE), (20, _BAD), (20, _FINE)))),
         silent(60.5),
-        firing(61, *_both(("ticket", "3d"))),
+        firing(61, *_both(("warning", "3d"))),
         firing(
             67,
-            *_both(("page", "6h"), ("ticket", "1d"), ("ticket", "3d")),
+            *_both(("critical", "6h"), ("warning", "1d"), ("warning", "3d")),
         ),
         firing(
             68,
             *_both(
-                ("page", "1h"),
-                ("page", "6h"),
-                ("ticket", "1d"),
-                ("ticket", "3d"),
+                ("critical", "1h"),
+                ("critical", "6h"),
+                ("warning", "1d"),
+                ("warning", "3d"),
             ),
         ),
         CaseMoment(
             95,
-            _both(("page", "6h"), ("ticket", "1d"), ("ticket", "3d")),
+            _both(("critical", "6h"), ("warning", "1d"), ("warning", "3d")),
         ),
         group="slo",
     ),
@@ -65,7 +65,7 @@ CASES = [
                     for host in ("h1", "h2")
                 )
             ),
-            firing(19, *_both(("page", "6h"), *_TICKETS)),
+            firing(19, *_both(("critical", "6h"), *_WARNINGS)),
             group="slo",
         ),
         values=(
@@ -75,11 +75,11 @@ CASES = [
     ),
     case(
         "CephQosLatencySloBurn",
-        "the last ticket of a bad quarter of an hour ends when six hours have been good",
+        "the last warning of a bad quarter of an hour ends when six hours have been good",
         merged(SimulatedOsd(((60, _FINE), (15, _BAD), (480, _FINE)))),
         silent(60),
-        firing(120, *_both(("ticket", "1d"), ("ticket", "3d"))),
-        firing(430, *_both(("ticket", "3d"))),
+        firing(120, *_both(("warning", "1d"), ("warning", "3d"))),
+        firing(430, *_both(("warning", "3d"))),
         silent(450),
         group="budget",
     ),

@@ -8,7 +8,7 @@ from .series import BUSY, CLUSTER, IDLE, Series, SimulatedOsd, flat, merged
 
 POOL: Final = {"cluster": CLUSTER, "pool": "p"}
 AT: Final = {"cluster": CLUSTER, "ceph_daemon": "osd.0"}
-TICKET: Final = {"severity": "ticket"}
+TICKET: Final = {"severity": "warning"}
 
 
 def case(
@@ -151,7 +151,7 @@ RECOVERY = [
         "objects that nobody has",
         flat("cephqos_recovery_pool_unfound_objects", "3x60 0x100", **POOL),
         silent(4),
-        firing(6, {**POOL, "severity": "page"}),
+        firing(6, {**POOL, "severity": "critical"}),
         silent(20),
     ),
     case(

@@ -55,7 +55,7 @@ class Received:
 
     def accuses_another_than(self, osd: str) -> bool:
         """It wakes somebody for another OSD, or says that another one breaks its promise."""
-        told = self.receiver == "page" or self.has(alertname="CephQosReservationViolated")
+        told = self.receiver == "critical" or self.has(alertname="CephQosReservationViolated")
         return told and self.labels.get("ceph_daemon", osd) != osd
 
 
@@ -207,7 +207,7 @@ def watching(
     """New watchers of a running lab, which remember nothing of what was before.
 
     With SLOs where a test is about them: a load that saturates a busy machine burns any budget, and
-    its ticket for three days would fire into every later test.
+    its warning for three days would fire into every later test.
     """
     webhook = Webhook()
     spec = StackSpec(name=name, slos=slos, webhook=webhook.url, exporter_options=options)

@@ -83,9 +83,9 @@ async def test_replica_work_that_fills_the_osds_is_a_ticket_and_no_page(cluster:
     alert = await cluster.received(begin, within=50, alertname=VIOLATED, cause="replica_writes")
     calibration.cancel()
     await load
-    assert alert.receiver == "ticket"
-    assert alert.has(severity="ticket", class_="client", by="immediate")
-    assert [a for a in cluster.webhook.firing_since(begin) if a.receiver == "page"] == []
+    assert alert.receiver == "warning"
+    assert alert.has(severity="warning", class_="client", by="immediate")
+    assert [a for a in cluster.webhook.firing_since(begin) if a.receiver == "critical"] == []
     await cluster.received(begin, status="resolved", alertname=VIOLATED, cause="replica_writes")
 
 
@@ -97,8 +97,8 @@ async def test_an_overstated_capacity_is_found_on_its_osd_and_resolves_when_set_
     load = cluster.write("size1", 2 * SATURATED)
     violated = await cluster.received(begin, alertname=VIOLATED, cause="capacity")
     overstated = await cluster.received(begin, alertname="CephQosCapacityOverstated")
-    assert violated.has(ceph_daemon="osd.1", class_="client", severity="ticket")
-    assert overstated.has(ceph_daemon="osd.1", cause="capacity", severity="ticket")
+    assert violated.has(ceph_daemon="osd.1", class_="client", severity="warning")
+    assert overstated.has(ceph_daemon="osd.1", cause="capacity", severity="warning")
     await cluster.unset(CAPACITY, who="osd.1")
     for name in (VIOLATED, "CephQosCapacityOverstated"):
         await cluster.received(begin, status="resolved", alertname=name, ceph_daemon="osd.1")
@@ -121,7 +121,7 @@ async def test_a_stopped_osd_does_not_answer_and_nothing_else_is_said_of_it(
         await asyncio.sleep(8)
     finally:
         await cluster.lab.faults.resume(2)
-    assert alert.receiver == "page"
+    assert alert.receiver == "critical"
     assert alert.has(ceph_daemon="osd.2")
     said = cluster.webhook.firing_since(begin)
     assert [dict(a.labels) for a in said if a.labels != alert.labels] == []
@@ -142,7 +142,7 @@ async def test_a_slow_device_is_named_and_no_other(cluster: Watched) -> None:
         await load
     finally:
         await cluster.lab.faults.throttle(1)
-    assert alert.receiver == "page"
+    assert alert.receiver == "critical"
     assert alert.has(ceph_daemon="osd.1", class_="client")
     said = cluster.webhook.firing_since(begin)
     others = [a for a in said if a.accuses_another_than("osd.1")]
@@ -180,7 +180,7 @@ async def test_a_small_limit_is_named_while_the_device_idles_and_the_slo_burns(
     finally:
         for option in reversed(custom):
             await afresh.unset(f"osd_mclock_{option}")
-    assert held.has(class_="client", cause="limit", severity="ticket")
-    assert burn.receiver == "page"
-    assert burn.has(slo="e2e", op="write", severity="page")
+    assert held.has(class_="client", cause="limit", severity="warning")
+    assert burn.receiver == "critical"
+    assert burn.has(slo="e2e", op="write", severity="critical")
     assert [a for a in afresh.webhook.firing_since(begin) if a.has(alertname=VIOLATED)] == []

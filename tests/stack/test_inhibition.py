@@ -16,9 +16,16 @@ from cephqos_loadgen.programs import free_ports
 
 from .conftest import lab_spec
 
+CRITICAL = {"severity": "critical"}
+WARNING = {"severity": "warning"}
 BASE = {"cluster": "c1"}
 OSD = {**BASE, "ceph_daemon": "osd.1", "class": "client"}
-VIOLATED = {**OSD, "alertname": "CephQosReservationViolated", "severity": "page", "cause": "device"}
+VIOLATED = {
+    **OSD,
+    "alertname": "CephQosReservationViolated",
+    "severity": "critical",
+    "cause": "device",
+}
 WIDE = {
     **{key: value for key, value in VIOLATED.items() if key != "ceph_daemon"},
     "alertname": "CephQosReservationViolatedClusterWide",
@@ -28,8 +35,14 @@ BURN = {**BASE, "alertname": "CephQosLatencySloBurn", "slo": "s"}
 FLAG = {**BASE, "alertname": "CephQosMaintenance", "severity": "none"}
 RUN = {**BASE, "alertname": "CephQosTestRun", "severity": "none", "run": "r"}
 BY = {"cause": "other_osd", "by": "osd.1"}
-SLOW = {**BASE, **BY, "alertname": "CephQosReplicaSlow", "ceph_daemon": "osd.1", "severity": "page"}
-WAITS = {**VIOLATED, **BY, "ceph_daemon": "osd.0", "severity": "ticket"}
+SLOW = {
+    **BASE,
+    **BY,
+    "alertname": "CephQosReplicaSlow",
+    "ceph_daemon": "osd.1",
+    "severity": "critical",
+}
+WAITS = {**VIOLATED, **BY, "ceph_daemon": "osd.0", "severity": "warning"}
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +119,19 @@ def inhibited(url: str, *alerts: dict[str, str]) -> bool:
         ),
         pytest.param(WIDE, VIOLATED, id="a cluster-wide violation, that of an OSD"),
         pytest.param(
-            BURN | {"severity": "page"}, BURN | {"severity": "ticket"}, id="a page, its ticket"
+            BURN | CRITICAL,
+            BURN | WARNING,
+            id="critical, its warning",
         ),
         pytest.param(FLAG | {"flag": "noout"}, SILENT, id="noout, a silent OSD"),
         pytest.param(
             FLAG | {"flag": "norecover"},
-            BASE | {"alertname": "CephQosRecoveryStalled", "severity": "ticket", "pool": "p"},
+            BASE | {"alertname": "CephQosRecoveryStalled", "severity": "warning", "pool": "p"},
             id="norecover, stalled recovery",
         ),
         pytest.param(
             FLAG | {"flag": "nodeep-scrub"},
-            BASE | {"alertname": "CephQosScrubsOverdueGrowing", "severity": "ticket"},
+            BASE | {"alertname": "CephQosScrubsOverdueGrowing", "severity": "warning"},
             id="nodeep-scrub, overdue scrubs",
         ),
         pytest.param(VIOLATED, SLOW, id="an OSD's own page, that others wait for it"),
@@ -128,7 +143,7 @@ def inhibited(url: str, *alerts: dict[str, str]) -> bool:
         ),
         pytest.param(SILENT, SLOW, id="an OSD that is silent, that others wait for it"),
         pytest.param(RUN, VIOLATED, id="a test run, a violation"),
-        pytest.param(RUN, BURN | {"severity": "page"}, id="a test run, a burning budget"),
+        pytest.param(RUN, BURN | CRITICAL, id="a test run, a burning budget"),
     ],
 )
 def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str, str]) -> None:
@@ -142,17 +157,21 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
             SILENT | {"ceph_daemon": "osd.2"}, VIOLATED, id="a silent OSD, another's promises"
         ),
         pytest.param(
-            WIDE | {"severity": "ticket"}, VIOLATED, id="a cluster-wide ticket, an OSD's page"
+            WIDE | WARNING,
+            VIOLATED,
+            id="a cluster-wide warning, an OSD's critical one",
         ),
         pytest.param(WIDE | {"cause": "cpu"}, VIOLATED, id="another cause"),
         pytest.param(
-            BURN | {"severity": "ticket"}, BURN | {"severity": "page"}, id="a ticket, its page"
+            BURN | WARNING,
+            BURN | CRITICAL,
+            id="a warning, the critical one",
         ),
         pytest.param(FLAG | {"flag": "noscrub"}, SILENT, id="noscrub, a silent OSD"),
         pytest.param(
-            VIOLATED | {"severity": "ticket", "cause": "capacity"},
+            VIOLATED | {"severity": "warning", "cause": "capacity"},
             SLOW,
-            id="an OSD's own ticket, that others wait for it",
+            id="an OSD's own warning, that others wait for it",
         ),
         pytest.param(
             SLOW, WAITS | {"by": "osd.2"}, id="a slow OSD, one that waits for another OSD"
@@ -161,7 +180,7 @@ def test_it_silences(alertmanager: str, source: dict[str, str], target: dict[str
         pytest.param(RUN | {"cluster": "c2"}, VIOLATED, id="a test run on another cluster"),
         pytest.param(
             RUN,
-            BASE | {"alertname": "CephQosObjectsUnfound", "severity": "page", "pool": "p"},
+            BASE | {"alertname": "CephQosObjectsUnfound", "severity": "critical", "pool": "p"},
             id="a test run, unfound objects",
         ),
     ],

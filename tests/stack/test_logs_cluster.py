@@ -118,7 +118,7 @@ async def test_an_assertion_is_one_fatal_entry_with_its_backtrace_and_an_alert(
     alert = await logged.on.received(
         begin, alertname="CephQosDaemonCrashed", ceph_daemon="osd.2", log="osd"
     )
-    assert alert.receiver == "ticket"
+    assert alert.receiver == "warning"
     await logged.as_written("osd.2")
     fatal = await logged.logs.lines(
         f'{{cluster="{logged.fsid}", severity="fatal"}} |= "FAILED ceph_assert"'

@@ -47,7 +47,7 @@ async def test_a_slow_disk_is_named_and_no_other_also_when_it_ends_nothing_any_m
     finally:
         await proven.lab.faults.throttle(1)
     await load
-    assert alert.receiver == "page"
+    assert alert.receiver == "critical"
     assert alert.has(ceph_daemon="osd.1", class_="client")
     assert stalled == 1
     assert [dict(a.labels) for a in said if a.accuses_another_than("osd.1")] == []

@@ -57,7 +57,7 @@ class Judgement:
     seconds: float | None = None  # until the first alert that was expected
     stayed: float | None = None  # share of the time with the fault that it fired, once it had come
     watched: float = 0.0  # seconds in which whatever came was judged
-    paged: bool = False  # somebody was woken who should not have been
+    critical: bool = False  # a critical alert that should not have fired
     others: list[str] = field(default_factory=list)  # what should not have come
     heard: list[str] = field(default_factory=list)  # all that came
     note: str = ""

@@ -144,7 +144,7 @@ def _judged(situation: Situation, seed: int, heard: list[Heard]) -> Judgement:
         healthy=situation.healthy,
         verdict=verdict,
         seconds=seconds,
-        paged=any(it.labels.get("severity") == "page" for it in others),
+        critical=any(it.labels.get("severity") == "critical" for it in others),
         others=[str(it) for it in others],
         heard=[str(it) for it in heard],
         note="; ".join(f"not all was watched: {it}" for it in unseen(heard)),

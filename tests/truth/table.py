@@ -42,10 +42,10 @@ def _sums(rows: Sequence[dict[str, Any]]) -> Iterable[str]:
         runs = [row for row in rows if row["healthy"] is healthy]
         counts = Counter(run["verdict"] for run in runs)
         parts = [f"{counts['right']} right", *(f"{counts[it]} {it}" for it in _WORSE if counts[it])]
-        paged = sum(run["paged"] for run in runs)
+        critical = sum(run["critical"] for run in runs)
         watched = sum(run.get("watched", 0.0) for run in runs)
         situations = len({run["name"] for run in runs})
         yield (
             f"{title}: {len(runs)} runs of {situations} situations: {', '.join(parts)};"
-            f" wrong pages in {paged}; watched for {watched / 60:.0f} minutes"
+            f" wrong critical alerts in {critical}; watched for {watched / 60:.0f} minutes"
         )

@@ -112,8 +112,10 @@ def _example() -> TopSamples:
         alerts=(
             {"alertname": "Watchdog", "severity": "none"},
             _alert("CephQosMaintenance", "info", flag="noout"),
-            _alert("CephQosReservationViolated", "page", "osd.3", cause="device"),
-            _alert("CephQosReservationViolated", "page", "osd.7", cause="other_class", by=RECOVERY),
+            _alert("CephQosReservationViolated", "critical", "osd.3", cause="device"),
+            _alert(
+                "CephQosReservationViolated", "critical", "osd.7", cause="other_class", by=RECOVERY
+            ),
         ),
     )
 

@@ -32,7 +32,7 @@ BLIND: Final = RuleGroup(
               and sum_over_time(up{job=~"@job@"}[@hold@]) > 0
               and up{job=~"@job@"} offset @long_hold@
             """,
-            severity="ticket",
+            severity="warning",
             dashboard="exporter",
             summary="{{ $labels.instance }}: {{ $value }} good scrapes in @long_hold@ are too few"
             " for the rules",
@@ -57,7 +57,7 @@ BLIND: Final = RuleGroup(
                 unless on ({OSD}) {PerClass.ATTAINED_OPS}
             )
             """,
-            severity="ticket",
+            severity="warning",
             hold=600,
             dashboard="exporter",
             summary="{{ $labels.instance }}: {{ $value }} OSDs answer, but their work is not known",
@@ -76,7 +76,7 @@ BLIND: Final = RuleGroup(
               resets({QosSeries.DELIVERED_OPS}[@hour@])
             ) > @restarts@
             """,
-            severity="ticket",
+            severity="warning",
             dashboard="exporter",
             summary="{{ $labels.instance }}: counters restarted {{ $value }} times in @hour@",
             description="""
@@ -91,7 +91,7 @@ BLIND: Final = RuleGroup(
             expr=f"""
             count by (cluster, instance) ({DaemonSeries.UP}{{exported_cluster!=""}})
             """,
-            severity="ticket",
+            severity="warning",
             hold=300,
             dashboard="exporter",
             summary="{{ $labels.instance }}: Prometheus' own cluster label hides the FSID",

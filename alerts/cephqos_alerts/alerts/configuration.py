@@ -18,7 +18,7 @@ CAPACITY: Final = (
           )
           and on ({OSD}) max by ({OSD}) ({PerClass.MAIN_CAUSE}{{cause="{causes.CAPACITY}"}})
         """,
-        severity="ticket",
+        severity="warning",
         labels={"cause": causes.CAPACITY.name},
         summary='{{ $labels.ceph_daemon }} is configured for {{ $value | printf "%.1f" }} times'
         " the most it delivered in the last @day@",
@@ -45,7 +45,7 @@ SETTINGS: Final = (
           max by ({OSD}) ({DisksSeries.INFO}{{layer="osd", device=~"(loop|ram|zram|nbd).*"}})
         )
         """,
-        severity="ticket",
+        severity="warning",
         hold=900,
         summary="{{ $labels.ceph_daemon }} uses a default capacity that was never measured",
         description="""
@@ -63,7 +63,7 @@ SETTINGS: Final = (
         ) > 1
         {_NO_RESTARTS}
         """,
-        severity="ticket",
+        severity="warning",
         hold=900,
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.media }} OSDs run {{ $value }} different"
@@ -83,7 +83,7 @@ SETTINGS: Final = (
         ) > 1
         {_NO_RESTARTS}
         """,
-        severity="ticket",
+        severity="warning",
         hold=900,
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }} runs both WPQ and mClock",
@@ -99,7 +99,7 @@ SETTINGS: Final = (
         sum by ({OSD}) (max by ({OSD_CLASS}) ({QosSeries.RESERVATION_RATIO})) > @oversubscribed@
           and on ({OSD}) {QosSeries.SCHEDULER_INFO}{{profile="custom"}}
         """,
-        severity="ticket",
+        severity="warning",
         hold=300,
         summary="{{ $labels.ceph_daemon }}: the custom profile reserves"
         " {{ $value | humanizePercentage }} of the OSD",

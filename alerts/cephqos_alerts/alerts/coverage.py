@@ -19,7 +19,7 @@ COVERAGE: Final = RuleGroup(
             name="CephQosExporterDown",
             about=(),
             expr='up{job=~"@job@"} == 0',
-            severity="ticket",
+            severity="warning",
             hold=300,
             dashboard="exporter",
             summary="no answer from the exporter at {{ $labels.instance }}",
@@ -32,7 +32,7 @@ COVERAGE: Final = RuleGroup(
             name="CephQosNothingScraped",
             about=(),
             expr='absent(up{job=~"@job@"})',
-            severity="ticket",
+            severity="warning",
             hold=900,
             dashboard="exporter",
             summary="no exporter of cephqos is scraped",
@@ -48,7 +48,7 @@ COVERAGE: Final = RuleGroup(
             max by ({OSD}, instance) ({DaemonSeries.UP}) == 0
               unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP}) == 1
             """,
-            severity="page",
+            severity="critical",
             hold=120,
             summary="{{ $labels.ceph_daemon }} does not answer",
             description=f"""
@@ -73,7 +73,7 @@ COVERAGE: Final = RuleGroup(
             name="CephQosScrapeNearDeadline",
             about=(),
             expr='scrape_duration_seconds{job=~"@job@"} > @scrape_seconds@',
-            severity="ticket",
+            severity="warning",
             hold=300,
             dashboard="exporter",
             summary="scraping {{ $labels.instance }} takes {{ $value | humanizeDuration }}",
@@ -134,7 +134,7 @@ SLOW_COVERAGE: Final = RuleGroup(
             max by ({OSD}) ({ClusterSeries.OSD_UP}) == 1
               unless on ({OSD}) max by ({OSD}) ({DaemonSeries.UP})
             """,
-            severity="ticket",
+            severity="warning",
             hold=600,
             dashboard="cluster",
             summary="{{ $labels.ceph_daemon }} is up, but no exporter reports it",
@@ -150,7 +150,7 @@ SLOW_COVERAGE: Final = RuleGroup(
             count by (cluster) ({DaemonSeries.UP})
               unless on (cluster) count by (cluster) ({ClusterSeries.UP})
             """,
-            severity="ticket",
+            severity="warning",
             hold=600,
             dashboard="exporter",
             summary="cluster {{ $labels.cluster }}: no exporter of role cluster",
@@ -180,7 +180,7 @@ SLOW_COVERAGE: Final = RuleGroup(
             expr=f"""
             max by (cluster, ceph_daemon, collector) ({ExporterSeries.COLLECTOR_SUCCESS}) == 0
             """,
-            severity="ticket",
+            severity="warning",
             hold=600,
             dashboard="exporter",
             summary="{{ $labels.ceph_daemon }}: the collector {{ $labels.collector }} fails",
@@ -198,7 +198,7 @@ SLOW_COVERAGE: Final = RuleGroup(
               increase({ExporterSeries.COLLECTOR_NOT_UNDERSTOOD}[@hold@])
             ) > 0
             """,
-            severity="ticket",
+            severity="warning",
             hold=600,
             dashboard="exporter",
             summary="{{ $labels.instance }}: this Ceph is newer than this cephqos",

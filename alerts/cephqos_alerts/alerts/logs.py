@@ -36,7 +36,7 @@ LOGS = RuleGroup(
                   )
                 )
             """,
-            severity="ticket",
+            severity="warning",
             summary=(
                 "{{ $labels.ceph_daemon }} rejected its benchmark:"
                 " {{ $value | printf `%.0f` }} IOPS is out of range"
@@ -81,7 +81,7 @@ LOGS = RuleGroup(
                   )
                 ) >= {_BURST}
             """,
-            severity="ticket",
+            severity="warning",
             summary=(
                 "{{ $labels.ceph_daemon }} had {{ $value }} requests at once that took longer than"
                 " osd_op_complaint_time"
@@ -108,7 +108,7 @@ LOGS = RuleGroup(
                   "ceph_daemon", "$1", "peer", "(.+)"
                 )
             """,
-            severity="ticket",
+            severity="warning",
             summary="{{ $labels.ceph_daemon }} did not answer heartbeats of {{ $value }} OSDs",
             description="""
                 Seen in their logs within the last 5 minutes; the OSD may be down by now, or up
@@ -127,7 +127,7 @@ LOGS = RuleGroup(
                   )
                 ) > 0
             """,
-            severity="ticket",
+            severity="warning",
             summary="A scrub of PG {{ $labels.pg }} found {{ $value }} errors",
             description="""
                 Copies of an object differ or one cannot be read. The lines above it in the log of
@@ -143,7 +143,7 @@ LOGS = RuleGroup(
                   count_over_time({log=~"osd|mon|mgr|mds", severity="fatal"} [15m])
                 )
             """,
-            severity="ticket",
+            severity="warning",
             summary="{{ $labels.ceph_daemon }} crashed: a failed assertion or a fatal signal",
             description="""
                 Within the last 15 minutes. Its log has the assertion and the backtrace in one

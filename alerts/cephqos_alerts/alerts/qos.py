@@ -10,17 +10,17 @@ from cephqos_base.recorded import PerClass, PerCluster, PerClusterClass, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, QosSeries
 
 # Causes that an operator can end at night. All others can wait until morning.
-_PAGING: Final = (
+_ENDED_AT_NIGHT: Final = (
     f"{causes.OTHER_CLASS}|{causes.LIMIT}|{causes.ONE_SHARD}"
     f"|{causes.DEVICE}|{causes.CPU}|{causes.NETWORK}"
 )
-_PAGED: Final = (f'class="client", cause=~"{_PAGING}"',)
-_TICKETED: Final = (
-    f'class="client", cause!~"{_PAGING}|{causes.OTHER_OSD}"',
+_CRITICAL: Final = (f'class="client", cause=~"{_ENDED_AT_NIGHT}"',)
+_WARNING: Final = (
+    f'class="client", cause!~"{_ENDED_AT_NIGHT}|{causes.OTHER_OSD}"',
     f'class=~"background_.*", cause!="{causes.OTHER_OSD}"',
 )
-# Time spent on another OSD is told there, by a page that silences these; who is to blame may take a
-# while to be seen.
+# Time spent on another OSD is told there, by a critical alert that silences these; who is to
+# blame may take a while to be seen.
 _AWAY: Final = f'cause="{causes.OTHER_OSD}"'
 
 
@@ -43,7 +43,7 @@ def _firing(alert: str, by: str, **labels: str) -> str:
     return f'max by ({by}) (ALERTS{{alertname="{alert}"{more}, alertstate="firing"}}) and'
 
 
-# Who waits for another OSD is told later: the page of that OSD comes first.
+# Who waits for another OSD is told later: the critical alert of that OSD comes first.
 _LASTING_LONGER: Final = (
     f"{PerClass.VIOLATED_LASTING} and count_over_time({PerClass.VIOLATED_LASTING}[@long_hold@])"
     " > @long_hold_evaluations@ - @hold_evaluations@"
@@ -168,7 +168,7 @@ _REPLICA_SLOW: Final = Alert(
         count_over_time({PerOsd.SLOW_FOR_RECOVERY}[@hold@]) >= @lasting@ * @hold_evaluations@
       )
     """,
-    severity="page",
+    severity="critical",
     labels={"cause": causes.OTHER_OSD.name},
     summary="{{ $labels.ceph_daemon }}: clients of {{ $value }} other OSDs wait for it",
     description=f"""
@@ -205,7 +205,7 @@ _REPEATED: Final = Alert(
       unless on ({OSD_CLASS}) ({_REPEATED_ELSEWHERE.strip()})
       unless on ({OSD_CLASS}) ({_ONLY_A_TARGET.strip()})
     """,
-    severity="ticket",
+    severity="warning",
     summary="{{ $labels.ceph_daemon }}: the reservation of {{ $labels.class }} is violated again"
     " and again",
     description=f"""
@@ -291,7 +291,7 @@ _TARGETS: Final = (
         )
         * on ({OSD_CLASS}) group_left (cause, by) {PerClass.MAIN_CAUSE}
         """,
-        severity="ticket",
+        severity="warning",
         labels={"scope": "osd"},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} is below its policy target"
         f" (cause: {{{{ $labels.cause }}}}{_BY})",
@@ -312,7 +312,7 @@ _TARGETS: Final = (
         )
         * on (cluster, class) group_left (cause, by) {PerClusterClass.MAIN_CAUSE}
         """,
-        severity="ticket",
+        severity="warning",
         labels={"scope": "cluster"},
         dashboard="cluster",
         summary="cluster {{ $labels.cluster }}: {{ $labels.class }} is below its policy target"
@@ -382,7 +382,7 @@ _LIMIT: Final = (
         {PerClass.ATTAINED_OPS}
           and on ({OSD_CLASS}) ({_HELD})
         """,
-        severity="ticket",
+        severity="warning",
         labels={"cause": causes.LIMIT.name},
         summary="{{ $labels.ceph_daemon }}: {{ $labels.class }} waits for its limit while the OSD"
         " is idle",
@@ -403,15 +403,15 @@ QOS: Final = RuleGroup(
             record=PerClass.VIOLATED_LASTING,
             expr=_lasting(PerClass.VIOLATED, f"{previously(PerClass.VIOLATED_LASTING)} and"),
         ),
-        _reservation("page", _violated(*_PAGED)),
+        _reservation("critical", _violated(*_CRITICAL)),
         _reservation(
-            "ticket",
-            f"({_violated(*_TICKETED)}) or ({_violated(_AWAY, lasting=_LASTING_LONGER)})",
+            "warning",
+            f"({_violated(*_WARNING)}) or ({_violated(_AWAY, lasting=_LASTING_LONGER)})",
         ),
         _REPLICA_SLOW,
         _REPEATED,
-        _cluster_wide("page", *_PAGED),
-        _cluster_wide("ticket", *_TICKETED),
+        _cluster_wide("critical", *_CRITICAL),
+        _cluster_wide("warning", *_WARNING),
         *_TARGETS,
         *_LIMIT,
         *CAPACITY,

@@ -26,7 +26,7 @@ SCRUB: Final = RuleGroup(
                   (increase({ScrubSeries.POOL_OBJECTS}[@long_hold@])) == 0
               )
             """,
-            severity="ticket",
+            severity="warning",
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: scrubs are running but make no progress",
@@ -43,7 +43,7 @@ SCRUB: Final = RuleGroup(
             > on (cluster, pool)
             max by (cluster, pool) ({ScrubSeries.POOL_INTERVAL_SECONDS}{{level="deep"}})
             """,
-            severity="ticket",
+            severity="warning",
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: deep scrubs cannot keep up with their schedule",
@@ -62,7 +62,7 @@ SCRUB: Final = RuleGroup(
               ({ScrubSeries.POOL_SCHEDULE_PGS}{{state="overdue"}} offset @day@)
             >= @scrub_growth@
             """,
-            severity="ticket",
+            severity="warning",
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: {{ $value }} more placement groups overdue for a"
@@ -95,7 +95,7 @@ RECOVERY: Final = RuleGroup(
                 ) == 0
               )
             """,
-            severity="ticket",
+            severity="warning",
             hold=600,
             dashboard="background",
             summary="pool {{ $labels.pool }}: recovery has stopped with {{ $value }} object copies"
@@ -109,7 +109,7 @@ RECOVERY: Final = RuleGroup(
             name="CephQosRecoveryTooSlow",
             about=("load", "recovery"),
             expr=f"max by (cluster, pool) ({RecoverySeries.POOL_ETA_SECONDS}) > @recovery_eta@",
-            severity="ticket",
+            severity="warning",
             hold=900,
             dashboard="background",
             summary="pool {{ $labels.pool }}: recovery will take another"
@@ -124,7 +124,7 @@ RECOVERY: Final = RuleGroup(
             name="CephQosObjectsUnfound",
             about=(),
             expr=f"max by (cluster, pool) ({RecoverySeries.POOL_UNFOUND_OBJECTS}) > 0",
-            severity="page",
+            severity="critical",
             hold=300,
             dashboard="background",
             summary="pool {{ $labels.pool }}: {{ $value }} objects unfound",
@@ -153,7 +153,7 @@ SATURATION: Final = RuleGroup(
               )
             )
             """,
-            severity="ticket",
+            severity="warning",
             hold=900,
             summary="{{ $labels.ceph_daemon }}: a {{ $labels.group }} thread uses a whole CPU",
             description="""
@@ -170,7 +170,7 @@ SATURATION: Final = RuleGroup(
               > @device_history@ * {PerOsd.DEVICE_LATENCY_SECONDS_MEDIAN1D}
               and on ({OSD}) ({PerOsd.DEVICE_DEPTH} > 1)
             """,
-            severity="ticket",
+            severity="warning",
             hold=900,
             summary="{{ $labels.ceph_daemon }}: its device is much slower than usual",
             description="""
@@ -183,7 +183,7 @@ SATURATION: Final = RuleGroup(
             name="CephQosReactorShared",
             about=(),
             expr=f"max by ({OSD}, by) ({PlacementSeries.REACTORS_SHARED}) > 0",
-            severity="ticket",
+            severity="warning",
             hold=300,
             summary="{{ $labels.ceph_daemon }}: {{ $value }} reactors share their CPU"
             " ({{ $labels.by }})",

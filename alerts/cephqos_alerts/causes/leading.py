@@ -65,13 +65,13 @@ CAUSE: Final = RuleGroup(
             comment="""
             What lasts leads: it labels alerts, which must not flap with it. What has lasted stays
             until a hold has gone by without it: a fault that was mended would end as an unknown
-            one, with a ticket after the page. Where a host or its network has failed, who is to
-            blame changes all the time: the cause lasts all the same, and the one named stays until
-            it was another one for half of the time, and more often. It ranks as it did for most of
-            a hold, and once it is seen for less than half of one, as before: a moment in which an
-            OSD seems to have failed changes nothing. But without CPU an OSD delivers now a third of
-            its best, now half: it ranks as one that has collapsed for as long as a fault may take
-            to show.
+            one, with a warning after the critical alert. Where a host or its network has failed,
+            who is to blame changes all the time: the cause lasts all the same, and the one named
+            stays until it was another one for half of the time, and more often. It ranks as it did
+            for most of a hold, and once it is seen for less than half of one, as before: a moment
+            in which an OSD seems to have failed changes nothing. But without CPU an OSD delivers
+            now a third of its best, now half: it ranks as one that has collapsed for as long as a
+            fault may take to show.
             """,
             expr=f"""
             (

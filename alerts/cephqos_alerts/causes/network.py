@@ -51,7 +51,7 @@ NETWORK: Final = CauseEvidence(
     " OSD itself where more of its peers are slow than of the peer's: suspect its own link. Goes"
     f" before {causes.OTHER_OSD} if neither the device nor the CPU of `by` shows anything, and"
     " no other OSD whose device or CPU does is waited for",
-    blind="heartbeat times are averages of a minute: the page of CephQosReplicaSlow comes first",
+    blind="heartbeat times are averages of a minute: the alert CephQosReplicaSlow comes first",
     other_ranks=f"{_ONLY_NETWORK_RANK} where neither the device nor the CPU of `by` shows anything",
     expr=f"{ranked(f'{_SLOW} unless on (cluster, by) {_SICK}', _ONLY_NETWORK_RANK)}"
     f"\nor {ranked(_SLOW, causes.NETWORK.rank)}",

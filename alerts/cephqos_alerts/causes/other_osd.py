@@ -75,7 +75,7 @@ OTHER_OSD: Final = CauseEvidence(
     " OSD; once named, until another one is twice as slow. Without such an OSD `by` is absent; with"
     " one, less than 42 % is enough to go before"
     f" {causes.REPLICA_WRITES}, {causes.CAPACITY} and {causes.UNKNOWN} (all well: 46 to 71 %). A"
-    " ticket comes after 15 minutes only: the page of `by`, if there is one, comes first and"
+    " warning comes after 15 minutes only: the alert of `by`, if there is one, comes first and"
     " silences it. Recovery, scrub and trimming that lack something while an OSD of the cluster"
     " holds up others have this cause too",
     blind="of clients, writes only; erasure-coded pools: found only if the culprit's own device"

@@ -18,7 +18,7 @@ HEADER: Final = (
 
 DEFAULT_WEBHOOK: Final = "http://localhost:5001"
 
-RECEIVERS: Final = ("nobody", "watchdog", "page", "ticket", "info")
+RECEIVERS: Final = ("nobody", "watchdog", "critical", "warning", "info")
 
 
 def alertmanager_config(
@@ -63,13 +63,13 @@ def _route(settings: RuleSettings) -> dict[str, Any]:
         }
 
     return {
-        "receiver": "ticket",
+        "receiver": "warning",
         "group_by": ["cluster", "cause", "severity"],
         **times(120, 300, 86400),
         "routes": [
             {"matchers": ['alertname="Watchdog"'], "receiver": "watchdog", **times(0, 60, 300)},
             {"matchers": ['severity="none"'], "receiver": "nobody"},
-            {"matchers": ['severity="page"'], "receiver": "page", **times(30, 120, 3600)},
+            {"matchers": ['severity="critical"'], "receiver": "critical", **times(30, 120, 3600)},
             {"matchers": ['severity="info"'], "receiver": "info", **times(300, 600, 604800)},
         ],
     }
@@ -90,7 +90,7 @@ def _inhibitions() -> list[dict[str, Any]]:
         # The OSD that is waited for is told of by its own promise, if that is broken too; those
         # that wait for it are told of by it.
         _rule(
-            [*_named("CephQosReservationViolated"), 'severity="page"'],
+            [*_named("CephQosReservationViolated"), 'severity="critical"'],
             _named("CephQosReplicaSlow"),
             "ceph_daemon",
         ),
@@ -112,7 +112,7 @@ def _inhibitions() -> list[dict[str, Any]]:
             _named("CephQosReservationViolated"),
             *("class", "cause", "by", "severity"),
         ),
-        _rule([*burn, 'severity="page"'], [*burn, 'severity="ticket"'], "slo"),
+        _rule([*burn, 'severity="critical"'], [*burn, 'severity="warning"'], "slo"),
         _rule(_named("CephQosSchedulersMixed"), _named("CephQosSettingsDiffer")),
         _rule(_flags("noout|nodown|noup"), _about("absence")),
         _rule(_flags("noout|norecover|nobackfill|norebalance|noin"), _about("recovery")),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Severity = Literal["page", "ticket", "info", "none"]
+Severity = Literal["critical", "warning", "info", "none"]
 
 # What an alert can be about, for alertmanager.py to know when it says nothing new:
 # - osd: what one OSD promises or does, pointless while that OSD does not answer

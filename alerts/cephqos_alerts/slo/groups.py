@@ -36,10 +36,10 @@ class Burn:
 
 # The windows and shares of chapter 5 of Google's "The Site Reliability Workbook".
 BURNS: Final = (
-    Burn("page", 1 * HOUR, 5 * MINUTE, 0.02),
-    Burn("page", 6 * HOUR, 30 * MINUTE, 0.05),
-    Burn("ticket", 1 * DAY, 2 * HOUR, 0.10),
-    Burn("ticket", 3 * DAY, 6 * HOUR, 0.10),
+    Burn("critical", 1 * HOUR, 5 * MINUTE, 0.02),
+    Burn("critical", 6 * HOUR, 30 * MINUTE, 0.05),
+    Burn("warning", 1 * DAY, 2 * HOUR, 0.10),
+    Burn("warning", 3 * DAY, 6 * HOUR, 0.10),
 )
 _WINDOWS: Final = sorted({w for burn in BURNS for w in (burn.long, burn.short)})
 

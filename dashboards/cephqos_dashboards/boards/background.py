@@ -250,5 +250,5 @@ BOARD = Board(
         BoardRow("Recovery", _RECOVERY),
         BoardRow("Scrub", _SCRUB),
     ),
-    annotations=(frame.pages(),),
+    annotations=(frame.critical_alerts(),),
 )

@@ -177,5 +177,5 @@ BOARD = Board(
         BoardRow("Where it is slow", _WHO),
         BoardRow("Operations that read and write at once (rw)", _of("rw", "rw"), collapsed=True),
     ),
-    annotations=(frame.pages(),),
+    annotations=(frame.critical_alerts(),),
 )

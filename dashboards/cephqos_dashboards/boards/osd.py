@@ -343,5 +343,5 @@ BOARD = Board(
     ),
     logs=True,
     variables=(frame.osd_variable(),),
-    annotations=(frame.pages(),),
+    annotations=(frame.critical_alerts(),),
 )

@@ -80,8 +80,8 @@ _TOP = (
     figure(
         About(
             title="Alerts fire",
-            reads="""Pages wake someone, tickets wait for the morning. Silenced and inhibited alerts
-            are counted, too.""",
+            reads="""Critical: clients suffer now. Warnings can wait until morning. Silenced and
+            inhibited alerts are counted, too.""",
             empty="no rule is known",
             width=4,
             height=_HEIGHT,
@@ -253,5 +253,5 @@ BOARD = Board(
         BoardRow("Hosts and capacity", _HOSTS),
         BoardRow("Recovery and scrub", _BACKGROUND),
     ),
-    annotations=(frame.pages(shown=True),),
+    annotations=(frame.critical_alerts(shown=True),),
 )

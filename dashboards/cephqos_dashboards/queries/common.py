@@ -27,9 +27,9 @@ DETAIL: Final = 'cluster="$detail"'
 ONE_OSD: Final = 'cluster="$cluster", ceph_daemon="$osd"'
 ALL_OF: Final = "cluster, ceph_daemon, class"
 
-PAGES: Final = (
+CRITICAL_ALERTS: Final = (
     "max by (alertname, ceph_daemon, class)"
-    f' (ALERTS{{{CLUSTER}, alertstate="firing", severity="page"}})'
+    f' (ALERTS{{{CLUSTER}, alertstate="firing", severity="critical"}})'
 )
 
 NO_RULES: Final = (

@@ -28,7 +28,7 @@ from cephqos_loadgen.top.model import (
 )
 from cephqos_loadgen.top.quantile import quantile
 
-_SEVERITIES = ("page", "ticket", "info")
+_SEVERITIES = ("critical", "warning", "info")
 
 
 def build_model(samples: TopSamples, selection: Selection) -> Model:

@@ -41,7 +41,7 @@ def test_an_example_has_a_receiver_for_every_route(example: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_tells_what_is_wrong_what_to_do_and_where_to_look(example: Path) -> None:
     for receiver in _config(example)["receivers"]:
-        if receiver["name"] in ("page", "ticket", "info"):
+        if receiver["name"] in ("critical", "warning", "info"):
             for part in ("summary", "description", "runbook_url", "dashboard_url"):
                 assert f"Annotations.{part}" in str(receiver), (receiver["name"], part)
 
@@ -59,14 +59,14 @@ def test_an_example_has_no_secret_in_it_and_is_named_in_the_documentation(exampl
     ("text", "said"),
     [
         ("receivers: [", "own.yml:1: found "),
-        ("- name: page", "own.yml:1: found a list; allowed: the key receivers, with a list"),
+        ("- name: critical", "own.yml:1: found a list; allowed: the key receivers, with a list"),
         (
-            "receivers: [page]",
-            "own.yml:1: receivers[0]: found 'page'; allowed: a receiver, with a na",
+            "receivers: [critical]",
+            "own.yml:1: receivers[0]: found 'critical'; allowed: a receiver, with a na",
         ),
         (
-            "receivers: [{name: page}, {name: nobody}]",
-            "own.yml:1: receivers: found page, nobody; allowed: also watchdog, ticket, info",
+            "receivers: [{name: critical}, {name: nobody}]",
+            "own.yml:1: receivers: found critical, nobody; allowed: also watchdog, warning, info",
         ),
     ],
 )

@@ -112,7 +112,7 @@ def test_every_alert_says_who_how_bad_what_to_do_and_where_to_look(
     rule: dict[str, dict[str, str]],
 ) -> None:
     annotations = rule["annotations"]
-    assert rule["labels"]["severity"] in ("page", "ticket", "info", "none")
+    assert rule["labels"]["severity"] in ("critical", "warning", "info", "none")
     assert not [name for name in annotations if name.endswith("_url")]  # without a URL, no link
     assert len(annotations["summary"]) < 220
     assert "@" not in annotations["description"] + annotations["summary"]

@@ -59,7 +59,7 @@ def test_alertmanagers_configuration_is_written_where_it_is_asked_for(
     out, config = tmp_path / "rules", tmp_path / "am/alertmanager.yml"
     argv = ("--out", out, "--alertmanager", config, "--webhook", "http://example.com:1")
     assert rules("build", *argv) == 0
-    assert "http://example.com:1/page" in config.read_text()
+    assert "http://example.com:1/critical" in config.read_text()
     assert rules("check", *argv) == 0
     assert str(config) in capsys.readouterr().out
 
@@ -177,7 +177,7 @@ def test_a_configuration_with_secrets_is_as_readable_as_the_file_they_came_from(
     tmp_path: Path,
 ) -> None:
     receivers, out = tmp_path / "receivers.yml", tmp_path / "alertmanager.yml"
-    names = ("nobody", "watchdog", "page", "ticket", "info")
+    names = ("nobody", "watchdog", "critical", "warning", "info")
     receivers.write_text(yaml.safe_dump({"receivers": [{"name": name} for name in names]}))
     receivers.chmod(0o600)
     files = ("--out", tmp_path / "rules", "--alertmanager", out)

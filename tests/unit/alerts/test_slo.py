@@ -126,9 +126,14 @@ def test_burn_rates_of_a_month_are_the_well_known_ones() -> None:
     assert [burn.factor(parse()) for burn in BURNS] == pytest.approx([14.4, 6, 3, 1])
 
 
-def test_an_slo_gets_two_pages_and_two_tickets_each_over_two_windows() -> None:
+def test_an_slo_gets_two_critical_alerts_and_two_warnings_each_over_two_windows() -> None:
     alerts = [rule for rule in _rules(parse()) if "alert" in rule]
-    assert [a["labels"]["severity"] for a in alerts] == ["page", "page", "ticket", "ticket"]
+    assert [a["labels"]["severity"] for a in alerts] == [
+        "critical",
+        "critical",
+        "warning",
+        "warning",
+    ]
     for alert, (long, short) in zip(
         alerts, [("1h", "5m"), ("6h", "30m"), ("1d", "2h"), ("3d", "6h")], strict=True
     ):

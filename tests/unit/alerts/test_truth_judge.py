@@ -13,7 +13,7 @@ from tests.truth.table import table
 from cephqos_base.errors import UsageError
 
 VIOLATED = "CephQosReservationViolated"
-DEVICE = ExpectedFinding(alert=(VIOLATED,), osd=1, cause="device", severity="page")
+DEVICE = ExpectedFinding(alert=(VIOLATED,), osd=1, cause="device", severity="critical")
 
 
 def _situation(*expect: ExpectedFinding, allow: tuple[ExpectedFinding, ...] = ()) -> Situation:
@@ -22,7 +22,7 @@ def _situation(*expect: ExpectedFinding, allow: tuple[ExpectedFinding, ...] = ()
     )
 
 
-def _heard(osd: int, cause: str, after: float = 10, severity: str = "page") -> Heard:
+def _heard(osd: int, cause: str, after: float = 10, severity: str = "critical") -> Heard:
     labels = {"alertname": VIOLATED, "ceph_daemon": f"osd.{osd}", "cause": cause}
     return Heard(after, labels | {"severity": severity})
 
@@ -34,7 +34,7 @@ def _heard(osd: int, cause: str, after: float = 10, severity: str = "page") -> H
         ([], "missed"),
         ([_heard(1, "device", after=31)], "late"),
         ([_heard(1, "capacity")], "wrong cause"),
-        ([_heard(1, "device", severity="ticket")], "wrong cause"),
+        ([_heard(1, "device", severity="warning")], "wrong cause"),
         ([_heard(1, "device"), _heard(0, "unknown")], "wrong OSD"),
     ],
 )
@@ -54,7 +54,7 @@ def test_anything_on_a_healthy_cluster_is_false_unless_it_is_allowed() -> None:
 
 def test_a_fault_that_was_not_found_is_missed_unless_the_watching_failed_before_it() -> None:
     before, after = (
-        Heard(at, {"alertname": "CephQosCollectorFailing", "severity": "ticket"}) for at in (5, 15)
+        Heard(at, {"alertname": "CephQosCollectorFailing", "severity": "warning"}) for at in (5, 15)
     )
     assert judge(_situation(DEVICE), [before], 0)[0] == "not run"
     assert judge(_situation(DEVICE), [after], 0)[0] == "missed"
@@ -64,7 +64,7 @@ def test_a_fault_that_was_not_found_is_missed_unless_the_watching_failed_before_
 
 
 def test_a_healthy_cluster_that_was_not_watched_proves_nothing() -> None:
-    failing = Heard(9, {"alertname": "CephQosTooFewSamples", "severity": "ticket"})
+    failing = Heard(9, {"alertname": "CephQosTooFewSamples", "severity": "warning"})
     assert judge(_situation(), [failing], 0) == ("not run", None, [])
     assert judge(_situation(), [failing, _heard(0, "unknown")], 0)[0] == "false"
 
@@ -142,7 +142,7 @@ def test_an_unknown_key_is_an_error_that_names_the_file(tmp_path: Path) -> None:
 
 
 def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
-    row = {"seed": 0, "digest": "d", "paged": False, "others": [], "note": "", "seen": {}}
+    row = {"seed": 0, "digest": "d", "critical": False, "others": [], "note": "", "seen": {}}
     row["watched"] = 600.0
     rows = [
         {**row, "name": "calm", "healthy": True, "verdict": "right", "seconds": None},
@@ -158,7 +158,7 @@ def test_the_table_has_a_line_for_each_situation_and_sums() -> None:
     ]
     text = table(rows)
     assert "| slow | 2 | 1 right, 1 missed | 12 | 93% |  |" in text
-    assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong pages in 0;" in text
+    assert "faults: 2 runs of 1 situations: 1 right, 1 missed; wrong critical alerts in 0;" in text
     assert text.splitlines()[-1].endswith("watched for 20 minutes")
 
 

@@ -116,9 +116,9 @@ def test_the_biggest_tile_of_the_first_row_names_the_osd_to_look_at() -> None:
 
 def test_a_legend_tells_dashed_from_dotted() -> None:
     """And a pattern of lines is never all that tells two of them apart."""
-    shown = [it for uid in UIDS for panel in panels(boards()[uid]) for it in _styles(panel)]
-    assert ("dash", "reservation (dashed)") in shown
-    assert ("dot", "limit (dotted)") in shown
+    styles = [it for uid in UIDS for panel in panels(boards()[uid]) for it in _styles(panel)]
+    assert ("dash", "reservation (dashed)") in styles
+    assert ("dot", "limit (dotted)") in styles
 
 
 def _styles(panel: Mapping[str, Any]) -> Iterable[tuple[str, str]]:

@@ -86,17 +86,17 @@ def test_an_alert_is_kept_and_told_with_its_receiver(
     port: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     alert = {"status": "firing", "labels": {"alertname": "A"}}
-    message = json.dumps({"receiver": "page", "alerts": [alert]}).encode()
-    assert posted(port, message, to="/page") == 200
+    message = json.dumps({"receiver": "critical", "alerts": [alert]}).encode()
+    assert posted(port, message, to="/critical") == 200
     kept = [json.loads(line) for line in (tmp_path / "alerts.jsonl").read_text().splitlines()]
     assert [alert["labels"]["alertname"] for alert in kept] == ["A"]
-    assert "firing A to page" in capfd.readouterr().out
+    assert "firing A to critical" in capfd.readouterr().out
 
 
 def test_control_characters_of_an_alert_do_not_reach_the_terminal(webhook: ModuleType) -> None:
     alert = {"status": "firing", "labels": {"alertname": "A", "pool": "\x1b[2J\n"}}
-    line = webhook.line_of(alert, "page")
-    assert line.startswith("firing A to page") and line.isprintable()
+    line = webhook.line_of(alert, "critical")
+    assert line.startswith("firing A to critical") and line.isprintable()
 
 
 def asked(port: int) -> int:

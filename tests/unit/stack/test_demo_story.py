@@ -11,18 +11,18 @@ from cephqos_loadgen.errors import LabError
 from cephqos_stack.demo import story
 from cephqos_stack.demo.story import AlertWatch, NotifiedAlert
 
-OSD_1 = {"alertname": "A", "severity": "page", "ceph_daemon": "osd.1", "class": "client"}
+OSD_1 = {"alertname": "A", "severity": "critical", "ceph_daemon": "osd.1", "class": "client"}
 
 
 @pytest.mark.parametrize(
     ("labels", "headline"),
     [
-        ({"cause": "device"}, "FIRING (page): A osd.1 client, cause device"),
+        ({"cause": "device"}, "FIRING (critical): A osd.1 client, cause device"),
         (
             {"cause": "other_osd", "by": "osd.2"},
-            "FIRING (page): A osd.1 client, cause other_osd by osd.2",
+            "FIRING (critical): A osd.1 client, cause other_osd by osd.2",
         ),
-        ({"cause": "other_osd", "by": "osd.1"}, "FIRING (page): A osd.1 client"),
+        ({"cause": "other_osd", "by": "osd.1"}, "FIRING (critical): A osd.1 client"),
     ],
 )
 def test_an_alert_names_its_cause_and_who_that_is_unless_it_is_itself(
@@ -44,7 +44,7 @@ async def test_an_alert_that_another_one_inhibits_is_not_told_as_resolved(
                 {
                     "fingerprint": name,
                     "status": {"state": state},
-                    "labels": {"alertname": name, "severity": "page"},
+                    "labels": {"alertname": name, "severity": "critical"},
                     "annotations": {},
                 }
                 for name, state in states.items()
@@ -62,8 +62,8 @@ async def test_an_alert_that_another_one_inhibits_is_not_told_as_resolved(
     states.clear()
     assert await watch.look() == []
     assert [line.split(" after")[0].split(":")[0] for line in told] == [
-        "FIRING (page)",
-        "FIRING (page)",
+        "FIRING (critical)",
+        "FIRING (critical)",
         "RESOLVED",
         "RESOLVED",
     ]

@@ -106,7 +106,7 @@ def test_alerts_that_differ_in_the_osd_only_are_one_and_pages_come_first() -> No
     samples = example()
     again = {**samples.alerts[2], "ceph_daemon": "osd.10"}
     found = model(replace(samples, alerts=(*samples.alerts, again))).alerts
-    assert [alert.severity for alert in found] == ["page", "page", "info"]
+    assert [alert.severity for alert in found] == ["critical", "critical", "info"]
     assert found[0].osds == ("osd.3", "osd.10")
     assert found[0].since == NOW - 95
 

@@ -209,7 +209,7 @@ async def test_without_colour_the_screen_has_the_same_words(
 
 
 async def test_a_terminal_without_other_characters_gets_none() -> None:
-    samples = replace(example(), alerts=({"alertname": "Überlauf", "severity": "page"},))
+    samples = replace(example(), alerts=({"alertname": "Überlauf", "severity": "critical"},))
     app = Top(Watch(FakeSource(samples), 0.2, now=lambda: NOW + 1), View(), ascii_only=True)
     async with app.run_test(size=(80, 24)) as pilot:
         await fetched(pilot, app)
@@ -259,7 +259,9 @@ async def test_names_of_thousands_of_osds_and_who_takes_the_work_can_be_read_at_
 
 
 async def test_hostile_names_do_not_reach_the_terminal() -> None:
-    hostile = replace(example(), alerts=({"alertname": "\x1b]0;x\x07[red]", "severity": "page"},))
+    hostile = replace(
+        example(), alerts=({"alertname": "\x1b]0;x\x07[red]", "severity": "critical"},)
+    )
     app = top(FakeSource(hostile))
     async with app.run_test(size=(160, 50)) as pilot:
         await fetched(pilot, app)
@@ -268,7 +270,7 @@ async def test_hostile_names_do_not_reach_the_terminal() -> None:
 
 
 async def test_an_osd_that_others_wait_for_is_not_said_to_wait_for_itself() -> None:
-    slow = {"alertname": "CephQosReplicaSlow", "severity": "page", "cluster": FSID}
+    slow = {"alertname": "CephQosReplicaSlow", "severity": "critical", "cluster": FSID}
     labels = {**slow, "ceph_daemon": "osd.1", "cause": "other_osd", "by": "osd.1"}
     app = top(FakeSource(replace(example(), alerts=(labels,))))
     async with app.run_test(size=(160, 50)) as pilot:

@@ -108,7 +108,7 @@ async def test_rates_are_late_while_no_scrape_is_older_than_the_window(
 
 
 async def test_firing_alerts_come_with_the_time_since_when(serve: Serve) -> None:
-    labels = {"alertname": "A", "severity": "page", **OSD}
+    labels = {"alertname": "A", "severity": "critical", **OSD}
     fake = FakePrometheus(
         {
             "ALERTS{": [({"__name__": "ALERTS", "alertstate": "firing", **labels}, 1.0)],

@@ -334,7 +334,7 @@ def alerts(canvas: Canvas) -> Section:
 
 
 def alert_line(alert: FiringAlert, now: float) -> Line:
-    style: Style = {"page": "bad", "ticket": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
+    style: Style = {"critical": "bad", "warning": "warn"}.get(alert.severity, "")  # type: ignore[assignment]
     who = ", ".join(alert.osds) if len(alert.osds) <= 3 else f"{len(alert.osds)} OSDs"
     cause = f"{alert.cause} by {short(alert.by)}" if alert.by else alert.cause
     if alert.by in alert.osds:  # CephQosReplicaSlow
