@@ -79,14 +79,17 @@ class Loggers:
         self._labelled = labelled
 
     def total(self, pattern: str, counter: str) -> float | None:
-        """A counter summed over the sets of all loggers whose names begin so; None without any."""
+        """A counter summed over the sets of all loggers whose names begin so.
+
+        None if there is no such set, or if one of them lacks it.
+        """
         found = [
-            one["counters"][counter]
+            one["counters"].get(counter)
             for name, sets in self._reply.items()
             if self._labelled and name.startswith(pattern)
             for one in sets
         ]
-        return sum(found) if found else None
+        return None if None in found or not found else sum(found)
 
     def required(self, logger: str) -> Mapping[str, Any]:
         """The counters of a logger; ReplyMissing without it, as on Crimson, whose names differ."""

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cephqos_exporter.collectors.base import DaemonCollector
+from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.collectors.interval import SLOWLY
-from cephqos_exporter.daemon import Command, Daemon, DaemonView
-from cephqos_exporter.families import Family
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
+from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.reservations import SIDES, reservation_kind
 
 RESERVATIONS: Final = "dump_recovery_reservations"
@@ -79,17 +81,30 @@ class RecoveryCollector(
         return _RecoveryOsd(Labels(view.labels))
 
     def families(self, view: DaemonView, state: _RecoveryOsd) -> Iterable[Family]:
+        odd = view.not_understood
         loggers = self.counters.loggers(view)
         osd = loggers.required("osd")
-        families = [_counter(state.labels, osd, *row) for row in _COUNTERS if row[0] in osd]
+        families: list[Family] = []
+        for key, name, text in _COUNTERS:
+            value = figure(osd, key, odd)
+            if value is not None:
+                families.append(single(name, "counter", text, state.labels.base, value))
         states = loggers.get("recoverystate_perf")
-        if states is not None:
-            families.append(_states(state.labels, states))
-        families += _reservations(view.reply(RESERVATIONS), state)
+        if states is None:
+            odd.add("counter", "recoverystate_perf")
+        else:
+            families.append(_states(state.labels, states, odd))
+        try:
+            reply = view.reply(RESERVATIONS)
+        except ReplyMissing as exc:
+            raise ReplyMissing(exc.command, exc.reason, families) from exc
+        families += _reservations(reply, state, odd)
         return families
 
 
-def _reservations(reply: Mapping[str, Any], osd: _RecoveryOsd) -> Iterable[Family]:
+def _reservations(
+    reply: Mapping[str, Any], osd: _RecoveryOsd, odd: NotUnderstood
+) -> Iterable[Family]:
     held = Family(
         "cephqos_recovery_reservations",
         "gauge",
@@ -102,9 +117,13 @@ def _reservations(reply: Mapping[str, Any], osd: _RecoveryOsd) -> Iterable[Famil
         ("Most reservations that this OSD grants at once on each side (osd_max_backfills)."),
     )
     for side in SIDES:
-        reserver = reply[f"{side}_reservations"]
-        most.add(osd.labels.of("side", side), reserver["max_allowed"])
-        counts = _count(reserver)
+        try:
+            reserver = reply[f"{side}_reservations"]
+            counts, allowed = _count(reserver), reserver["max_allowed"]
+        except (LookupError, TypeError, ValueError) as exc:
+            odd.add("reply", f"{RESERVATIONS}: {side}: {exc!r}")
+            continue
+        most.add(osd.labels.of("side", side), allowed)
         osd.seen.update(kind for _, kind in counts)
         for state in ("in_progress", "queued"):
             for kind in sorted(osd.seen):
@@ -113,13 +132,7 @@ def _reservations(reply: Mapping[str, Any], osd: _RecoveryOsd) -> Iterable[Famil
     return held, most
 
 
-def _counter(labels: Labels, counters: Mapping[str, Any], key: str, name: str, text: str) -> Family:
-    family = Family(name, "counter", text)
-    family.add(labels.base, counters[key])
-    return family
-
-
-def _states(labels: Labels, counters: Mapping[str, Any]) -> Family:
+def _states(labels: Labels, counters: Mapping[str, Any], odd: NotUnderstood) -> Family:
     family = Family(
         "cephqos_recovery_state_seconds",
         "summary",
@@ -128,11 +141,12 @@ def _states(labels: Labels, counters: Mapping[str, Any]) -> Family:
         "of other OSDs.",
     )
     for key, state in _STATES:
-        value = counters.get(key)
-        if value is not None:
+        seconds = figure(counters, key, odd, "sum")
+        times = figure(counters, key, odd, "avgcount")
+        if seconds is not None and times is not None:
             text = labels.of("state", state)
-            family.add(text, value["sum"], "_sum")
-            family.add(text, value["avgcount"], "_count")
+            family.add(text, seconds, "_sum")
+            family.add(text, times, "_count")
     return family
 
 

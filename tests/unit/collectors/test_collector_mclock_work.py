@@ -1,7 +1,9 @@
 """The work of each class under mClock: done, queued, late."""
 
 import pytest
+from tests.recorded import RELEASES
 
+from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
 from cephqos_exporter.collectors.mclock import MclockCollector
 from cephqos_exporter.daemon import ReplyMissing
 
@@ -227,3 +229,157 @@ def test_histograms_that_were_due_and_did_not_come_are_asked_for_again() -> None
             osd.scrape(collector)
     osd.replies[HISTOGRAM_DUMP] = reply
     assert value(osd.scrape(collector), DONE, class_="client") == 0
+
+
+NAMES = {
+    family.name
+    for family in RecordedOsd("tentacle").scrape(MclockCollector(interval=0))
+    if family.samples
+}
+WAITED = "cephqos_qos_client_wait_seconds_total"
+OTHERS = (CLIENT, RECOVERY, IMMEDIATE, BEST_EFFORT)
+
+
+@pytest.mark.parametrize(
+    ("counter", "families", "classes"),
+    [
+        ("recovery_bytes", {DELIVERED}, {RECOVERY, BEST_EFFORT}),
+        ("push_out_bytes", {DELIVERED}, {RECOVERY, BEST_EFFORT}),
+        ("l_osd_recovery_pull_queue_latency", {DELIVERED}, {RECOVERY, BEST_EFFORT}),
+        ("op_r", {DELIVERED}, {CLIENT}),
+        ("op_w_in_bytes", {DELIVERED}, {CLIENT}),
+        ("op_rw", {DELIVERED}, {CLIENT}),
+        ("subop_w", {DELIVERED}, {IMMEDIATE}),
+        ("scrub_ec_read_bytes", {DELIVERED}, {BEST_EFFORT}),
+        ("op_latency", {WAITED}, set()),
+        ("op_process_latency", {WAITED}, set()),
+        ("op_wip", {"cephqos_qos_client_ops_in_progress"}, set()),
+        (
+            "subop_w_latency",
+            {"cephqos_qos_replica_write_seconds_total", "cephqos_qos_replica_writes_total"},
+            set(),
+        ),
+    ],
+)
+def test_a_counter_that_is_missing_costs_what_needs_it_and_nothing_else(
+    counter: str, families: set[str], classes: set[str]
+) -> None:
+    osd, collector = RecordedOsd("tentacle"), MclockCollector(interval=0)
+    del osd.counters("osd")[counter]
+    for _ in range(3):
+        found = osd.scrape(collector)
+        assert osd.not_understood == {"counter"}
+        osd.time += 6
+    assert NAMES - {family.name for family in found if family.samples} == families
+    shown = {cls for cls in OTHERS if values(found, DONE, {"class": cls})}
+    assert shown == set(OTHERS) - classes
+    assert len(values(found, "cephqos_qos_queue_length")) == 4 * len(queue_shards(osd))
+
+
+def queue_shards(osd: RecordedOsd) -> list[str]:
+    return list(osd.replies["dump_op_pq_state"])
+
+
+def test_an_osd_that_counts_no_recovery_items_has_no_figure_of_recovery() -> None:
+    """A release between 16.2 and 18.2 that has the bandwidth model: 0 would be no recovery."""
+    osd = RecordedOsd("reef")
+    counters = osd.counters("osd")
+    for key in [key for key in counters if key.startswith("l_osd_recovery_")]:
+        del counters[key]
+    found = osd.scrape(MclockCollector(interval=0))
+    assert not values(found, DONE, {"class": RECOVERY})
+    assert values(found, DONE, {"class": CLIENT})
+    assert not osd.not_understood  # it has none of them
+
+
+def test_a_histogram_that_is_missing_costs_the_class_of_clients() -> None:
+    for kind in ("op_w", "op_rw"):
+        osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
+        histogram = f"{kind}_latency_in_bytes_histogram"
+        kept = osd.replies["perf histogram dump"]["osd"].pop(histogram)
+        for _ in range(2):
+            found = osd.scrape(collector)
+            assert osd.not_understood == {"counter"}
+            assert not values(found, DONE, {"class": CLIENT})
+            assert values(found, DONE, {"class": RECOVERY})
+            osd.time += 6
+        osd.replies["perf histogram dump"]["osd"][histogram] = kept
+        assert values(osd.scrape(collector), DONE, {"class": CLIENT})
+        assert not osd.not_understood
+
+
+def test_a_counter_that_was_missing_for_a_time_makes_no_jump() -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
+    osd.counters("osd")["op_r"] = 1000
+    osd.scrape(collector)
+    osd.time += 6
+    del osd.counters("osd")["op_r"]
+    assert not values(osd.scrape(collector), DONE, {"class": CLIENT})
+    osd.time += 6
+    osd.counters("osd")["op_r"] = 1010
+    assert value(osd.scrape(collector), DONE, class_=CLIENT) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("missing", ["perf histogram dump", "osd"])
+def test_without_histograms_queues_and_promises_are_there(missing: str) -> None:
+    osd, collector = RecordedOsd("reef"), MclockCollector(interval=0)
+    if missing == "osd":
+        osd.replies["perf histogram dump"] = {}
+    else:
+        del osd.replies[missing]
+        osd.errors[missing] = "timeout"
+    with pytest.raises(ReplyMissing, match="perf histogram dump") as failure:
+        osd.scrape(collector)
+    for name in ("cephqos_qos_queue_length", RESERVED, WAITED):
+        assert values(failure.value.families, name)
+
+
+@pytest.mark.parametrize("counter", ["max", "val", "wait"])
+def test_a_part_of_a_throttle_that_is_missing_costs_one_figure(counter: str) -> None:
+    osd = RecordedOsd("reef")
+    del osd.counters("throttle-osd_client_bytes")[counter]
+    before, after = (one.scrape(MclockCollector(interval=0)) for one in (RecordedOsd("reef"), osd))
+    throttles = ("cephqos_qos_throttle_used_ratio", "cephqos_qos_throttle_wait_seconds_total")
+    count = [sum(len(values(found, name)) for name in throttles) for found in (before, after)]
+    assert count[0] - count[1] == 1
+    assert osd.not_understood == {"counter"}
+
+
+@pytest.mark.parametrize("counter", ["txc_commit_lat", "kv_commit_lat", "read_wait_aio_lat"])
+def test_a_counter_of_the_store_that_is_renamed_costs_its_own_figures(counter: str) -> None:
+    osd = RecordedOsd("reef")
+    counters = osd.counters("bluestore")
+    counters[f"{counter}_2"] = counters.pop(counter)
+    before, after = (one.scrape(MclockCollector(interval=0)) for one in (RecordedOsd("reef"), osd))
+    lost = {f.name for f in before if f.samples} - {f.name for f in after if f.samples}
+    assert len(lost) == 2 and all(name.startswith("cephqos_qos_store_") for name in lost)
+    assert osd.not_understood == {"counter"}
+
+
+def test_reservations_of_another_shape_cost_the_classes_that_recovery_may_belong_to() -> None:
+    osd = RecordedOsd("tentacle")
+    osd.replies["dump_recovery_reservations"] = {"local": []}
+    found = osd.scrape(MclockCollector(interval=0))
+    assert {c for c in OTHERS if values(found, DONE, {"class": c})} == {CLIENT, IMMEDIATE}
+    assert osd.not_understood == {"reply"}
+
+
+def test_a_queue_that_is_counted_no_more_costs_its_own_length() -> None:
+    osd = RecordedOsd("reef")
+    shards = queue_shards(osd)
+    del osd.counters(f"mclock-shard-queue-{shards[0].rpartition(':')[2]}")[
+        "mclock_client_queue_len"
+    ]
+    found = values(osd.scrape(MclockCollector(interval=0)), "cephqos_qos_queue_length")
+    assert len(found) == 4 * len(shards) - 1
+    assert osd.not_understood == {"counter"}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("moment", ["idle", "load"])
+def test_all_of_a_recorded_osd_is_understood(release: str, moment: str) -> None:
+    osd, collector = RecordedOsd(release, moment), MclockCollector(interval=0)
+    for _ in range(3):
+        osd.scrape(collector)
+        assert not osd.not_understood
+        osd.time += 6

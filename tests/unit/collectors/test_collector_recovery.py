@@ -6,6 +6,7 @@ import pytest
 from tests.recorded import RECORDINGS, RELEASES
 
 from cephqos_exporter.collectors.recovery import RecoveryCollector
+from cephqos_exporter.daemon import ReplyMissing
 
 from ..osd_views import OSD, RecordedOsd, value, values
 
@@ -75,6 +76,51 @@ def test_what_an_osd_receives_is_not_shown_as_zero() -> None:
     """subop_push is declared and never counted: a series of it would say that nothing comes in."""
     families = RecordedOsd("reef").scrape(RecoveryCollector())
     assert not [family.name for family in families if "subop" in family.name]
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_all_of_a_recorded_osd_is_understood(release: str) -> None:
+    osd = RecordedOsd(release)
+    osd.scrape(RecoveryCollector())
+    assert not osd.not_understood
+
+
+@pytest.mark.parametrize(
+    ("logger", "counter", "family"),
+    [
+        ("osd", "recovery_bytes", "cephqos_recovery_bytes_total"),
+        ("recoverystate_perf", "recovering_latency", "cephqos_recovery_state_seconds_sum"),
+    ],
+)
+def test_a_counter_that_is_renamed_costs_its_own_figure(
+    logger: str, counter: str, family: str
+) -> None:
+    osd = RecordedOsd("reef")
+    counters = osd.counters(logger)
+    counters[f"{counter}_2"] = counters.pop(counter)
+    found, before = (one.scrape(RecoveryCollector()) for one in (osd, RecordedOsd("reef")))
+    assert len(values(before, family)) - len(values(found, family)) == 1
+    assert len(values(found, NAME)) == len(values(before, NAME))
+    assert osd.not_understood == {"counter"}
+
+
+@pytest.mark.parametrize("reserver", [{}, [3, 0, [], []], {"max_allowed": 1, "in_progress": [7]}])
+def test_reservations_of_another_shape_cost_their_side(reserver: object) -> None:
+    osd = RecordedOsd("reef")
+    osd.replies["dump_recovery_reservations"]["remote_reservations"] = reserver
+    found = osd.scrape(RecoveryCollector())
+    assert not values(found, NAME, {"side": "remote"})
+    assert values(found, NAME, {"side": "local"})
+    assert osd.not_understood == {"reply"}
+
+
+def test_without_reservations_the_counters_are_there() -> None:
+    osd = RecordedOsd("reef")
+    del osd.replies["dump_recovery_reservations"]
+    osd.errors["dump_recovery_reservations"] = "timeout"
+    with pytest.raises(ReplyMissing) as failure:
+        osd.scrape(RecoveryCollector())
+    assert values(failure.value.families, "cephqos_recovery_bytes_total")
 
 
 def test_a_daemon_that_is_no_osd_is_asked_nothing() -> None:

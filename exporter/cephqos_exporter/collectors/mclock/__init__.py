@@ -27,7 +27,7 @@ from cephqos_exporter.collectors.mclock.replication import (
 )
 from cephqos_exporter.collectors.mclock.store import store_families
 from cephqos_exporter.config import Settings, text
-from cephqos_exporter.daemon import Command, Daemon, DaemonView
+from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
 from cephqos_exporter.lookup import Lookup
@@ -126,17 +126,21 @@ class MclockCollector(
         if queues.scheduler == MCLOCK:
             if qos is not None:
                 found += late_heads(queues, promised.promises, view.time, labels)
-            found.append(queue_lengths(queues, loggers, labels))
-        found += client_demand(loggers, state.waited, labels)
-        found += replica_writes(loggers, labels)
+            found.append(queue_lengths(queues, loggers, labels, view.not_understood))
+        odd = view.not_understood
+        found += client_demand(loggers, state.waited, labels, odd)
+        found += replica_writes(loggers, labels, odd)
         found += lower_bound(self._pools.on_osd(view), labels)
-        found += store_families(loggers.get("bluestore") or {}, labels)
+        found += store_families(loggers.get("bluestore"), labels, odd)
         asked = state.histograms.due
         came = HISTOGRAMS in view.replies
         state.histograms.scraped(view.time, read=came)
         if qos is not None:
             if asked or came:
-                state.attained.advance(view, loggers, qos)
+                try:
+                    state.attained.advance(view, loggers, qos)
+                except ReplyMissing as exc:
+                    raise ReplyMissing(exc.command, exc.reason, found) from exc
             found += state.attained.families(labels)
         return found
 

@@ -1,20 +1,36 @@
 """What each class of an OSD got: counters read, valued in normalised ops, written."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import Any, Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY
-from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.collectors.histograms import COMMAND as HISTOGRAMS
 from cephqos_exporter.daemon import DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.cost_models import QosState
 from cephqos_exporter.qos.reservations import degraded_share
 from cephqos_exporter.qos.sizes import Counted, SizeAxis, read_size_axis
 from cephqos_exporter.qos.work import RecoveryItems, Scrubbed, Totals, WorkMeter
 
 RESERVATIONS = "dump_recovery_reservations"
+
+# Recovery of data that is merely misplaced is best effort.
+_OF_RECOVERY: Final = frozenset({RECOVERY, BEST_EFFORT})
+_HISTOGRAM: Final = "{}_latency_in_bytes_histogram"
+_ITEMS: Final = (
+    "l_osd_recovery_queue_latency",
+    *(
+        f"l_osd_recovery_{kind}_queue_latency"
+        for kind in ("push", "push_reply", "pull", "scan", "context")
+    ),
+)
+_SCRUBBED: Final = (
+    *(f"scrub_{kind}_stats_cnt" for kind in ("replicated", "ec")),
+    *(f"scrub_{kind}_read_bytes" for kind in ("replicated", "ec")),
+)
 
 
 class AttainedWork:
@@ -23,6 +39,8 @@ class AttainedWork:
     def __init__(self) -> None:
         self._meter = WorkMeter()
         self._axis: SizeAxis | None = None
+        self._totals: Totals | None = None  # as last read
+        self._all_counted = False
         self._shown: Sequence[str] = ()  # classes
 
     def advance(self, view: DaemonView, loggers: Loggers, qos: QosState) -> None:
@@ -31,23 +49,48 @@ class AttainedWork:
         if histograms is None:
             raise ReplyMissing(HISTOGRAMS, "no histograms of the osd")
         if self._axis is None:
-            self._axis = read_size_axis(histograms["op_w_latency_in_bytes_histogram"]["axes"][1])
-        totals = read_totals(loggers, histograms)
+            self._axis = _size_axis(histograms, view.not_understood)
+        totals, unknown = self._read(loggers, histograms, view.not_understood)
+        if totals.recovery is None and qos.recovery_item_bytes is None:
+            unknown |= _OF_RECOVERY  # it is charged by items that are not counted
+        degraded = None
         # What belongs to which class is a finer point: without the reply the last answer holds.
         reservations = view.replies.get(RESERVATIONS)
-        degraded = None if reservations is None else degraded_share(reservations)
+        if reservations is not None:
+            try:
+                degraded = degraded_share(reservations)
+            except (LookupError, TypeError, ValueError) as exc:
+                view.not_understood.add("reply", f"{RESERVATIONS}: {exc!r}")
+                unknown |= _OF_RECOVERY
         self._meter.advance(totals, self._axis, qos, degraded)
+        # What all of it is cannot be told without a part that the release does count.
+        self._all_counted = not unknown
         # Where scrubs are not counted, what best effort got cannot be known.
         counted = () if totals.scrub is None else (BEST_EFFORT,)
-        self._shown = (CLIENT, RECOVERY, IMMEDIATE, *counted)
+        self._shown = [c for c in (CLIENT, RECOVERY, IMMEDIATE, *counted) if c not in unknown]
+
+    def _read(
+        self, loggers: Loggers, histograms: Mapping[str, Any], odd: NotUnderstood
+    ) -> tuple[Totals, set[str]]:
+        """What the OSD has counted since it started, and classes of which not all could be read.
+
+        What is missing is taken to be as it was.
+        """
+        rows = len(self._axis or ())
+        reading = _Reading(loggers.required("osd"), histograms, rows, odd)
+        totals = reading.totals(self._totals, loggers)
+        self._totals = totals
+        return totals, reading.unknown
 
     def families(self, labels: Labels) -> Iterable[Family]:
         """Work by class, and all of it, as last counted."""
-        return _work(self._meter.done, self._shown, labels) if self._shown else ()
+        if self._shown:
+            yield _by_class(self._meter.done, self._shown, labels)
+        if self._all_counted:
+            yield _delivered(self._meter.done, labels)
 
 
-def _work(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> Iterable[Family]:
-    """Work by class, and all of it."""
+def _by_class(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> Family:
     attained = Family(
         "cephqos_qos_normalised_ops_total",
         "counter",
@@ -57,6 +100,10 @@ def _work(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> It
     )
     for cls in shown:
         attained.add(labels.of("class", cls), done[cls])
+    return attained
+
+
+def _delivered(done: Mapping[str, float], labels: Labels) -> Family:
     text = (
         "All work that the OSD's counters show, in normalised ops. It is a lower bound:"
         " snapshot trimming and PG deletion are not counted, scrubs only from 20.x on, "
@@ -64,66 +111,108 @@ def _work(done: Mapping[str, float], shown: Sequence[str], labels: Labels) -> It
         "(cephqos_qos_delivered_is_lower_bound)."
     )
     name = "cephqos_qos_delivered_normalised_ops_total"
-    return attained, single(name, "counter", text, labels.base, sum(done.values()))
+    return single(name, "counter", text, labels.base, sum(done.values()))
 
 
-def read_totals(loggers: Loggers, histograms: Mapping[str, Any]) -> Totals:
-    """What the OSD has counted since it started."""
-    counters = loggers.required("osd")
-    return Totals(
-        reads=counters["op_r"],
-        writes=_counted("op_w", counters, histograms),
-        read_writes=_counted("op_rw", counters, histograms),
-        subops=counters["subop_w"],
-        subop_bytes=counters["subop_w_in_bytes"],
-        recovery_ops=counters["recovery_ops"],
-        recovery_bytes=counters["recovery_bytes"],
-        pushes_sent=counters["push"],
-        push_bytes=counters["push_out_bytes"],
-        recovery=_recovery_items(counters),
-        scrub=_scrubbed(counters, loggers),
-    )
+def _size_axis(histograms: Mapping[str, Any], odd: NotUnderstood) -> SizeAxis:
+    """Which all of them share."""
+    for kind in ("op_w", "op_rw"):
+        histogram = histograms.get(_HISTOGRAM.format(kind))
+        if histogram is not None:
+            return read_size_axis(histogram["axes"][1])
+    odd.add("reply", f"{HISTOGRAMS}: no histogram of writes")
+    raise ReplyMissing(HISTOGRAMS, "no histogram of writes")
 
 
-def _recovery_items(counters: Mapping[str, Any]) -> RecoveryItems | None:
-    """How many recovery items of each kind were dequeued, from counters of their queueing time.
+class _Reading:
+    """One look at an OSD's counters. `unknown`: classes whose work it does not tell."""
 
-    The times are unsound. The counts of messages are nested: for want of a `break` each kind is
-    counted for itself and for all that follow it in the source.
-    """
-    kinds = ("push", "push_reply", "pull", "scan", "context")
-    found = [counters.get(f"l_osd_recovery_{kind}_queue_latency") for kind in kinds]
-    starts = counters.get("l_osd_recovery_queue_latency")
-    counts = [average["avgcount"] for average in found if average is not None]
-    if starts is None or len(counts) < len(kinds):
-        return None
-    push, reply, pull, scan, context = counts
-    return RecoveryItems(
-        starts=starts["avgcount"],
-        continuations=context,
-        pushes=push,
-        replies=reply,
-        pulls=pull,
-        messages=scan,
-        nested=push <= reply <= pull <= scan,
-    )
+    def __init__(
+        self,
+        osd: Mapping[str, Any],
+        histograms: Mapping[str, Any],
+        rows: int,
+        odd: NotUnderstood,
+    ) -> None:
+        self._osd = osd
+        self._rows = rows
+        self._histograms = histograms
+        self._odd = odd
+        self.unknown: set[str] = set()
+
+    def totals(self, before: Totals | None, loggers: Loggers) -> Totals:
+        def counter(name: str, key: str, classes: Set[str]) -> float:
+            value = figure(self._osd, key, self._odd)
+            if value is None:
+                self.unknown |= classes
+                return 0.0 if before is None else float(getattr(before, name))
+            return value
+
+        return Totals(
+            reads=counter("reads", "op_r", {CLIENT}),
+            writes=self._sized("op_w", None if before is None else before.writes),
+            read_writes=self._sized("op_rw", None if before is None else before.read_writes),
+            subops=counter("subops", "subop_w", {IMMEDIATE}),
+            subop_bytes=counter("subop_bytes", "subop_w_in_bytes", {IMMEDIATE}),
+            recovery_ops=counter("recovery_ops", "recovery_ops", _OF_RECOVERY),
+            recovery_bytes=counter("recovery_bytes", "recovery_bytes", _OF_RECOVERY),
+            pushes_sent=counter("pushes_sent", "push", _OF_RECOVERY),
+            push_bytes=counter("push_bytes", "push_out_bytes", _OF_RECOVERY),
+            recovery=self._recovery_items(),
+            scrub=self._scrubbed(loggers),
+        )
+
+    def _sized(self, kind: str, before: Counted | None) -> Counted:
+        ops = figure(self._osd, kind, self._odd)
+        in_bytes = figure(self._osd, f"{kind}_in_bytes", self._odd)
+        histogram = self._histograms.get(_HISTOGRAM.format(kind))
+        if histogram is None:
+            self._odd.add("counter", _HISTOGRAM.format(kind))
+        if ops is None or in_bytes is None or histogram is None:
+            self.unknown.add(CLIENT)
+            return before or Counted([0.0] * self._rows, 0.0, 0.0)
+        rows = list(map(sum, zip(*histogram["values"], strict=True)))
+        return Counted(rows=rows, ops=ops, bytes=in_bytes)
+
+    def _recovery_items(self) -> RecoveryItems | None:
+        """How many recovery items of each kind were dequeued, from counters of their queueing time.
+
+        None before 18.x, which has none of these. The times are unsound. The counts of messages are
+        nested: for want of a `break` each kind is counted for itself and for all that follow it in
+        the source.
+        """
+        if not any(key in self._osd for key in _ITEMS):
+            return None
+        found = [figure(self._osd, key, self._odd, "avgcount") for key in _ITEMS]
+        counts = [count for count in found if count is not None]
+        if len(counts) < len(_ITEMS):
+            return None
+        starts, push, reply, pull, scan, context = counts
+        return RecoveryItems(
+            starts=starts,
+            continuations=context,
+            pushes=push,
+            replies=reply,
+            pulls=pull,
+            messages=scan,
+            nested=push <= reply <= pull <= scan,
+        )
+
+    def _scrubbed(self, loggers: Loggers) -> Scrubbed | None:
+        """None before 20.x, which has none of these."""
+        if not any(key in self._osd for key in _SCRUBBED):
+            return None
+        counted = [figure(self._osd, key, self._odd) for key in _SCRUBBED]
+        objects, in_bytes = _sum(counted[:2]), _sum(counted[2:])
+        chunks = loggers.total("osd_scrub_", "chunk_selected")
+        if chunks is None:
+            self._odd.add("counter", "chunk_selected")
+        if objects is None or in_bytes is None or chunks is None:
+            self.unknown.add(BEST_EFFORT)
+            return None
+        return Scrubbed(objects=objects, bytes=in_bytes, chunks=chunks)
 
 
-def _scrubbed(counters: Mapping[str, Any], loggers: Loggers) -> Scrubbed | None:
-    kinds = ("replicated", "ec")
-    if any(f"scrub_{kind}_stats_cnt" not in counters for kind in kinds):
-        return None
-    return Scrubbed(
-        objects=sum(counters[f"scrub_{kind}_stats_cnt"] for kind in kinds),
-        bytes=sum(counters[f"scrub_{kind}_read_bytes"] for kind in kinds),
-        chunks=loggers.total("osd_scrub_", "chunk_selected") or 0,
-    )
-
-
-def _counted(kind: str, counters: Mapping[str, Any], histograms: Mapping[str, Any]) -> Counted:
-    latency_by_size = histograms[f"{kind}_latency_in_bytes_histogram"]["values"]
-    return Counted(
-        rows=list(map(sum, zip(*latency_by_size, strict=True))),
-        ops=counters[kind],
-        bytes=counters[f"{kind}_in_bytes"],
-    )
+def _sum(counted: Sequence[float | None]) -> float | None:
+    known = [value for value in counted if value is not None]
+    return sum(known) if len(known) == len(counted) else None

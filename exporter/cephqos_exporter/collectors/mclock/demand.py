@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 # Throttles in which client ops wait before or behind the scheduler's queues.
 _THROTTLES: Final[Mapping[str, str]] = {
@@ -35,28 +36,35 @@ class WaitedSum:
         return self.seconds
 
 
-def client_demand(loggers: Loggers, waited: WaitedSum, labels: Labels) -> Iterable[Family]:
+def client_demand(
+    loggers: Loggers, waited: WaitedSum, labels: Labels, odd: NotUnderstood
+) -> Iterable[Family]:
     """Client operations that wait or are in progress, and how full their throttles are."""
     counters = loggers.required("osd")
-    seconds = counters["op_latency"]["sum"] - counters["op_process_latency"]["sum"]
+    latency = figure(counters, "op_latency", odd, "sum")
+    processing = figure(counters, "op_process_latency", odd, "sum")
     base = labels.base
     text = (
         "Time that completed client operations waited in queues, summed over "
         "operations. Its rate is how many were waiting on average (Little's law). An "
         "operation that is requeued waits again."
     )
-    value = waited.at(seconds)
-    yield single("cephqos_qos_client_wait_seconds_total", "counter", text, base, value)
+    if latency is not None and processing is not None:
+        value = waited.at(latency - processing)
+        yield single("cephqos_qos_client_wait_seconds_total", "counter", text, base, value)
     text = "Client operations that the OSD has accepted as primary and not completed."
-    value = counters["op_wip"]
-    yield single("cephqos_qos_client_ops_in_progress", "gauge", text, base, value)
+    in_progress = figure(counters, "op_wip", odd)
+    if in_progress is not None:
+        yield single("cephqos_qos_client_ops_in_progress", "gauge", text, base, in_progress)
     found = {short: loggers.get(logger) for logger, short in _THROTTLES.items()}
     throttles = {short: values for short, values in found.items() if values is not None}
-    yield _throttle_use(throttles, labels)
-    yield _throttle_waits(throttles, labels)
+    yield _throttle_use(throttles, labels, odd)
+    yield _throttle_waits(throttles, labels, odd)
 
 
-def _throttle_use(throttles: Mapping[str, Mapping[str, Any]], labels: Labels) -> Family:
+def _throttle_use(
+    throttles: Mapping[str, Mapping[str, Any]], labels: Labels, odd: NotUnderstood
+) -> Family:
     """How full each throttle is; one without a bound is left out."""
     family = Family(
         "cephqos_qos_throttle_used_ratio",
@@ -67,17 +75,22 @@ def _throttle_use(throttles: Mapping[str, Mapping[str, Any]], labels: Labels) ->
         ),
     )
     for throttle, counters in throttles.items():
-        if counters["max"]:
-            family.add(labels.of("throttle", throttle), counters["val"] / counters["max"])
+        most, used = figure(counters, "max", odd), figure(counters, "val", odd)
+        if most and used is not None:
+            family.add(labels.of("throttle", throttle), used / most)
     return family
 
 
-def _throttle_waits(throttles: Mapping[str, Mapping[str, Any]], labels: Labels) -> Family:
+def _throttle_waits(
+    throttles: Mapping[str, Mapping[str, Any]], labels: Labels, odd: NotUnderstood
+) -> Family:
     family = Family(
         "cephqos_qos_throttle_wait_seconds_total",
         "counter",
         "Time that operations waited at a throttle, summed over operations.",
     )
     for throttle, counters in throttles.items():
-        family.add(labels.of("throttle", throttle), counters["wait"]["sum"])
+        waits = figure(counters, "wait", odd, "sum")
+        if waits is not None:
+            family.add(labels.of("throttle", throttle), waits)
     return family

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cephqos_base.series import BEST_EFFORT, CLIENT, IMMEDIATE, RECOVERY, SCHEDULED
-from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.families import Family
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 from cephqos_exporter.qos.cost_models import Promise
 from cephqos_exporter.qos.tags import QueueDump, limit_hold, reservation_lag
 
@@ -20,14 +21,14 @@ _QUEUE_COUNTERS: Final[Mapping[str, str]] = {
 _BELOW_0: Final = 2.0**63  # from there on: 64 bits without a sign
 
 
-def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels) -> Family:
+def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Family:
     """Requests waiting, by class and shard, from the counters or else from the dump."""
     family = Family(
         "cephqos_qos_queue_length",
         "gauge",
         ("Requests waiting in the scheduler's queue. Absent on 16.2 and under WPQ."),
     )
-    counted = _counted_lengths(dump, loggers)
+    counted = _counted_lengths(dump, loggers, odd)
     for shard in dump.shards:
         lengths = counted.get(shard.index)
         if lengths is None and not shard.told:
@@ -41,7 +42,9 @@ def queue_lengths(dump: QueueDump, loggers: Loggers, labels: Labels) -> Family:
     return family
 
 
-def _counted_lengths(queues: QueueDump, loggers: Loggers) -> Mapping[str, Mapping[str, float]]:
+def _counted_lengths(
+    queues: QueueDump, loggers: Loggers, odd: NotUnderstood
+) -> Mapping[str, Mapping[str, float]]:
     """Queue lengths from counters, which 18.x and later have; none of what went below 0.
 
     Ceph declares them as sums, so that `perf reset` makes them 0 while requests wait.
@@ -50,8 +53,9 @@ def _counted_lengths(queues: QueueDump, loggers: Loggers) -> Mapping[str, Mappin
     for shard in queues.shards:
         counters = loggers.get(f"{_QUEUE_LOGGER}{shard.index}")
         if counters is not None:
-            found = {c: counters[key] for c, key in _QUEUE_COUNTERS.items()}
-            if max(found.values()) < _BELOW_0:
+            counted = {c: figure(counters, key, odd) for c, key in _QUEUE_COUNTERS.items()}
+            found = {c: length for c, length in counted.items() if length is not None}
+            if max(found.values(), default=0) < _BELOW_0:
                 lengths[shard.index] = found
     return lengths
 

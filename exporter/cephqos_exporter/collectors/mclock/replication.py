@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from cephqos_exporter.collectors.counters import Loggers
+from cephqos_exporter.collectors.counters import Loggers, figure
 from cephqos_exporter.collectors.scrub import QUEUE, QUEUE_TTL_SECONDS
 from cephqos_exporter.daemon import Command, Daemon, DaemonView, ReplyMissing
 from cephqos_exporter.families import Family, single
 from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
 
 _POOLS: Final = "get_mapped_pools"
 _HISTORY: Final = "dump_pgstate_history"
@@ -22,9 +23,11 @@ _POOLS_OF_AN_OSD: Final = 10_000
 _PATIENCE: Final = 2
 
 
-def replica_writes(loggers: Loggers, labels: Labels) -> Iterable[Family]:
+def replica_writes(loggers: Loggers, labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
     """Writes that this OSD makes for the primaries of replicated pools."""
-    latency = loggers.required("osd")["subop_w_latency"]
+    counters = loggers.required("osd")
+    seconds = figure(counters, "subop_w_latency", odd, "sum")
+    writes = figure(counters, "subop_w_latency", odd, "avgcount")
     base = labels.base
     text = (
         "Time that replica writes took on this OSD, from receipt to commit, summed over"
@@ -32,9 +35,11 @@ def replica_writes(loggers: Loggers, labels: Labels) -> Iterable[Family]:
         " counts replicated pools only."
     )
     name = "cephqos_qos_replica_write_seconds_total"
-    yield single(name, "counter", text, base, latency["sum"])
+    if seconds is not None:
+        yield single(name, "counter", text, base, seconds)
     text = "Replica writes that this OSD committed. Ceph counts replicated pools only."
-    yield single("cephqos_qos_replica_writes_total", "counter", text, base, latency["avgcount"])
+    if writes is not None:
+        yield single("cephqos_qos_replica_writes_total", "counter", text, base, writes)
 
 
 def lower_bound(erasure_coded: bool | None, labels: Labels) -> Iterable[Family]:

@@ -3,49 +3,64 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from cephqos_exporter.collectors.counters import figure
 from cephqos_exporter.families import Family, single
-from cephqos_exporter.labels import Labels, LabelText
+from cephqos_exporter.labels import Labels
+from cephqos_exporter.not_understood import NotUnderstood
+
+# Of each average: the family of its sum, and that of its count.
+_TIMED: Final = {
+    "commits": (
+        (
+            "cephqos_qos_store_seconds_total",
+            "Time that transactions of all classes took in BlueStore, summed over "
+            "transactions. Its rate is how many were in progress on average (Little's law).",
+        ),
+        (
+            "cephqos_qos_store_transactions_total",
+            "Transactions of all classes that BlueStore committed.",
+        ),
+    ),
+    # How long reads wait for the device; what the caches answer does not come here.
+    "read_wait_aio_lat": (
+        (
+            "cephqos_qos_store_read_wait_seconds_total",
+            "Time that BlueStore's reads waited for the device, summed over reads.",
+        ),
+        (
+            "cephqos_qos_store_read_waits_total",
+            "Reads of BlueStore that waited for the device.",
+        ),
+    ),
+    # Ceph's own counters too, which not every setup keeps; rules need them.
+    "kv_commit_lat": (
+        (
+            "cephqos_qos_store_kv_commit_seconds_total",
+            "Time that BlueStore's key-value commits took. Each commits a batch of transactions.",
+        ),
+        ("cephqos_qos_store_kv_commits_total", "Key-value commits of BlueStore."),
+    ),
+}
 
 
-def store_families(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
+def store_families(
+    bluestore: Mapping[str, Any] | None, labels: Labels, odd: NotUnderstood
+) -> Iterable[Family]:
     """Work under way behind the scheduler, where BlueStore takes it without making it wait."""
-    # Renamed in 17.x.
-    commits = bluestore.get("txc_commit_lat") or bluestore.get("commit_lat")
-    if commits is None:
+    if bluestore is None:  # another store
         return
-    text = (
-        "Time that transactions of all classes took in BlueStore, summed over "
-        "transactions. Its rate is how many were in progress on average (Little's law)."
-    )
-    base = labels.base
-    yield single("cephqos_qos_store_seconds_total", "counter", text, base, commits["sum"])
-    text = "Transactions of all classes that BlueStore committed."
-    yield single("cephqos_qos_store_transactions_total", "counter", text, base, commits["avgcount"])
-    yield from _reads(bluestore, base)
-    yield from _slow(bluestore, labels)
-    # The counters below are Ceph's own too, which not every setup keeps; rules need them.
-    batches = bluestore.get("kv_commit_lat")
-    if batches is not None:
-        text = "Time that BlueStore's key-value commits took. Each commits a batch of transactions."
-        yield single(
-            "cephqos_qos_store_kv_commit_seconds_total", "counter", text, base, batches["sum"]
-        )
-        text = "Key-value commits of BlueStore."
-        yield single(
-            "cephqos_qos_store_kv_commits_total", "counter", text, base, batches["avgcount"]
-        )
+    for key, families in _TIMED.items():
+        counter = key if key != "commits" else _commits(bluestore)
+        for part, (name, text) in zip(("sum", "avgcount"), families, strict=True):
+            value = figure(bluestore, counter, odd, part)
+            if value is not None:
+                yield single(name, "counter", text, labels.base, value)
+    yield from _slow(bluestore, labels, odd)
 
 
-def _reads(bluestore: Mapping[str, Any], base: LabelText) -> Iterable[Family]:
-    """How long reads wait for the device; what the caches answer does not come here."""
-    waits = bluestore.get("read_wait_aio_lat")
-    if waits is None:
-        return
-    text = "Time that BlueStore's reads waited for the device, summed over reads."
-    name = "cephqos_qos_store_read_wait_seconds_total"
-    yield single(name, "counter", text, base, waits["sum"])
-    text = "Reads of BlueStore that waited for the device."
-    yield single("cephqos_qos_store_read_waits_total", "counter", text, base, waits["avgcount"])
+def _commits(bluestore: Mapping[str, Any]) -> str:
+    """Renamed in 17.x."""
+    return "commit_lat" if "commit_lat" in bluestore else "txc_commit_lat"
 
 
 # Operations of BlueStore that took longer than its own bound, and their counters.
@@ -56,15 +71,17 @@ _SLOW: Final = (
 )
 
 
-def _slow(bluestore: Mapping[str, Any], labels: Labels) -> Iterable[Family]:
+def _slow(bluestore: Mapping[str, Any], labels: Labels, odd: NotUnderstood) -> Iterable[Family]:
     family = Family(
         "cephqos_qos_store_slow_total",
         "counter",
         "Operations of BlueStore that took longer than its bound (bluestore_log_op_age, 5 s): "
         "commit, in the key-value store; write and read, on the device. Absent before 18.2.",
     )
+    if not any(counter in bluestore for _, counter in _SLOW):
+        return
     for op, counter in _SLOW:
-        if counter in bluestore:
-            family.add(labels.of("op", op), bluestore[counter])
-    if family.samples:
-        yield family
+        value = figure(bluestore, counter, odd)
+        if value is not None:
+            family.add(labels.of("op", op), value)
+    yield family
