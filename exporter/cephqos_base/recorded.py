@@ -33,6 +33,7 @@ class PerOsd:
     DEVICE_REQUESTS_RATE: Final = "osd:cephqos_device_requests:rate"
     DISK: Final = "osd:cephqos_disk:info"
     DISK_AT_WORK: Final = "osd:cephqos_disk_at_work:bool"
+    HELD_WITH_ROOM: Final = "osd:cephqos_held_with_room:ratio"
     HOLDS_REPLICA_WRITES: Final = "osd:cephqos_holds_replica_writes:bool"
     HOLDS_UP_OTHERS: Final = "osd:cephqos_holds_up_others:bool"
     INSTANCE: Final = "osd:cephqos_instance:info"
@@ -53,7 +54,10 @@ class PerOsd:
     STORE_LATENCY_SECONDS: Final = "osd:cephqos_store_latency_seconds:rate"
     STORE_PILING_UP: Final = "osd:cephqos_store_piling_up:bool"
     STORE_STALLED: Final = "osd:cephqos_store_stalled:bool"
+    SUSTAINED_OPS: Final = "osd:cephqos_sustained_ops:rate"
+    SUSTAINED_OPS_MAX1D: Final = "osd:cephqos_sustained_ops:max1d"
     THREAD_CEILING: Final = "osd:cephqos_thread_ceiling:max"
+    UNDERSTATED: Final = "osd:cephqos_understated:ratio"
     WAITED_FOR: Final = "osd:cephqos_waited_for:count"
 
 

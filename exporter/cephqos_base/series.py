@@ -99,6 +99,7 @@ class QosSeries:
     DELIVERED_OPS: Final = "cephqos_qos_delivered_normalised_ops_total"
     LIMIT_HOLD_SECONDS: Final = "cephqos_qos_limit_hold_seconds"
     LIMIT_OPS: Final = "cephqos_qos_limit_normalised_ops_per_second"
+    LIMIT_RATIO: Final = "cephqos_qos_limit_ratio"
     OPS: Final = "cephqos_qos_normalised_ops_total"
     QUEUE_LENGTH: Final = "cephqos_qos_queue_length"
     REPLICA_WRITE_SECONDS: Final = "cephqos_qos_replica_write_seconds_total"

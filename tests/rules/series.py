@@ -175,6 +175,9 @@ def _add_settings(osd: SimulatedOsd, add_gauge: Callable[..., None]) -> None:
             add_gauge("cephqos_qos_reservation_ratio", lambda s, v=ratio: v, class_=cls)
     for cls, value in osd.limit.items():
         add_gauge(f"cephqos_qos_limit_{ops}", lambda s, v=value: v, class_=cls)
+        if osd.capacity:
+            ratio = value / osd.capacity
+            add_gauge("cephqos_qos_limit_ratio", lambda s, v=ratio: v, class_=cls)
     for cls, value in osd.target.items():
         add_gauge(f"cephqos_qos_target_reservation_{ops}", lambda s, v=value: v, class_=cls)
     if osd.capacity is not None:

@@ -7,6 +7,13 @@ from cephqos_base import causes
 from cephqos_base.recorded import PerClass, PerCluster, PerOsd
 from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSeries
 
+# The host of an OSD, as its scrape target names it.
+_HOST: Final = (
+    f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
+    " $labels.cluster $labels.ceph_daemon | query }}"
+    " on {{ . | first | label \"instance\" }}{{ end }}"
+)
+
 CAPACITY: Final = (
     Alert(
         name="CephQosCapacityOverstated",
@@ -27,6 +34,46 @@ CAPACITY: Final = (
         capacity (osd_mclock_max_capacity_iops_*) is {{ $value | printf "%.1f" }} times the most
         that it delivered under saturation in the last @day@. Every reservation and limit derived
         from it is too large by that factor.
+        """,
+    ),
+)
+
+UNDERSTATED: Final = (
+    Alert(
+        name="CephQosCapacityUnderstated",
+        about=("osd", "load"),
+        expr=PerOsd.UNDERSTATED,
+        severity="ticket",
+        labels={"seen": "delivered"},
+        summary="{{ $labels.ceph_daemon }} delivered"
+        ' {{ $value | printf "%.1f" }} times its configured capacity for @hold@',
+        description=f"""
+        {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}}{_HOST} delivered
+        {{{{ $value | printf "%.1f" }}}} times its configured capacity
+        (osd_mclock_max_capacity_iops_*) for @hold@ of the last @day@. All its reservations and
+        limits are too small by that factor or more: recovery, backfill and scrub may crawl.
+        """,
+    ),
+    Alert(
+        name="CephQosCapacityUnderstated",
+        about=("osd", "load"),
+        expr=f"""
+        min_over_time({PerOsd.HELD_WITH_ROOM}[@hold@])
+          and on ({OSD}) (
+            count_over_time({PerOsd.HELD_WITH_ROOM}[@hold@]) >= @hold_samples@
+          )
+          unless on ({OSD}) {PerOsd.UNDERSTATED}
+        """,
+        severity="ticket",
+        labels={"seen": "limit"},
+        summary="{{ $labels.ceph_daemon }} holds a class at its limit while its device and its CPU"
+        " have room",
+        description=f"""
+        A class on {{{{ $labels.ceph_daemon }}}} of cluster {{{{ $labels.cluster }}}}{_HOST} has
+        been at its limit for @hold@. The limit is
+        {{{{ $value | printf "%.1f" }}}} times the share of the time for which the device and the
+        busiest thread work. So the capacity (osd_mclock_max_capacity_iops_*), of which
+        the limit is a share, is too low by about that factor.
         """,
     ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from cephqos_alerts.alerts.configuration import CAPACITY
+from cephqos_alerts.alerts.configuration import CAPACITY, UNDERSTATED
 from cephqos_alerts.causes.cause import COUNTED
 from cephqos_alerts.rules.rule import Alert, RecordedSeries, RuleGroup, Severity, previously
 from cephqos_base import causes
@@ -415,5 +415,6 @@ QOS: Final = RuleGroup(
         *_TARGETS,
         *_LIMIT,
         *CAPACITY,
+        *UNDERSTATED,
     ),
 )

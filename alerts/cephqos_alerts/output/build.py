@@ -10,6 +10,7 @@ from cephqos_alerts.alerts.qos import QOS
 from cephqos_alerts.alerts.state import RECOVERY, SATURATION, SCRUB
 from cephqos_alerts.causes.leading import CAUSE
 from cephqos_alerts.recording.across import ACROSS, KINDS
+from cephqos_alerts.recording.capacity import UNDERSTATED
 from cephqos_alerts.recording.demand import DEMAND
 from cephqos_alerts.recording.failing import FINDINGS
 from cephqos_alerts.recording.promises import HISTORY, PROMISES, VIOLATION, WORK
@@ -32,6 +33,7 @@ FILES: dict[str, tuple[RuleGroup, ...]] = {
         VIOLATION,
         ACROSS,
         FINDINGS,
+        UNDERSTATED,
         CAUSE,
         ROLLUPS,
         HISTORY,

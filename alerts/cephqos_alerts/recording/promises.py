@@ -240,6 +240,7 @@ HISTORY: Final = RuleGroup(
     slow=True,
     rules=(
         _most(PerOsd.PROVEN_OPS, PerOsd.SATURATED_OPS),
+        _most(PerOsd.SUSTAINED_OPS_MAX1D, PerOsd.SUSTAINED_OPS),
         _most(PerOsd.DELIVERED_OPS_MAX1D, PerOsd.DELIVERED_OPS),
         _most(PerOsd.DEVICE_BYTES_MAX1D, PerOsd.DEVICE_BYTES_RATE),
         _most(PerOsd.DEVICE_REQUESTS_MAX1D, PerOsd.DEVICE_REQUESTS_RATE),

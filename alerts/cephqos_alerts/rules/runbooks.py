@@ -23,6 +23,7 @@ RUNBOOKS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "configuration": (
         "CephQosCapacityOverstated",
+        "CephQosCapacityUnderstated",
         "CephQosCapacityNeverMeasured",
         "CephQosBenchmarkRejected",
         "CephQosHeldAtLimit",

@@ -43,6 +43,7 @@ class Thresholds(Bounds):
     other_class_size: float = 0.5  # of the shortfall that the excess of another class explains
     few_shards: float = 0.25  # of the shards, at most, have work of one class
     overstated: float = 1.5  # capacity above this multiple of what was ever delivered
+    understated: float = 1.5  # delivered above this multiple of the capacity, in every sample
     device_latency_ssd: float = 0.04  # seconds
     device_latency_hdd: float = 0.15
     device_history: float = 5  # times its own median of a day

@@ -223,6 +223,29 @@ _HOSTS = (
         ),
         sort="Times too high",
     ),
+    rows(
+        About(
+            title="Capacity set too low",
+            reads="""What an OSD delivered for five minutes of the last day, in multiples of its
+            configured capacity; or a limit that holds a class back while device and CPU have room.
+            Above 1.5 only. `cephqos capacity` prints the command that sets it right.""",
+            blind="OSDs that were never busy: what they can do is not known.",
+            empty="No OSD is known to do more than it is configured for.",
+            width=10,
+            height=6,
+        ),
+        overview.CAPACITY_TOO_LOW,
+        columns=(
+            PanelColumn(source="ceph_daemon", title="OSD", link=frame.OSD_OF_ROW, width=90),
+            PanelColumn(
+                source="ratio",
+                title="Times too low, at least",
+                unit=Unit.NONE,
+                thresholds=theme.steps((None, theme.GOOD), (1.5, theme.BAD)),
+            ),
+        ),
+        sort="Times too low, at least",
+    ),
 )
 
 _BACKGROUND = (

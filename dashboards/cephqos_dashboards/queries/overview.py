@@ -194,6 +194,14 @@ _OVERSTATED: Final = f"""
       / max by (ceph_daemon) ({PerOsd.PROVEN_OPS}{{{DETAIL}}} > 0)
     )
 """
+_UNDERSTATED: Final = f"""
+    topk({ROWS},
+      max by (ceph_daemon) (
+        {PerOsd.UNDERSTATED}{{{DETAIL}}} or {PerOsd.HELD_WITH_ROOM}{{{DETAIL}}}
+      )
+    )
+"""
+CAPACITY_TOO_LOW: Final = PanelQuery(or_say(_UNDERSTATED, "ceph_daemon", "none"), name="ratio")
 CAPACITY: Final = (
     PanelQuery(or_say(_OVERSTATED, "ceph_daemon", "none"), name="ratio"),
     PanelQuery(

@@ -308,6 +308,7 @@ def test_colours_and_texts_change_where_rules_do() -> None:
         "The worst class gets": {rules.shortfall},
         "Each class gets": {rules.shortfall},
         "Capacity set too high": {rules.overstated},
+        "Capacity set too low": {rules.understated},
     }
     own = {"Error budget left": {0.0001, 0.25}}
     assert {title: found for title, found in by_panel.items() if found} == of_rules | own
@@ -317,6 +318,7 @@ def test_colours_and_texts_change_where_rules_do() -> None:
     for title, figure in (
         ("The worst class gets", f"Below {rules.shortfall:.0%}".replace("%", " %")),
         ("Each class gets", f"Below {rules.shortfall:.0%}".replace("%", " %")),
+        ("Capacity set too low", f"Above {rules.understated:g}"),
         ("Capacity set too high", f"Above {rules.overstated:g}"),
         ("OSDs nearest to a thread's ceiling", f"Above {rules.thread_ceiling * 100:g} %"),
         ("Waiting for a CPU", f"Above {rules.cpu_waiting:g}"),

@@ -1,0 +1,91 @@
+"""Recording rules: a capacity that is less than the OSD can do.
+
+All of it is recorded only where it is so: on most clusters these rules look at almost nothing.
+"""
+
+from typing import Final
+
+from cephqos_alerts.rules.rule import RecordedSeries, RuleGroup, previously
+from cephqos_base.recorded import PerClass, PerOsd
+from cephqos_base.series import (
+    BEST_EFFORT,
+    OSD,
+    OSD_CLASS,
+    QosSeries,
+    RecoverySeries,
+    ScrubSeries,
+)
+
+# For how much of the time the device, commits, reads and the busiest thread are at work: their sum,
+# so that whichever is the bound is in it. A limit of a cgroup holds requests back before the device
+# counts them; BlueStore's own waits show it.
+_BUSY: Final = f"""
+{PerOsd.DEVICE_DEPTH}
++ on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
++ on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
++ on ({OSD}) {PerOsd.THREAD_CEILING}
+"""
+# Scrub, trimming and the removal of pools cost mClock far more than they do: their limit leaves a
+# device idle whatever the capacity. Backfill costs what it does.
+_AT_LIMIT: Final = f"""
+{PerClass.AT_LIMIT}
+unless on ({OSD_CLASS}) (
+  {PerClass.AT_LIMIT}{{class="{BEST_EFFORT}"}}
+  unless on ({OSD}) (
+    {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
+    unless on ({OSD}) {ScrubSeries.RESERVATIONS} > 0
+  )
+)
+"""
+
+UNDERSTATED: Final = RuleGroup(
+    name="cephqos-understated",
+    rules=(
+        RecordedSeries(
+            record=PerOsd.SUSTAINED_OPS,
+            comment="""
+            The least that an OSD did in any sample of the hold, where that is more than its
+            capacity. Reads from a cache do not count: they ask nothing of the device. Large
+            operations do not either: for them the sequential bandwidth is the capacity.
+            """,
+            expr=f"""
+            min_over_time({PerOsd.DELIVERED_OPS}[@hold@]) > on ({OSD}) {PerOsd.CAPACITY_OPS}
+              and on ({OSD}) (
+                count_over_time({PerOsd.DELIVERED_OPS}[@hold@]) >= @hold_samples@
+              )
+              and on ({OSD}) (
+                min_over_time({PerOsd.DEVICE_REQUESTS_RATE}[@hold@])
+                > on ({OSD}) {PerOsd.CAPACITY_OPS}
+              )
+              unless on ({OSD}) max_over_time({PerOsd.LARGE_OPS}[@hold@])
+            """,
+        ),
+        RecordedSeries(
+            record=PerOsd.UNDERSTATED,
+            comment="What an OSD did for a hold in the last day, it can do: in multiples of its"
+            " capacity.",
+            expr=f"""
+            (
+              {previously(PerOsd.SUSTAINED_OPS_MAX1D)} / on ({OSD}) {PerOsd.CAPACITY_OPS}
+            ) > @understated@
+            """,
+        ),
+        RecordedSeries(
+            record=PerOsd.HELD_WITH_ROOM,
+            comment="""
+            A limit is a share of the capacity. Where the capacity is right, a class at its limit
+            keeps what bounds the OSD busy for about that share of the time. The figure is that
+            share, in multiples of the time for which all of them are busy together.
+            """,
+            expr=f"""
+            max by ({OSD}) (
+              max by ({OSD_CLASS}) ({QosSeries.LIMIT_RATIO})
+                and on ({OSD_CLASS}) ({_AT_LIMIT.strip()})
+            )
+            / on ({OSD}) ({_BUSY.strip()}) > @understated@
+              unless on ({OSD}) {PerOsd.CPU_SHORT}
+              unless on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
+            """,
+        ),
+    ),
+)
