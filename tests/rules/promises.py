@@ -259,7 +259,7 @@ UNDERSTATED_CASES = [
         name="an OSD that delivers three times its capacity, and later does little",
         alert=UNDERSTATED,
         series=merged(osd((5, IDLE), (10, BUSY), (10, IDLE), **_TOO_LOW)),
-        moments=(silent(9), firing(12.5, _TOO_LITTLE), firing(24, _TOO_LITTLE)),
+        moments=(silent(10), firing(12, _TOO_LITTLE), firing(24, _TOO_LITTLE)),
         only=True,
     ),
     RuleCase(
