@@ -11,7 +11,7 @@ from cephqos_base.series import OSD, OSD_CLASS, DaemonSeries, DisksSeries, QosSe
 _HOST: Final = (
     f'{{{{ with printf "{PerOsd.INSTANCE}{{cluster=\\"%s\\",ceph_daemon=\\"%s\\"}}"'
     " $labels.cluster $labels.ceph_daemon | query }}"
-    " on {{ . | first | label \"instance\" }}{{ end }}"
+    ' on {{ . | first | label "instance" }}{{ end }}'
 )
 
 CAPACITY: Final = (
