@@ -159,9 +159,9 @@ async def _prometheus(arguments: argparse.Namespace) -> int:
             )
     facts = await prometheus_facts.gather(
         arguments.url,
-        headers=_headers(arguments.header),
+        headers=headers_of(arguments.header),
         grafana=arguments.grafana,
-        grafana_headers=_headers(arguments.grafana_header),
+        grafana_headers=headers_of(arguments.grafana_header),
         rules=arguments.rules,
     )
     return _tell(diagnose("prometheus", PROMETHEUS_CHECKS, facts), arguments)
@@ -173,7 +173,7 @@ def _settings(arguments: argparse.Namespace, known: tuple[Any, ...]) -> Settings
     return read_settings({name: given.get(name) for name in names}, os.environ)
 
 
-def _headers(file: Path | None) -> Mapping[str, str]:
+def headers_of(file: Path | None) -> Mapping[str, str]:
     """Headers of a file: passwords never stand in a command line."""
     if file is None:
         return {}

@@ -63,6 +63,8 @@ COMMANDS: Final = (
             "cephqos_dashboards.cli:add_options"),
     CommandEntry("doctor", "say what is missing or wrong on a host, in a cluster or a Prometheus",
             "cephqos_doctor.cli:add_options"),
+    CommandEntry("capacity", "compare the capacity of OSDs with what they delivered",
+            "cephqos_doctor.capacity.cli:add_options"),
 )  # fmt: skip
 
 

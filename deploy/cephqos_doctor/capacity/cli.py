@@ -1,0 +1,173 @@
+"""`cephqos capacity`."""
+
+import argparse
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import aiohttp
+
+from cephqos_base.command import Parser
+from cephqos_base.errors import CephqosError, UsageError
+from cephqos_base.terminal import say, say_json, say_text
+from cephqos_base.units import parse_seconds
+from cephqos_doctor.capacity import measure, series, text
+from cephqos_doctor.capacity.estimate import judge
+from cephqos_doctor.cli import headers_of
+from cephqos_doctor.json_api import ApiFailed, JsonApi
+from cephqos_exporter.ceph.monclient import (
+    ClusterAccess,
+    ClusterUnreachable,
+    CommandFailed,
+    MonClient,
+)
+
+_DAY: Final = 86400.0
+_WITHIN: Final = 120.0  # an answer about 1,000 OSDs and a day
+_ASK_SECONDS: Final = 20.0
+_ROWS: Final = 20
+
+
+class CapacityFailed(CephqosError):
+    """There is no usable answer."""
+
+
+def add_options(parser: Parser) -> None:
+    parser.description = (
+        "Compare the configured capacity of each OSD with what it delivered, and print the command"
+        " that sets it right."
+    )
+    parser.epilog = (
+        "--measure runs Ceph's own benchmark. It is wrong in one direction: it writes 12 MB into"
+        " BlueStore without network, replication and mClock, so it often measures caches. Clients"
+        " of the OSD wait meanwhile. Status 0: no capacity is known to be wrong. 1: some are."
+    )
+    parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
+    parser.add_argument(
+        "--header",
+        type=Path,
+        metavar="FILE",
+        help="file with HTTP headers to send, such as `Authorization: Bearer TOKEN`",
+    )
+    parser.add_argument(
+        "--since", default="7d", metavar="TIME", help="look back this far (default: 7d)"
+    )
+    parser.add_argument(
+        "--piece",
+        metavar="TIME",
+        help="divide that time into pieces of this length (default: 168 pieces, at least a minute"
+        " each)",
+    )
+    parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
+    parser.add_argument("--all", action="store_true", help=f"all OSDs, not the worst {_ROWS} only")
+    parser.add_argument(
+        "--conf",
+        metavar="PATH",
+        help="Ceph's configuration file: also ask the cluster for device models, hosts and where"
+        " capacities come from",
+    )
+    parser.add_argument(
+        "--name", default="client.admin", help="Ceph user to connect as (default: client.admin)"
+    )
+    parser.add_argument("--keyring", default="", metavar="PATH", help="keyring of that user")
+    parser.add_argument(
+        "--python",
+        default="/usr/bin/python3",
+        metavar="COMMAND",
+        help="Python with Ceph's rados module (default: /usr/bin/python3)",
+    )
+    parser.add_argument(
+        "--measure",
+        metavar="osd.N",
+        help="run `ceph tell osd.N bench` a few times on this OSD; needs --conf",
+    )
+    parser.add_argument("--yes", action="store_true", help="with --measure: clients may wait")
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.set_defaults(run=_run)
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    if arguments.measure:
+        return await _measure(arguments)
+    if not arguments.prometheus:
+        raise UsageError("expected --prometheus URL, or --measure osd.N with --conf")
+    if not re.fullmatch(r"https?://[^/\s@]+(/[^\s@]*)?", arguments.prometheus):
+        raise UsageError("--prometheus: expected a URL such as http://localhost:9090")
+    since, piece = parse_seconds(arguments.since), None
+    if arguments.piece:
+        piece = parse_seconds(arguments.piece)
+    if since <= 0 or (piece is not None and not 0 < piece <= since):
+        raise UsageError("--since, --piece: expected times above 0, and a piece within the time")
+    history = await _history(arguments, since, piece)
+    judged = judge(history.records)
+    if arguments.osd:
+        judged = [one for one in judged if one.record.osd in arguments.osd]
+    if arguments.json:
+        say_json(text.document(history, judged), indent=2)
+    else:
+        say_text(text.text(history, judged, None if arguments.all else _ROWS))
+    return 1 if any(one.verdict in ("too_high", "too_low") for one in judged) else 0
+
+
+async def _history(
+    arguments: argparse.Namespace, since: float, piece: float | None
+) -> series.History:
+    timeout = aiohttp.ClientTimeout(total=_WITHIN)
+    async with aiohttp.ClientSession(timeout=timeout) as session:
+        api = JsonApi(session, arguments.prometheus, headers_of(arguments.header))
+        try:
+            history = await series.gather(api, since, piece, _progress)
+        except ApiFailed as exc:
+            raise CapacityFailed(f"{arguments.prometheus}: {exc}") from exc
+    if not arguments.conf:
+        return history
+    async with MonClient(_access(arguments)) as client:
+        metadata = await _ask(client, "osd metadata")
+        dump = await _ask(client, "config dump")
+    return series.told_by_cluster(history, metadata, dump)
+
+
+async def _ask(client: MonClient, command: str) -> Any:
+    try:
+        return await client.command(command, within=_ASK_SECONDS)
+    except (ClusterUnreachable, CommandFailed) as exc:
+        raise CapacityFailed(f"the cluster does not say its {command}: {exc}") from exc
+
+
+def _access(arguments: argparse.Namespace) -> ClusterAccess:
+    if not Path(arguments.conf).is_file():
+        raise UsageError(f"--conf {arguments.conf}: expected Ceph's configuration file")
+    return ClusterAccess(
+        conf=arguments.conf,
+        python=tuple(shlex.split(arguments.python)),
+        name=arguments.name,
+        keyring=arguments.keyring,
+    )
+
+
+def _progress(line: str) -> None:
+    if sys.stderr.isatty():
+        say(line, file=sys.stderr)
+
+
+async def _measure(arguments: argparse.Namespace) -> int:
+    osd = arguments.measure
+    if not re.fullmatch(r"osd\.\d+", osd):
+        raise UsageError(f"--measure {osd}: expected one OSD, such as osd.3")
+    if not arguments.conf:
+        raise UsageError("--measure needs --conf, Ceph's configuration file")
+    access = _access(arguments)
+    if not arguments.yes:
+        raise UsageError(measure.WARNING.format(osd=osd, slices=measure.SLICES))
+    async with MonClient(access) as client:
+        try:
+            found = await measure.measure(client, osd, lambda line: say(line, file=sys.stderr))
+        except ClusterUnreachable as exc:
+            raise CapacityFailed(f"{osd}: {exc}") from exc
+    if arguments.json:
+        say_json({"osd": osd, "iops": list(found.iops), "median": found.middle, "upper": True})
+    else:
+        say_text(found.text())
+    return 0
