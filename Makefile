@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 YES ?= $(if $(CI),1,)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-full test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
+.PHONY: help venv tools packages sbom demo docs docs-serve test test-fast test-full test-rules check format lock test-grafana test-compose test-scale test-staged soak fuzz bench-capacity bench-exporter bench-lab bench-report bench-rules bench-scenarios bench-top truth study-small clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -129,6 +129,9 @@ soak: $(STAMP) ## run the whole stack at 1 s scrapes while OSDs restart; watch m
 REPLIES ?= 1000000
 fuzz: $(STAMP) ## feed the exporter a million mutated replies (REPLIES=N, SEED=N; half an hour)
 	PYTHONPATH=. $(BIN)/python -m tests.fuzz.replies --replies $(REPLIES) $(if $(SEED),--seed $(SEED))
+
+bench-capacity: $(STAMP) ## print how far `cephqos capacity` is off on devices of known rates (root, 9 minutes)
+	PYTHONPATH=. $(BIN)/python -m tests.bench.capacity
 
 bench-exporter: $(STAMP) ## print what the exporter costs, and the ratio to each bar (root, 10 minutes)
 	PYTHONPATH=. $(BIN)/python -m tests.bench.exporter

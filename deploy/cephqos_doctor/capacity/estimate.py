@@ -39,12 +39,12 @@ LEAST_EQUALS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """A piece of the time. Rates are the most in it, in normalised operations per second."""
+    """A piece of the time. Rates are in normalised operations per second."""
 
     end: float
-    delivered: float
-    requests: float | None = None  # of the device, per second; None: not shown
-    saturated: float | None = None
+    delivered: float  # at most
+    requests: float | None = None  # of the device, per second, at most; None: not shown
+    saturated: float | None = None  # on average, while it was
     saturated_samples: float = 0
     cpu_samples: float = 0  # samples in which the threads had no CPU left
     depth: float | None = None  # of the device's queue

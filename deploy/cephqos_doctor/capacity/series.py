@@ -25,11 +25,12 @@ _RAW_RATE: Final = "5m"  # survives scrapes a minute apart
 
 Osd = tuple[str, str]
 Sample = tuple[Mapping[str, str], float]
-# Of the rules, by the field of a Piece. `count`: in how many samples.
+# Of the rules, by the field of a Piece. `count`: in how many samples. What a saturated OSD does is
+# its average: the most of many rates is a lucky one.
 _FIELDS: Final[Mapping[str, tuple[str, str]]] = {
     "delivered": ("max", PerOsd.DELIVERED_OPS),
     "requests": ("max", PerOsd.DEVICE_REQUESTS_RATE),
-    "saturated": ("max", PerOsd.SATURATED_OPS),
+    "saturated": ("avg", PerOsd.SATURATED_OPS),
     "saturated_samples": ("count", PerOsd.SATURATED_OPS),
     "cpu_samples": ("count", PerOsd.CPU_SHORT),
     "depth": ("max", PerOsd.DEVICE_DEPTH),

@@ -127,6 +127,7 @@ _PAGE_OF: Final = {
     "rules": "docs/operate/alerts.md",
     "dashboards": "docs/operate/dashboards.md",
     "doctor": "docs/operate/doctor.md",
+    "capacity": "docs/operate/capacity.md",
 }
 _MORE_PAGES_OF: Final = {
     "run": (Path("docs/measure/scenarios.md"), Path("docs/measure/recording.md"))
