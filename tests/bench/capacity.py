@@ -20,7 +20,7 @@ from tests.by_signal import clean_up_when_ended
 
 from cephqos_base.units import GIB
 from cephqos_doctor.capacity import measure
-from cephqos_doctor.capacity.estimate import Judged, judge
+from cephqos_doctor.capacity.estimate import JudgedCapacity, judge
 from cephqos_doctor.capacity.series import gather
 from cephqos_doctor.json_api import JsonApi
 from cephqos_loadgen.ceph_option import CephOption
@@ -34,8 +34,10 @@ SLOW: Final = 3  # the OSD with the slower device
 IDLE: Final = 4  # the OSD with next to nothing to do
 SLOWER: Final = 3
 RATE: Final = 300  # requests of a device per second
+USUAL: Final = 280  # small writes that an OSD does on such a device, of which the factors are
 PIECE: Final = 8.0
-_WARM_UP: Final = 10.0
+_CACHES_FULL: Final = 40.0  # the first seconds of any device are its best
+_SETTLED: Final = 10.0  # seconds until a setting is in all rates
 _LOAD: Final = 64.0
 _DEPTH: Final = 64
 _OPTION: Final = "osd_mclock_max_capacity_iops_ssd"
@@ -49,7 +51,7 @@ class Row:
     factor: float
     osd: int
     truth: float  # what its client counted, per second
-    judged: Judged
+    judged: JudgedCapacity
 
     @property
     def busy(self) -> bool:
@@ -78,48 +80,89 @@ async def _pools(lab: RunningLab) -> None:
         await lab.exec([*ceph, "pool", "set", f"p{osd}", "size", "1", "--yes-i-really-mean-it"])
 
 
-async def _write(lab: RunningLab, osd: int, seconds: float) -> float:
-    """Small writes by a client of one OSD; what it counted per second."""
-    depth = 1 if osd == IDLE else _DEPTH
-    argv = ["rados", "-p", f"p{osd}", "bench", f"{seconds:g}", "write", "-b", "4096"]
-    argv += ["-t", str(depth), "--no-cleanup", "--run-name", secrets.token_hex(4)]
-    done = await lab.exec(argv, within=seconds + 120)
-    line = next(it for it in done.stdout.splitlines() if it.startswith("Average IOPS"))
-    return float(line.split(":")[1])
+class Client:
+    """Small writes to one OSD for as long as it is asked; what it counted itself, by second."""
+
+    def __init__(self, lab: RunningLab, osd: int, seconds: float) -> None:
+        depth = 1 if osd == IDLE else _DEPTH
+        argv = ["rados", "-p", f"p{osd}", "bench", f"{seconds:g}", "write", "-b", "4096"]
+        argv += ["-t", str(depth), "--no-cleanup", "--run-name", secrets.token_hex(4)]
+        self._run = asyncio.create_task(lab.exec(argv, within=seconds + 120))
+        self._started = time.monotonic()
+
+    async def rates(self, spans: list[tuple[float, float]]) -> list[float]:
+        """Operations per second between moments, once it has ended."""
+        finished: dict[int, int] = {}
+        for line in (await self._run).stdout.splitlines():
+            # second, in progress, started, finished, …
+            words = line.split()
+            if len(words) >= 8 and all(word.isdecimal() for word in words[:4]):
+                finished[int(words[0])] = int(words[3])
+        found = []
+        for begin, end in spans:
+            first, last = (round(moment - self._started) for moment in (begin, end))
+            found.append((finished[last] - finished[first]) / (last - first))
+        return found
 
 
-async def _load(lab: RunningLab, seconds: float) -> list[float]:
-    return list(await asyncio.gather(*(_write(lab, osd, seconds) for osd in range(OSDS))))
-
-
-async def _look(stack: Stack, seconds: float) -> dict[str, Judged]:
+async def _look(stack: Stack, seconds: float) -> dict[str, JudgedCapacity]:
     async with aiohttp.ClientSession() as session:
         history = await gather(JsonApi(session, stack.prometheus_url, {}), seconds, PIECE)
     return {one.record.osd: one for one in judge(history.records)}
 
 
-async def _setting(lab: RunningLab, stack: Stack, factor: float, usual: list[float]) -> list[Row]:
-    for osd, ops in enumerate(usual):
-        value = f"{factor * ops:.1f}"
+async def _set(lab: RunningLab, factor: float) -> None:
+    for osd in range(OSDS):
+        usual = USUAL / SLOWER if osd == SLOW else USUAL
+        value = f"{factor * usual:.1f}"
         await lab.exec(["ceph", "config", "set", f"osd.{osd}", _OPTION, value])
-    load = asyncio.create_task(_load(lab, _WARM_UP + _LOAD))
-    await asyncio.sleep(_WARM_UP + _LOAD)
-    seen = await _look(stack, _LOAD)
-    truth = await load
-    return [
-        Row(factor=factor, osd=osd, truth=truth[osd], judged=seen[f"osd.{osd}"])
-        for osd in range(OSDS)
-    ]
+
+
+async def _settings(
+    lab: RunningLab, stack: Stack
+) -> list[tuple[float, float, dict[str, JudgedCapacity]]]:
+    """Begin, end, and what was seen, of each setting."""
+    found = []
+    for factor in FACTORS:
+        await _set(lab, factor)
+        await asyncio.sleep(_SETTLED)
+        begin = time.monotonic()
+        await asyncio.sleep(_LOAD)
+        end = time.monotonic()
+        found.append((begin, end, await _look(stack, _LOAD)))
+    return found
 
 
 async def once() -> tuple[list[Row], float, float]:
     """All settings on one lab; what Ceph's own benchmark says of osd.0, and its truth."""
+    async with Lab(_spec()) as lab:
+        slow = RATE // SLOWER
+        await lab.faults.throttle(SLOW, riops=slow, wiops=slow)
+        await _pools(lab)
+        seconds = 1.4 * (_CACHES_FULL + len(FACTORS) * (_SETTLED + _LOAD))
+        clients = [Client(lab, osd, seconds) for osd in range(OSDS)]
+        await asyncio.sleep(_CACHES_FULL)
+        async with Stack(lab, StackSpec(name="capacity", cluster_role=False)) as stack:
+            seen = await _settings(lab, stack)
+        spans = [(begin, end) for begin, end, _ in seen]
+        truths = [await client.rates(spans) for client in clients]
+        async with lab.client() as connection:
+            benched = await measure.measure(connection, "osd.0", lambda _: None, slices=2)
+    rows = [
+        Row(factor=factor, osd=osd, truth=truths[osd][number], judged=judged[f"osd.{osd}"])
+        for number, (factor, (_, _, judged)) in enumerate(zip(FACTORS, seen, strict=True))
+        for osd in range(OSDS)
+    ]
+    return rows, benched.middle, statistics.mean(truths[0])
+
+
+def _spec() -> LabSpec:
     settings = (
         CephOption("osd", "osd_mclock_skip_benchmark", "true"),
         CephOption("global", "mon_allow_pool_size_one", "true"),
         CephOption("global", "mon_warn_on_pool_no_redundancy", "false"),
     )
-    spec = LabSpec(
+    return LabSpec(
         name=f"bench-capacity-{secrets.token_hex(2)}",
         osds=OSDS,
         osd_size=2 * GIB,
@@ -129,19 +172,6 @@ async def once() -> tuple[list[Row], float, float]:
         device_iops=RATE,
         settings=settings,
     )
-    async with Lab(spec) as lab:
-        slow = RATE // SLOWER
-        await lab.faults.throttle(SLOW, riops=slow, wiops=slow)
-        await _pools(lab)
-        async with Stack(lab, StackSpec(name="capacity", cluster_role=False)) as stack:
-            usual = await _load(lab, 20)
-            rows = []
-            for factor in FACTORS:
-                rows += await _setting(lab, stack, factor, usual)
-                _print(rows[-OSDS:])
-        async with lab.client() as client:
-            benched = await measure.measure(client, "osd.0", lambda _: None, slices=2)
-    return rows, benched.middle, usual[0]
 
 
 def _print(rows: Iterable[Row]) -> None:
@@ -186,6 +216,7 @@ async def main(runs: int) -> None:
         started = time.monotonic()
         found, benched, truth = await once()
         rows += found
+        _print(found)
         print(
             f"run {number}: {time.monotonic() - started:.0f} s; `ceph tell osd.0 bench` says"
             f" {benched:.0f}, {benched / truth:.1f} times the truth",

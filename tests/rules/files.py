@@ -19,6 +19,7 @@ from . import (
     recovering,
     slo,
     state,
+    understated,
 )
 from .cases import RuleCase, promtool_document
 
@@ -37,6 +38,7 @@ def _files(name: str, cases: Sequence[RuleCase]) -> list[RuleCase]:
 CASES: list[RuleCase] = [
     *_files("qos", qos.CASES),
     *_files("promises", promises.CASES),
+    *_files("understated", understated.CASES),
     *_files("across", across.CASES),
     *_files("recovering", recovering.CASES),
     *_files("devices", devices.CASES),

@@ -11,31 +11,42 @@ from cephqos_base.series import (
     BEST_EFFORT,
     OSD,
     OSD_CLASS,
+    DisksSeries,
     QosSeries,
     RecoverySeries,
     ScrubSeries,
 )
 
+
+def _of_device(counter: str, window: str) -> str:
+    """The rate of the busiest device that the OSD opens. A whole disk is shown as `disk` only."""
+    layers = (f'rate({counter}{{layer="{layer}"}}[@{window}@])' for layer in ("osd", "disk"))
+    return (
+        f"max by ({OSD}) (sum by ({OSD}, instance, device)"
+        f" ({f' or on ({OSD}, role) '.join(layers)}))"
+    )
+
+
 # For how much of the time the device, commits, reads and the busiest thread are at work: their sum,
 # so that whichever is the bound is in it. A limit of a cgroup holds requests back before the device
 # counts them; BlueStore's own waits show it.
 _BUSY: Final = f"""
-{PerOsd.DEVICE_DEPTH}
-+ on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
-+ on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
-+ on ({OSD}) {PerOsd.THREAD_CEILING}
+              {_of_device(DisksSeries.WEIGHTED_SECONDS, "rate")}
+              + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_KV_COMMIT_SECONDS}[@rate@]))
+              + on ({OSD}) max by ({OSD}) (rate({QosSeries.STORE_READ_WAIT_SECONDS}[@rate@]))
+              + on ({OSD}) {PerOsd.THREAD_CEILING}
 """
 # Scrub, trimming and the removal of pools cost mClock far more than they do: their limit leaves a
 # device idle whatever the capacity. Backfill costs what it does.
 _AT_LIMIT: Final = f"""
-{PerClass.AT_LIMIT}
-unless on ({OSD_CLASS}) (
-  {PerClass.AT_LIMIT}{{class="{BEST_EFFORT}"}}
-  unless on ({OSD}) (
-    {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
-    unless on ({OSD}) {ScrubSeries.RESERVATIONS} > 0
-  )
-)
+                {PerClass.AT_LIMIT}
+                unless on ({OSD_CLASS}) (
+                  {PerClass.AT_LIMIT}{{class="{BEST_EFFORT}"}}
+                  unless on ({OSD}) (
+                    {RecoverySeries.RESERVATIONS}{{state="in_progress", kind!="delete"}} > 0
+                    unless on ({OSD}) {ScrubSeries.RESERVATIONS} > 0
+                  )
+                )
 """
 
 UNDERSTATED: Final = RuleGroup(
@@ -54,8 +65,7 @@ UNDERSTATED: Final = RuleGroup(
                 count_over_time({PerOsd.DELIVERED_OPS}[@hold@]) >= @hold_samples@
               )
               and on ({OSD}) (
-                min_over_time({PerOsd.DEVICE_REQUESTS_RATE}[@hold@])
-                > on ({OSD}) {PerOsd.CAPACITY_OPS}
+                {_of_device(DisksSeries.OPS, "hold")} > on ({OSD}) {PerOsd.CAPACITY_OPS}
               )
               unless on ({OSD}) max_over_time({PerOsd.LARGE_OPS}[@hold@])
             """,
@@ -80,9 +90,13 @@ UNDERSTATED: Final = RuleGroup(
             expr=f"""
             max by ({OSD}) (
               max by ({OSD_CLASS}) ({QosSeries.LIMIT_RATIO})
-                and on ({OSD_CLASS}) ({_AT_LIMIT.strip()})
+                and on ({OSD_CLASS}) (
+                {_AT_LIMIT.strip()}
+                )
             )
-            / on ({OSD}) ({_BUSY.strip()}) > @understated@
+            / on ({OSD}) (
+              {_BUSY.strip()}
+            ) > @understated@
               unless on ({OSD}) {PerOsd.CPU_SHORT}
               unless on ({OSD}) {PerOsd.STORE_PILING_UP} == 1
             """,

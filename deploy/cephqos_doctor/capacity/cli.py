@@ -42,7 +42,7 @@ def add_options(parser: Parser) -> None:
     parser.epilog = (
         "--measure runs Ceph's own benchmark. It is wrong in one direction: it writes 12 MB into"
         " BlueStore without network, replication and mClock, so it often measures caches. Clients"
-        " of the OSD wait meanwhile. Status 0: no capacity is known to be wrong. 1: some are."
+        " of the OSD wait while it runs. Status 0: no capacity is known to be wrong. 1: some are."
     )
     parser.add_argument("--prometheus", metavar="URL", help="such as http://localhost:9090")
     parser.add_argument(
@@ -62,6 +62,12 @@ def add_options(parser: Parser) -> None:
     )
     parser.add_argument("--osd", action="append", metavar="osd.N", help="only this OSD; repeatable")
     parser.add_argument("--all", action="store_true", help=f"all OSDs, not the worst {_ROWS} only")
+    _add_cluster(parser)
+    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.set_defaults(run=_run)
+
+
+def _add_cluster(parser: Parser) -> None:
     parser.add_argument(
         "--conf",
         metavar="PATH",
@@ -84,8 +90,6 @@ def add_options(parser: Parser) -> None:
         help="run `ceph tell osd.N bench` a few times on this OSD; needs --conf",
     )
     parser.add_argument("--yes", action="store_true", help="with --measure: clients may wait")
-    parser.add_argument("--json", action="store_true", help="write JSON")
-    parser.set_defaults(run=_run)
 
 
 async def _run(arguments: argparse.Namespace) -> int:

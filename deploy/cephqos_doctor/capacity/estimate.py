@@ -139,11 +139,13 @@ def estimate(record: OsdRecord) -> Estimate:
         if spread > _WIDE:
             why = f"what it delivered when saturated differs by {spread:.0%}"
         elif best.done > _OTHER_WORK * rates[0]:
-            why = "it did far more of another kind of work"
+            why = "it did far more at another time: other work"
         else:
             sure: Sure = "high" if spread <= _NARROW and len(proofs) >= MANY_PIECES else "medium"
             known |= {"low": rates[-1], "high": rates[0], "sure": sure}
             return Estimate(kind="measured", ops=middle, bound=bound, **known)
+    if best.requests is None:
+        why += "; its device's requests are not shown, so reads from a cache may be in it"
     return Estimate(kind="at_least", ops=best.done, bound=bound, why=why, **known)
 
 
@@ -160,6 +162,8 @@ def _refusal(record: OsdRecord, saturated: Sequence[Piece], proofs: Sequence[Pie
         return "never saturated"
     if all(piece.large for piece in saturated):
         return "operations were large: bytes were the bound, not operations"
+    if all(piece.large or piece.failing for piece in saturated):
+        return "its device had failed or was far slower than at its best"
     if not proofs:
         return "saturated, but neither its device nor its CPU is seen to be the bound"
     if len(proofs) < LEAST_PIECES:
@@ -168,7 +172,7 @@ def _refusal(record: OsdRecord, saturated: Sequence[Piece], proofs: Sequence[Pie
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedCapacity:
     """An OSD, its estimate, and what it means for its capacity."""
 
     record: OsdRecord
@@ -189,7 +193,7 @@ class Judged:
         return max(capacity / ops, ops / capacity)
 
 
-def judge(records: Iterable[OsdRecord]) -> list[Judged]:
+def judge(records: Iterable[OsdRecord]) -> list[JudgedCapacity]:
     """All OSDs, those with the capacity that is furthest off first."""
     found = [(record, estimate(record)) for record in records]
     groups: dict[tuple[str, ...], list[tuple[OsdRecord, Estimate]]] = {}
@@ -207,14 +211,16 @@ def _by_number(record: OsdRecord) -> tuple[str, int, str]:
     return (record.cluster, int(number) if number.isdecimal() else -1, record.osd)
 
 
-def _judge(record: OsdRecord, its: Estimate, group: Sequence[tuple[OsdRecord, Estimate]]) -> Judged:
+def _judge(
+    record: OsdRecord, its: Estimate, group: Sequence[tuple[OsdRecord, Estimate]]
+) -> JudgedCapacity:
     others = [(r, e) for r, e in group if r is not record]
     measured = [e.ops for _, e in others if e.kind == "measured" and e.ops]
     settings = [r.capacity for r, _ in others if r.capacity]
     usual = statistics.median(measured) if len(measured) >= LEAST_EQUALS else None
     verdict = _verdict(record, its)
     wrong = verdict in ("too_high", "too_low")
-    return Judged(
+    return JudgedCapacity(
         record=record,
         estimate=its,
         verdict=verdict,

@@ -32,7 +32,7 @@ class MeasureFailed(CephqosError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredIops:
     """Operations per second of each slice."""
 
     osd: str
@@ -53,7 +53,7 @@ class Measured:
 
 async def measure(
     client: MonClient, osd: str, note: Callable[[str], None], slices: int = SLICES
-) -> Measured:
+) -> MeasuredIops:
     """Slices one after the other. Raises MeasureFailed if the OSD is down or refuses."""
     if not await _is_up(client, osd):
         raise MeasureFailed(f"{osd} is not an OSD of this cluster that is up")
@@ -74,7 +74,7 @@ async def measure(
             raise MeasureFailed(f"{osd} refused: {exc}") from exc
         found.append(_iops(osd, reply))
         note(f"slice {number} of {slices}: {found[-1]:,.0f} writes per second")
-    return Measured(osd=osd, iops=tuple(found))
+    return MeasuredIops(osd=osd, iops=tuple(found))
 
 
 async def _is_up(client: MonClient, osd: str) -> bool:

@@ -10,7 +10,7 @@ from cephqos_base.series import SCHEDULED
 from cephqos_base.terminal import printable
 from cephqos_base.units import time_span
 from cephqos_base.version import __version__
-from cephqos_doctor.capacity.estimate import Judged, OsdRecord
+from cephqos_doctor.capacity.estimate import JudgedCapacity, OsdRecord
 from cephqos_doctor.capacity.series import History
 
 _NO_RULES: Final = (
@@ -29,7 +29,7 @@ _VERDICTS: Final = {
 _ORIGINS: Final = {"mon": "database", "local": "ceph.conf or command line"}
 
 
-def document(history: History, judged: Sequence[Judged]) -> dict[str, Any]:
+def document(history: History, judged: Sequence[JudgedCapacity]) -> dict[str, Any]:
     """As `--json` writes it."""
     return {
         "version": __version__,
@@ -41,7 +41,7 @@ def document(history: History, judged: Sequence[Judged]) -> dict[str, Any]:
     }
 
 
-def _osd_document(one: Judged) -> dict[str, Any]:
+def _osd_document(one: JudgedCapacity) -> dict[str, Any]:
     record, its = one.record, one.estimate
     return {
         "cluster": record.cluster,
@@ -61,7 +61,7 @@ def _osd_document(one: Judged) -> dict[str, Any]:
     }
 
 
-def command(one: Judged) -> str:
+def command(one: JudgedCapacity) -> str:
     """What sets the capacity; empty if none is known to be better."""
     if one.suggested is None or one.record.media not in ("hdd", "ssd"):
         return ""
@@ -69,7 +69,7 @@ def command(one: Judged) -> str:
     return f"ceph config set {one.record.osd} {option} {one.suggested:g}"
 
 
-def effects(one: Judged) -> dict[str, dict[str, float | None]]:
+def effects(one: JudgedCapacity) -> dict[str, dict[str, float | None]]:
     """What the command makes of each class's reservation and limit."""
     capacity, suggested = one.record.capacity, one.suggested
     if capacity is None or suggested is None:
@@ -86,7 +86,7 @@ def effects(one: Judged) -> dict[str, dict[str, float | None]]:
     }
 
 
-def text(history: History, judged: Sequence[Judged], most: int | None) -> str:
+def text(history: History, judged: Sequence[JudgedCapacity], most: int | None) -> str:
     """As a terminal shows it. `most`: rows and commands; None: all."""
     lines = [] if history.rules else [_NO_RULES, ""]
     if not judged:
@@ -102,7 +102,7 @@ def text(history: History, judged: Sequence[Judged], most: int | None) -> str:
     return "\n".join(lines)
 
 
-def _row(one: Judged) -> tuple[str, ...]:
+def _row(one: JudgedCapacity) -> tuple[str, ...]:
     record, its = one.record, one.estimate
     mark = " !" if one.outlier or one.odd_setting else ""
     return (
@@ -117,7 +117,7 @@ def _row(one: Judged) -> tuple[str, ...]:
     )
 
 
-def _can_do(one: Judged) -> str:
+def _can_do(one: JudgedCapacity) -> str:
     its = one.estimate
     if its.ops is None:
         return "not known"
@@ -126,7 +126,7 @@ def _can_do(one: Judged) -> str:
     return f"{_ops(its.ops)} ±{(its.error or 0) * 100:.0f} %, sure: {its.sure}"
 
 
-def _command_lines(one: Judged) -> list[str]:
+def _command_lines(one: JudgedCapacity) -> list[str]:
     said = command(one)
     if not said:
         return []
@@ -145,7 +145,7 @@ def _command_lines(one: Judged) -> list[str]:
     return lines
 
 
-def _odd(judged: Iterable[Judged]) -> list[str]:
+def _odd(judged: Iterable[JudgedCapacity]) -> list[str]:
     lines = []
     for one in judged:
         if one.outlier and one.equals_ops:
@@ -161,7 +161,7 @@ def _odd(judged: Iterable[Judged]) -> list[str]:
     return [*map(printable, lines), *([""] if lines else [])]
 
 
-def _sum(history: History, judged: Sequence[Judged]) -> str:
+def _sum(history: History, judged: Sequence[JudgedCapacity]) -> str:
     counts = Counter[str](one.verdict for one in judged)
     parts = [f"{counts[name]} {said}" for name, said in _VERDICTS.items() if counts[name]]
     return (

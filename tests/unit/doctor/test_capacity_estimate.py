@@ -7,7 +7,7 @@ import pytest
 
 from cephqos_doctor.capacity.estimate import (
     Estimate,
-    Judged,
+    JudgedCapacity,
     OsdRecord,
     Piece,
     estimate,
@@ -48,7 +48,7 @@ def osd(*pieces: Piece, **changes: Any) -> OsdRecord:
     return OsdRecord(**(given | changes))
 
 
-def judged(*records: OsdRecord) -> dict[str, Judged]:
+def judged(*records: OsdRecord) -> dict[str, JudgedCapacity]:
     return {one.record.osd: one for one in judge(records)}
 
 
