@@ -16,7 +16,7 @@ _CRAWLING: dict[str, Any] = {**_TOO_LOW, "limit": {"background_recovery": 270}}
 _TOO_LITTLE = {
     "ceph_daemon": "osd.0",
     "cluster": CLUSTER,
-    "severity": "ticket",
+    "severity": "warning",
     "seen": "delivered",
 }
 _HELD_BACK = {**_TOO_LITTLE, "seen": "limit"}

@@ -43,7 +43,7 @@ UNDERSTATED: Final = (
         name="CephQosCapacityUnderstated",
         about=("osd", "load"),
         expr=PerOsd.UNDERSTATED,
-        severity="ticket",
+        severity="warning",
         labels={"seen": "delivered"},
         summary="{{ $labels.ceph_daemon }} delivered"
         ' {{ $value | printf "%.1f" }} times its configured capacity for @hold@',
@@ -64,7 +64,7 @@ UNDERSTATED: Final = (
           )
           unless on ({OSD}) {PerOsd.UNDERSTATED}
         """,
-        severity="ticket",
+        severity="warning",
         labels={"seen": "limit"},
         summary="{{ $labels.ceph_daemon }} holds a class at its limit while its device and its CPU"
         " have room",
